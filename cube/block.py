@@ -1,0 +1,73 @@
+"""Blocks: linear queries that are asked and measured together.
+
+A GROUP BY is one query and a partition of cells into groups: row ``i`` is the query on group ``i``
+and nothing elsewhere. Rows of one block share no cell, so a block costs what one row costs
+(parallel composition falls out of the per-cell cost; nobody has to claim it).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.query import N_FACTOR_CELLS_MAX, LinearQuery, Scope, check_scope, read_only
+
+N_GROUPS_MAX = 10_000  # rows of one block; beyond it a result is a table, not an answer
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Disjoint groups of the cells of a few axes.
+
+    Parameters
+    ----------
+    axes : tuple of str
+        Sorted, distinct, at least one.
+    labels : (n_levels of axes[0], ...) ndarray of int64
+        The group of each cell, ``0 .. n_groups - 1``; -1 for a cell in no group. No group is empty.
+    """
+
+    axes: Scope
+    labels: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        check_scope(self.axes)
+        if not self.axes or self.labels.ndim != len(self.axes):
+            raise ValueError(f"{self.labels.ndim} dimensions for {len(self.axes)} axes")
+        if self.labels.size > N_FACTOR_CELLS_MAX:
+            raise ValueError(f"a partition over {self.labels.size} cells")
+        object.__setattr__(self, "labels", read_only(self.labels))
+        found = np.unique(self.labels)
+        groups = found[found >= 0]
+        if found[0] < -1 or not np.array_equal(groups, np.arange(groups.size)):
+            raise ValueError("labels must be -1 or 0 .. n_groups - 1, each of them used")
+        if groups.size > N_GROUPS_MAX:
+            raise ValueError(f"{groups.size} groups; {N_GROUPS_MAX} are allowed")
+
+    @cached_property
+    def n_groups(self) -> int:
+        """The number of groups."""
+        return int(self.labels.max()) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class QueryBlock:
+    """One linear query, on every group of a partition (or on everything, as one row).
+
+    The constant of the query belongs to every row.
+    """
+
+    query: LinearQuery
+    partition: Partition | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return 1 if self.partition is None else self.partition.n_groups
+
+    @cached_property
+    def scope(self) -> Scope:
+        """The axes that any row touches, sorted."""
+        keys = () if self.partition is None else self.partition.axes
+        return tuple(sorted({*self.query.scope, *keys}))

@@ -1,0 +1,90 @@
+"""Blocks as plain JSON values, and back: how the ledger and an auditor read what was measured.
+
+Arrays are run-length encoded (``[length, value, length, value, ...]``), so a predicate on an
+ordered axis is a handful of numbers a person can check. The encoding is canonical: equal blocks
+have equal text, which makes `fingerprint` an identity.
+"""
+
+import hashlib
+import json
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.block import Partition, QueryBlock
+from cube.query import N_FACTOR_CELLS_MAX, Factor, LinearQuery, Term
+
+
+def encode_block(block: QueryBlock) -> dict[str, Any]:
+    """A block as JSON values."""
+    encoded: dict[str, Any] = {
+        "terms": [_encode_term(term) for term in block.query.terms],
+        "constant": str(block.query.constant),
+    }
+    if block.partition is not None:
+        encoded["partition"] = _encode_array(block.partition.axes, block.partition.labels)
+    return encoded
+
+
+def decode_block(encoded: dict[str, Any]) -> QueryBlock:
+    """The block that `encode_block` wrote.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If the values are not such an encoding.
+    """
+    terms = tuple(_decode_term(term) for term in encoded["terms"])
+    query = LinearQuery(terms, Fraction(encoded["constant"]))
+    partition = None
+    if "partition" in encoded:
+        axes, labels = _decode_array(encoded["partition"])
+        partition = Partition(axes, labels)
+    return QueryBlock(query, partition)
+
+
+def canonical_json(value: object) -> str:
+    """The one JSON text of a value: sorted keys, no spaces, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+@lru_cache(maxsize=8192)
+def fingerprint(block: QueryBlock) -> str:
+    """A name for what a block asks: equal encodings have equal fingerprints."""
+    return hashlib.sha256(canonical_json(encode_block(block)).encode()).hexdigest()
+
+
+def _encode_term(term: Term) -> dict[str, Any]:
+    factors = sorted(term.factors, key=lambda factor: factor.axes)
+    return {
+        "scale": str(term.scale),
+        "factors": [_encode_array(factor.axes, factor.values) for factor in factors],
+    }
+
+
+def _decode_term(encoded: dict[str, Any]) -> Term:
+    factors = tuple(Factor(*_decode_array(factor)) for factor in encoded["factors"])
+    return Term(Fraction(encoded["scale"]), factors)
+
+
+def _encode_array(axes: tuple[str, ...], values: NDArray[np.int64]) -> dict[str, Any]:
+    flat = values.ravel()
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(flat)) + 1))
+    lengths = np.diff(np.concatenate((starts, [flat.size])))
+    runs = np.stack((lengths, flat[starts]), axis=1).ravel()
+    return {"axes": list(axes), "shape": list(values.shape), "runs": runs.tolist()}
+
+
+def _decode_array(encoded: dict[str, Any]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    shape = tuple(int(size) for size in encoded["shape"])
+    if not 0 < math.prod(shape) <= N_FACTOR_CELLS_MAX:
+        raise ValueError(f"an array of shape {shape}")
+    runs = np.array(encoded["runs"], dtype=np.int64)
+    lengths, values = runs[0::2], runs[1::2]
+    if (lengths <= 0).any() or int(lengths.sum()) != math.prod(shape):
+        raise ValueError("run lengths do not fill the array")
+    return tuple(encoded["axes"]), np.repeat(values, lengths).reshape(shape)

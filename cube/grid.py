@@ -1,0 +1,163 @@
+"""Grids: levels that no query tells apart, merged axis by axis.
+
+Almost every query cuts an axis into two or three pieces, whatever the number of levels. A `Grid`
+keeps, for each of its axes, the classes of levels on which all the arrays it has seen agree; work
+is then done on products of classes instead of products of levels, and loses nothing.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.block import QueryBlock
+from cube.query import LinearQuery, Scope, Term, check_scope
+
+
+@dataclass(frozen=True, eq=False)
+class AxisClasses:
+    """The classes of one axis's levels, numbered by first appearance.
+
+    Parameters
+    ----------
+    of_level : (n_levels,) ndarray of int64
+        The class of each level.
+    """
+
+    of_level: NDArray[np.int64]
+
+    @cached_property
+    def representatives(self) -> NDArray[np.int64]:
+        """The first level of each class, (n_classes,)."""
+        return np.unique(self.of_level, return_index=True)[1].astype(np.int64)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return self.representatives.size
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of levels in each class, (n_classes,)."""
+        return np.bincount(self.of_level).astype(np.int64)
+
+    def refined(self, keys: NDArray[np.int64]) -> "AxisClasses":
+        """Split the classes where `keys`, (n_levels,), differs within one."""
+        _, key = np.unique(keys, return_inverse=True)
+        pairs = self.of_level * (int(key.max()) + 1) + key
+        _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+        rank = np.empty(first.size, dtype=np.int64)
+        rank[np.argsort(first, kind="stable")] = np.arange(first.size)
+        classes = AxisClasses(rank[inverse])
+        return self if classes.n_classes == self.n_classes else classes
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Classes of levels on a few axes; its cells are the products of classes.
+
+    Parameters
+    ----------
+    axes : tuple of str
+        Sorted and distinct.
+    classes : tuple of AxisClasses
+        One for each axis.
+    """
+
+    axes: Scope
+    classes: tuple[AxisClasses, ...]
+
+    def __post_init__(self) -> None:
+        check_scope(self.axes)
+        if len(self.axes) != len(self.classes):
+            raise ValueError("one set of classes for each axis")
+
+    @classmethod
+    def undivided(cls, axes: Scope, sizes: tuple[int, ...]) -> "Grid":
+        """One class for each axis: what is known before any query."""
+        return cls(axes, tuple(AxisClasses(np.zeros(size, dtype=np.int64)) for size in sizes))
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """The place of each axis."""
+        return {name: place for place, name in enumerate(self.axes)}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of classes of each axis."""
+        return tuple(classes.n_classes for classes in self.classes)
+
+    @property
+    def n_cells(self) -> int:
+        """The number of products of classes, exactly."""
+        return math.prod(self.shape)
+
+    def cell_sizes(self) -> NDArray[np.float64]:
+        """The number of cube cells in each grid cell, as an array of the grid's shape."""
+        sizes = np.ones((), dtype=np.float64)
+        for classes in self.classes:
+            sizes = np.multiply.outer(sizes, classes.sizes.astype(np.float64))
+        return sizes
+
+    def refined(self, blocks: Iterable[QueryBlock]) -> "Grid":
+        """Split classes until every row of `blocks` is constant on each grid cell.
+
+        The blocks' scopes must lie within the grid's axes.
+        """
+        classes = list(self.classes)
+        for axes, values in arrays_of(blocks):
+            for dimension, name in enumerate(axes):
+                place = self.position[name]
+                keys = slice_keys(values, dimension)
+                classes[place] = classes[place].refined(keys)
+        if all(new is old for new, old in zip(classes, self.classes, strict=True)):
+            return self
+        return Grid(self.axes, tuple(classes))
+
+    def restricted(self, axes: Scope, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """An array over levels of `axes`, read on one representative of each class.
+
+        Returned with the grid's number of dimensions; axes it does not have are of length 1.
+        """
+        chosen = [self.classes[self.position[name]].representatives for name in axes]
+        small = values[np.ix_(*chosen)]
+        shape = [1] * len(self.axes)
+        for name, length in zip(axes, small.shape, strict=True):
+            shape[self.position[name]] = length
+        return small.reshape(shape)
+
+    def term(self, term: Term) -> NDArray[np.int64]:
+        """The product of a term's factors (without its scale), broadcastable to the grid."""
+        product = np.ones([1] * len(self.axes), dtype=np.int64)
+        for factor in term.factors:
+            product = product * self.restricted(factor.axes, factor.values)
+        return product
+
+    def coefficients(self, query: LinearQuery) -> NDArray[np.float64]:
+        """The query's coefficient on each grid cell, as floats of the grid's shape."""
+        total = np.zeros(self.shape, dtype=np.float64)
+        for term in query.terms:
+            total += float(term.scale) * self.term(term)
+        return total
+
+
+def arrays_of(blocks: Iterable[QueryBlock]) -> Iterator[tuple[Scope, NDArray[np.int64]]]:
+    """Every array over levels that the rows of `blocks` are made of."""
+    for block in blocks:
+        for term in block.query.terms:
+            for factor in term.factors:
+                yield factor.axes, factor.values
+        if block.partition is not None:
+            yield block.partition.axes, block.partition.labels
+
+
+def slice_keys(values: NDArray[np.int64], dimension: int) -> NDArray[np.int64]:
+    """A number for each slice along `dimension`; equal numbers for equal slices."""
+    if values.ndim == 1:
+        return values
+    slices = np.moveaxis(values, dimension, 0).reshape(values.shape[dimension], -1)
+    seen: dict[bytes, int] = {}
+    return np.array([seen.setdefault(row.tobytes(), len(seen)) for row in slices], dtype=np.int64)

@@ -1,0 +1,186 @@
+"""Linear queries: exact weighted sums of the cells of a private table's cube.
+
+    query = sum over terms of  scale * product of factors  +  constant
+
+A factor is an array of whole numbers over the levels of a few axes; a term's factors share no axis.
+A conjunction of predicates on five columns is five small factors, never a product of five domains.
+Axes a query does not mention are summed over. Everything is exact, because sensitivity and cost are
+computed from these numbers.
+
+Nothing here touches data, noise or budget.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, reduce
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+COEFFICIENT_MAX = 2**40  # times N_RECORDS_MAX = 2**40: products stay below 2**80, far from surprise
+N_FACTOR_CELLS_MAX = 2**22  # one factor's or partition's domain: 32 MB of int64
+N_TERMS_MAX = 256  # a sum of more aggregates than anyone writes by hand
+
+Scope: TypeAlias = tuple[str, ...]
+
+
+def read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A copy that nobody can change afterwards: what was charged for is what gets measured."""
+    locked = np.array(array, dtype=np.int64, order="C", copy=True)
+    locked.flags.writeable = False
+    return locked
+
+
+def check_scope(axes: Scope) -> None:
+    """Raise ValueError unless `axes` is sorted and free of repeats."""
+    if list(axes) != sorted(set(axes)):
+        raise ValueError(f"axes must be sorted and distinct, got {axes}")
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """Whole numbers over the levels of one or a few axes.
+
+    Parameters
+    ----------
+    axes : tuple of str
+        Sorted, distinct, at least one.
+    values : (n_levels of axes[0], n_levels of axes[1], ...) ndarray of int64
+        One number per combination of levels; 0 and 1 for a predicate.
+    """
+
+    axes: Scope
+    values: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        check_scope(self.axes)
+        if not self.axes or self.values.ndim != len(self.axes):
+            raise ValueError(f"{self.values.ndim} dimensions for {len(self.axes)} axes")
+        if self.values.dtype != np.int64:
+            raise TypeError(f"factor values are int64, not {self.values.dtype}")
+        if self.values.size > N_FACTOR_CELLS_MAX:
+            raise ValueError(f"a factor over {self.values.size} cells")
+        object.__setattr__(self, "values", read_only(self.values))
+        if self.bound > COEFFICIENT_MAX:
+            raise ValueError("a coefficient beyond 2**40")
+
+    @cached_property
+    def bound(self) -> int:
+        """The largest absolute value."""
+        return max(abs(int(self.values.min())), abs(int(self.values.max())))
+
+    @cached_property
+    def divisor(self) -> int:
+        """The greatest common divisor of the values; 0 if all are 0."""
+        return int(np.gcd.reduce(self.values, axis=None))
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A rational number times a product of factors on disjoint axes."""
+
+    scale: Fraction
+    factors: tuple[Factor, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scale, Fraction):
+            raise TypeError("a coefficient is exact: build it from a Fraction, not a float")
+        axes = [name for factor in self.factors for name in factor.axes]
+        if len(set(axes)) != len(axes):
+            raise ValueError("two factors of one term share an axis")
+
+    @cached_property
+    def scope(self) -> Scope:
+        """The axes the term touches, sorted."""
+        return tuple(sorted(name for factor in self.factors for name in factor.axes))
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the term vanishes on every cell."""
+        return self.scale == 0 or any(factor.bound == 0 for factor in self.factors)
+
+    @property
+    def content(self) -> Fraction:
+        """A rational number that divides every coefficient of the term."""
+        return abs(self.scale) * math.prod(factor.divisor for factor in self.factors)
+
+    @property
+    def bound(self) -> Fraction:
+        """The largest absolute coefficient."""
+        return abs(self.scale) * math.prod(factor.bound for factor in self.factors)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearQuery:
+    """``sum_j coefficient_j x_j + constant`` over the cells ``x`` of the cube.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+        Their sum is the coefficient vector. Terms that vanish are dropped.
+    constant : Fraction
+        Added to the answer and to both ends of its interval; free of privacy cost.
+    """
+
+    terms: tuple[Term, ...]
+    constant: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.constant, Fraction):
+            raise TypeError("a constant is exact: build it from a Fraction, not a float")
+        if len(self.terms) > N_TERMS_MAX:
+            raise ValueError(f"more than {N_TERMS_MAX} terms")
+        kept = tuple(term for term in self.terms if not term.is_zero)
+        object.__setattr__(self, "terms", kept)
+
+    @cached_property
+    def scope(self) -> Scope:
+        """The axes the query touches, sorted."""
+        return tuple(sorted({name for term in self.terms for name in term.scope}))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether no cell has a coefficient, so that the answer is public."""
+        return not self.terms
+
+    @cached_property
+    def bound(self) -> Fraction:
+        """An upper bound on every absolute coefficient (exact when there is one term)."""
+        return sum((term.bound for term in self.terms), Fraction(0))
+
+    def __add__(self, other: "LinearQuery") -> "LinearQuery":
+        return LinearQuery(self.terms + other.terms, self.constant + other.constant)
+
+    def scaled(self, factor: Fraction) -> "LinearQuery":
+        """The query times an exact number."""
+        terms = tuple(Term(term.scale * factor, term.factors) for term in self.terms)
+        return LinearQuery(terms, self.constant * factor)
+
+    def primitive(self) -> "tuple[LinearQuery, Fraction]":
+        """Split into ``multiplier * row``, where ``row`` has whole coefficients and no constant.
+
+        Equal queries up to a multiple share their row, so that ``2 * COUNT(*)`` is read from what
+        was measured for ``COUNT(*)``.
+        """
+        if self.is_constant:
+            return LinearQuery(()), Fraction(1)
+        divisor = reduce(rational_gcd, (term.content for term in self.terms))
+        return LinearQuery(self.terms).scaled(1 / divisor), divisor
+
+
+def rational_gcd(a: Fraction, b: Fraction) -> Fraction:
+    """The largest rational of which both are whole multiples.
+
+    >>> rational_gcd(Fraction(1, 2), Fraction(3, 4))
+    Fraction(1, 4)
+    """
+    common = math.lcm(a.denominator, b.denominator)
+    return Fraction(math.gcd(int(a * common), int(b * common)), common)
+
+
+def counting(factors: Iterable[Factor] = ()) -> LinearQuery:
+    """The number of records in the product of some factors: one term of scale 1."""
+    return LinearQuery((Term(Fraction(1), tuple(factors)),))

@@ -1,0 +1,159 @@
+"""Why Tacit said no: one drawn tree of refusals with stable codes.
+
+    TacitError
+    ├── Refused                   a request stopped; nothing was charged, nothing was released
+    │   ├── InvalidSql            sql_syntax          the text does not parse
+    │   ├── UnsupportedSql        unsupported_sql     parses, but is not a linear query of one table
+    │   ├── UnknownName           unknown_name        no such table, column or alias
+    │   ├── OutsideDomain         outside_domain      a literal that no public level can equal
+    │   ├── InvalidTarget         invalid_target      half_width, confidence or epsilon out of range
+    │   ├── TooLarge              too_large           a stated limit on size was passed
+    │   ├── BudgetExhausted       budget_exhausted    the table's budget cannot cover the cost
+    │   ├── CostAboveCap          cost_above_cap      the request's own epsilon cap cannot cover it
+    │   ├── InvalidRequest        invalid_request     a call that is malformed outside its SQL
+    │   ├── UnknownTicket         unknown_ticket      a result that is no longer (or never was) here
+    │   └── SourceUnavailable     source_unavailable  the private table cannot be read just now
+    └── CannotStart               the process refuses to serve
+        ├── ConfigurationInvalid  configuration_invalid
+        ├── LedgerLocked          ledger_locked
+        ├── LedgerCorrupt         ledger_corrupt
+        ├── LedgerMismatch        ledger_mismatch     the ledger belongs to another table or schema
+        └── DataChanged           data_changed        the data is not what the ledger began with
+
+A message may quote the analyst's SQL and the public schema, never a value read from data.
+A broken invariant is none of these: it is an ordinary exception, and reaches the client only as an
+incident number.
+"""
+
+from typing import ClassVar
+
+
+class TacitError(Exception):
+    """Root of every error Tacit explains to people.
+
+    Parameters
+    ----------
+    message : str
+        One sentence: what is wrong.
+    hint : str, optional
+        One sentence: what would work instead.
+    """
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def explain(self) -> str:
+        """The text for a person: what is wrong, then the way out."""
+        return self.message if self.hint is None else f"{self.message} {self.hint}"
+
+
+class Refused(TacitError):
+    """A request that stopped before anything was charged or released."""
+
+    code = "refused"
+
+
+class InvalidSql(Refused):
+    """The text is not one SQL statement of the dialect."""
+
+    code = "sql_syntax"
+
+
+class UnsupportedSql(Refused):
+    """Valid SQL that is not a linear query of one private table."""
+
+    code = "unsupported_sql"
+
+
+class UnknownName(Refused):
+    """A table, column or alias that the public schema does not have."""
+
+    code = "unknown_name"
+
+
+class OutsideDomain(Refused):
+    """A literal compared with a column that can never hold it."""
+
+    code = "outside_domain"
+
+
+class InvalidTarget(Refused):
+    """An accuracy target or epsilon cap that is no number in range."""
+
+    code = "invalid_target"
+
+
+class TooLarge(Refused):
+    """A stated limit on the size of a request was passed."""
+
+    code = "too_large"
+
+
+class BudgetExhausted(Refused):
+    """The table's budget cannot cover the cost."""
+
+    code = "budget_exhausted"
+
+
+class CostAboveCap(Refused):
+    """The epsilon cap named in the request cannot cover the cost."""
+
+    code = "cost_above_cap"
+
+
+class InvalidRequest(Refused):
+    """A call that is malformed outside its SQL."""
+
+    code = "invalid_request"
+
+
+class UnknownTicket(Refused):
+    """A prepared statement or result that this process does not hold."""
+
+    code = "unknown_ticket"
+
+
+class SourceUnavailable(Refused):
+    """The private table could not be read; a charge already made is completed later."""
+
+    code = "source_unavailable"
+
+
+class CannotStart(TacitError):
+    """The process refuses to serve."""
+
+    code = "cannot_start"
+
+
+class ConfigurationInvalid(CannotStart):
+    """The configuration file has problems, all of them listed in the message."""
+
+    code = "configuration_invalid"
+
+
+class LedgerLocked(CannotStart):
+    """Another process holds the ledger."""
+
+    code = "ledger_locked"
+
+
+class LedgerCorrupt(CannotStart):
+    """The ledger is damaged or was altered."""
+
+    code = "ledger_corrupt"
+
+
+class LedgerMismatch(CannotStart):
+    """The ledger was begun for another table, schema or budget rule."""
+
+    code = "ledger_mismatch"
+
+
+class DataChanged(CannotStart):
+    """The private data is not the data the ledger began with."""
+
+    code = "data_changed"
