@@ -6,6 +6,7 @@ and nothing elsewhere. Rows of one block share no cell, so a block costs what on
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -71,3 +72,12 @@ class QueryBlock:
         """The axes that any row touches, sorted."""
         keys = () if self.partition is None else self.partition.axes
         return tuple(sorted({*self.query.scope, *keys}))
+
+    @cached_property
+    def primitive(self) -> "tuple[QueryBlock, Fraction]":
+        """Split into a multiplier and a block of whole-number rows without a constant.
+
+        What is measured, and remembered, is always the whole-number block.
+        """
+        row, multiplier = self.query.primitive()
+        return QueryBlock(row, self.partition), multiplier

@@ -59,10 +59,9 @@ def fingerprint(block: QueryBlock) -> str:
 
 
 def _encode_term(term: Term) -> dict[str, Any]:
-    factors = sorted(term.factors, key=lambda factor: factor.axes)
     return {
         "scale": str(term.scale),
-        "factors": [_encode_array(factor.axes, factor.values) for factor in factors],
+        "factors": [_encode_array(factor.axes, factor.values) for factor in term.factors],
     }
 
 

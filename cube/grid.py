@@ -32,7 +32,7 @@ class AxisClasses:
     @cached_property
     def representatives(self) -> NDArray[np.int64]:
         """The first level of each class, (n_classes,)."""
-        return np.unique(self.of_level, return_index=True)[1].astype(np.int64)
+        return first_places(self.of_level)
 
     @property
     def n_classes(self) -> int:
@@ -142,6 +142,14 @@ class Grid:
         for term in query.terms:
             total += float(term.scale) * self.term(term)
         return total
+
+
+def first_places(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The first place of each label; labels are ``0 .. n - 1``, each of them used."""
+    first = np.empty(int(labels.max()) + 1, dtype=np.int64)
+    # Written backwards, so that the first place is the last to be written and stays.
+    first[labels[::-1]] = np.arange(labels.size - 1, -1, -1)
+    return first
 
 
 def arrays_of(blocks: Iterable[QueryBlock]) -> Iterator[tuple[Scope, NDArray[np.int64]]]:

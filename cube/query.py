@@ -72,15 +72,28 @@ class Factor:
         """The largest absolute value."""
         return max(abs(int(self.values.min())), abs(int(self.values.max())))
 
-    @cached_property
-    def divisor(self) -> int:
-        """The greatest common divisor of the values; 0 if all are 0."""
-        return int(np.gcd.reduce(self.values, axis=None))
+    def primitive(self) -> "tuple[Factor | None, int]":
+        """Split into a multiplier and values that no number divides, the first of them positive.
+
+        None for the factor if the values are all equal: the multiplier then says everything.
+        """
+        first = int(self.values.flat[0])
+        if (self.values == first).all():
+            return None, first
+        divisor = int(np.gcd.reduce(self.values, axis=None))
+        if self.values.flat[np.flatnonzero(self.values)[0]] < 0:
+            divisor = -divisor
+        return (self if divisor == 1 else Factor(self.axes, self.values // divisor)), divisor
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """A rational number times a product of factors on disjoint axes."""
+    """A rational number times a product of factors on disjoint axes.
+
+    Kept in lowest terms: what divides a factor moves into the scale, a factor that is the same
+    everywhere disappears into it, and factors stand in the order of their axes. So the same
+    coefficients, however they were written, are mostly the same term.
+    """
 
     scale: Fraction
     factors: tuple[Factor, ...]
@@ -91,21 +104,19 @@ class Term:
         axes = [name for factor in self.factors for name in factor.axes]
         if len(set(axes)) != len(axes):
             raise ValueError("two factors of one term share an axis")
+        scale, kept = self.scale, []
+        for factor in sorted(self.factors, key=lambda factor: factor.axes):
+            rest, multiplier = factor.primitive()
+            scale *= multiplier
+            if rest is not None:
+                kept.append(rest)
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "factors", tuple(kept))
 
     @cached_property
     def scope(self) -> Scope:
         """The axes the term touches, sorted."""
         return tuple(sorted(name for factor in self.factors for name in factor.axes))
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether the term vanishes on every cell."""
-        return self.scale == 0 or any(factor.bound == 0 for factor in self.factors)
-
-    @property
-    def content(self) -> Fraction:
-        """A rational number that divides every coefficient of the term."""
-        return abs(self.scale) * math.prod(factor.divisor for factor in self.factors)
 
     @property
     def bound(self) -> Fraction:
@@ -133,7 +144,7 @@ class LinearQuery:
             raise TypeError("a constant is exact: build it from a Fraction, not a float")
         if len(self.terms) > N_TERMS_MAX:
             raise ValueError(f"more than {N_TERMS_MAX} terms")
-        kept = tuple(term for term in self.terms if not term.is_zero)
+        kept = tuple(term for term in self.terms if term.scale != 0)
         object.__setattr__(self, "terms", kept)
 
     @cached_property
@@ -167,7 +178,9 @@ class LinearQuery:
         """
         if self.is_constant:
             return LinearQuery(()), Fraction(1)
-        divisor = reduce(rational_gcd, (term.content for term in self.terms))
+        divisor = reduce(rational_gcd, (abs(term.scale) for term in self.terms))
+        if self.terms[0].scale < 0:
+            divisor = -divisor
         return LinearQuery(self.terms).scaled(1 / divisor), divisor
 
 

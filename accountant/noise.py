@@ -1,0 +1,142 @@
+"""The noise: discrete Laplace on a power-of-two lattice, from the system's entropy.
+
+A row's exact answer is a whole number. It is put on a lattice whose step is below a millionth of
+the noise, a discrete Laplace variable is added there, and the sum is clamped to a public range far
+outside anything that happens. Every step is exact integer arithmetic on top of OpenDP's sampler.
+
+There is no seed to pass: repeatable noise is no noise. Proof: proofs/noise.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import opendp.prelude as dp
+
+from cube.measurement import EPSILON_UNIT_BITS, Weight
+from cube.refusals import TooLarge
+
+STEP_BITS_UNDER_SCALE = 20  # a step of 2**-20 scales widens an interval by less than it prints
+LATTICE_ANSWER_MAX = 2**62  # half of int64 for the answer, half for the noise
+LATTICE_BITS_MAX = 32  # what the largest weight, 2**12, asks for
+
+
+@dataclass(frozen=True, slots=True)
+class LatticeNoise:
+    """The noise that a weight buys.
+
+    Parameters
+    ----------
+    weight : Weight
+        Epsilon per unit of sensitivity.
+    lattice_bits : int
+        The lattice is the whole multiples of ``2**-lattice_bits``.
+    scale_in_steps : float
+        The scale of the discrete Laplace law, in lattice steps. One record that moves a row by one
+        unit moves it by ``2**lattice_bits`` steps, at a loss of ``2**lattice_bits /
+        scale_in_steps``, which must not exceed the weight.
+    """
+
+    weight: Weight
+    lattice_bits: int
+    scale_in_steps: float
+
+    def __post_init__(self) -> None:
+        if 2**self.lattice_bits > Fraction(self.scale_in_steps) * self.weight.exact:
+            raise ValueError("the noise is smaller than the weight that is paid allows")
+
+    @classmethod
+    def for_weight(cls, weight: Weight) -> "LatticeNoise":
+        """The finest useful lattice, and the smallest scale the weight allows on it.
+
+        >>> LatticeNoise.for_weight(Weight.at_least(0.25)).lattice_bits
+        18
+        """
+        # The least number of bits with 2**bits >= 2**20 * weight.
+        shift = EPSILON_UNIT_BITS - STEP_BITS_UNDER_SCALE
+        lattice_bits = max(0, (-(-weight.units >> shift) - 1).bit_length())
+        return cls(weight, lattice_bits, _rounded_up(2**lattice_bits / weight.exact))
+
+    @property
+    def noise_scale(self) -> float:
+        """The scale in units of the answer; exact, for it only moves the binary point."""
+        return math.ldexp(self.scale_in_steps, -self.lattice_bits)
+
+    def on_lattice(
+        self, exact: Sequence[int], noise: Sequence[int], answer_bound: int
+    ) -> tuple[int, ...]:
+        """Noisy answers in lattice steps.
+
+        Parameters
+        ----------
+        exact : sequence of int
+            The exact answers, in their own unit.
+        noise : sequence of int
+            As many discrete Laplace variables, in lattice steps, held within int64.
+        answer_bound : int
+            A public bound on the magnitude of the answers.
+
+        Notes
+        -----
+        The sampler holds its output within int64. Clamping the sum to ``2**63 - 1`` less the
+        answers' bound removes every trace of that: the result has exactly the law it would have
+        with unlimited noise, clamped.
+        """
+        limit = 2**63 - 1 - self.lattice_bound(answer_bound)
+        steps = [value << self.lattice_bits for value in exact]
+        return tuple(
+            max(-limit, min(limit, step + drawn)) for step, drawn in zip(steps, noise, strict=True)
+        )
+
+    def lattice_bound(self, answer_bound: int) -> int:
+        """A bound on the answers' magnitude in lattice steps.
+
+        Raises
+        ------
+        TooLarge
+            If it leaves no room for noise. Depends on public bounds alone.
+        """
+        bound = answer_bound << self.lattice_bits
+        if bound > LATTICE_ANSWER_MAX:
+            raise TooLarge(
+                "The answer could be too large to be measured exactly at this accuracy.",
+                hint="Ask for a wider half_width, or sum a column with smaller values.",
+            )
+        return bound
+
+
+class NoiseSource(Protocol):
+    """Where randomness comes from."""
+
+    def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:
+        """Draw `size` independent variables with ``Pr(k)`` proportional to ``exp(-|k|/scale)``."""
+        ...
+
+
+class SystemNoise:
+    """Noise from the operating system's entropy, by OpenDP's exact discrete sampler."""
+
+    def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:
+        """Draw noise, in lattice steps, and check OpenDP's own account of what it costs.
+
+        Raises
+        ------
+        ValueError
+            If OpenDP says that one unit of the answer loses more than the weight.
+        """
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+        mechanism = dp.m.make_laplace(*space, scale=noise.scale_in_steps)
+        # One unit of the answer is 2**lattice_bits steps; losses are proportional to distance.
+        loss_per_step = Fraction(mechanism.map(1))  # type: ignore[no-untyped-call]  # opendp's stubs
+        if loss_per_step * 2**noise.lattice_bits > noise.weight.exact:
+            raise ValueError("the noise is smaller than the weight that is paid allows")
+        return tuple(int(drawn) for drawn in mechanism([0] * size))
+
+
+def _rounded_up(value: Fraction) -> float:
+    """The smallest float that is not below `value`."""
+    nearest = float(value)
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)

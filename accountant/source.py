@@ -1,0 +1,50 @@
+"""The one door to private data, and what comes through it.
+
+Only the gate may call `measure`; a test searches the code for other callers. What it returns is
+exact: `CellCounts` lives as a local of one function, and shows nothing of itself when printed.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.query import Scope
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellCounts:
+    """Exact counts of the occupied cells of a scope. Private.
+
+    Parameters
+    ----------
+    levels : tuple of (n_occupied,) ndarray of int64
+        For each axis of the scope, the position of every occupied cell's level.
+    counts : (n_occupied,) ndarray of int64
+        The number of records in each. The empty scope has one cell, occupied or not.
+    """
+
+    levels: tuple[NDArray[np.int64], ...]
+    counts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        if any(array.dtype != np.int64 for array in (*self.levels, self.counts)):
+            raise TypeError("levels and counts are int64")
+        if any(array.shape != self.counts.shape for array in self.levels) or self.counts.ndim != 1:
+            raise ValueError("one level of each axis, and one count, for each occupied cell")
+
+    def __repr__(self) -> str:
+        return "CellCounts(<private>)"
+
+
+class Source(Protocol):
+    """A private table: an immutable snapshot of at most ``n_records_max`` records."""
+
+    def fingerprint(self, key: bytes) -> str:
+        """A keyed digest of the data, the same for as long as the data is the same."""
+        ...
+
+    def measure(self, scope: Scope) -> CellCounts:
+        """Exact counts of the occupied cells of `scope`."""
+        ...

@@ -1,0 +1,1 @@
+"""Things to run: each example is a module."""

@@ -1,0 +1,1 @@
+"""The Adult census table behind Tacit."""

@@ -1,0 +1,166 @@
+"""Atoms: the cells of a few axes, merged where no measured row tells them apart.
+
+Every measured row is constant on each atom, so everything the history can say is said on atoms:
+a query that is not constant on them is not in the span of the rows, and has no unbiased estimate.
+Levels are merged axis by axis first (`cube.grid`), products of classes afterwards; both merges are
+exact and neither depends on data.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.block import QueryBlock
+from cube.grid import Grid, first_places
+from cube.query import Scope
+
+N_GRID_CELLS_MAX = 2**20  # products of classes laid out at once: 8 MB an array
+N_LABELS_PER_CELL = 16  # up to so many, marking the used ones beats sorting the cells
+N_ENTRIES_MAX = 2**24  # rows times atoms: 128 MB, and a few such arrays while estimating
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOnAtoms:
+    """The rows of a block, read on atoms.
+
+    Parameters
+    ----------
+    coefficients : (n_rows, n_atoms) ndarray of float64
+        Meaningful for the rows that are constant on every atom.
+    is_constant : (n_rows,) ndarray of bool
+        Whether the row is constant on every atom.
+    """
+
+    coefficients: NDArray[np.float64]
+    is_constant: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    """A partition of a grid's cells.
+
+    Parameters
+    ----------
+    grid : Grid
+        Its cells are products of classes of levels.
+    of_cell : (n_cells,) ndarray of int64
+        The atom of each grid cell, in row-major order.
+    """
+
+    grid: Grid
+    of_cell: NDArray[np.int64]
+
+    @classmethod
+    def undivided(cls, axes: Scope, sizes: tuple[int, ...]) -> "Atoms":
+        """One atom: what is known before any row."""
+        return cls(Grid.undivided(axes, sizes), np.zeros(1, dtype=np.int64))
+
+    @cached_property
+    def representatives(self) -> NDArray[np.int64]:
+        """The first grid cell of each atom, (n_atoms,)."""
+        return first_places(self.of_cell)
+
+    @property
+    def n_atoms(self) -> int:
+        """The number of atoms."""
+        return self.representatives.size
+
+    @cached_property
+    def sizes(self) -> NDArray[np.float64]:
+        """The number of cube cells (over the grid's axes) in each atom."""
+        sizes = np.bincount(self.of_cell, weights=self.grid.cell_sizes().ravel())
+        return sizes.astype(np.float64)
+
+    def refined(self, block: QueryBlock) -> tuple["Atoms", NDArray[np.int64]] | None:
+        """Split atoms until every row of `block` is constant on each.
+
+        Returns
+        -------
+        atoms : Atoms
+        parents : (n_atoms of the new,) ndarray of int64
+            The old atom that each new one is a piece of.
+
+        None if the products of classes are too many to lay out.
+        """
+        grid = self.grid.refined([block])
+        if grid.n_cells > N_GRID_CELLS_MAX:
+            return None
+        old = self._on(grid)
+        coefficient, group = _signature(grid, block)
+        atoms = Atoms(grid, _common_refinement(old, group, coefficient))
+        return atoms, old[atoms.representatives]
+
+    def rows(self, block: QueryBlock) -> RowsOnAtoms | None:
+        """Read the rows of a block, which need not be constant on the atoms.
+
+        None if the products of classes, or the rows, are too many to lay out.
+        """
+        grid = self.grid.refined([block])
+        if grid.n_cells > N_GRID_CELLS_MAX or block.n_rows * self.n_atoms > N_ENTRIES_MAX:
+            return None
+        atoms = self if grid is self.grid else Atoms(grid, self._on(grid))
+        coefficient, group = _signature(grid, block)
+        first = atoms.representatives
+        on_atoms = np.zeros((block.n_rows, atoms.n_atoms), dtype=np.float64)
+        touched = group[first] >= 0
+        on_atoms[group[first][touched], np.flatnonzero(touched)] = coefficient[first][touched]
+        is_constant = np.ones(block.n_rows, dtype=np.bool_)
+        of_first = first[atoms.of_cell]
+        differs = (coefficient != coefficient[of_first]) | (group != group[of_first])
+        for cut in (group[differs], group[of_first][differs]):
+            is_constant[cut[cut >= 0]] = False
+        return RowsOnAtoms(on_atoms, is_constant)
+
+    def _on(self, grid: Grid) -> NDArray[np.int64]:
+        """The atom of each cell of a finer grid of the same axes."""
+        if grid is self.grid:
+            return self.of_cell
+        coarser = [
+            old.of_level[new.representatives]
+            for old, new in zip(self.grid.classes, grid.classes, strict=True)
+        ]
+        cells = self.of_cell.reshape(self.grid.shape)
+        return cells[np.ix_(*coarser)].ravel() if coarser else self.of_cell
+
+
+def _signature(grid: Grid, block: QueryBlock) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """For each grid cell: the coefficient there, and the row that has it (-1 where none has)."""
+    coefficient = grid.coefficients(block.query).ravel()
+    if block.partition is None:
+        group = np.zeros(coefficient.size, dtype=np.int64)
+    else:
+        labels = grid.restricted(block.partition.axes, block.partition.labels)
+        group = np.broadcast_to(labels, grid.shape).ravel()
+    outside = (group < 0) | (coefficient == 0)
+    return np.where(outside, 0.0, coefficient), np.where(outside, -1, group)
+
+
+def _common_refinement(
+    of_cell: NDArray[np.int64], group: NDArray[np.int64], coefficient: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """The coarsest partition on which all three are constant, numbered densely."""
+    joint = _dense(of_cell * (int(group.max()) + 2) + group + 1)
+    if coefficient.min() == coefficient.max():
+        return joint
+    n_values, value = _distinct(coefficient)
+    return _dense(joint * n_values + value)
+
+
+def _distinct(coefficient: NDArray[np.float64]) -> tuple[int, NDArray[np.int64]]:
+    """The number of distinct coefficients, and which of them each cell has."""
+    if np.isin(coefficient, (0.0, 1.0)).all():  # a count: by far the most usual, and no sorting
+        return 2, coefficient.astype(np.int64)
+    values, which = np.unique(coefficient, return_inverse=True)
+    return values.size, which.astype(np.int64)
+
+
+def _dense(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Equal labels for equal labels, numbered ``0 .. n - 1``."""
+    n_labels = int(labels.max()) + 1
+    if n_labels > N_LABELS_PER_CELL * labels.size:
+        return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    used = np.zeros(n_labels, dtype=np.bool_)
+    used[labels] = True
+    return (np.cumsum(used) - 1)[labels]

@@ -1,0 +1,57 @@
+"""A matrix that grows by rows and columns without being copied each time.
+
+Room is doubled when it runs out, so a thousand appends cost a few copies. New columns are zero in
+old rows. It knows nothing of what its numbers mean.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+N_ROWS_SPARE = 16  # room of the first allocation; doubling takes it from there
+
+
+class GrowingMatrix:
+    """A float64 matrix with spare room below and to the right.
+
+    Parameters
+    ----------
+    n_columns : int
+        Columns at the start; there are no rows yet.
+    """
+
+    def __init__(self, n_columns: int) -> None:
+        self._n_rows = 0
+        self._n_columns = n_columns
+        self._room = np.zeros((0, n_columns))
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The matrix, (n_rows, n_columns): a view that the next change may leave behind."""
+        return self._room[: self._n_rows, : self._n_columns]
+
+    def append(self, rows: NDArray[np.float64]) -> None:
+        """Append rows, at least as wide as the matrix; it widens to them."""
+        n_rows, n_columns = self._n_rows + rows.shape[0], rows.shape[1]
+        if n_columns < self._n_columns:
+            raise ValueError(f"rows of {n_columns} columns for a matrix of {self._n_columns}")
+        self._make_room(n_rows, n_columns)
+        self._room[self._n_rows : n_rows, :n_columns] = rows
+        self._n_rows, self._n_columns = n_rows, n_columns
+
+    def gather_columns(self, sources: NDArray[np.int64]) -> None:
+        """Make column ``k`` what column ``sources[k]`` was."""
+        old = self.values
+        self._n_columns = sources.size
+        self._room = np.zeros((self._room.shape[0], sources.size))
+        np.take(old, sources, axis=1, out=self._room[: self._n_rows])
+
+    def _make_room(self, n_rows: int, n_columns: int) -> None:
+        rows_room, columns_room = self._room.shape
+        if n_rows > rows_room:
+            rows_room = max(n_rows, 2 * rows_room, N_ROWS_SPARE)
+        if n_columns > columns_room:
+            columns_room = max(n_columns, 2 * columns_room, N_ROWS_SPARE)
+        if (rows_room, columns_room) != self._room.shape:
+            old = self.values
+            self._room = np.zeros((rows_room, columns_room))
+            self._room[: self._n_rows, : self._n_columns] = old

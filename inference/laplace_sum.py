@@ -1,0 +1,155 @@
+"""What every law of ``X = sum_k b_k L_k`` is built on: its scales, its cumulants, Chernoff's bound.
+
+The ``L_k`` are independent standard Laplace variables (density ``exp(-|t|) / 2``), the ``b_k`` the
+scales. `X` is symmetric about 0 and, as a convolution of log-concave laws, log-concave.
+
+Nothing here approximates a law: `chernoff_half_width` is a proved bound, the rest are definitions.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+N_TILTS = 48  # any tilt gives a valid bound; these come within a percent of the best one's
+HIGHEST_ODDS = 1e3  # of the tilts in (0, 1): nearer to 1 only a tail under exp(-1000) asks for
+TOLERANCE_MIN = 1e-14  # below it the rounding of a tail is all there is
+TOLERANCE_MAX = 1e-3
+SOLVE_STEPS_MAX = 200
+SOLVE_PRECISION = 1e-14
+
+
+def positive_scales(scales: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The scales that are not zero, as a locked float64 copy.
+
+    Raises
+    ------
+    ValueError
+        If a scale is negative or not a finite number, or the array is not one-dimensional.
+    """
+    array = np.array(scales, dtype=np.float64)
+    if array.ndim != 1:
+        raise ValueError(f"scales must be one-dimensional, not {array.ndim}-dimensional")
+    # One pass that fails on NaN, infinity and negative numbers alike.
+    if not bool(((array >= 0) & (array < math.inf)).all()):
+        raise ValueError("scales must be finite and not negative")
+    array = array[array > 0]
+    array.flags.writeable = False
+    return array
+
+
+def check_confidence(confidence: float) -> None:
+    """Raise ValueError unless `confidence` lies strictly between 0 and 1."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, not {confidence}")
+
+
+def check_tolerance(tolerance: float) -> None:
+    """Raise ValueError unless `tolerance` is one that double precision can honour."""
+    if not TOLERANCE_MIN <= tolerance <= TOLERANCE_MAX:
+        raise ValueError(
+            f"tolerance must lie between {TOLERANCE_MIN} and {TOLERANCE_MAX}, not {tolerance}"
+        )
+
+
+def check_bound(bound: float) -> None:
+    """Raise ValueError if the argument of a tail is not a number."""
+    if math.isnan(bound):
+        raise ValueError("a tail is asked for at a number, not at NaN")
+
+
+def standard_deviation(scales: NDArray[np.float64]) -> float:
+    """Standard deviation of `X`: each term has variance ``2 b_k**2``."""
+    if scales.size == 0:
+        return 0.0
+    largest = float(scales.max())  # taken out so that no square over- or underflows
+    return largest * math.sqrt(2 * float(np.square(scales / largest).sum()))
+
+
+def log_moment(scales: NDArray[np.float64], tilt: float) -> float:
+    """``log E exp(tilt * X) = -sum_k log(1 - (tilt b_k)**2)``, for ``|tilt| < 1 / max(b)``."""
+    return -float(np.log1p(-np.square(scales * tilt)).sum())
+
+
+def chernoff_half_width(scales: NDArray[np.float64], log_probability: float) -> float:
+    """A half-width that is surely large enough: ``Pr(X > h) <= exp(log_probability)``.
+
+    Parameters
+    ----------
+    scales : (n,) ndarray of float64
+        Positive.
+    log_probability : float
+        Negative: the logarithm of the one-sided tail that is allowed.
+
+    Notes
+    -----
+    ``Pr(X > h) <= E exp(t (X - h))`` for each tilt ``0 < t < 1 / max(b)``; solved for ``h``, and
+    the smallest over a grid of tilts. It overshoots the exact half-width by a factor that tends
+    to 1 as the tail gets thinner.
+
+    Examples
+    --------
+    For one standard Laplace variable the exact answer at a tail of 1e-9 is 20.03.
+
+    >>> 20.03 < chernoff_half_width(np.array([1.0]), math.log(1e-9)) < 25
+    True
+    """
+    if scales.size == 0:
+        return 0.0
+    largest = float(scales.max())
+    spread = standard_deviation(scales) / largest
+    # The best tilt is near sqrt(2 log(1/p)) / sd for a nearly normal X, and near 1 for one term.
+    lowest = min(0.5, 0.5 * math.sqrt(-log_probability) / spread)
+    odds = np.geomspace(lowest / (1 - lowest), HIGHEST_ODDS, N_TILTS)
+    tilts = odds / (1 + odds)
+    unit = scales / largest
+    heights = [(log_moment(unit, float(t)) - log_probability) / float(t) for t in tilts]
+    return largest * min(heights) * (1 + 1e-12)  # the margin covers the rounding of the sums
+
+
+def tail_root(
+    tail_and_density: Callable[[float], tuple[float, float]],
+    probability: float,
+    *,
+    low: float,
+    start: float,
+) -> float:
+    """The root of ``tail(z) = probability``, approached from the right, where it is safe to stop.
+
+    The logarithm of the tail of a log-concave law is concave, so Newton's iterates lie to the
+    right of the root from the first step on; bisection takes over where the tail has sunk into
+    rounding.
+
+    Parameters
+    ----------
+    tail_and_density : callable
+        The tail and the density at a point.
+    probability : float
+        In (0, 1/2).
+    low, start : float
+        A point where the tail exceeds `probability`, and where to begin, not left of it.
+
+    Returns
+    -------
+    float
+        A point whose computed tail does not exceed `probability`.
+    """
+    high = math.inf
+    z = start
+    for _ in range(SOLVE_STEPS_MAX):
+        tail, density = tail_and_density(z)
+        if tail > probability:
+            low = z
+        else:
+            high = z
+        if tail > 0 and density > 0:
+            newton = z + tail * math.log(tail / probability) / density
+        else:
+            newton = low
+        if high - max(newton, low) <= 4 * SOLVE_PRECISION * z:
+            return high
+        z = newton + SOLVE_PRECISION * z  # a hair to the right, so that rounding cannot stall it
+        if not low < z < high:
+            z = 2 * low if math.isinf(high) else (low + high) / 2
+    raise ArithmeticError("the half-width was not found")

@@ -1,0 +1,101 @@
+"""A workspace: the part of the history that lives on a few axes, ready to estimate from.
+
+It holds the atoms of its rows and the online best linear unbiased estimator over them. Rows that
+would pass a limit on size are left out, which widens intervals and biases nothing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.block import QueryBlock
+from cube.measurement import Measurement
+from cube.query import Scope
+from inference.atoms import N_ENTRIES_MAX, Atoms
+from inference.blue import OnlineBlue
+
+N_ATOMS_MAX = 4096  # with N_VALUES_MAX: matrices of at most 128 MB and answers in milliseconds
+N_VALUES_MAX = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class LinearEstimates:
+    """How rows of a block follow from noisy values.
+
+    Parameters
+    ----------
+    coefficients : (n_rows, n_values) ndarray of float64
+        Estimate = coefficients @ noisy values.
+    is_estimable : (n_rows,) ndarray of bool
+        Rows that the history determines.
+    residual : (n_rows,) ndarray of float64
+        Largest error of any cell's coefficient; times the number of records it bounds the bias.
+    """
+
+    coefficients: NDArray[np.float64]
+    is_estimable: NDArray[np.bool_]
+    residual: NDArray[np.float64]
+
+
+class Workspace:
+    """The rows of the history whose scope lies within some axes."""
+
+    def __init__(self, axes: Scope, sizes: tuple[int, ...]) -> None:
+        self.axes = axes
+        self._atoms = Atoms.undivided(axes, sizes)
+        self._blue = OnlineBlue(self._atoms.sizes)
+        self.values: NDArray[np.float64] = np.empty(0)
+        """The noisy values in use, (n_values,)."""
+        self.noise_scales: NDArray[np.float64] = np.empty(0)
+        """The Laplace scale of each, (n_values,)."""
+        self.lattice_steps: NDArray[np.float64] = np.empty(0)
+        """The lattice step of each, (n_values,)."""
+        self.n_left_out = 0
+        """How many measurements would have passed a limit."""
+
+    def add(self, measurement: Measurement) -> None:
+        """Take a measurement in, unless it would pass a limit."""
+        n_rows = measurement.block.n_rows
+        refinement = self._atoms.refined(measurement.block)
+        if (
+            refinement is None
+            or refinement[0].n_atoms > N_ATOMS_MAX
+            or self.values.size + n_rows > N_VALUES_MAX
+        ):
+            self.n_left_out += 1
+            return
+        atoms, parents = refinement
+        if atoms.n_atoms > self._atoms.n_atoms:
+            self._blue.split(parents, atoms.sizes)
+        self._atoms = atoms
+        rows = atoms.rows(measurement.block)
+        if rows is None or not rows.is_constant.all():
+            raise RuntimeError("a measured row is not constant on its own atoms")
+        scales = np.full(n_rows, measurement.noise_scale)
+        self._blue.add(rows.coefficients, 1.0 / scales)
+        self.values = np.concatenate((self.values, measurement.values))
+        self.noise_scales = np.concatenate((self.noise_scales, scales))
+        steps = np.full(n_rows, measurement.lattice_step)
+        self.lattice_steps = np.concatenate((self.lattice_steps, steps))
+
+    def estimate(self, block: QueryBlock) -> LinearEstimates | None:
+        """The best linear unbiased estimate of each row of a block.
+
+        None if the block is too fine to lay out beside this history.
+        """
+        if block.n_rows * self.values.size > N_ENTRIES_MAX:
+            return None
+        rows = self._atoms.rows(block)
+        if rows is None:
+            return None
+        combination = self._blue.combine(rows.coefficients)
+        return LinearEstimates(
+            coefficients=combination.coefficients,
+            is_estimable=combination.estimable & rows.is_constant,
+            residual=combination.residual,
+        )
+
+    def refresh(self) -> None:
+        """Recompute the estimator's factorisation from its rows."""
+        self._blue.refresh()

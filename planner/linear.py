@@ -1,0 +1,208 @@
+"""SELECT items as linear queries: sums of counts and sums, times constants, plus constants.
+
+Answers are real numbers, so ``COUNT(*) / 2`` is half the count, exactly, and a cast to a floating
+or decimal type changes nothing. SUM over no records is 0 here, not NULL, as every answer is an
+estimate of a number.
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from sqlglot import exp
+
+from cube.query import COEFFICIENT_MAX, LinearQuery, Term
+from cube.refusals import UnsupportedSql
+from planner.domain import PublicDomain
+from planner.exact import constant_value
+from planner.products import merged_query, product_term
+from planner.summands import Product, conjuncts, counted, summed
+from planner.wording import shown, unsupported
+
+N_ANSWER_BITS_MAX = 900  # an answer must be a finite double, with room for what is computed of it
+
+_HINTS: tuple[tuple[type[exp.Expr], str], ...] = (
+    (exp.Avg, "Ask SUM(x) and COUNT(x) in one SELECT, and divide them."),
+    (exp.Max, "Count by thresholds, or GROUP BY the column, and read it off."),
+    (exp.Min, "Count by thresholds, or GROUP BY the column, and read it off."),
+    (exp.Median, "Count by thresholds: COUNT(*) FILTER (WHERE x <= ..)."),
+    (exp.Quantile, "Count by thresholds: COUNT(*) FILTER (WHERE x <= ..)."),
+    (exp.Stddev, "Ask SUM(x), SUM(x * x) and COUNT(x), and compute it from them."),
+    (exp.StddevPop, "Ask SUM(x), SUM(x * x) and COUNT(x), and compute it from them."),
+    (exp.StddevSamp, "Ask SUM(x), SUM(x * x) and COUNT(x), and compute it from them."),
+    (exp.Variance, "Ask SUM(x), SUM(x * x) and COUNT(x), and compute it from them."),
+    (exp.VariancePop, "Ask SUM(x), SUM(x * x) and COUNT(x), and compute it from them."),
+)
+_REAL_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL})
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What a SELECT item adds up to, while it is being read."""
+
+    products: list[Product] = field(default_factory=list)
+    constant: Fraction = Fraction(0)
+
+
+def linear_query(item: exp.Expr, where: tuple[exp.Expr, ...], domain: PublicDomain) -> LinearQuery:
+    """The linear query that a SELECT item asks, over records for which all of `where` holds.
+
+    Raises
+    ------
+    UnsupportedSql
+        If the item is not linear in counts and sums.
+    """
+    parts = _Parts()
+    _read(item, Fraction(1), where, domain, parts)
+    terms = [_term(product, domain) for product in parts.products]
+    query = merged_query(terms, parts.constant, domain.schema)
+    row, _ = query.primitive()
+    if row.bound > COEFFICIENT_MAX:
+        raise unsupported(
+            item,
+            "weighs records so differently that whole weights pass 2**40",
+            "Ask for its parts as separate columns.",
+        )
+    n_records = domain.schema.n_records_max
+    largest = query.bound * n_records + abs(query.constant)
+    finest = min((term.scale for term in query.terms), key=abs, default=Fraction(1))
+    if largest > 2**N_ANSWER_BITS_MAX or abs(finest) < Fraction(1, 2**N_ANSWER_BITS_MAX):
+        raise unsupported(item, "is beyond the range of floating point numbers")
+    return query
+
+
+def has_aggregate(item: exp.Expr) -> bool:
+    """Whether an aggregate occurs anywhere in a SELECT item."""
+    return item.find(exp.AggFunc) is not None
+
+
+def _read(
+    node: exp.Expr,
+    scale: Fraction,
+    where: tuple[exp.Expr, ...],
+    domain: PublicDomain,
+    parts: _Parts,
+) -> None:
+    """Add ``scale * node`` to the parts."""
+    node = node.unnest()
+    constant = constant_value(node)
+    if constant is not None:
+        parts.constant += scale * constant
+    elif isinstance(node, exp.Count | exp.Sum):
+        parts.products += _aggregate(node, scale, where, domain)
+    elif isinstance(node, exp.Filter) and isinstance(node.this, exp.Count | exp.Sum):
+        conditions = (*where, *conjuncts(node.expression.this))
+        parts.products += _aggregate(node.this, scale, conditions, domain)
+    elif isinstance(node, exp.Add | exp.Sub):
+        sign = 1 if isinstance(node, exp.Add) else -1
+        _read(node.this, scale, where, domain, parts)
+        _read(node.expression, sign * scale, where, domain, parts)
+    elif isinstance(node, exp.Neg):
+        _read(node.this, -scale, where, domain, parts)
+    elif isinstance(node, exp.Mul | exp.Div):
+        inner, by = _times_constant(node)
+        _read(inner, scale * by, where, domain, parts)
+    elif _changes_nothing(node):
+        _read(node.this, scale, where, domain, parts)
+    else:
+        raise _not_linear(node)
+
+
+def _aggregate(
+    node: exp.Count | exp.Sum,
+    scale: Fraction,
+    conditions: tuple[exp.Expr, ...],
+    domain: PublicDomain,
+) -> list[Product]:
+    expression = node.this
+    if isinstance(expression, exp.Distinct):
+        raise unsupported(
+            node,
+            "counts values, not records, and is not linear",
+            "GROUP BY the column, and count the groups that are large enough.",
+        )
+    if node.expressions or not isinstance(expression, exp.Expr):
+        raise unsupported(node, "takes one argument")
+    if has_aggregate(expression):
+        raise unsupported(node, "aggregates an aggregate")
+    if isinstance(node, exp.Count):
+        return [counted(expression, scale, conditions)]
+    if isinstance(expression, exp.Star):
+        raise unsupported(node, "sums no column", "Say COUNT(*) to count records.")
+    products = summed(expression, scale, conditions, domain.schema)
+    for product in products:
+        for summand in product.summands:
+            if domain.is_binned(summand):
+                raise unsupported(
+                    node,
+                    f"needs values of {shown(summand)}, of which only bins are public",
+                    "Sum a CASE that gives each bin a value, or declare the column as integer.",
+                )
+    return products
+
+
+def _times_constant(node: exp.Mul | exp.Div) -> tuple[exp.Expr, Fraction]:
+    """The other operand, and the constant it is multiplied with."""
+    by = constant_value(node.expression)
+    if isinstance(node, exp.Div):
+        if by == 0:
+            raise unsupported(node, "divides by zero")
+        if by is not None:
+            return node.this, 1 / by
+        raise unsupported(
+            node,
+            "is a ratio, not a weighted sum of records",
+            "Ask numerator and denominator as separate columns, and divide them.",
+        )
+    if by is not None:
+        return node.this, by
+    by = constant_value(node.this)
+    if by is not None:
+        return node.expression, by
+    raise unsupported(
+        node,
+        "multiplies answers, so it is not a weighted sum of records",
+        "Ask both as separate columns, and multiply them.",
+    )
+
+
+def _term(product: Product, domain: PublicDomain) -> Term:
+    scale = product.scale
+    arrays = [domain.truth(condition) for condition in product.conditions]
+    for summand in product.summands:
+        array, unit = domain.numbers(summand)
+        arrays.append(array)
+        scale *= unit
+    return product_term(scale, arrays, domain.schema)
+
+
+def _changes_nothing(node: exp.Expr) -> bool:
+    """A cast to a type that holds any answer; COALESCE of what is never NULL."""
+    if isinstance(node, exp.Cast):
+        return node.to.this in _REAL_TYPES and not node.to.expressions and has_aggregate(node)
+    if isinstance(node, exp.Coalesce):
+        return all(constant_value(padding) is not None for padding in node.expressions)
+    return False
+
+
+def _not_linear(node: exp.Expr) -> UnsupportedSql:
+    if isinstance(node, exp.Window):
+        return unsupported(node, "is a window over private rows", "Use GROUP BY.")
+    aggregate = node.this if isinstance(node, exp.Filter) else node
+    for kind, hint in _HINTS:
+        if isinstance(aggregate, kind):
+            return unsupported(node, "is not a weighted sum of records", hint)
+    if isinstance(node, exp.Column):
+        return unsupported(
+            node, "is neither aggregated nor a group key", "Put it into GROUP BY, or into SUM."
+        )
+    if has_aggregate(node):
+        return unsupported(
+            node,
+            "is not a weighted sum of records",
+            "COUNT, SUM, +, - and constants are answered; compute the rest from their answers.",
+        )
+    return unsupported(
+        node,
+        "is neither an aggregate nor a group key",
+        "Ask COUNT or SUM, or put the expression into GROUP BY.",
+    )

@@ -1,0 +1,151 @@
+"""What the wire asks of the engine, and what it gets back.
+
+`QueryEngine` is the whole face the protocols see: they translate messages into its requests and
+its answers into messages, and decide nothing about privacy. No Arrow stream, gRPC or SQL tree is
+known here; tables are Arrow tables because that is what leaves the process.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Protocol
+
+import pyarrow as pa
+
+from cube.schema import Schema
+from cube.target import AccuracyTarget
+from planner.workload import RequestedTarget
+
+NOTHING_REQUESTED: Final = RequestedTarget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryRequest:
+    """One statement of one analyst.
+
+    Parameters
+    ----------
+    sql : str
+        The statement as the client wrote it.
+    target : RequestedTarget
+        What the client asked for beside the SQL; the SQL's own OPTIONS and the table's default
+        fill in the rest.
+    analyst : str
+        Who is asking.
+    """
+
+    sql: str
+    target: RequestedTarget = NOTHING_REQUESTED
+    analyst: str = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnReceipt:
+    """What one answer column rests on.
+
+    Parameters
+    ----------
+    name : str
+        The column's name in the result.
+    confidence : float
+        Probability that a row's interval holds the truth.
+    epsilon_spent : Fraction
+        What this column added to the table's cost.
+    source : str
+        "history", "measured" or "public".
+    low, high : tuple of float
+        The interval of each result row, in units of the answer.
+    """
+
+    name: str
+    confidence: float
+    epsilon_spent: Fraction
+    source: str
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.low) != len(self.high):
+            raise ValueError(f"{len(self.low)} low ends for {len(self.high)} high ends")
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetStatus:
+    """How much of a table's budget is gone, in epsilon."""
+
+    table: str
+    limit: Fraction
+    spent: Fraction
+    n_measurements: int
+
+    @property
+    def left(self) -> Fraction:
+        """What may still be spent."""
+        return self.limit - self.spent
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What one answer cost and what its columns rest on."""
+
+    table: str
+    epsilon_spent: Fraction
+    columns: tuple[ColumnReceipt, ...]
+    budget: BudgetStatus
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Release:
+    """An answer that may leave the process.
+
+    Parameters
+    ----------
+    data : pyarrow.Table
+        The result; its schema metadata carries the receipt as JSON under
+        ``tacit.receipt``.
+    receipt : Receipt, optional
+        None for EXPLAIN PRIVACY, which charges nothing.
+    """
+
+    data: pa.Table
+    receipt: Receipt | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a statement would cost just now, in epsilon, and why (as a table)."""
+
+    data: pa.Table
+    epsilon: Fraction
+    budget: BudgetStatus
+
+
+@dataclass(frozen=True, slots=True)
+class TableInfo:
+    """The public face of one table, and the target of requests that name none."""
+
+    schema: Schema
+    default: AccuracyTarget
+
+
+class QueryEngine(Protocol):
+    """Everything the protocols may ask for. Any method may raise `Refused`."""
+
+    def result_schema(self, request: QueryRequest) -> pa.Schema:
+        """The schema of the answer: free, reads no data, charges nothing."""
+        ...
+
+    def answer(self, request: QueryRequest) -> Release:
+        """The answer: the only call that may charge."""
+        ...
+
+    def explain(self, request: QueryRequest) -> Explanation:
+        """What `answer` would cost: reads no data, charges nothing."""
+        ...
+
+    def tables(self) -> tuple[TableInfo, ...]:
+        """Every table served."""
+        ...
+
+    def budgets(self) -> tuple[BudgetStatus, ...]:
+        """The budget of every table served."""
+        ...

@@ -1,0 +1,46 @@
+"""Arrow tables and schemas as the bytes that Flight and `tacit.v1` carry.
+
+An Arrow IPC stream is a sequence of messages, each a flatbuffer header and a body; Flight sends
+one of them in each `FlightData`. Only the outward direction exists: this server reads no tables.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from proxy.protocol import flight_pb2
+
+BATCH_BYTES = 2**20  # a quarter of what most gRPC clients take as one message by default
+CHUNK_BYTES = 2**18  # pieces of a byte stream; small enough to start showing a result early
+
+
+def schema_bytes(schema: pa.Schema) -> bytes:
+    """The schema as one encapsulated IPC message."""
+    return bytes(schema.serialize())
+
+
+def stream_bytes(table: pa.Table) -> bytes:
+    """The table as one Arrow IPC stream, in batches of about `BATCH_BYTES`."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        n_parts = 1 + table.nbytes // BATCH_BYTES
+        writer.write_table(table, max_chunksize=max(1, -(-table.num_rows // n_parts)))
+    return bytes(sink.getvalue())
+
+
+def stream_chunks(table: pa.Table) -> Iterator[bytes]:
+    """The same stream in pieces of at most `CHUNK_BYTES`."""
+    whole = stream_bytes(table)
+    for start in range(0, len(whole), CHUNK_BYTES):
+        yield whole[start : start + CHUNK_BYTES]
+
+
+def flight_messages(table: pa.Table) -> tuple[flight_pb2.FlightData, ...]:
+    """The same stream as Flight sends it: the schema, then every batch."""
+    return tuple(
+        flight_pb2.FlightData(
+            data_header=bytes(message.metadata),
+            data_body=b"" if message.body is None else bytes(message.body),
+        )
+        for message in pa.ipc.MessageReader.open_stream(stream_bytes(table))
+    )

@@ -1,0 +1,83 @@
+"""Problems of a configuration file, gathered so that its owner sees all of them at once.
+
+A problem is a key path and a sentence. Nothing here knows which keys exist.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from cube.refusals import ConfigurationInvalid
+
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class Section(BaseModel):
+    """A table of the file: only known keys, no silent conversions, no change afterwards."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+SectionT = TypeVar("SectionT", bound=BaseModel)
+
+
+class Problems:
+    """The problems found so far in one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: list[str] = []
+
+    def add(self, keys: Iterable[str | int], what: str) -> None:
+        """Note one problem at a key path; the same one twice is one problem."""
+        problem = f"{key_path(keys)}: {what}"
+        if problem not in self._found:
+            self._found.append(problem)
+
+    def section(self, model: type[SectionT], values: Any, keys: tuple[str, ...]) -> SectionT | None:
+        """One table of the file as a checked model; None, and noted problems, if it is wrong."""
+        if not isinstance(values, Mapping):
+            self.add(keys, "should be a table")
+            return None
+        # An unknown key is noted and set aside, so that it hides no problem of the known ones.
+        for key in values:
+            if key not in model.model_fields:
+                listed = ", ".join(model.model_fields)
+                self.add((*keys, key), f"is not a known key; known are {listed}")
+        known = {key: value for key, value in values.items() if key in model.model_fields}
+        try:
+            return model(**known)
+        except ValidationError as error:
+            for detail in error.errors(include_url=False, include_input=False):
+                self.add((*keys, *detail["loc"]), explain(detail["type"], detail["msg"]))
+            return None
+
+    def raise_if_any(self) -> None:
+        """Refuse to start with every problem listed."""
+        if not self._found:
+            return
+        count = "a problem" if len(self._found) == 1 else f"{len(self._found)} problems"
+        listed = "".join(f"\n  {problem}" for problem in self._found)
+        raise ConfigurationInvalid(f"{self._path} has {count}:{listed}")
+
+
+def explain(kind: str, message: str) -> str:
+    """A validator's finding in the words of someone who edits a file."""
+    if kind == "missing":
+        return "is missing"
+    words = message.removeprefix("Value error, ").removeprefix("Input ")
+    return words[:1].lower() + words[1:]
+
+
+def key_path(keys: Iterable[str | int]) -> str:
+    """A dotted key, quoted where TOML would need it.
+
+    >>> key_path(["tables", "my people", "columns", "age"])
+    'tables."my people".columns.age'
+    """
+    return ".".join(
+        str(key) if isinstance(key, int) or BARE_KEY.fullmatch(key) else f'"{key}"' for key in keys
+    )

@@ -1,0 +1,110 @@
+"""The `[server]` table: where to listen, and the certificate that leaving loopback takes.
+
+The one part of the configuration that the environment may override.
+"""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from proxy.config_problems import Problems
+
+DEFAULT_LISTEN = "127.0.0.1:31337"
+PORT_MAX = 65535
+ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """The PEM files of the server's certificate chain and its private key."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Where the server listens (``host:port``, port 0 for any free one) and its TLS files."""
+
+    listen: str
+    tls: TlsFiles | None
+
+
+class ServerSection(BaseSettings):
+    """The keys of `[server]`; ``TACIT_SERVER__LISTEN`` and the like come before the file."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TACIT_SERVER__", extra="forbid", frozen=True, strict=True
+    )
+
+    listen: str = DEFAULT_LISTEN
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the library's signature
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the library's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the same
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment first, then the file; no other place is looked at."""
+        return env_settings, init_settings
+
+
+def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings | None:
+    """The server's settings, with paths relative to the file's folder."""
+    section = problems.section(ServerSection, values, ("server",))
+    if section is None:
+        return None
+    tls = _read_tls(section, folder, problems)
+    wants_tls = section.tls_certificate is not None or section.tls_key is not None
+    host = host_of(section.listen)
+    if host is None:
+        problems.add(("server", "listen"), f'should be host:port, such as "{DEFAULT_LISTEN}"')
+    elif not wants_tls and not is_loopback(host):
+        problems.add(
+            ("server", "listen"), "is not loopback, which needs tls_certificate and tls_key"
+        )
+    return ServerSettings(listen=section.listen, tls=tls)
+
+
+def host_of(address: str) -> str | None:
+    """The host of ``host:port`` or ``[v6]:port``; None if it is not an address."""
+    match = ADDRESS.fullmatch(address)
+    if match is None or int(match[3]) > PORT_MAX:
+        return None
+    return match[1] or match[2]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host can only be reached from this machine.
+
+    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _read_tls(section: ServerSection, folder: Path, problems: Problems) -> TlsFiles | None:
+    named = {"tls_certificate": section.tls_certificate, "tls_key": section.tls_key}
+    if not any(named.values()):
+        return None
+    for key, name in named.items():
+        if not name:
+            problems.add(("server", key), "is missing: a certificate and a key go together")
+        elif not (folder / name).is_file():
+            problems.add(("server", key), "names no file")
+    certificate, key_file = named["tls_certificate"], named["tls_key"]
+    if not certificate or not key_file:
+        return None
+    return TlsFiles(certificate=folder / certificate, key=folder / key_file)

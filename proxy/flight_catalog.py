@@ -1,0 +1,200 @@
+"""The catalog that Flight SQL clients browse: one catalog, one schema, the declared tables.
+
+Each metadata command is a schema and a function from the public table list to rows. Everything
+here is public by declaration; nothing that could charge or read data is called.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from google.protobuf.message import Message
+
+from proxy.answers import TableInfo
+from proxy.arrow_ipc import schema_bytes
+from proxy.flight_sql_info import SQL_INFO_SCHEMA, sql_info_table
+from proxy.protocol import flight_sql_pb2 as sql
+from proxy.search_pattern import matches
+
+CATALOG: Final = "tacit"
+DB_SCHEMA: Final = "public"
+TABLE_TYPE: Final = "TABLE"
+TYPE_NAME_KEY: Final = "ARROW:FLIGHT:SQL:TYPE_NAME"  # or clients show every type as unknown
+
+ServedTables: TypeAlias = tuple[TableInfo, ...]
+Row: TypeAlias = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A column type: its Arrow type, its ODBC code, its size and how its literals are quoted."""
+
+    arrow: pa.DataType
+    odbc_code: int
+    column_size: int | None
+    quote: str | None
+    radix: int | None = None
+
+
+SQL_TYPES: Final[dict[str, SqlType]] = {
+    "BIGINT": SqlType(pa.int64(), -5, 19, None, 10),
+    "BOOLEAN": SqlType(pa.bool_(), -7, 1, None),
+    "DATE": SqlType(pa.date32(), 91, 10, "'"),
+    "DOUBLE": SqlType(pa.float64(), 8, 53, None, 2),
+    "VARCHAR": SqlType(pa.string(), 12, None, "'"),
+}
+
+
+def _columns(declaration: str) -> pa.Schema:
+    """A schema from ``name type, ...``; an exclamation mark after the type means NOT NULL."""
+    types = {
+        "utf8": pa.string(),
+        "bool": pa.bool_(),
+        "int32": pa.int32(),
+        "uint8": pa.uint8(),
+        "list": pa.list_(pa.field("item", pa.string(), nullable=False)),
+    }
+    pairs = (column.split() for column in declaration.split(","))
+    return pa.schema(
+        pa.field(name, types[kind.rstrip("!")], nullable=not kind.endswith("!"))
+        for name, kind in pairs
+    )
+
+
+_CATALOGS = _columns("catalog_name utf8!")
+_DB_SCHEMAS = _columns("catalog_name utf8, db_schema_name utf8!")
+_TABLES = _columns("catalog_name utf8, db_schema_name utf8, table_name utf8!, table_type utf8!")
+_TABLES_WITH_SCHEMA = _TABLES.append(pa.field("table_schema", pa.binary(), nullable=False))
+_TABLE_TYPES = _columns("table_type utf8!")
+_PRIMARY_KEYS = _columns(
+    "catalog_name utf8, db_schema_name utf8, table_name utf8!, column_name utf8!, key_name utf8,"
+    "key_sequence int32!"
+)
+_FOREIGN_KEYS = _columns(
+    "pk_catalog_name utf8, pk_db_schema_name utf8, pk_table_name utf8!, pk_column_name utf8!,"
+    "fk_catalog_name utf8, fk_db_schema_name utf8, fk_table_name utf8!, fk_column_name utf8!,"
+    "key_sequence int32!, fk_key_name utf8, pk_key_name utf8, update_rule uint8!,"
+    "delete_rule uint8!"
+)
+_XDBC_TYPES = _columns(
+    "type_name utf8!, data_type int32!, column_size int32, literal_prefix utf8,"
+    "literal_suffix utf8, create_params list, nullable int32!, case_sensitive bool!,"
+    "searchable int32!, unsigned_attribute bool, fixed_prec_scale bool!, auto_increment bool,"
+    "local_type_name utf8, minimum_scale int32, maximum_scale int32, sql_data_type int32!,"
+    "datetime_subcode int32, num_prec_radix int32, interval_precision int32"
+)
+
+
+def table_schema(info: TableInfo) -> pa.Schema:
+    """A private table's public columns, with the SQL type names that clients reflect."""
+    return pa.schema(
+        pa.field(
+            axis.name,
+            SQL_TYPES[axis.sql_type].arrow,
+            nullable=axis.null,
+            metadata={TYPE_NAME_KEY: axis.sql_type},
+        )
+        for axis in info.schema.axes
+    )
+
+
+def _passes(command: sql.CommandGetDbSchemas | sql.CommandGetTables) -> bool:
+    """Whether our one catalog and schema pass the command's filters; absent filters pass all."""
+    catalog = command.catalog if command.HasField("catalog") else CATALOG
+    has_pattern = command.HasField("db_schema_filter_pattern")
+    pattern = command.db_schema_filter_pattern if has_pattern else "%"
+    return catalog == CATALOG and matches(pattern, DB_SCHEMA)
+
+
+def _db_schema_rows(command: sql.CommandGetDbSchemas, _served: ServedTables) -> list[Row]:
+    row: Row = {"catalog_name": CATALOG, "db_schema_name": DB_SCHEMA}
+    return [row] if _passes(command) else []
+
+
+def _table_rows(command: sql.CommandGetTables, served: ServedTables) -> list[Row]:
+    type_passes = not command.table_types or TABLE_TYPE in command.table_types
+    has_pattern = command.HasField("table_name_filter_pattern")
+    pattern = command.table_name_filter_pattern if has_pattern else "%"
+    return [
+        {
+            "catalog_name": CATALOG,
+            "db_schema_name": DB_SCHEMA,
+            "table_name": info.schema.table,
+            "table_type": TABLE_TYPE,
+            "table_schema": schema_bytes(table_schema(info)),
+        }
+        for info in sorted(served, key=lambda info: info.schema.table)
+        if type_passes and _passes(command) and matches(pattern, info.schema.table)
+    ]
+
+
+def _xdbc_type_rows(command: sql.CommandGetXdbcTypeInfo, _served: ServedTables) -> list[Row]:
+    nullable, searchable_by_anything = 1, 3
+    rows: list[Row] = [
+        {
+            "type_name": name,
+            "data_type": sql_type.odbc_code,
+            "column_size": sql_type.column_size,
+            "literal_prefix": sql_type.quote,
+            "literal_suffix": sql_type.quote,
+            "nullable": nullable,
+            "case_sensitive": name == "VARCHAR",
+            "searchable": searchable_by_anything,
+            "unsigned_attribute": None if sql_type.radix is None else False,
+            "fixed_prec_scale": False,
+            "sql_data_type": sql_type.odbc_code,
+            "num_prec_radix": sql_type.radix,
+        }
+        for name, sql_type in sorted(SQL_TYPES.items(), key=lambda item: item[1].odbc_code)
+    ]
+    if command.HasField("data_type"):
+        return [row for row in rows if row["data_type"] == command.data_type]
+    return rows
+
+
+def _no_rows(_command: Message, _served: ServedTables) -> list[Row]:
+    """A protected table declares no keys: a key would single out one person."""
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCommand:
+    """How one metadata command is answered: the schema of the answer, and its rows."""
+
+    schema: pa.Schema
+    # Any: each function takes the one message type it is filed under.
+    rows: Callable[[Any, ServedTables], list[Row]]
+
+
+_COMMANDS: Final[dict[type[Message], MetadataCommand]] = {
+    sql.CommandGetCatalogs: MetadataCommand(_CATALOGS, lambda *_: [{"catalog_name": CATALOG}]),
+    sql.CommandGetDbSchemas: MetadataCommand(_DB_SCHEMAS, _db_schema_rows),
+    sql.CommandGetTables: MetadataCommand(_TABLES, _table_rows),
+    sql.CommandGetTableTypes: MetadataCommand(
+        _TABLE_TYPES, lambda *_: [{"table_type": TABLE_TYPE}]
+    ),
+    sql.CommandGetXdbcTypeInfo: MetadataCommand(_XDBC_TYPES, _xdbc_type_rows),
+    sql.CommandGetPrimaryKeys: MetadataCommand(_PRIMARY_KEYS, _no_rows),
+    sql.CommandGetExportedKeys: MetadataCommand(_FOREIGN_KEYS, _no_rows),
+    sql.CommandGetImportedKeys: MetadataCommand(_FOREIGN_KEYS, _no_rows),
+    sql.CommandGetCrossReference: MetadataCommand(_FOREIGN_KEYS, _no_rows),
+}
+METADATA_COMMANDS: Final = (*_COMMANDS, sql.CommandGetSqlInfo)
+
+
+def metadata_schema(command: Message) -> pa.Schema:
+    """The schema of the answer to a metadata command."""
+    if isinstance(command, sql.CommandGetSqlInfo):
+        return SQL_INFO_SCHEMA
+    if isinstance(command, sql.CommandGetTables) and command.include_schema:
+        return _TABLES_WITH_SCHEMA
+    return _COMMANDS[type(command)].schema
+
+
+def metadata_table(command: Message, served: ServedTables) -> pa.Table:
+    """The answer to a metadata command."""
+    if isinstance(command, sql.CommandGetSqlInfo):
+        return sql_info_table(list(command.info))
+    rows = _COMMANDS[type(command)].rows(command, served)
+    return pa.Table.from_pylist(rows, schema=metadata_schema(command))

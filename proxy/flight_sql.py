@@ -1,0 +1,261 @@
+"""Flight SQL: what ADBC, JDBC and pyarrow clients speak to a database.
+
+Preparing a statement is free, GetFlightInfo of a statement is the one call that may charge, and
+DoGet hands over the release that was stored then, the same bytes each time. Nothing here decides
+what a statement means or costs; the engine does.
+"""
+
+# ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+import grpc
+import pyarrow as pa
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import DecodeError, Message
+
+from cube.refusals import InvalidRequest
+from proxy.answers import QueryEngine, QueryRequest, Receipt
+from proxy.arrow_ipc import flight_messages, schema_bytes
+from proxy.flight_catalog import METADATA_COMMANDS, metadata_schema, metadata_table
+from proxy.interceptors import NotOffered, report_epsilon
+from proxy.protocol import flight_pb2, flight_pb2_grpc
+from proxy.protocol import flight_sql_pb2 as sql
+from proxy.tickets import Shelf
+
+N_RELEASES_MAX = 1_000
+RELEASES_BYTES_MAX = 64 * 2**20
+N_PREPARED_MAX = 10_000
+PREPARED_BYTES_MAX = 16 * 2**20
+
+ANONYMOUS_TOKEN: Final = "anonymous"  # noqa: S105 - there is no identity to prove on loopback
+
+_READ_ONLY = "This server only answers SELECT and EXPLAIN PRIVACY; it does not offer"
+_ASK_AGAIN = "Ask the statement again: what was bought before is answered from history, free."
+
+_ACTIONS: Final = {
+    "CreatePreparedStatement": "Check a statement and learn its result's columns. Free.",
+    "ClosePreparedStatement": "Forget a prepared statement.",
+}
+_READ: Final[tuple[type[Message], ...]] = (
+    *METADATA_COMMANDS,
+    sql.CommandStatementQuery,
+    sql.CommandPreparedStatementQuery,
+    sql.TicketStatementQuery,
+    sql.ActionCreatePreparedStatementRequest,
+    sql.ActionClosePreparedStatementRequest,
+)
+_READ_BY_NAME: Final = {message.DESCRIPTOR.full_name: message for message in _READ}
+
+
+class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
+    """The Flight service of one engine.
+
+    Parameters
+    ----------
+    engine : QueryEngine
+        Answers the statements.
+    """
+
+    def __init__(self, engine: QueryEngine) -> None:
+        self._engine = engine
+        self._prepared: Shelf[QueryRequest] = Shelf(
+            "prepared statement",
+            again="Prepare it again: that is free.",
+            n_items_max=N_PREPARED_MAX,
+            n_bytes_max=PREPARED_BYTES_MAX,
+        )
+        self._releases: Shelf[tuple[flight_pb2.FlightData, ...]] = Shelf(
+            "result", again=_ASK_AGAIN, n_items_max=N_RELEASES_MAX, n_bytes_max=RELEASES_BYTES_MAX
+        )
+
+    def Handshake(
+        self,
+        request_iterator: Iterator[flight_pb2.HandshakeRequest],
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.HandshakeResponse]:
+        """A token for clients that insist on one; it grants nothing."""
+        context.send_initial_metadata((("authorization", f"Bearer {ANONYMOUS_TOKEN}"),))
+        yield flight_pb2.HandshakeResponse(payload=ANONYMOUS_TOKEN.encode())
+
+    def ListFlights(
+        self,
+        request: flight_pb2.Criteria,
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.FlightInfo]:
+        """Nothing: results exist only once they are asked for."""
+        return iter(())
+
+    def GetFlightInfo(
+        self, request: flight_pb2.FlightDescriptor, context: grpc.ServicerContext
+    ) -> flight_pb2.FlightInfo:
+        """Answer a statement (this may charge), or describe the result of a metadata command."""
+        command = _unpack(request.cmd)
+        if isinstance(command, METADATA_COMMANDS):
+            schema = metadata_schema(command)
+            return _flight_info(request, schema, ticket=request.cmd, n_rows=-1)
+        release = self._engine.answer(self._statement(command))
+        messages = flight_messages(release.data)
+        key = self._releases.put(messages, sum(message.ByteSize() for message in messages))
+        ticket = _pack(sql.TicketStatementQuery(statement_handle=key))
+        info = _flight_info(request, release.data.schema, ticket, release.data.num_rows)
+        if release.receipt is not None:
+            report_epsilon(context, release.receipt.epsilon_spent)
+            info.app_metadata = _cost_json(release.receipt)
+        return info
+
+    def GetSchema(
+        self,
+        request: flight_pb2.FlightDescriptor,
+        context: grpc.ServicerContext,
+    ) -> flight_pb2.SchemaResult:
+        """The columns of a result, without asking for it."""
+        command = _unpack(request.cmd)
+        if isinstance(command, METADATA_COMMANDS):
+            schema = metadata_schema(command)
+        else:
+            schema = self._engine.result_schema(self._statement(command))
+        return flight_pb2.SchemaResult(schema=schema_bytes(schema))
+
+    def DoGet(
+        self,
+        request: flight_pb2.Ticket,
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.FlightData]:
+        """The stored release of a ticket, or the rows of a metadata command. Never charges."""
+        command = _unpack(request.ticket)
+        if isinstance(command, METADATA_COMMANDS):
+            yield from flight_messages(metadata_table(command, self._engine.tables()))
+        elif isinstance(command, sql.TicketStatementQuery):
+            yield from self._releases.get(command.statement_handle)
+        else:
+            raise InvalidRequest(
+                "A ticket comes from GetFlightInfo; this is something else.",
+                hint="Call GetFlightInfo with the command first.",
+            )
+
+    def DoPut(
+        self,
+        request_iterator: Iterator[flight_pb2.FlightData],
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.PutResult]:
+        """Refuse: neither parameters nor updates are taken."""
+        first = next(request_iterator, flight_pb2.FlightData())
+        if isinstance(_unpack(first.flight_descriptor.cmd), sql.CommandPreparedStatementQuery):
+            raise InvalidRequest(
+                "Parameters are not taken.", hint="Write the values into the statement itself."
+            )
+        raise NotOffered(f"{_READ_ONLY} uploads.")
+
+    def DoExchange(
+        self,
+        request_iterator: Iterator[flight_pb2.FlightData],
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.FlightData]:
+        """Refuse."""
+        raise NotOffered(f"{_READ_ONLY} exchanges.")
+
+    def DoAction(
+        self,
+        request: flight_pb2.Action,
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.Result]:
+        """Prepare or close a statement."""
+        if request.type not in _ACTIONS:
+            raise NotOffered(f"{_READ_ONLY} the action {_quoted(request.type)}.")
+        action = _unpack(request.body)
+        if type(action).__name__ != f"Action{request.type}Request":
+            raise InvalidRequest(f"The action {request.type} came with another message.")
+        if isinstance(action, sql.ActionCreatePreparedStatementRequest):
+            yield flight_pb2.Result(body=_pack(self._prepare(action)))
+        elif isinstance(action, sql.ActionClosePreparedStatementRequest):
+            self._prepared.discard(action.prepared_statement_handle)
+
+    def ListActions(
+        self,
+        request: flight_pb2.Empty,
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.ActionType]:
+        """What DoAction takes."""
+        for name, description in _ACTIONS.items():
+            yield flight_pb2.ActionType(type=name, description=description)
+
+    def _prepare(
+        self, action: sql.ActionCreatePreparedStatementRequest
+    ) -> sql.ActionCreatePreparedStatementResult:
+        _refuse_transaction(action)
+        statement = QueryRequest(sql=action.query)
+        schema = self._engine.result_schema(statement)
+        return sql.ActionCreatePreparedStatementResult(
+            prepared_statement_handle=self._prepared.put(statement, len(action.query.encode())),
+            dataset_schema=schema_bytes(schema),
+            parameter_schema=schema_bytes(pa.schema([])),
+            is_update=False,  # or the JDBC driver tries an update first
+        )
+
+    def _statement(self, command: Message) -> QueryRequest:
+        """The statement that a command names."""
+        if isinstance(command, sql.CommandStatementQuery):
+            _refuse_transaction(command)
+            return QueryRequest(sql=command.query)
+        if isinstance(command, sql.CommandPreparedStatementQuery):
+            return self._prepared.get(command.prepared_statement_handle)
+        raise InvalidRequest(f"{type(command).__name__} is not a statement.")
+
+
+def _unpack(wrapped: bytes) -> Message:
+    """The Flight SQL message inside a serialised ``google.protobuf.Any``."""
+    try:
+        envelope = AnyMessage.FromString(wrapped)
+        name = envelope.type_url.rpartition("/")[2]
+        if name in _READ_BY_NAME:
+            return _READ_BY_NAME[name].FromString(envelope.value)
+    except DecodeError:
+        raise InvalidRequest("This is not a Flight SQL command.") from None
+    if not name:
+        raise InvalidRequest("This is not a Flight SQL command.")
+    raise NotOffered(f"{_READ_ONLY} {_quoted(name.rpartition('.')[2])}.")
+
+
+def _pack(message: Message) -> bytes:
+    envelope = AnyMessage()
+    envelope.Pack(message)
+    return envelope.SerializeToString()
+
+
+def _quoted(name: str) -> str:
+    """A name that the client chose, fit for one line of a message."""
+    return ascii(name[:60])
+
+
+def _refuse_transaction(
+    request: sql.CommandStatementQuery | sql.ActionCreatePreparedStatementRequest,
+) -> None:
+    if request.transaction_id:
+        raise NotOffered(f"{_READ_ONLY} transactions.")
+
+
+def _flight_info(
+    descriptor: flight_pb2.FlightDescriptor, schema: pa.Schema, ticket: bytes, n_rows: int
+) -> flight_pb2.FlightInfo:
+    """One endpoint, here, holding the whole result; -1 rows means not known yet."""
+    return flight_pb2.FlightInfo(
+        schema=schema_bytes(schema),
+        flight_descriptor=descriptor,
+        endpoint=[flight_pb2.FlightEndpoint(ticket=flight_pb2.Ticket(ticket=ticket))],
+        total_records=n_rows,
+        total_bytes=-1,
+        ordered=True,
+    )
+
+
+def _cost_json(receipt: Receipt) -> bytes:
+    """Epsilon spent and left; doubles hold the exact cost, a whole number of 2**-40."""
+    cost = {
+        "table": receipt.table,
+        "epsilon_spent": float(receipt.epsilon_spent),
+        "epsilon_left": float(receipt.budget.left),
+    }
+    return json.dumps(cost).encode()

@@ -1,0 +1,69 @@
+"""Logs: one line an event, JSON for machines and colours for a terminal, through an allow-list.
+
+A field passes if its name is listed here and its value is of the listed type; whatever else a
+caller adds, an exception's text above all, is dropped before anything is written. What is listed
+is public: names of the schema, codes, costs and times, never SQL, never a result.
+"""
+
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import Any, TextIO
+
+import structlog
+
+ALLOWED_FIELDS: Mapping[str, tuple[type, ...]] = {
+    "address": (str,),
+    "code": (str,),
+    "epsilon": (int, float),
+    "epsilon_left": (int, float),
+    "error": (str,),
+    "incident": (str,),
+    "level": (str,),
+    "method": (str,),
+    "milliseconds": (int, float),
+    "signal": (str,),
+    "table": (str,),
+    "timestamp": (str,),
+}
+# A sentence could carry a value; a name cannot, unless someone builds it from one.
+EVENT_NAME = re.compile(r"[a-z]+(_[a-z]+)*", re.ASCII)
+TEXT_LENGTH_MAX = 200
+WITHHELD = "event_withheld"
+
+
+def configure_logs(stream: TextIO | None = None) -> None:
+    """Send the process's logs to `stream` (standard error unless given)."""
+    out = sys.stderr if stream is None else stream
+    show: structlog.types.Processor = structlog.processors.JSONRenderer(sort_keys=True)
+    if out.isatty():
+        show = structlog.dev.ConsoleRenderer()
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            keep_allowed,
+            show,
+        ],
+        logger_factory=structlog.PrintLoggerFactory(out),
+        cache_logger_on_first_use=False,
+    )
+
+
+def keep_allowed(
+    _logger: Any, _method: str, fields: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """The event with nothing in it but listed fields of listed types.
+
+    >>> keep_allowed(None, "info", {"event": "request", "code": "ok", "sql": "SELECT 1"})
+    {'event': 'request', 'code': 'ok'}
+    """
+    kept: dict[str, Any] = {"event": WITHHELD}
+    event = fields.get("event")
+    if isinstance(event, str) and EVENT_NAME.fullmatch(event):
+        kept["event"] = event
+    for name, value in fields.items():
+        # Exactly these types: a subclass may print whatever it likes.
+        if type(value) in ALLOWED_FIELDS.get(name, ()):
+            kept[name] = value[:TEXT_LENGTH_MAX] if isinstance(value, str) else value
+    return kept

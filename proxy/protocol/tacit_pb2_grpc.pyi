@@ -1,0 +1,31 @@
+# Types of the generated Tacit service, by hand: the generator writes none.
+# ruff: noqa: N802 - the protocol's names
+
+from collections.abc import Iterator
+
+import grpc
+
+from proxy.protocol import tacit_pb2
+
+class TacitServicer:
+    def Query(
+        self, request: tacit_pb2.QueryRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.QueryReply]: ...
+    def Explain(
+        self, request: tacit_pb2.ExplainRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.ExplainReply: ...
+    def ListTables(
+        self, request: tacit_pb2.ListTablesRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.ListTablesReply: ...
+    def GetBudget(
+        self, request: tacit_pb2.GetBudgetRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.GetBudgetReply: ...
+
+class TacitStub:
+    def __init__(self, channel: grpc.Channel) -> None: ...
+    Query: grpc.UnaryStreamMultiCallable[tacit_pb2.QueryRequest, tacit_pb2.QueryReply]
+    Explain: grpc.UnaryUnaryMultiCallable[tacit_pb2.ExplainRequest, tacit_pb2.ExplainReply]
+    ListTables: grpc.UnaryUnaryMultiCallable[tacit_pb2.ListTablesRequest, tacit_pb2.ListTablesReply]
+    GetBudget: grpc.UnaryUnaryMultiCallable[tacit_pb2.GetBudgetRequest, tacit_pb2.GetBudgetReply]
+
+def add_TacitServicer_to_server(servicer: TacitServicer, server: grpc.Server) -> None: ...

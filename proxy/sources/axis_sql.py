@@ -1,0 +1,168 @@
+"""SQL that turns a column of the source into positions of levels, one expression an axis.
+
+The expressions are made from the public declaration alone; nothing here runs them. Two codes stand
+beside the positions: `LEFT_OUT` for a value that has no level, `WRONG_TYPE` for one that is no
+value of the axis's type.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from cube.axis import Axis, BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericAxis
+
+LEFT_OUT = -1
+WRONG_TYPE = -2
+
+TEXT = "VARCHAR"
+SIGNED = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"))
+INTEGERS = SIGNED | {f"U{name}" for name in SIGNED}
+REALS = frozenset(("FLOAT", "DOUBLE", "DECIMAL"))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column as the source has it: the SQL that names it, and its type without parameters."""
+
+    sql: str
+    type_name: str
+    is_csv: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AxisSql:
+    """How one axis is encoded.
+
+    Parameters
+    ----------
+    position : str
+        SQL for the position of a level, or one of the two codes.
+    join : str
+        A join that `position` needs, or nothing.
+    setup : str
+        A statement to run beforehand, or nothing.
+    listed : pyarrow.Table, optional
+        What `setup` calls by the name ``listed``.
+    """
+
+    position: str
+    join: str = ""
+    setup: str = ""
+    listed: pa.Table | None = None
+
+
+def code_type(axis: Axis) -> str:
+    """The smallest signed integer type that holds every position and both codes."""
+    sizes = (("TINYINT", 2**7), ("SMALLINT", 2**15))
+    return next((name for name, limit in sizes if axis.size <= limit), "INTEGER")
+
+
+def can_read(axis: Axis, column: SourceColumn) -> bool:
+    """Whether a column of this type can hold values of the axis at all."""
+    if column.is_csv:
+        return True
+    match axis:
+        case CategoryAxis():
+            return column.type_name in {TEXT, "ENUM"}
+        case IntegerAxis() | NumericAxis():
+            return column.type_name in INTEGERS | REALS
+        case BooleanAxis():
+            return column.type_name == "BOOLEAN"
+        case DateAxis():
+            return column.type_name == "DATE"
+        case _:
+            raise TypeError(f"{type(axis).__name__} cannot be read from a source")
+
+
+def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
+    """The encoding of the axis at a place of the schema."""
+    is_text = column.is_csv
+    value, wrong = _typed_text(axis, column.sql) if is_text else _typed_native(axis, column)
+    join, setup, listed = "", "", None
+    match axis:
+        case CategoryAxis():
+            # The codes of an ENUM are the places of its values.
+            listed = pa.table({"value": pa.array(axis.values, pa.string())})
+            setup = f"CREATE TYPE levels_{place} AS ENUM (FROM listed)"
+            found = f"enum_code(TRY_CAST({value} AS levels_{place}))"
+        case IntegerAxis():
+            found = f"CASE WHEN {value} BETWEEN {axis.low} AND {axis.high} "
+            found += f"THEN {value} - ({axis.low}) END"
+        case NumericAxis():
+            listed = _bins(axis)
+            setup = f"CREATE TABLE levels_{place} AS FROM listed"
+            join = f"ASOF LEFT JOIN levels_{place} ON {value} >= levels_{place}.edge"
+            found = f"CASE WHEN {value} <= {_double(axis.edges[-1])} "
+            found += f"THEN levels_{place}.position END"
+        case BooleanAxis():
+            found = f"CAST({value} AS TINYINT)"
+        case DateAxis():
+            low = f"DATE '{axis.low.isoformat()}'"
+            found = f"CASE WHEN {value} BETWEEN {low} AND DATE '{axis.high.isoformat()}' "
+            found += f"THEN {value} - {low} END"
+        case _:
+            raise TypeError(f"{type(axis).__name__} cannot be read from a source")
+    outside = LEFT_OUT if axis.other_position is None else axis.other_position
+    null = outside if axis.null_position is None else axis.null_position
+    position = (
+        f"CAST(CASE WHEN {column.sql} IS NULL THEN {null} WHEN {wrong} THEN {WRONG_TYPE} "
+        f"ELSE coalesce({found}, {outside}) END AS {code_type(axis)})"
+    )
+    return AxisSql(position, join, setup, listed)
+
+
+def _typed_native(axis: Axis, column: SourceColumn) -> tuple[str, str]:
+    """SQL for a typed column's value as the axis sees it, and for whether it is of another type."""
+    raw = column.sql
+    match axis:
+        case CategoryAxis():
+            return f"CAST({raw} AS VARCHAR)", "false"  # an ENUM
+        case IntegerAxis() if column.type_name in REALS:
+            return _finite(raw), f"{_finite(raw)} <> trunc({raw})"
+        case IntegerAxis():
+            # Unsigned columns would not compare with a negative end of the range.
+            return f"TRY_CAST({raw} AS HUGEINT)", "false"
+        case NumericAxis():
+            return _finite(f"CAST({raw} AS DOUBLE)"), "false"
+        case _:
+            return raw, "false"
+
+
+def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
+    """SQL for what a CSV field means to the axis, and for whether it is of another type."""
+    match axis:
+        case CategoryAxis():
+            return raw, "false"
+        case IntegerAxis():
+            # A cast would round 3.7 to 4. 39.0 is how other tools write 39 beside a NULL.
+            whole = rf"regexp_full_match({raw}, '\s*[+-]?[0-9]+(\.0+)?\s*')"
+            return f"TRY_CAST({raw} AS BIGINT)", f"NOT {whole}"
+        case DateAxis():
+            # A cast would take a time of day, and drop it.
+            day = f"regexp_full_match({raw}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}')"
+            value = f"TRY_CAST(CASE WHEN {day} THEN {raw} END AS DATE)"
+        case NumericAxis():
+            value = f"TRY_CAST({raw} AS DOUBLE)"
+            return _finite(value), f"{value} IS NULL"
+        case _:
+            value = f"TRY_CAST({raw} AS {axis.sql_type})"
+    return value, f"{value} IS NULL"
+
+
+def _bins(axis: NumericAxis) -> pa.Table:
+    """The lower edge and the position of every bin."""
+    edges = pa.array(axis.regular, pa.float64())
+    return pa.table({"edge": edges, "position": pa.array(range(len(edges)), pa.int32())})
+
+
+def _finite(value: str) -> str:
+    """SQL for a number, NULL if it is NaN or infinite.
+
+    DuckDB drops a comparison that a Parquet file's least and greatest value make seem idle, and
+    NaN is counted in neither: it would pass for the number it is compared with.
+    """
+    return f"CASE WHEN isfinite(CAST({value} AS DOUBLE)) THEN {value} END"
+
+
+def _double(value: float) -> str:
+    return f"CAST('{value!r}' AS DOUBLE)"

@@ -1,0 +1,137 @@
+"""Source files as text that DuckDB can select from, and the fingerprint of their bytes.
+
+What a file looks like is fixed, not guessed from its rows: a CSV file is UTF-8 with commas, double
+quotes and one header line, and an empty field is NULL.
+"""
+
+import csv
+import hashlib
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cube.refusals import ConfigurationInvalid, DataChanged
+from proxy.sources.axis_sql import TEXT, SourceColumn
+from proxy.sources.location import SourceKind, SourceLocation
+
+CHUNK_BYTES = 2**20
+PATTERN_CHARACTERS = frozenset("*?[]{}")
+OUTSIDE = "outside"  # the name an attached database file goes by while it is read
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What changes when a file is written or replaced."""
+
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+
+    @classmethod
+    def of(cls, path: Path) -> "FileState":
+        """The state of a file now."""
+        found = path.stat()
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Something to select from.
+
+    Parameters
+    ----------
+    sql : str
+        What follows FROM.
+    setup : str
+        A statement to run beforehand, or nothing.
+    columns : dict, optional
+        The columns by their names in lower case, where they are known without asking DuckDB.
+    """
+
+    sql: str
+    setup: str = ""
+    columns: dict[str, SourceColumn] | None = None
+
+
+def relation_of(location: SourceLocation) -> Relation:
+    """The private table as SQL."""
+    path = str(location.path.resolve())
+    if set(path) & PATTERN_CHARACTERS:
+        # Other files that match would be read along, and escape the fingerprint.
+        raise ConfigurationInvalid(
+            f"{location.path} cannot be read: its full path holds one of * ? [ ] {{ }}.",
+            hint="Move or rename it.",
+        )
+    if location.kind is SourceKind.CSV:
+        return _csv_relation(location.path, path)
+    if location.source_table is None:
+        return Relation(f"read_parquet({text_sql(path)}, hive_partitioning = false)")
+    if Path(f"{path}.wal").exists():
+        raise ConfigurationInvalid(
+            f"{location.path} has changes in a .wal file beside it.",
+            hint="Close the process that writes it, or run CHECKPOINT in it.",
+        )
+    return Relation(
+        sql=f"{OUTSIDE}.{name_sql(location.source_table)}",
+        setup=f"ATTACH {text_sql(path)} AS {OUTSIDE} (READ_ONLY)",
+    )
+
+
+def typed_columns(described: Iterable[tuple[Any, ...]]) -> dict[str, SourceColumn]:
+    """The columns that DuckDB's DESCRIBE lists, by their names in lower case."""
+    return {
+        name.casefold(): SourceColumn(f"source.{name_sql(name)}", kind.split("(")[0], False)
+        for name, kind, *_ in described
+    }
+
+
+def _csv_relation(location: Path, path: str) -> Relation:
+    with location.open(encoding="utf-8-sig", newline="") as lines:
+        header = next(csv.reader(lines), [])
+    folded = [name.casefold() for name in header]
+    if not header or len(set(folded)) != len(folded):
+        raise ConfigurationInvalid(
+            f"{location} must begin with a line of distinct column names.",
+            hint="Letter case does not make a difference.",
+        )
+    names = [f"column_{place}" for place in range(len(header))]
+    types = ", ".join(f"{name}: '{TEXT}'" for name in names)
+    sql = (
+        f"read_csv({text_sql(path)}, columns = {{{types}}}, auto_detect = false, header = true, "
+        "delim = ',', quote = '\"', escape = '\"', nullstr = '')"
+    )
+    columns = (SourceColumn(f"source.{name}", TEXT, True) for name in names)
+    return Relation(sql, columns=dict(zip(folded, columns, strict=True)))
+
+
+def fingerprint(path: Path, key: bytes, opened: FileState) -> str:
+    """HMAC-SHA256 of a file's bytes, in hexadecimal, provided it is as it was when opened.
+
+    Keyed, so that whoever reads the ledger cannot test guesses of the data against it.
+    """
+    code = hmac.new(key, digestmod=hashlib.sha256)
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK_BYTES):
+                code.update(chunk)
+        unchanged = FileState.of(path) == opened
+    except OSError:
+        raise ConfigurationInvalid(f"{path} cannot be read.") from None
+    if not unchanged:
+        raise DataChanged(
+            f"{path} changed while it was being read.", hint="Start again when it is at rest."
+        )
+    return code.hexdigest()
+
+
+def text_sql(text: str) -> str:
+    """A string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def name_sql(name: str) -> str:
+    """A quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,203 @@
+"""`tacit.v1`: our own service, for clients that want targets and receipts as typed messages.
+
+Translates between protobuf messages and the engine's values; decides nothing.
+"""
+
+# ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+import grpc
+
+from cube.axis import (
+    Axis,
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    LevelValue,
+    NumericAxis,
+)
+from cube.refusals import InvalidTarget, UnknownName
+from cube.target import AccuracyTarget
+from planner.workload import RequestedTarget
+from proxy.answers import BudgetStatus, QueryEngine, QueryRequest, Receipt, TableInfo
+from proxy.arrow_ipc import stream_bytes, stream_chunks
+from proxy.interceptors import report_epsilon
+from proxy.protocol import tacit_pb2, tacit_pb2_grpc
+
+N_LEVELS_SHOWN = 8
+
+# Short, so that no exponent makes an exact number of a billion digits.
+_DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
+
+_KINDS: Final[dict[type[Axis], str]] = {
+    CategoryAxis: "category",
+    IntegerAxis: "integer",
+    NumericAxis: "numeric",
+    BooleanAxis: "boolean",
+    DateAxis: "date",
+}
+
+
+class TacitService(tacit_pb2_grpc.TacitServicer):
+    """The `tacit.v1` service of one engine.
+
+    Parameters
+    ----------
+    engine : QueryEngine
+        Answers the statements.
+    """
+
+    def __init__(self, engine: QueryEngine) -> None:
+        self._engine = engine
+
+    def Query(
+        self, request: tacit_pb2.QueryRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.QueryReply]:
+        """The answer as one Arrow IPC stream in pieces, then its receipt."""
+        release = self._engine.answer(query_request(request))
+        if release.receipt is not None:
+            report_epsilon(context, release.receipt.epsilon_spent)
+        for chunk in stream_chunks(release.data):
+            yield tacit_pb2.QueryReply(ipc=chunk)
+        if release.receipt is not None:
+            yield tacit_pb2.QueryReply(receipt=_receipt(release.receipt))
+
+    def Explain(
+        self,
+        request: tacit_pb2.ExplainRequest,
+        context: grpc.ServicerContext,
+    ) -> tacit_pb2.ExplainReply:
+        """What the statement would cost, and why."""
+        explanation = self._engine.explain(query_request(request))
+        return tacit_pb2.ExplainReply(
+            ipc=stream_bytes(explanation.data),
+            epsilon=float(explanation.epsilon),
+            budget=_budget(explanation.budget),
+        )
+
+    def ListTables(
+        self,
+        request: tacit_pb2.ListTablesRequest,
+        context: grpc.ServicerContext,
+    ) -> tacit_pb2.ListTablesReply:
+        """The public schema of every table."""
+        return tacit_pb2.ListTablesReply(tables=[_table(info) for info in self._engine.tables()])
+
+    def GetBudget(
+        self,
+        request: tacit_pb2.GetBudgetRequest,
+        context: grpc.ServicerContext,
+    ) -> tacit_pb2.GetBudgetReply:
+        """The budget of one table, or of every table."""
+        budgets = self._engine.budgets()
+        chosen = [budget for budget in budgets if request.table in ("", budget.table)]
+        if request.table and not chosen:
+            raise UnknownName(
+                f"There is no table {request.table[:64]!a}.",
+                hint=f"Tables here: {', '.join(budget.table for budget in budgets)}.",
+            )
+        return tacit_pb2.GetBudgetReply(budgets=[_budget(budget) for budget in chosen])
+
+
+def query_request(message: tacit_pb2.QueryRequest | tacit_pb2.ExplainRequest) -> QueryRequest:
+    """The engine's request for a message.
+
+    Raises
+    ------
+    InvalidTarget
+        If a part of the target is out of range, whatever the rest will turn out to be.
+    """
+    asked = message.target
+    target = RequestedTarget(
+        half_width=asked.half_width if asked.HasField("half_width") else None,
+        confidence=asked.confidence if asked.HasField("confidence") else None,
+        epsilon_cap=_exact_epsilon(asked.epsilon) if asked.HasField("epsilon") else None,
+    )
+    filled = target.over(RequestedTarget(half_width=1.0, confidence=0.5))
+    if filled.half_width is not None and filled.confidence is not None:
+        AccuracyTarget(half_width=filled.half_width, confidence=filled.confidence)
+    return QueryRequest(sql=message.sql, target=target)
+
+
+def _exact_epsilon(text: str) -> Fraction:
+    if _DECIMAL.fullmatch(text) is None:
+        raise InvalidTarget(
+            f"epsilon must be a decimal number that is not negative, not {text[:40]!a}.",
+            hint="Write it like 0.25 or 1e-3.",
+        )
+    return Fraction(text)
+
+
+def _receipt(receipt: Receipt) -> tacit_pb2.Receipt:
+    return tacit_pb2.Receipt(
+        table=receipt.table,
+        epsilon_spent=float(receipt.epsilon_spent),
+        columns=[
+            tacit_pb2.ColumnReceipt(
+                name=column.name,
+                confidence=column.confidence,
+                epsilon_spent=float(column.epsilon_spent),
+                source=column.source,
+                low=column.low,
+                high=column.high,
+            )
+            for column in receipt.columns
+        ],
+        budget=_budget(receipt.budget),
+    )
+
+
+def _budget(budget: BudgetStatus) -> tacit_pb2.Budget:
+    return tacit_pb2.Budget(
+        table=budget.table,
+        epsilon_limit=float(budget.limit),
+        epsilon_spent=float(budget.spent),
+        epsilon_left=float(budget.left),
+        n_measurements=budget.n_measurements,
+    )
+
+
+def _table(info: TableInfo) -> tacit_pb2.Table:
+    return tacit_pb2.Table(
+        name=info.schema.table,
+        columns=[
+            tacit_pb2.Column(
+                name=axis.name,
+                sql_type=axis.sql_type,
+                kind=_KINDS[type(axis)],
+                nullable=axis.null,
+                n_levels=axis.size,
+                levels=describe_levels(axis),
+            )
+            for axis in info.schema.axes
+        ],
+        default_half_width=info.default.half_width,
+        default_confidence=info.default.confidence,
+    )
+
+
+def describe_levels(axis: Axis) -> str:
+    """A short text of an axis's levels for a person.
+
+    >>> describe_levels(IntegerAxis(name="age", low=17, high=90, other=-1))
+    '17 .. 90, other: -1'
+    """
+    if isinstance(axis, IntegerAxis | DateAxis):
+        regular = f"{axis.low} .. {axis.high}"
+    elif isinstance(axis, NumericAxis):
+        regular = f"{_few(axis.edges)} (edges)"
+    else:
+        regular = _few(axis.regular)
+    other = "" if axis.other is None else f", other: {axis.other}"
+    return f"{regular}{other}{', NULL' if axis.null else ''}"
+
+
+def _few(levels: tuple[LevelValue, ...]) -> str:
+    shown = ", ".join(str(level) for level in levels[:N_LEVELS_SHOWN])
+    n_more = len(levels) - N_LEVELS_SHOWN
+    return f"{shown}, ... ({n_more} more)" if n_more > 0 else shown

@@ -1,0 +1,83 @@
+"""What the server holds between two calls of one client: prepared statements and releases.
+
+A key is 128 random bits, so holding one is the right to use it. Everything held can be had again
+without charge (a release from history, a statement by preparing it again), which is why a shelf
+may forget its least recently used items when it is full. Nothing here is durable.
+"""
+
+import secrets
+import threading
+from collections import OrderedDict
+from typing import Generic, TypeVar
+
+from cube.refusals import UnknownTicket
+
+KEY_BYTES = 16
+
+Item = TypeVar("Item")
+
+
+class Shelf(Generic[Item]):
+    """Items under unguessable keys, bounded in number and in bytes.
+
+    The newest item is always kept, whatever its size: a client that was just charged must be able
+    to fetch what it paid for.
+
+    Parameters
+    ----------
+    item_name : str
+        What a message calls an item, such as "result".
+    again : str
+        What a client does to get a forgotten item again, a sentence.
+    n_items_max, n_bytes_max : int
+        Beyond either, the least recently used items are forgotten.
+    """
+
+    def __init__(self, item_name: str, *, again: str, n_items_max: int, n_bytes_max: int) -> None:
+        self._item_name = item_name
+        self._again = again
+        self._n_items_max = n_items_max
+        self._n_bytes_max = n_bytes_max
+        self._lock = threading.Lock()
+        self._held: OrderedDict[bytes, tuple[Item, int]] = OrderedDict()
+        self._n_bytes = 0
+
+    def put(self, item: Item, n_bytes: int) -> bytes:
+        """Hold an item of a stated size; the key to it."""
+        key = secrets.token_bytes(KEY_BYTES)
+        with self._lock:
+            self._held[key] = (item, n_bytes)
+            self._n_bytes += n_bytes
+            while len(self._held) > 1 and self._is_over_full():
+                _, (_, n_bytes_forgotten) = self._held.popitem(last=False)
+                self._n_bytes -= n_bytes_forgotten
+        return key
+
+    def get(self, key: bytes) -> Item:
+        """The item under a key, which becomes the most recently used.
+
+        Raises
+        ------
+        UnknownTicket
+            If it was forgotten, closed, or never here.
+        """
+        with self._lock:
+            if key not in self._held:
+                raise UnknownTicket(
+                    f"This server no longer holds that {self._item_name}.", hint=self._again
+                )
+            self._held.move_to_end(key)
+            return self._held[key][0]
+
+    def discard(self, key: bytes) -> None:
+        """Forget an item; no error if it is not here, so that closing twice is harmless."""
+        with self._lock:
+            _, n_bytes = self._held.pop(key, (None, 0))
+            self._n_bytes -= n_bytes
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._held)
+
+    def _is_over_full(self) -> bool:
+        return len(self._held) > self._n_items_max or self._n_bytes > self._n_bytes_max

@@ -1,0 +1,320 @@
+"""The ledger: durable, append-only, and refused when anything in it does not check out."""
+
+import json
+import re
+import sqlite3
+import stat
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accountant.entries import (
+    GENESIS,
+    Body,
+    BudgetSet,
+    Charge,
+    ChargedBlock,
+    Measured,
+    TableOpened,
+    chained_digest,
+    read,
+    write,
+)
+from accountant.ledger import Ledger, verify
+from accountant.noise import LatticeNoise
+from cube.block import Partition, QueryBlock
+from cube.measurement import UNITS_PER_EPSILON, Weight
+from cube.query import Factor, counting
+from cube.refusals import CannotStart, LedgerCorrupt, LedgerLocked
+
+OPENED = TableOpened("schema", "data", Fraction(1))
+WEIGHT = Weight.at_least(Fraction(1, 8))
+COUNT = QueryBlock(counting([Factor(("a",), np.array([0, 1, 1], dtype=np.int64))]))
+BY_GROUP = QueryBlock(counting(), Partition(("b",), np.array([0, 1, -1, 1], dtype=np.int64)))
+CHARGE = Charge(
+    "ann",
+    tuple(ChargedBlock(block, LatticeNoise.for_weight(WEIGHT)) for block in (COUNT, BY_GROUP)),
+    0,
+    2 * WEIGHT.units,
+)
+VALUES = ((12345,), (-7, 2**61))
+BODIES: list[Body] = [OPENED, BudgetSet(Fraction(3, 7)), CHARGE, Measured(3, VALUES)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A closed ledger that holds one entry of each kind."""
+    path = tmp_path / "people.ledger"
+    with Ledger(path) as ledger:
+        assert [ledger.append("people", body) for body in BODIES] == [1, 2, 3, 4]
+    return path
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_an_entry_reads_back_as_it_was_written(body: Body) -> None:
+    kind, text = write(body)
+    assert write(read(kind, json.loads(text))) == (kind, text)
+
+
+def test_a_ledger_replays_to_what_it_was(path: Path) -> None:
+    with Ledger(path) as ledger:
+        history = ledger.history("people")
+    assert history.opened == OPENED
+    assert history.budget == Fraction(3, 7)
+    assert history.units_spent == 2 * WEIGHT.units
+    assert not history.pending
+    count, by_group = history.measurements
+    assert (count.lattice_values, by_group.lattice_values) == VALUES
+    assert count.weight == by_group.weight == WEIGHT
+    assert count.block.query.terms[0].factors[0].values.tolist() == [0, 1, 1]
+
+
+def test_a_table_nobody_opened_has_no_history(path: Path) -> None:
+    with Ledger(path) as ledger:
+        assert ledger.history("others").opened is None
+
+
+def test_an_audit_adds_up_the_rows_again(path: Path) -> None:
+    report = verify(path)
+    assert report.problem is None
+    assert report.n_entries == 4
+    (table,) = report.tables
+    assert table.spent == table.recomputed == Fraction(2 * WEIGHT.units, UNITS_PER_EPSILON)
+    assert (table.exact, table.n_measurements, table.n_pending) == (True, 2, 0)
+
+
+def test_an_audit_may_run_beside_a_server(path: Path) -> None:
+    before = verify(path)
+    with Ledger(path) as ledger:
+        ledger.append("people", BudgetSet(Fraction(2)))
+        report = verify(path)
+        assert report.problem is None
+        assert report.n_entries == before.n_entries + 1
+        assert report.head != before.head
+        ledger.append("people", BudgetSet(Fraction(1)))
+
+
+def test_a_second_process_is_told_which_ledger_is_in_use(path: Path) -> None:
+    with Ledger(path), pytest.raises(LedgerLocked, match=r"people\.ledger is in use"):
+        Ledger(path)
+    Ledger(path).close()
+
+
+def test_another_name_for_a_ledger_does_not_go_round_its_lock(path: Path) -> None:
+    link = path.with_name("alias.ledger")
+    link.symlink_to(path)
+    with Ledger(path), pytest.raises(LedgerLocked):
+        Ledger(link)
+
+
+def test_closing_twice_does_no_harm_and_writing_after_it_is_an_error(path: Path) -> None:
+    ledger = Ledger(path)
+    ledger.close()
+    ledger.close()
+    with pytest.raises(RuntimeError, match="cannot be written"):
+        ledger.append("people", BudgetSet(Fraction(2)))
+
+
+def test_the_files_are_for_their_owner_only(path: Path) -> None:
+    for name in ("people.ledger", "people.ledger.key", "people.ledger.lock"):
+        assert stat.S_IMODE(path.with_name(name).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM entries", "UPDATE entries SET kind = ''"])
+def test_the_database_itself_refuses_to_forget(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.IntegrityError):
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (OPENED, "opened once"),
+        (BudgetSet(Fraction(-1)), "below zero"),
+        (Measured(3, VALUES), "no charge waiting"),
+        (Measured(99, VALUES), "no charge waiting"),
+        (CHARGE, "on top of 0 units"),
+        (replace(CHARGE, units_before=2 * WEIGHT.units, units_after=0), "lowers what is spent"),
+        (Charge("ann", (), 2 * WEIGHT.units, 2 * WEIGHT.units), "without rows"),
+    ],
+)
+def test_an_entry_that_cannot_follow_is_not_written(path: Path, body: Body, why: str) -> None:
+    with Ledger(path) as ledger:
+        with pytest.raises(ValueError, match=why):
+            ledger.append("people", body)
+        assert ledger.append("people", BudgetSet(Fraction(2))) == 5
+    assert verify(path).problem is None
+
+
+def test_nothing_is_said_of_a_table_before_it_is_opened(path: Path) -> None:
+    with Ledger(path) as ledger, pytest.raises(ValueError, match="opened once, before"):
+        ledger.append("others", CHARGE)
+
+
+@pytest.mark.parametrize("values", [((1,),), ((1,), (2, 3), (4,)), ((1,), (2,))])
+def test_a_measurement_has_a_value_for_every_row_that_was_charged(
+    path: Path, values: tuple[tuple[int, ...], ...]
+) -> None:
+    with Ledger(path) as ledger:
+        spent = ledger.history("people").units_spent
+        seq = ledger.append("people", replace(CHARGE, units_before=spent, units_after=2 * spent))
+        with pytest.raises(ValueError, match=r"values for|other rows"):
+            ledger.append("people", Measured(seq, values))
+
+
+def tampered(path: Path, statement: str, *, rechain: bool = False) -> None:
+    """Alter a ledger behind its back; `rechain` makes the digests fit again."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DROP TRIGGER IF EXISTS entries_are_never_changed")
+        connection.execute("DROP TRIGGER IF EXISTS entries_are_never_deleted")
+        connection.execute(statement)
+        previous = GENESIS
+        rows = connection.execute("SELECT * FROM entries ORDER BY seq").fetchall()
+        for row in rows if rechain else []:
+            previous = chained_digest(previous, row[:5])
+            connection.execute("UPDATE entries SET digest = ? WHERE seq = ?", (previous, row[0]))
+
+
+SET_BODY = "UPDATE entries SET body = replace(body, {}) WHERE seq = {}"
+COPY = "INSERT INTO entries SELECT 5, at, kind, table_name, body, digest FROM entries WHERE seq = 4"
+
+
+@pytest.mark.parametrize(
+    ("statement", "rechain", "problem"),
+    [
+        (SET_BODY.format("'12345', '12346'", 4), False, "entry 4: .*digest does not match"),
+        ("UPDATE entries SET at = '' WHERE seq = 2", False, "entry 2: .*digest does not match"),
+        ("DELETE FROM entries WHERE seq = 2", False, "entry 2: .*found number 3"),
+        ("DELETE FROM entries WHERE seq = 2", True, "entry 2: .*found number 3"),
+        (COPY, True, "entry 5: .*no charge waiting"),
+        ("UPDATE entries SET seq = -seq WHERE seq = 1", True, "entry 1: .*found number -1"),
+        ("UPDATE entries SET kind = 'refund' WHERE seq = 2", True, "entry 2: .*unknown kind"),
+        ("UPDATE entries SET body = '{' WHERE seq = 3", True, "entry 3: JSON"),
+        ("UPDATE entries SET body = '[]' WHERE seq = 3", True, "entry 3: TypeError"),
+        (SET_BODY.format("'lattice_bits', 'bits'", 3), True, "entry 3: KeyError"),
+        (SET_BODY.format("'\"lattice_bits\":17', '\"lattice_bits\":true'", 3), True, "entry 3: Ty"),
+        (SET_BODY.format("'\"lattice_bits\":17', '\"lattice_bits\":9999'", 3), True, "9999 bits"),
+        (SET_BODY.format('\'"noise_scale":"0x1\', \'"noise_scale":"0x0\'', 3), True, "smaller"),
+        (SET_BODY.format("'3/7', '3/0'", 2), True, "entry 2: ZeroDivisionError"),
+        (
+            SET_BODY.format(f"'\"units_after\":{2 * WEIGHT.units}', '\"units_after\":5'", 3),
+            True,
+            "table people: .*rows cost 274877906944 units and 5 were charged",
+        ),
+    ],
+)
+def test_an_altered_ledger_is_refused_and_the_audit_names_the_first_bad_entry(
+    path: Path, statement: str, *, rechain: bool, problem: str
+) -> None:
+    before = path.read_bytes()
+    tampered(path, statement, rechain=rechain)
+    altered = path.read_bytes()
+    assert altered != before
+    with pytest.raises(LedgerCorrupt, match="damaged or was altered") as refused:
+        Ledger(path)
+    assert "tacit audit verify" in refused.value.explain()
+    report = verify(path)
+    assert report.problem is not None
+    assert re.search(problem, report.problem)
+    assert path.read_bytes() == altered, "nothing is repaired silently"
+
+
+def overwrite(offset: int) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        content = bytearray(path.read_bytes())
+        content[offset : offset + 512] = b"\xff" * 512
+        path.write_bytes(content)
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        overwrite(0),
+        overwrite(4096),
+        lambda path: path.write_text("age,sex\n39,Male\n" * 500),
+        lambda path: path.write_bytes(path.read_bytes()[:5000]),
+    ],
+    ids=["header", "page", "text", "cut"],
+)
+def test_a_damaged_file_is_refused_in_words(path: Path, damage: Callable[[Path], None]) -> None:
+    damage(path)
+    with pytest.raises(LedgerCorrupt):
+        Ledger(path)
+    with pytest.raises(LedgerCorrupt):
+        verify(path)
+
+
+def test_somebody_elses_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE people (name TEXT)")
+    before = path.read_bytes()
+    for attempt in (Ledger, verify):
+        with pytest.raises(LedgerCorrupt, match="not a Tacit ledger"):
+            attempt(path)
+    assert path.read_bytes() == before
+
+
+def test_places_where_no_ledger_can_be(tmp_path: Path) -> None:
+    with pytest.raises(LedgerCorrupt, match="is a directory"):
+        Ledger(tmp_path)
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "missing" / "ledger", tmp_path / "file" / "ledger"):
+        with pytest.raises(CannotStart, match="cannot be opened for writing"):
+            Ledger(place)
+        with pytest.raises(LedgerCorrupt, match="no ledger at"):
+            verify(place)
+
+
+def test_a_ledger_that_is_locked_in_sqlite_is_not_called_damaged(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(CannotStart, match="cannot be used just now") as refused:
+            Ledger(path)
+    assert refused.value.code == "cannot_start"
+
+
+def test_a_lost_ledger_is_not_begun_again_while_its_key_is_there(path: Path) -> None:
+    """An emptied or deleted ledger would start a fresh budget on the same data."""
+    path.write_bytes(b"")
+    with pytest.raises(LedgerCorrupt, match="gone or empty"):
+        Ledger(path)
+    path.unlink()
+    with pytest.raises(LedgerCorrupt, match="gone or empty"):
+        Ledger(path)
+    path.with_name("people.ledger.key").unlink()
+    with Ledger(path) as ledger:
+        assert ledger.history("people").opened is None
+
+
+def test_a_ledger_without_its_key_is_refused(path: Path) -> None:
+    key = path.with_name("people.ledger.key")
+    key.write_bytes(key.read_bytes()[:31])
+    with pytest.raises(LedgerCorrupt, match="32 bytes"):
+        Ledger(path)
+    key.unlink()
+    with pytest.raises(LedgerCorrupt, match=r"key file .* is missing"):
+        Ledger(path)
+
+
+def test_after_a_failed_write_nothing_more_is_written(path: Path) -> None:
+    """A full disk, by SQLite's own means: nobody knows then what the disk holds."""
+    with Ledger(path) as ledger:
+        (n_pages,) = ledger._connection.execute("PRAGMA page_count").fetchone()
+        ledger._connection.execute(f"PRAGMA max_page_count = {n_pages}")
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            ledger.append("others", replace(OPENED, schema_digest="x" * 1_000_000))
+        budget = ledger.history("people").budget
+        with pytest.raises(RuntimeError, match="restart"):
+            ledger.append("people", BudgetSet(Fraction(2)))
+    with Ledger(path) as ledger:
+        assert ledger.history("people").budget == budget
+        ledger.append("people", BudgetSet(Fraction(2)))

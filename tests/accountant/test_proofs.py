@@ -1,0 +1,38 @@
+"""A guarantee and its proof live side by side: each module names the file that argues for it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import accountant
+
+PACKAGE = Path(accountant.__file__).parent
+PROOFS = {path.name for path in (PACKAGE / "proofs").glob("*.md")}
+# What only holds or carries values, and promises nothing by itself.
+WITHOUT_A_GUARANTEE = {"__init__", "entries", "source", "storage"}
+MODULES = {path.stem: path.read_text() for path in sorted(PACKAGE.glob("*.py"))}
+
+
+def proofs_named(text: str) -> set[str]:
+    return set(re.findall(r"proofs/(\w+\.md)", text))
+
+
+@pytest.mark.parametrize("module", sorted(MODULES.keys() - WITHOUT_A_GUARANTEE))
+def test_a_module_with_a_guarantee_names_its_proof(module: str) -> None:
+    named = proofs_named(MODULES[module])
+    assert named
+    assert named <= PROOFS
+
+
+def test_every_proof_is_of_something() -> None:
+    assert set.union(*map(proofs_named, MODULES.values())) == PROOFS
+
+
+@pytest.mark.parametrize("proof", sorted(PROOFS))
+def test_a_proof_speaks_of_functions_that_exist(proof: str) -> None:
+    text = (PACKAGE / "proofs" / proof).read_text()
+    named = re.findall(r"`(\w+)\.py: (\w+)`", text)
+    assert named, "a proof names the functions it is about"
+    for module, function in named:
+        assert re.search(rf"(def|class) {function}\b", MODULES[module]), (module, function)

@@ -1,0 +1,170 @@
+"""The estimator against dense linear algebra on every cell of a small cube."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cube.axis import IntegerAxis
+from cube.block import Partition, QueryBlock
+from cube.measurement import Measurement, Weight
+from cube.query import Factor, LinearQuery, counting
+from cube.schema import Schema
+from inference.bearing import working_axes
+from inference.estimator import Estimator, coefficient_range
+from inference.posterior import NotEstimable, Posterior
+from tests.support.cubes import SIZES, blocks, dense_rows
+
+SCHEMA = Schema(
+    table="t",
+    axes=tuple(IntegerAxis(name=name, low=0, high=size - 1) for name, size in SIZES.items()),
+    n_records_max=10_000,
+)
+N_CELLS = int(np.prod(list(SIZES.values())))
+CONFIDENCE = 0.9
+LATTICE_BITS = 10
+
+
+def measured(block: QueryBlock, counts: np.ndarray, weight: float, noise: int = 0) -> Measurement:
+    """A measurement whose noise is known: `noise` lattice steps on every row."""
+    paid = Weight.at_least(weight)
+    exact = [
+        sum(value * int(n) for value, n in zip(row, counts, strict=True))
+        for row in dense_rows(block)
+    ]
+    return Measurement(
+        block=block,
+        weight=paid,
+        lattice_bits=LATTICE_BITS,
+        noise_scale=float(1 / paid.exact) * (1 + 1e-12),
+        lattice_values=tuple(int(value) * 2**LATTICE_BITS + noise for value in exact),
+    )
+
+
+def whole(block: QueryBlock) -> QueryBlock:
+    return block.primitive[0]
+
+
+@given(
+    history=st.lists(
+        st.tuples(blocks(), st.sampled_from([0.01, 0.1, 1.0])), min_size=1, max_size=6
+    ),
+    asked=blocks(),
+    counts=st.lists(st.integers(0, 50), min_size=N_CELLS, max_size=N_CELLS).map(np.array),
+)
+@settings(deadline=None, max_examples=150)
+def test_without_noise_an_estimate_is_the_truth_and_as_precise_as_least_squares(
+    history: list[tuple[QueryBlock, float]], asked: QueryBlock, counts: np.ndarray
+) -> None:
+    bought = [
+        measured(whole(block), counts, weight)
+        for block, weight in history
+        if not block.query.is_constant
+    ]
+    estimator = Estimator(SCHEMA)
+    estimator.add(bought)
+    rows = np.array([row for one in bought for row in dense_rows(one.block)], dtype=float)
+    rows = rows.reshape(-1, N_CELLS)
+    weights = np.array([1 / one.noise_scale for one in bought for _ in range(one.block.n_rows)])
+    for row, estimate in zip(dense_rows(asked), estimator.estimate(asked, CONFIDENCE), strict=True):
+        wanted = np.array([float(value) for value in row])
+        solution, *_ = np.linalg.lstsq(rows.T * weights, wanted, rcond=1e-10)
+        determined = np.allclose(rows.T @ (weights * solution), wanted, atol=1e-7)
+        assert isinstance(estimate, Posterior) == determined
+        if isinstance(estimate, Posterior):
+            truth = float(wanted @ counts + asked.query.constant)
+            assert estimate.value == pytest.approx(truth, abs=1e-6 * (1 + abs(truth)))
+            # The narrower of two estimates may be the measured row itself.
+            best = np.sqrt(2 * np.sum(solution**2))
+            assert estimate.standard_deviation >= best * (1 - 1e-6) - 1e-9
+            low, high = estimate.interval(CONFIDENCE)
+            assert low <= truth + 1e-6
+            assert high >= truth - 1e-6
+
+
+@given(asked=blocks())
+@settings(deadline=None)
+def test_nothing_is_known_before_anything_is_measured(asked: QueryBlock) -> None:
+    for row, estimate in zip(
+        dense_rows(asked), Estimator(SCHEMA).estimate(asked, CONFIDENCE), strict=True
+    ):
+        assert isinstance(estimate, Posterior) == (not any(row))
+
+
+@given(asked=blocks())
+@settings(deadline=None)
+def test_the_public_range_holds_every_coefficient(asked: QueryBlock) -> None:
+    low, high = coefficient_range(asked.query)
+    exact = dense_rows(QueryBlock(asked.query))[0]
+    assert low <= min(exact)
+    assert max(exact) <= high
+
+
+def test_a_total_is_read_from_the_groups_and_a_group_from_total_and_rest() -> None:
+    counts = np.arange(N_CELLS)
+    groups = QueryBlock(counting(), Partition(("a",), np.arange(3)))
+    estimator = Estimator(SCHEMA)
+    estimator.add([measured(groups, counts, 0.5)])
+    (total,) = estimator.estimate(QueryBlock(counting()), CONFIDENCE)
+    assert isinstance(total, Posterior)
+    assert total.value == pytest.approx(counts.sum())
+    assert total.standard_deviation == pytest.approx(np.sqrt(3 * 2) / 0.5, rel=1e-6)
+
+
+def test_the_same_row_measured_twice_is_averaged_by_precision() -> None:
+    counts = np.ones(N_CELLS)
+    total = QueryBlock(counting())
+    estimator = Estimator(SCHEMA)
+    step = 2**LATTICE_BITS
+    estimator.add([measured(total, counts, 1.0, noise=8 * step), measured(total, counts, 2.0)])
+    (estimate,) = estimator.estimate(total, CONFIDENCE)
+    assert isinstance(estimate, Posterior)
+    assert estimate.value == pytest.approx(N_CELLS + 8 / 5, rel=1e-6)
+
+
+def test_a_multiple_and_a_constant_move_the_whole_posterior() -> None:
+    counts = np.ones(N_CELLS)
+    estimator = Estimator(SCHEMA)
+    estimator.add([measured(QueryBlock(counting()), counts, 1.0)])
+    shifted = QueryBlock(counting().scaled(Fraction(-2)) + LinearQuery((), Fraction(10)))
+    (estimate,) = estimator.estimate(shifted, CONFIDENCE)
+    assert isinstance(estimate, Posterior)
+    assert estimate.value == pytest.approx(10 - 2 * N_CELLS)
+    assert estimate.high == 10
+    assert estimate.low == 10 - 2 * SCHEMA.n_records_max
+
+
+def test_a_query_that_cuts_an_atom_is_a_value_not_an_exception() -> None:
+    estimator = Estimator(SCHEMA)
+    estimator.add([measured(QueryBlock(counting()), np.ones(N_CELLS), 1.0)])
+    half = counting([Factor(("a",), np.array([1, 0, 0]))])
+    (estimate,) = estimator.estimate(QueryBlock(half), CONFIDENCE)
+    assert isinstance(estimate, NotEstimable)
+
+
+def test_more_rows_than_a_workspace_holds_are_still_read_one_by_one() -> None:
+    """10,000 groups pass the limits of joint estimation; their own measurement answers them."""
+    axes = (IntegerAxis(name="x", low=0, high=9999),)
+    schema = Schema(table="wide", axes=axes, n_records_max=10)
+    groups = QueryBlock(counting(), Partition(("x",), np.arange(10_000)))
+    paid = Weight.at_least(1.0)
+    estimator = Estimator(schema)
+    values = tuple(range(10_000))
+    estimator.add([Measurement(groups, paid, 0, 1.0, values)])
+    estimates = estimator.estimate(groups, CONFIDENCE)
+    assert [row.value for row in estimates if isinstance(row, Posterior)] == list(values)
+
+
+def test_the_working_axes_grow_by_relevance_and_stop_at_the_limit() -> None:
+    measured_scopes = [("a", "b"), ("c",), ("d", "e"), ()]
+    n_classes = {"a": 10, "b": 10, "c": 10, "d": 10, "e": 1000}
+
+    def work(scope: tuple[str, ...], limit: int) -> tuple[str, ...]:
+        return working_axes(scope, measured_scopes, n_classes, n_cells_max=limit)
+
+    assert work(("a",), 10**9) == ("a", "b", "c", "d", "e")
+    assert work(("a",), 1000) == ("a", "b", "c")
+    assert work(("a",), 100) == ("a", "b")
+    assert work(("z",), 1) == ("z",)

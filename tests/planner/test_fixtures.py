@@ -1,0 +1,68 @@
+"""Cases as text: the SQL, and what it becomes or why it is refused.
+
+A case is a comment, a statement, and what is expected, each on one line; cases are separated by an
+empty line. What is answered is also run in DuckDB on known records.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from cube.query import Term
+from cube.refusals import Refused
+from planner.workload import Workload
+from tests.planner.people import check_against, database, planner
+
+FIXTURES = Path(__file__).parent / "fixtures"
+PLANNER = planner()
+DATABASE = database()
+
+
+class Case(NamedTuple):
+    why: str
+    sql: str
+    expected: str
+
+
+def cases(name: str) -> list[Case]:
+    blocks = (FIXTURES / name).read_text().strip().split("\n\n")
+    found = []
+    for block in blocks:
+        why, sql, expected = block.split("\n")
+        assert why.startswith("-- ")
+        found.append(Case(why[3:], sql.removesuffix(";"), expected.removesuffix(";")))
+    return found
+
+
+def summary(workload: Workload) -> str:
+    answers = []
+    for aggregate in workload.aggregates:
+        query = aggregate.block.query
+        parts = [_term(term) for term in query.terms]
+        if query.constant or not parts:
+            parts.append(str(query.constant))
+        answers.append(f"{aggregate.name} = {' + '.join(parts)}")
+    groups = f"; {workload.n_rows} groups" if workload.keys else ""
+    return ", ".join(answers) + groups
+
+
+def _term(term: Term) -> str:
+    factors = [f"[{' '.join(factor.axes)}]" for factor in term.factors]
+    return " * ".join([str(term.scale), *factors])
+
+
+@pytest.mark.parametrize("case", cases("answered.sql"), ids=lambda case: case.why)
+def test_what_is_answered(case: Case) -> None:
+    workload = PLANNER.plan(case.sql)
+    assert summary(workload) == case.expected
+    check_against(DATABASE, case.sql, workload)
+
+
+@pytest.mark.parametrize("case", cases("refused.sql"), ids=lambda case: case.why)
+def test_what_is_refused(case: Case) -> None:
+    code, fragment = case.expected.split(": ", 1)
+    with pytest.raises(Refused) as refusal:
+        PLANNER.plan(case.sql)
+    assert refusal.value.code == code
+    assert fragment in refusal.value.explain()

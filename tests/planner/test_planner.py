@@ -1,0 +1,257 @@
+"""The planner's face: targets, columns, groups, limits, and being asked by many at once."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from cube.axis import CategoryAxis, IntegerAxis, NumericAxis
+from cube.refusals import InvalidSql, InvalidTarget, Refused, TooLarge, UnsupportedSql
+from cube.schema import Schema
+from cube.target import AccuracyTarget
+from planner.planner import Planner
+from planner.workload import ColumnKind, OutputColumn, RequestedTarget
+from tests.planner.people import SCHEMA, TARGET, planner
+
+WIDE = Schema(
+    table="wide",
+    axes=(
+        *(IntegerAxis(name=f"i{place}", low=0, high=199) for place in range(5)),
+        IntegerAxis(name="key", low=0, high=999_999),
+        CategoryAxis(name="color", values=("red", "green")),
+        NumericAxis(name="height", edges=tuple(float(edge) for edge in range(101))),
+    ),
+    n_records_max=10**6,
+)
+FROM_WIDE = " FROM wide"
+MANY_TERMS = [f"COUNT(*) FILTER (WHERE i{p % 5} = {p // 5})" for p in range(300)]
+MANY_LEVELS = [f"COUNT(*) FILTER (WHERE key = {p})" for p in range(40)]
+
+
+@pytest.fixture(scope="module")
+def people() -> Planner:
+    return planner()
+
+
+@pytest.fixture(scope="module")
+def wide() -> Planner:
+    return Planner({"wide": WIDE}, {"wide": TARGET})
+
+
+def test_options_go_before_the_request_and_that_before_the_default(people: Planner) -> None:
+    sql = (
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 2.5, epsilon = 0.1) COUNT(*)"
+        " FROM people"
+    )
+    requested = RequestedTarget(half_width=3.0, confidence=0.8, epsilon_cap=Fraction(1))
+    assert people.plan(sql, requested).target == AccuracyTarget(
+        half_width=2.5, confidence=0.8, epsilon_cap=Fraction(1, 10)
+    )
+    assert people.plan("SELECT COUNT(*) FROM people", requested).target == AccuracyTarget(
+        half_width=3.0, confidence=0.8, epsilon_cap=Fraction(1)
+    )
+    assert people.plan("SELECT COUNT(*) FROM people").target == TARGET
+
+
+@pytest.mark.parametrize(
+    "requested",
+    [
+        RequestedTarget(half_width=float("nan")),
+        RequestedTarget(half_width=float("inf")),
+        RequestedTarget(half_width=0.0),
+        RequestedTarget(half_width=-3.0),
+        RequestedTarget(confidence=float("nan")),
+        RequestedTarget(confidence=0.0),
+        RequestedTarget(confidence=1.0),
+        RequestedTarget(confidence=95.0),
+        RequestedTarget(epsilon_cap=Fraction(-1)),
+    ],
+)
+def test_a_target_out_of_range_is_refused(people: Planner, requested: RequestedTarget) -> None:
+    with pytest.raises(InvalidTarget):
+        people.plan("SELECT COUNT(*) FROM people", requested)
+
+
+def test_explain_privacy_plans_the_same_and_is_marked(people: Planner) -> None:
+    explained = people.plan("explain privacy SELECT COUNT(*) FROM people;")
+    assert explained.explain_only
+    assert not people.plan("SELECT COUNT(*) FROM people").explain_only
+    assert explained.aggregates[0].sql == "COUNT(*)"
+
+
+def test_the_columns_are_those_of_the_select_list(people: Planner) -> None:
+    workload = people.plan(
+        "SELECT COUNT(*) AS n, dp_interval_low(n), DP_INTERVAL_HIGH(N) AS high, sex,"
+        ' DP_COST("Sum"), SUM(age) AS "Sum", DP_SOURCE(n), COUNT(*), COUNT(*) + 1'
+        " FROM people GROUP BY sex"
+    )
+    assert workload.columns == (
+        OutputColumn("n", ColumnKind.ANSWER, 0),
+        OutputColumn("dp_interval_low", ColumnKind.LOW, 0),
+        OutputColumn("high", ColumnKind.HIGH, 0),
+        OutputColumn("sex", ColumnKind.KEY, 0),
+        OutputColumn("dp_cost", ColumnKind.COST, 1),
+        OutputColumn("Sum", ColumnKind.ANSWER, 1),
+        OutputColumn("dp_source", ColumnKind.SOURCE, 0),
+        OutputColumn("count", ColumnKind.ANSWER, 2),
+        OutputColumn("?column?", ColumnKind.ANSWER, 3),
+    )
+
+
+def test_groups_come_in_the_order_of_their_keys_with_null_last(people: Planner) -> None:
+    workload = people.plan("SELECT COUNT(*) FROM people GROUP BY sex, age % 3, sex")
+    text, remainder = workload.keys
+    assert (text.sql_type, remainder.sql_type) == ("VARCHAR", "BIGINT")
+    assert text.values == ("female",) * 4 + ("male",) * 4 + (None,) * 4
+    assert remainder.values == (0, 1, 2, None) * 3
+
+
+def test_every_answer_of_a_group_by_has_the_same_partition(people: Planner) -> None:
+    workload = people.plan("SELECT COUNT(*), SUM(age), 7 FROM people GROUP BY sex")
+    partitions = {id(aggregate.block.partition) for aggregate in workload.aggregates}
+    assert len(partitions) == 1
+    assert [aggregate.block.n_rows for aggregate in workload.aggregates] == [3, 3, 3]
+
+
+def test_a_bin_is_shown_as_its_lower_edge(people: Planner) -> None:
+    workload = people.plan("SELECT income, COUNT(*) FROM people GROUP BY income")
+    assert workload.keys[0].values == (-1.0, 0.0, 10.0, 20.5, None)
+
+
+def test_no_possible_group_is_no_row(people: Planner) -> None:
+    workload = people.plan("SELECT sex, COUNT(*) FROM people WHERE age > 200 GROUP BY sex")
+    assert workload.n_rows == 0
+    assert workload.keys[0].values == ()
+    assert workload.aggregates[0].block.query.is_constant
+
+
+def test_a_sum_is_half_itself_times_two(people: Planner) -> None:
+    one = people.plan("SELECT SUM(age) / 2 FROM people WHERE member").aggregates[0].block
+    other = people.plan("SELECT SUM(0.25 * age) FILTER (WHERE member) FROM people")
+    row, multiplier = one.query.primitive()
+    other_row, other_multiplier = other.aggregates[0].block.query.primitive()
+    assert (multiplier, other_multiplier) == (Fraction(1, 2), Fraction(1, 4))
+    for factor, same in zip(row.terms[0].factors, other_row.terms[0].factors, strict=True):
+        assert np.array_equal(factor.values, same.values)
+
+
+def test_doubles_that_need_more_than_twenty_six_bits_are_rounded_to_that(people: Planner) -> None:
+    query = people.plan("SELECT SUM(SQRT(age)) FROM people").aggregates[0].block.query
+    (term,) = query.terms
+    weights = [float(term.scale * int(value)) for value in term.factors[0].values[:20]]
+    assert np.allclose(weights, np.sqrt(np.arange(20)), rtol=0, atol=2.0**-23)
+    assert term.bound.denominator.bit_count() == 1
+
+
+def test_the_same_text_gives_the_same_plan(people: Planner) -> None:
+    sql = "SELECT COUNT(*) FROM people WHERE age > 7"
+    assert people.plan(sql) is people.plan(sql)
+    assert people.plan(sql) is not people.plan(sql, RequestedTarget(half_width=1.0))
+
+
+def test_conditions_on_many_columns_stay_apart(wide: Planner) -> None:
+    where = " AND ".join(f"i{place} < 100" for place in range(5))
+    query = wide.plan(f"SELECT COUNT(*) FROM wide WHERE {where}").aggregates[0].block.query  # noqa: S608 - SQL is the test input
+    assert [factor.axes for factor in query.terms[0].factors] == [(f"i{p}",) for p in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "fragment"),
+    [
+        ("SELECT COUNT(*) FROM wide WHERE i0 + i1 + i2 + i3 > 5", "i0, i1, i2, i3"),
+        ("SELECT COUNT(*) FROM wide WHERE i0 < i1 AND i1 < i2 AND i2 < i3", "i0, i1, i2, i3"),
+        ("SELECT key, COUNT(*) FROM wide GROUP BY key", "1000000 groups"),
+        ("SELECT key, i0, COUNT(*) FROM wide GROUP BY 1, 2", "200000000 groups"),
+        ("SELECT i0, i1, i2, i3, COUNT(*) FROM wide WHERE i0 < 2 GROUP BY 1, 2, 3, 4", "groups"),
+        ("SELECT i0 > 1, i1 > 1, i2 > 1, COUNT(*) FROM wide GROUP BY 1, 2, 3", "i0, i1, i2"),
+        ("SELECT COUNT(*) * 1e999999999 FROM wide", "1e999999999"),
+        ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon => 1e-999999999) 1 FROM wide", "1e-99"),
+        ("SELECT " + "9999999999 * " * 100 + "COUNT(*) FROM wide", "9999999999"),
+        ("SELECT " + " + ".join(f"SUM(i0 * {p} + i1 * i1)" for p in range(900)), "names no table"),
+        ("SELECT " + " + ".join(MANY_TERMS) + FROM_WIDE, "300 different terms"),
+        ("SELECT " + " + ".join(MANY_LEVELS) + FROM_WIDE, "33554432 combinations"),
+    ],
+)
+def test_limits_are_stated(wide: Planner, sql: str, fragment: str) -> None:
+    with pytest.raises(Refused) as refusal:
+        wide.plan(sql)
+    assert isinstance(refusal.value, TooLarge | UnsupportedSql)
+    assert fragment in refusal.value.message
+
+
+def test_a_few_groups_of_a_large_key_are_answered(wide: Planner) -> None:
+    workload = wide.plan("SELECT key, COUNT(*) FROM wide WHERE key IN (5, 999999, 17) GROUP BY key")
+    assert workload.keys[0].values == (5, 17, 999999)
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [
+        ("SELECT COUNT(*) FROM people WHERE sex = '" + "x" * 2**20 + "'", TooLarge),
+        ("SELECT " + "(" * 100_000 + "1" + ")" * 100_000 + " FROM people", TooLarge),
+        ("SELECT " + "(" * 20_000 + "1" + ")" * 20_000 + " FROM people", TooLarge),
+        ("SELECT " + "(" * 25_000, TooLarge),
+        ("SELECT " + "CASE WHEN 1 = " * 4_000, TooLarge),
+        ("SELECT " + "f(" * 31, TooLarge),
+        ("SELECT COUNT(*) FROM people WHERE " + "NOT " * 4_000 + "member", TooLarge),
+        ("SELECT " + "- " * 8_000 + "COUNT(*) FROM people", TooLarge),
+        ("SELECT COUNT(*)" + " + COUNT(*)" * 1_500 + " FROM people", TooLarge),
+        ("SELECT COUNT(*) FROM people WHERE age" + " + age" * 2_000 + " > 1", Refused),
+        ("SELECT COUNT(*) FROM people WHERE age IN (" + "1, " * 20_000 + "1)", TooLarge),
+        ("SELECT COUNT(*) FROM people WHERE age IN (" + "1, " * 2_000 + "1)", None),
+        ("SELECT COUNT(*) FROM people WHERE " + "age > 1 AND " * 500 + "member", None),
+        ("SELECT COUNT(*) FROM people WHERE sex = '\ud800'", InvalidSql),
+        ("SELECT COUNT(*) FROM people WHERE sex = '\0'", InvalidSql),
+        ("", InvalidSql),
+        (" ; -- nothing\n", InvalidSql),
+        ("SELECT COUNT(*) FROM people WHERE sex = 'male", InvalidSql),
+        ("SELECT COUNT(*) FROM people /* open", InvalidSql),
+        ("SELECT COUNT(*) FROM people; SELECT COUNT(*) FROM people", UnsupportedSql),
+    ],
+    ids=lambda value: (
+        value[:40].encode("ascii", "replace").decode() if isinstance(value, str) else None
+    ),
+)
+def test_hostile_text_gets_a_clear_answer(
+    people: Planner, sql: str, error: type[Refused] | None
+) -> None:
+    if error is None:
+        assert people.plan(sql).n_rows == 1
+        return
+    with pytest.raises(error) as refusal:
+        people.plan(sql)
+    assert len(refusal.value.explain()) < 600
+
+
+def test_where_a_text_stops_parsing_is_said(people: Planner) -> None:
+    with pytest.raises(InvalidSql, match=r"at line 2, column \d+, near \)"):
+        people.plan("SELECT COUNT(*)\nFROM people WHERE age > )")
+
+
+def test_many_threads_get_what_one_gets() -> None:
+    shared = planner()
+    counts = "SELECT sex, COUNT(*) FROM people WHERE age > {} GROUP BY sex"
+    texts = [counts.format(age) for age in range(9)]
+    start = threading.Barrier(4)
+
+    def ask(_: int) -> list[int]:
+        start.wait()
+        plans = [shared.plan(text) for text in texts]
+        return [int(plan.aggregates[0].block.query.terms[0].bound) for plan in plans]
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(ask, range(4)))
+    assert answers == [[1] * len(texts)] * 4
+
+
+def test_every_table_needs_a_default_target() -> None:
+    with pytest.raises(ValueError, match="default"):
+        Planner({"people": SCHEMA}, {})
+
+
+def test_a_table_is_found_among_several() -> None:
+    both = Planner({"people": SCHEMA, "wide": WIDE}, {"people": TARGET, "wide": TARGET})
+    assert both.plan("SELECT COUNT(*) FROM main.WIDE AS w WHERE w.color = 'red'").table == "wide"
+    assert both.plan('SELECT COUNT(*) FROM "people"').table == "people"

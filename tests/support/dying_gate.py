@@ -1,0 +1,67 @@
+"""A process that buys two measurements through the gate and dies at a named step of the second.
+
+Run as ``python -m tests.support.dying_gate LEDGER STEP``; it prints what it releases. With the step
+``never`` it goes on buying until it is killed.
+"""
+
+import sys
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from accountant.entries import Charge, Measured
+from accountant.gate import open_table
+from accountant.noise import SystemNoise
+from cube.axis import IntegerAxis
+from cube.block import Partition, QueryBlock
+from cube.measurement import PlannedMeasurement, Weight
+from cube.query import counting
+from cube.schema import Schema
+from tests.support.fakes import DyingLedger, DyingNoise, DyingSource, KnownTable, die
+
+STEPS = (
+    "before charge",
+    "after charge",
+    "before read",
+    "after read",
+    "after noise",
+    "before measurement",
+    "after measurement",
+)
+SCHEMA = Schema(table="people", axes=(IntegerAxis(name="age", low=0, high=3),), n_records_max=100)
+TABLE = KnownTable(SCHEMA, np.array([[0], [1], [1], [3]], dtype=np.int64))
+EVERYONE = PlannedMeasurement(QueryBlock(counting()), Weight.at_least(Fraction(1, 4)))
+BY_AGE = PlannedMeasurement(
+    QueryBlock(counting(), Partition(("age",), np.arange(4, dtype=np.int64))), EVERYONE.weight
+)
+
+
+def main(path: str, fatal: str) -> None:
+    """Buy, print, buy, die."""
+    armed = False
+
+    def step(name: str) -> Callable[[], None]:
+        def happen() -> None:
+            if armed and name == fatal:
+                die()
+
+        return happen
+
+    entry, kind = (Charge, "charge") if fatal.endswith("charge") else (Measured, "measurement")
+    ledger = DyingLedger(Path(path), entry, step(f"before {kind}"), step(f"after {kind}"))
+    source = DyingSource(TABLE, step("before read"), step("after read"))
+    noise = DyingNoise(SystemNoise(), step("after noise"))
+    gate = open_table(ledger, SCHEMA, Fraction(1000), source, noise)
+    for planned in (EVERYONE, BY_AGE):
+        (bought,) = gate.measure([planned], analyst="ann", epsilon_cap=None)
+        print(*bought.lattice_values, flush=True)  # noqa: T201 - the test reads what was released
+        armed = True
+    while fatal == "never":
+        (bought,) = gate.measure([EVERYONE], analyst="ann", epsilon_cap=None)
+        print(*bought.lattice_values, flush=True)  # noqa: T201 - the test reads what was released
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,138 @@
+"""Fakes at the gate's ports: a known table, no noise, things that fail, things that die."""
+
+import hashlib
+import hmac
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.entries import Body
+from accountant.gate import CellCounts, Source
+from accountant.ledger import Ledger
+from accountant.noise import LatticeNoise, NoiseSource
+from cube.schema import Schema
+
+
+class KnownTable:
+    """A `Source` over records given as level positions, which remembers what was read.
+
+    Parameters
+    ----------
+    schema : Schema
+        Whose axes the columns of `records` are, in order.
+    records : (n_records, n_axes) ndarray of int64
+        Level positions.
+    """
+
+    def __init__(self, schema: Schema, records: NDArray[np.int64]) -> None:
+        self.schema = schema
+        self.records = records
+        self.scopes_read: list[tuple[str, ...]] = []
+
+    def fingerprint(self, key: bytes) -> str:
+        return hmac.new(key, self.records.tobytes(), hashlib.sha256).hexdigest()
+
+    def measure(self, scope: tuple[str, ...]) -> CellCounts:
+        self.scopes_read.append(scope)
+        if not scope:
+            return CellCounts((), np.array([len(self.records)], dtype=np.int64))
+        names = [axis.name for axis in self.schema.axes]
+        columns = self.records[:, [names.index(name) for name in scope]]
+        cells, counts = np.unique(columns, axis=0, return_counts=True)
+        levels = tuple(np.ascontiguousarray(column) for column in cells.T.astype(np.int64))
+        return CellCounts(levels, counts.astype(np.int64))
+
+
+class FailingSource:
+    """A `Source` whose first `n_failures` reads fail with a message nobody may see."""
+
+    def __init__(self, source: Source, n_failures: int, message: str) -> None:
+        self.source = source
+        self.n_failures = n_failures
+        self.message = message
+
+    def fingerprint(self, key: bytes) -> str:
+        return self.source.fingerprint(key)
+
+    def measure(self, scope: tuple[str, ...]) -> CellCounts:
+        counts = self.source.measure(scope)
+        if self.n_failures > 0:
+            self.n_failures -= 1
+            raise OSError(f"{self.message} {counts.counts.tolist()}")
+        return counts
+
+
+class NoNoise:
+    """A `NoiseSource` for checking arithmetic: every draw is 0."""
+
+    def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:  # noqa: ARG002 - a fake
+        return (0,) * size
+
+
+class BrokenNoise:
+    """A `NoiseSource` that cannot draw."""
+
+    def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:
+        raise RuntimeError(f"no entropy for {size} values of scale {noise.noise_scale}")
+
+
+def die() -> None:
+    """End this process as a power cut would: no cleanup, no buffers flushed."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DyingSource:
+    """A `Source` that calls `before` and `after` around its read."""
+
+    def __init__(
+        self, source: Source, before: Callable[[], None], after: Callable[[], None]
+    ) -> None:
+        self.source = source
+        self.before = before
+        self.after = after
+
+    def fingerprint(self, key: bytes) -> str:
+        return self.source.fingerprint(key)
+
+    def measure(self, scope: tuple[str, ...]) -> CellCounts:
+        self.before()
+        counts = self.source.measure(scope)
+        self.after()
+        return counts
+
+
+class DyingNoise:
+    """A `NoiseSource` that calls `after` once it has drawn."""
+
+    def __init__(self, noise: NoiseSource, after: Callable[[], None]) -> None:
+        self.noise = noise
+        self.after = after
+
+    def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:
+        drawn = self.noise.discrete_laplace(noise, size)
+        self.after()
+        return drawn
+
+
+class DyingLedger(Ledger):
+    """A ledger that calls `before` and `after` around the writing of one type of entry."""
+
+    def __init__(
+        self, path: Path, entry: type[Body], before: Callable[[], None], after: Callable[[], None]
+    ) -> None:
+        super().__init__(path)
+        self.entry = entry
+        self.before = before
+        self.after = after
+
+    def append(self, table: str, body: Body) -> int:
+        if not isinstance(body, self.entry):
+            return super().append(table, body)
+        self.before()
+        seq = super().append(table, body)
+        self.after()
+        return seq
