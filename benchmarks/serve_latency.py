@@ -132,11 +132,11 @@ def ask(
     connection: flight_sql.Connection, sql: str
 ) -> tuple[float, dict[str, list[dict[str, list[float]]]]]:
     """Execute and fetch; the milliseconds it took and the receipt."""
-    start = time.perf_counter()
     with connection.cursor() as cursor:
+        start = time.perf_counter()
         cursor.execute(sql)
         table = cursor.fetch_arrow_table()
-    milliseconds = 1000 * (time.perf_counter() - start)
+        milliseconds = 1000 * (time.perf_counter() - start)
     return milliseconds, json.loads(table.schema.metadata[b"tacit.receipt"])
 
 

@@ -6,6 +6,7 @@ Levels are merged axis by axis first (`cube.grid`), products of classes afterwar
 exact and neither depends on data.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -73,24 +74,39 @@ class Atoms:
         sizes = np.bincount(self.of_cell, weights=self.grid.cell_sizes().ravel())
         return sizes.astype(np.float64)
 
-    def refined(self, block: QueryBlock) -> tuple["Atoms", NDArray[np.int64]] | None:
-        """Split atoms until every row of `block` is constant on each.
+    def refined(
+        self, blocks: Sequence[QueryBlock]
+    ) -> tuple["Atoms", NDArray[np.int64], NDArray[np.float64]] | None:
+        """Split atoms until every row of `blocks` is constant on each.
 
         Returns
         -------
         atoms : Atoms
         parents : (n_atoms of the new,) ndarray of int64
             The old atom that each new one is a piece of.
+        rows : (n_rows of all blocks, n_atoms of the new) ndarray of float64
+            The rows' coefficients on the new atoms.
 
-        None if the products of classes are too many to lay out.
+        None if the products of classes, the atoms or the rows are too many to lay out.
         """
-        grid = self.grid.refined([block])
-        if grid.n_cells > N_GRID_CELLS_MAX:
+        grid = self.grid.refined(blocks)
+        n_rows = sum(block.n_rows for block in blocks)
+        if grid.n_cells > N_GRID_CELLS_MAX or grid.n_cells * len(blocks) > N_ENTRIES_MAX:
             return None
         old = self._on(grid)
-        coefficient, group = _signature(grid, block)
-        atoms = Atoms(grid, _common_refinement(old, group, coefficient))
-        return atoms, old[atoms.representatives]
+        signatures = [_signature(grid, block) for block in blocks]
+        of_cell = old
+        for coefficient, group in signatures:
+            of_cell = _common_refinement(of_cell, group, coefficient)
+        atoms = Atoms(grid, of_cell)
+        first = atoms.representatives
+        if n_rows * first.size > N_ENTRIES_MAX:
+            return None
+        on_atoms = [
+            _spread(coefficient[first], group[first], block.n_rows)
+            for (coefficient, group), block in zip(signatures, blocks, strict=True)
+        ]
+        return atoms, old[first], np.concatenate(on_atoms)
 
     def rows(self, block: QueryBlock) -> RowsOnAtoms | None:
         """Read the rows of a block, which need not be constant on the atoms.
@@ -103,15 +119,12 @@ class Atoms:
         atoms = self if grid is self.grid else Atoms(grid, self._on(grid))
         coefficient, group = _signature(grid, block)
         first = atoms.representatives
-        on_atoms = np.zeros((block.n_rows, atoms.n_atoms), dtype=np.float64)
-        touched = group[first] >= 0
-        on_atoms[group[first][touched], np.flatnonzero(touched)] = coefficient[first][touched]
         is_constant = np.ones(block.n_rows, dtype=np.bool_)
         of_first = first[atoms.of_cell]
         differs = (coefficient != coefficient[of_first]) | (group != group[of_first])
         for cut in (group[differs], group[of_first][differs]):
             is_constant[cut[cut >= 0]] = False
-        return RowsOnAtoms(on_atoms, is_constant)
+        return RowsOnAtoms(_spread(coefficient[first], group[first], block.n_rows), is_constant)
 
     def _on(self, grid: Grid) -> NDArray[np.int64]:
         """The atom of each cell of a finer grid of the same axes."""
@@ -135,6 +148,16 @@ def _signature(grid: Grid, block: QueryBlock) -> tuple[NDArray[np.float64], NDAr
         group = np.broadcast_to(labels, grid.shape).ravel()
     outside = (group < 0) | (coefficient == 0)
     return np.where(outside, 0.0, coefficient), np.where(outside, -1, group)
+
+
+def _spread(
+    coefficient: NDArray[np.float64], group: NDArray[np.int64], n_rows: int
+) -> NDArray[np.float64]:
+    """The coefficients as a matrix, (n_rows, n_atoms): each in the row that has it."""
+    on_atoms = np.zeros((n_rows, coefficient.size), dtype=np.float64)
+    (touched,) = np.nonzero(group >= 0)
+    on_atoms[group[touched], touched] = coefficient[touched]
+    return on_atoms
 
 
 def _common_refinement(

@@ -25,7 +25,7 @@ from inference.law import law_of_noise
 from inference.posterior import NotEstimable, Posterior
 from inference.workspace import LinearEstimates, Workspace
 
-N_WORKSPACES_MAX = 32  # they are rebuilt from the history at need
+N_WORKSPACES_MAX = 64  # they are rebuilt from the history at need
 N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fraction of a second
 N_ANSWERS_MAX = 1024  # remembered until the next measurement, for dashboards that ask again
 SCALE_BITS = 30  # scales are rounded up to so many bits: wider by a billionth, and laws are shared
@@ -166,9 +166,8 @@ class Estimator:
         workspace, n_seen = self._workspaces.pop(axes, (None, 0))
         if workspace is None:
             workspace = Workspace(axes, self._schema.sizes(axes))
-        for measurement in self._history[n_seen:]:
-            if set(measurement.block.scope) <= set(axes):
-                workspace.add(measurement)
+        within = set(axes)
+        workspace.add([one for one in self._history[n_seen:] if within.issuperset(one.block.scope)])
         self._workspaces[axes] = (workspace, len(self._history))
         if len(self._workspaces) > N_WORKSPACES_MAX:
             self._workspaces.popitem(last=False)

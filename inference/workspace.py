@@ -4,6 +4,7 @@ It holds the atoms of its rows and the online best linear unbiased estimator ove
 would pass a limit on size are left out, which widens intervals and biases nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,30 +55,36 @@ class Workspace:
         self.n_left_out = 0
         """How many measurements would have passed a limit."""
 
-    def add(self, measurement: Measurement) -> None:
-        """Take a measurement in, unless it would pass a limit."""
-        n_rows = measurement.block.n_rows
-        refinement = self._atoms.refined(measurement.block)
-        if (
-            refinement is None
-            or refinement[0].n_atoms > N_ATOMS_MAX
-            or self.values.size + n_rows > N_VALUES_MAX
-        ):
+    def add(self, measurements: Sequence[Measurement]) -> None:
+        """Take measurements in, but for those that would pass a limit."""
+        if not measurements or self._take(measurements):
+            return
+        if len(measurements) == 1:
             self.n_left_out += 1
             return
-        atoms, parents = refinement
+        half = len(measurements) // 2
+        self.add(measurements[:half])
+        self.add(measurements[half:])
+
+    def _take(self, measurements: Sequence[Measurement]) -> bool:
+        """Take all of them in at once, or none if together they pass a limit."""
+        n_values = self.values.size + sum(one.block.n_rows for one in measurements)
+        if n_values > N_VALUES_MAX:
+            return False
+        refinement = self._atoms.refined([one.block for one in measurements])
+        if refinement is None or refinement[0].n_atoms > N_ATOMS_MAX:
+            return False
+        atoms, parents, rows = refinement
         if atoms.n_atoms > self._atoms.n_atoms:
             self._blue.split(parents, atoms.sizes)
         self._atoms = atoms
-        rows = atoms.rows(measurement.block)
-        if rows is None or not rows.is_constant.all():
-            raise RuntimeError("a measured row is not constant on its own atoms")
-        scales = np.full(n_rows, measurement.noise_scale)
-        self._blue.add(rows.coefficients, 1.0 / scales)
-        self.values = np.concatenate((self.values, measurement.values))
+        scales = _for_each_row(measurements, [one.noise_scale for one in measurements])
+        steps = _for_each_row(measurements, [one.lattice_step for one in measurements])
+        self._blue.add(rows, 1.0 / scales)
+        self.values = np.concatenate((self.values, *(one.values for one in measurements)))
         self.noise_scales = np.concatenate((self.noise_scales, scales))
-        steps = np.full(n_rows, measurement.lattice_step)
         self.lattice_steps = np.concatenate((self.lattice_steps, steps))
+        return True
 
     def estimate(self, block: QueryBlock) -> LinearEstimates | None:
         """The best linear unbiased estimate of each row of a block.
@@ -99,3 +106,9 @@ class Workspace:
     def refresh(self) -> None:
         """Recompute the estimator's factorisation from its rows."""
         self._blue.refresh()
+
+
+def _for_each_row(
+    measurements: Sequence[Measurement], numbers: Sequence[float]
+) -> NDArray[np.float64]:
+    return np.repeat(np.array(numbers), [one.block.n_rows for one in measurements])

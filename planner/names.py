@@ -30,6 +30,9 @@ def is_companion(node: exp.Expr) -> bool:
 def mark_companions(select: exp.Select, schema: Schema) -> exp.Select:  # noqa: ARG001 - a pass
     """Tell apart the columns that accompany an answer: their argument is an alias, not a column."""
 
+    if not any(map(is_companion, select.find_all(exp.Anonymous))):
+        return select
+
     def marked(node: exp.Expr) -> exp.Expr:
         if not is_companion(node) or node.parent is None:
             return node
@@ -115,8 +118,12 @@ def _known_columns(node: exp.Column, schema: Schema) -> str:
 
 
 def _rewritten(select: exp.Select, rewrite: Callable[[exp.Expr], exp.Expr]) -> exp.Select:
-    """A copy of the tree with `rewrite` applied to every node below the SELECT itself."""
-    tree = select.transform(rewrite)
+    """The tree with `rewrite` applied, in place, to every node below the SELECT itself.
+
+    The tree was parsed for this one request, and copies of it are what planning would spend most
+    of its time on.
+    """
+    tree = select.transform(rewrite, copy=False)
     if not isinstance(tree, exp.Select):
         raise TypeError("a pass may not replace the SELECT itself")
     return tree

@@ -3,6 +3,7 @@
 Kept out of `proxy.cli`, so that a client command does not load the engine.
 """
 
+import gc
 import signal
 import threading
 from collections.abc import Callable
@@ -34,6 +35,8 @@ def serve(path: Path, console: Console) -> None:
     files = settings.server.tls
     tls = None if files is None else TlsIdentity.load(files.certificate, files.key)
     service = build(settings)
+    # What is alive now stays: the collector need not look at it again, during a query, for nothing.
+    gc.freeze()
     try:
         server, address = start_server(service.engine, settings.server.listen, tls)
         for line in greeting(address, service.engine.budgets(), is_tls=tls is not None):
