@@ -85,7 +85,7 @@ class _Replay:
             for table, history in self.histories.items():
                 place = f"table {table}"
                 history.check_cost()
-        except (ValueError, KeyError, TypeError, IndexError, ZeroDivisionError) as error:
+        except (ValueError, KeyError, TypeError, IndexError, ArithmeticError) as error:
             self.problem = f"{place}: {type(error).__name__}: {error}"
         return self
 

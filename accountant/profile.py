@@ -8,7 +8,7 @@ Nothing here knows about budgets or data. Proof: proofs/table_cost.md, "Profiles
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -40,7 +40,10 @@ class Profile:
         return sum(part.bound for part in self.parts)
 
 
-@lru_cache(maxsize=1024)
+# Weak: a block may hold megabytes, and its price must not be what keeps it alive.
+_PROFILES: WeakKeyDictionary[QueryBlock, dict[int, Profile]] = WeakKeyDictionary()
+
+
 def profile_of(block: QueryBlock, n_cells_max: int = N_PROFILE_CELLS_MAX) -> Profile:
     """The cost profile of a block with whole coefficients.
 
@@ -50,6 +53,13 @@ def profile_of(block: QueryBlock, n_cells_max: int = N_PROFILE_CELLS_MAX) -> Pro
     bounds the magnitude of a sum of terms by the sum of the terms' magnitudes, and a factor's
     largest magnitude stands for the factor.
     """
+    known = _PROFILES.setdefault(block, {})
+    if n_cells_max not in known:
+        known[n_cells_max] = _profile(block, n_cells_max)
+    return known[n_cells_max]
+
+
+def _profile(block: QueryBlock, n_cells_max: int) -> Profile:
     if block.query.is_constant:
         return Profile((), exact=True)
     groups = _groups(block)

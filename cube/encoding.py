@@ -9,8 +9,8 @@ import hashlib
 import json
 import math
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,10 +52,17 @@ def canonical_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
-@lru_cache(maxsize=8192)
+# Weak: a block may hold megabytes, and a cache of names must not be what keeps it alive.
+_FINGERPRINTS: WeakKeyDictionary[QueryBlock, str] = WeakKeyDictionary()
+
+
 def fingerprint(block: QueryBlock) -> str:
     """A name for what a block asks: equal encodings have equal fingerprints."""
-    return hashlib.sha256(canonical_json(encode_block(block)).encode()).hexdigest()
+    known = _FINGERPRINTS.get(block)
+    if known is None:
+        known = hashlib.sha256(canonical_json(encode_block(block)).encode()).hexdigest()
+        _FINGERPRINTS[block] = known
+    return known
 
 
 def _encode_term(term: Term) -> dict[str, Any]:

@@ -106,6 +106,12 @@ class OnlineBlue:
         """The dimension of the span of the rows."""
         return self._space.rank
 
+    @property
+    def n_bytes(self) -> int:
+        """The memory that its matrices hold."""
+        matrices = self._rows.n_bytes + self._coordinates.n_bytes + self._factor.nbytes
+        return matrices + self._space.n_bytes
+
     def split(self, parents: NDArray[np.int64], sizes: NDArray[np.float64]) -> None:
         """Replace the atoms by finer ones; no answer changes.
 

@@ -26,10 +26,13 @@ from inference.posterior import NotEstimable, Posterior
 from inference.workspace import LinearEstimates, Workspace
 
 N_WORKSPACES_MAX = 64  # they are rebuilt from the history at need
+N_WORKSPACE_BYTES_MAX = 2**30  # of all of them but the one in use
 N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fraction of a second
 N_ANSWERS_MAX = 1024  # remembered until the next measurement, for dashboards that ask again
 SCALE_BITS = 30  # scales are rounded up to so many bits: wider by a billionth, and laws are shared
-COEFFICIENT_MIN = 1e-13  # relative to the largest; smaller ones are rounding and count as bias
+SCALE_MIN = (
+    1e-13  # relative to the largest; what is smaller is rounding and needs no term of its own
+)
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond it the factorisation is refreshed
 
 RowEstimate = Posterior | NotEstimable
@@ -135,10 +138,9 @@ class Estimator:
                 result.append(NotEstimable("the history does not determine it"))
                 continue
             size = np.abs(coefficients)
-            kept = size > COEFFICIENT_MIN * size.max(initial=0.0)
             value = float(coefficients @ workspace.values)
-            scales = size[kept] * workspace.noise_scales[kept]
-            widening = float(size[kept] @ workspace.lattice_steps[kept]) + float(bias[place])
+            scales = without_dust(size * workspace.noise_scales)
+            widening = float(size @ workspace.lattice_steps) + float(bias[place])
             result.append(scaling.posterior(value, scales, widening))
         return result
 
@@ -169,9 +171,17 @@ class Estimator:
         within = set(axes)
         workspace.add([one for one in self._history[n_seen:] if within.issuperset(one.block.scope)])
         self._workspaces[axes] = (workspace, len(self._history))
-        if len(self._workspaces) > N_WORKSPACES_MAX:
-            self._workspaces.popitem(last=False)
+        self._forget_workspaces()
         return workspace
+
+    def _forget_workspaces(self) -> None:
+        """Let go of what was used longest ago, until the limits are kept."""
+        n_bytes = sum(workspace.n_bytes for workspace, _ in self._workspaces.values())
+        while len(self._workspaces) > 1 and (
+            len(self._workspaces) > N_WORKSPACES_MAX or n_bytes > N_WORKSPACE_BYTES_MAX
+        ):
+            _, (forgotten, _) = self._workspaces.popitem(last=False)
+            n_bytes -= forgotten.n_bytes
 
     def _range_of(self, block: QueryBlock) -> tuple[float, float]:
         """The public range of the answer: no table has more than ``n_records_max`` records."""
@@ -205,6 +215,23 @@ class _Scaling:
 
     def constant(self) -> Posterior:
         return Posterior(value=self._constant, law=law_of_noise(np.empty(0)))
+
+
+def without_dust(scales: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The scales that matter, the largest of them taking over what the others add up to.
+
+    Never narrower: of two sums of alike symmetric log-concave variables, the one whose scales
+    majorize the other's is the less peaked (Proschan, "Peakedness of distributions of convex
+    combinations", Annals of Mathematical Statistics 36, 1965).
+
+    >>> without_dust(np.array([1e-15, 2.0, 0.0, 1.0]))
+    array([2., 1.])
+    """
+    matters = scales > SCALE_MIN * scales.max(initial=0.0)
+    kept: NDArray[np.float64] = scales[matters]
+    if kept.size:
+        kept[kept.argmax()] += scales[~matters].sum()
+    return kept
 
 
 def rounded_up(scales: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -29,6 +29,11 @@ class GrowingMatrix:
         """The matrix, (n_rows, n_columns): a view that the next change may leave behind."""
         return self._room[: self._n_rows, : self._n_columns]
 
+    @property
+    def n_bytes(self) -> int:
+        """The memory it holds, spare room included."""
+        return self._room.nbytes
+
     def append(self, rows: NDArray[np.float64]) -> None:
         """Append rows, at least as wide as the matrix; it widens to them."""
         n_rows, n_columns = self._n_rows + rows.shape[0], rows.shape[1]

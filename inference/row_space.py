@@ -46,6 +46,11 @@ class RowSpace:
         """Orthonormal rows, (rank, n_atoms): ``basis * sizes @ basis.T`` is the identity."""
         return self._basis.values
 
+    @property
+    def n_bytes(self) -> int:
+        """The memory it holds."""
+        return self._basis.n_bytes
+
     def split(self, parents: NDArray[np.int64], sizes: NDArray[np.float64]) -> None:
         """Replace the atoms by finer ones: new atom ``k`` is a piece of old atom ``parents[k]``."""
         sizes = _checked_sizes(sizes)

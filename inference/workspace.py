@@ -52,16 +52,18 @@ class Workspace:
         """The Laplace scale of each, (n_values,)."""
         self.lattice_steps: NDArray[np.float64] = np.empty(0)
         """The lattice step of each, (n_values,)."""
-        self.n_left_out = 0
-        """How many measurements would have passed a limit."""
+
+    @property
+    def n_bytes(self) -> int:
+        """The memory that its matrices hold."""
+        return self._blue.n_bytes
 
     def add(self, measurements: Sequence[Measurement]) -> None:
         """Take measurements in, but for those that would pass a limit."""
         if not measurements or self._take(measurements):
             return
         if len(measurements) == 1:
-            self.n_left_out += 1
-            return
+            return  # left out
         half = len(measurements) // 2
         self.add(measurements[:half])
         self.add(measurements[half:])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from cube.encoding import fingerprint
-from cube.measurement import WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
+from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
 from cube.refusals import InvalidTarget
 from cube.target import AccuracyTarget
 from inference.posterior import NotEstimable, Posterior
@@ -41,10 +41,10 @@ def weight_for(target: AccuracyTarget, multiplier: Fraction) -> Weight:
     InvalidTarget
         If the target asks for less noise than one thousandth of a record.
     """
-    half_width = target.half_width / abs(float(multiplier))
     nats = -math.log1p(-target.confidence) + LATTICE_SHARE
-    rate = nats * (1 + ROUNDING_MARGIN) / half_width
-    if rate * 2.0**40 >= WEIGHT_UNITS_MAX:
+    # Multiplied before it is divided: a half_width over the multiplier could vanish in a float.
+    rate = nats * (1 + ROUNDING_MARGIN) * abs(float(multiplier)) / target.half_width
+    if rate * UNITS_PER_EPSILON >= WEIGHT_UNITS_MAX:
         raise InvalidTarget(
             f"half_width {target.half_width:g} at confidence {target.confidence:g} asks for "
             "practically no noise.",

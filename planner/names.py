@@ -29,7 +29,6 @@ def is_companion(node: exp.Expr) -> bool:
 
 def mark_companions(select: exp.Select, schema: Schema) -> exp.Select:  # noqa: ARG001 - a pass
     """Tell apart the columns that accompany an answer: their argument is an alias, not a column."""
-
     if not any(map(is_companion, select.find_all(exp.Anonymous))):
         return select
 

@@ -80,7 +80,7 @@ class BudgetStatus:
     @property
     def left(self) -> Fraction:
         """What may still be spent."""
-        return self.limit - self.spent
+        return max(Fraction(0), self.limit - self.spent)  # an owner may lower the limit
 
 
 @dataclass(frozen=True, slots=True)

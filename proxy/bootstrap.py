@@ -42,6 +42,4 @@ def build(settings: Settings) -> Service:
 
 def _open_gate(table: TableSettings, ledger: Ledger) -> Gate:
     source = DuckDbSource(table.schema, table.location)
-    gate = open_table(ledger, table.schema, table.budget, source, SystemNoise())
-    gate.complete_pending()
-    return gate
+    return open_table(ledger, table.schema, table.budget, source, SystemNoise())

@@ -54,11 +54,14 @@ class ServedTable:
     ) -> list[Fraction]:
         """What each aggregate adds to the table's cost, bought in the order of the SELECT list."""
         totals = [Fraction(0)]
-        for count in range(1, len(workload.aggregates) + 1):
+        for count, known in enumerate(estimates, start=1):
+            if meets(known, workload.target):
+                totals.append(totals[-1])
+                continue
             plan = plan_measurements(
                 workload.aggregates[:count], estimates[:count], workload.target
             )
-            totals.append(self.gate.price(plan).epsilon if plan else Fraction(0))
+            totals.append(self.gate.price(plan).epsilon)
         return [after - before for before, after in itertools.pairwise(totals)]
 
     def budget(self) -> BudgetStatus:
@@ -94,6 +97,9 @@ class Engine:
         with table.lock:
             known = estimates = table.estimates(workload)
             plan = plan_measurements(workload.aggregates, known, workload.target)
+            if plan and table.gate.complete_pending():  # paid for before, so free now
+                known = estimates = table.estimates(workload)
+                plan = plan_measurements(workload.aggregates, known, workload.target)
             prices = table.prices(workload, known)
             if plan:
                 cap = workload.target.epsilon_cap

@@ -3,7 +3,6 @@
 Plain text is served on loopback only; any other address needs a certificate.
 """
 
-import ipaddress
 from concurrent import futures
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from grpc_reflection.v1alpha import reflection
 
 from cube.refusals import ConfigurationInvalid
 from proxy.answers import QueryEngine
+from proxy.config_server import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.flight_sql import FlightSqlService
 from proxy.interceptors import Firewall
 from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grpc
@@ -22,7 +22,6 @@ from proxy.tacit_service import TacitService
 
 N_THREADS = 16
 N_CALLS_MAX = 64  # beyond it, calls are turned away at once instead of piling up
-PORT_MAX = 65_535
 
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", 4 * 2**20),  # above what the planner takes, so it explains
@@ -73,8 +72,12 @@ def start_server(
     ConfigurationInvalid
         If the address is malformed, not to be had, or would be served in plain text to a network.
     """
-    host, port = _split(listen)
-    if tls is None and not _is_loopback(host):
+    host = host_of(listen)
+    if host is None:
+        raise ConfigurationInvalid(
+            f"{listen!r} is not an address.", hint=f"Write host:port, such as {DEFAULT_LISTEN}."
+        )
+    if tls is None and not is_loopback(host):
         raise ConfigurationInvalid(
             f"{listen} would carry answers over a network in plain text.",
             hint="Listen on 127.0.0.1, or set tls_certificate and tls_key.",
@@ -86,9 +89,9 @@ def start_server(
         maximum_concurrent_rpcs=N_CALLS_MAX,
     )
     _add_services(server, engine)
-    bound_port = _bind(server, f"{host}:{port}", tls)
+    bound_port = _bind(server, listen, tls)
     server.start()
-    return server, f"{host}:{bound_port}"
+    return server, f"{listen.rpartition(':')[0]}:{bound_port}"
 
 
 def _add_services(server: grpc.Server, engine: QueryEngine) -> None:
@@ -118,22 +121,3 @@ def _bind(server: grpc.Server, address: str, tls: TlsIdentity | None) -> int:
             f"The server cannot listen on {address}.",
             hint="Is another process using the port, and is the certificate valid PEM?",
         ) from None
-
-
-def _split(listen: str) -> tuple[str, int]:
-    host, _, port = listen.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > PORT_MAX:
-        raise ConfigurationInvalid(
-            f"{listen!r} is not an address.", hint="Write host:port, such as 127.0.0.1:31337."
-        )
-    return host, int(port)
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether a host is this machine alone. Names other than localhost are not trusted to be."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
-    except ValueError:
-        return False

@@ -1,5 +1,7 @@
 """Table cost against a brute-force walk over every cell of small cubes."""
 
+import gc
+import weakref
 from fractions import Fraction
 
 import numpy as np
@@ -28,6 +30,15 @@ def planned(draw: st.DrawFn) -> PlannedMeasurement:
 
 
 plans = st.lists(planned(), min_size=1, max_size=4)
+
+
+def test_pricing_a_block_does_not_keep_it_alive() -> None:
+    block = QueryBlock(counting([Factor(("a",), np.array([1, 0, 0]))]))
+    profile_of(block)
+    watched = weakref.ref(block)
+    del block
+    gc.collect()
+    assert watched() is None
 
 
 def brute_force_cost(plan: list[PlannedMeasurement]) -> int:

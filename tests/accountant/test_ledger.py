@@ -202,6 +202,11 @@ COPY = "INSERT INTO entries SELECT 5, at, kind, table_name, body, digest FROM en
         (SET_BODY.format('\'"noise_scale":"0x1\', \'"noise_scale":"0x0\'', 3), True, "smaller"),
         (SET_BODY.format("'3/7', '3/0'", 2), True, "entry 2: ZeroDivisionError"),
         (
+            SET_BODY.format('\'"noise_scale":"0x1\', \'"noise_scale":"inf", "x":"\'', 3),
+            True,
+            "Overfl",
+        ),
+        (
             SET_BODY.format(f"'\"units_after\":{2 * WEIGHT.units}', '\"units_after\":5'", 3),
             True,
             "table people: .*rows cost 274877906944 units and 5 were charged",

@@ -77,7 +77,9 @@ def test_the_exact_loss_between_neighbours_is_what_was_charged(
 ) -> None:
     """Over every output near two neighbouring tables, where the ratio of densities moves.
 
-    The rows are independent, so the largest log-ratio is the sum of the rows' largest.
+    The rows are independent, so the largest log-ratio is the sum of the rows' largest. Where the
+    scale is exactly the inverse of the weight, loss and charge are equal, and only the rounding of
+    60 digits of arithmetic lies between them.
     """
     charged = CostState().charged(plan).table_cost()
     loss = mpmath.mpf(0)
@@ -90,7 +92,7 @@ def test_the_exact_loss_between_neighbours_is_what_was_charged(
                 loss += _largest_log_ratio(shift, noise.scale_in_steps)
                 paid_at_cell += planned.weight.exact * abs(row[cell])
         exact = mpmath.mpf(paid_at_cell.numerator) / paid_at_cell.denominator
-        assert loss <= exact
+        assert loss <= exact * (1 + mpmath.mpf(10) ** -45)
         assert loss >= exact * (1 - mpmath.mpf(2) ** -45), "the charge is no larger than it must be"
     assert paid_at_cell * 2**40 <= charged.units
 

@@ -1,3 +1,5 @@
+import gc
+import weakref
 from fractions import Fraction
 
 import numpy as np
@@ -115,6 +117,15 @@ def test_a_block_survives_the_ledger(block: QueryBlock) -> None:
     decoded = decode_block(encode_block(block))
     assert canonical_json(encode_block(decoded)) == canonical_json(encode_block(block))
     assert dense_rows(decoded) == dense_rows(block)
+
+
+def test_naming_a_block_does_not_keep_it_alive() -> None:
+    block = QueryBlock(counting([indicator("a", 1, 0)]))
+    fingerprint(block)
+    watched = weakref.ref(block)
+    del block
+    gc.collect()
+    assert watched() is None
 
 
 @given(blocks())

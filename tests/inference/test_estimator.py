@@ -12,8 +12,10 @@ from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, LinearQuery, counting
 from cube.schema import Schema
+from inference import estimator as estimator_module
 from inference.bearing import working_axes
-from inference.estimator import Estimator, coefficient_range
+from inference.estimator import Estimator, coefficient_range, without_dust
+from inference.law import law_of_noise
 from inference.posterior import NotEstimable, Posterior
 from tests.support.cubes import SIZES, blocks, dense_rows
 
@@ -100,6 +102,43 @@ def test_the_public_range_holds_every_coefficient(asked: QueryBlock) -> None:
     exact = dense_rows(QueryBlock(asked.query))[0]
     assert low <= min(exact)
     assert max(exact) <= high
+
+
+@given(
+    large=st.lists(st.floats(0.1, 10), min_size=1, max_size=3),
+    small=st.lists(st.floats(1e-16, 1e-14), min_size=1, max_size=3),
+)
+def test_leaving_out_dust_never_narrows_an_interval(large: list[float], small: list[float]) -> None:
+    scales = np.array([*small, *large])
+    kept = without_dust(scales)
+    assert kept.sum() == pytest.approx(scales.sum(), rel=1e-15, abs=0)
+    # The inequality behind it, with something large enough to be seen in the place of dust.
+    one, *others = sorted(large, reverse=True)
+    for confidence in (0.1, 0.5, 0.95):
+        apart = law_of_noise(np.array([0.05, one, *others])).half_width(confidence)
+        together = law_of_noise(np.array([one + 0.05, *others])).half_width(confidence)
+        assert together >= apart * (1 - 1e-9)
+
+
+def test_workspaces_are_forgotten_when_they_hold_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = np.ones(N_CELLS)
+    asked = [
+        QueryBlock(counting([Factor((name,), np.eye(1, SIZES[name], dtype=np.int64)[0])]))
+        for name in SIZES
+    ]
+    monkeypatch.setattr(estimator_module, "N_WORKING_CELLS_MAX", 1)
+    answers = []
+    for limit in (2**30, 1):
+        monkeypatch.setattr(estimator_module, "N_WORKSPACE_BYTES_MAX", limit)
+        estimator = Estimator(SCHEMA)
+        estimator.add([measured(block, counts, 1.0) for block in asked])
+        answers.append([estimator.estimate(block, CONFIDENCE)[0] for block in asked])
+        assert len(estimator._workspaces) == (len(SIZES) if limit > 1 else 1)
+    first, second = answers
+    for one, other in zip(first, second, strict=True):
+        assert isinstance(one, Posterior)
+        assert isinstance(other, Posterior)
+        assert one.interval(CONFIDENCE) == other.interval(CONFIDENCE)
 
 
 def test_a_total_is_read_from_the_groups_and_a_group_from_total_and_rest() -> None:

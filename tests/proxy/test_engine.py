@@ -6,12 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from cube.refusals import BudgetExhausted, CostAboveCap, InvalidTarget, Refused
+from accountant.gate import open_table
+from accountant.ledger import Ledger
+from accountant.noise import SystemNoise
+from cube.refusals import (
+    BudgetExhausted,
+    CostAboveCap,
+    InvalidTarget,
+    Refused,
+    SourceUnavailable,
+)
 from planner.workload import RequestedTarget
 from proxy.answers import QueryRequest, Release
-from proxy.engine import Engine
+from proxy.engine import Engine, ServedTable
 from proxy.explaining import EXPLANATION_SCHEMA
-from tests.support.worlds import Row, people_engine, random_rows
+from proxy.sources.duckdb_source import DuckDbSource
+from proxy.sources.location import SourceLocation
+from tests.support.fakes import FailingSource
+from tests.support.worlds import DEFAULT, SCHEMA, Row, people_engine, random_rows, write_csv
 
 ROWS = random_rows(2000)
 DP = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS"
@@ -139,6 +151,38 @@ def test_an_impossible_group_by_is_empty_and_free(engine: Engine) -> None:
     release = ask(engine, "SELECT city, COUNT(*) AS n FROM people WHERE age < 0 GROUP BY city")
     assert release.data.num_rows == 0
     assert spent(engine) == 0
+
+
+def test_an_absurd_target_for_an_absurd_multiple_is_refused(engine: Engine) -> None:
+    with pytest.raises(InvalidTarget):
+        ask(engine, "SELECT COUNT(*) * 1e60 FROM people", half_width=1e-300)
+    assert spent(engine) == 0
+
+
+def test_what_waited_for_the_source_is_not_bought_again(tmp_path: Path) -> None:
+    """The charge of a failed read stands; later questions are answered by it, at no price."""
+    folder = write_csv(tmp_path / "people.csv", ROWS)
+    source = FailingSource(DuckDbSource(SCHEMA, SourceLocation(path=folder)), 1, "down")
+    with Ledger(tmp_path / "people.ledger") as ledger:
+        gate = open_table(ledger, SCHEMA, Fraction(1), source, SystemNoise())
+        engine = Engine({SCHEMA.table: ServedTable(SCHEMA, DEFAULT, gate)})
+        with pytest.raises(SourceUnavailable):
+            ask(engine, "SELECT COUNT(*) AS n FROM people")
+        paid = spent(engine)
+        assert paid > 0
+        receipt = ask(engine, "SELECT COUNT(*) AS n FROM people", half_width=30.0).receipt
+        assert receipt is not None
+        assert spent(engine) == paid
+        assert receipt.epsilon_spent == 0
+        assert receipt.columns[0].source == "history"
+
+
+def test_what_is_left_is_never_below_nothing(tmp_path: Path) -> None:
+    with people_engine(tmp_path, ROWS) as engine:
+        ask(engine, "SELECT COUNT(*) FROM people")
+    with people_engine(tmp_path, ROWS, budget=Fraction(1, 100)) as engine:
+        assert spent(engine) > Fraction(1, 100)
+        assert engine.budgets()[0].left == 0
 
 
 @pytest.mark.parametrize("half_width", [0.0, -3.0, float("nan"), float("inf"), 1e-9])

@@ -102,14 +102,16 @@ def test_loopback_is_served_in_plain_text(listen: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "listen", ["0.0.0.0:0", "[::]:0", "*:0", "192.168.1.2:0", "example.org:0", "localhost.evil:0"]
+    "listen", ["0.0.0.0:0", "[::]:0", "192.168.1.2:0", "example.org:0", "localhost.evil:0"]
 )
 def test_a_network_is_not_served_in_plain_text(listen: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="plain text"):
         start_server(CannedEngine(), listen)
 
 
-@pytest.mark.parametrize("listen", ["", "127.0.0.1", ":1", "127.0.0.1:", "h:x", "h:-1", "h:65536"])
+@pytest.mark.parametrize(
+    "listen", ["", "127.0.0.1", ":1", "127.0.0.1:", "h:x", "h:-1", "h:65536", "*:0"]
+)
 def test_an_address_is_a_host_and_a_port(listen: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="is not an address"):
         start_server(CannedEngine(), listen)
