@@ -2,7 +2,8 @@
 
     table_opened    which schema and which data this table is, and its budget
     budget_set      the owner changed the budget
-    charge          rows were paid for: who, what, at which weight, cost before and after
+    charge          rows were paid for: who, what, at which weight, cost before and after;
+                    a row that was measured before may be raised, and says from which measurement
     measurement     the noisy values of the rows of one charge
 
 An entry of any other kind makes a ledger unreadable, not half-read.
@@ -44,15 +45,20 @@ class BudgetSet:
 
 @dataclass(frozen=True, slots=True)
 class ChargedBlock:
-    """Rows that were paid for, and the noise they were paid to get."""
+    """Rows that were paid for, and the noise they were paid to get.
+
+    With `raised_from`, the place of an earlier measurement of the block, its noise is refined and
+    only the difference of the weights was paid.
+    """
 
     block: QueryBlock
     noise: LatticeNoise
+    raised_from: int | None = None
 
     @property
     def planned(self) -> PlannedMeasurement:
         """The rows and their weight, as the cost sees them."""
-        return PlannedMeasurement(self.block, self.noise.weight)
+        return PlannedMeasurement(self.block, self.noise.weight, self.raised_from)
 
     def measured(self, lattice_values: tuple[int, ...]) -> Measurement:
         """The measurement that these noisy values complete."""
@@ -62,6 +68,7 @@ class ChargedBlock:
             self.noise.lattice_bits,
             self.noise.noise_scale,
             lattice_values,
+            self.raised_from,
         )
 
 
@@ -157,22 +164,25 @@ def _encode_opened(body: TableOpened) -> dict[str, Any]:
 
 
 def _encode_charge(body: Charge) -> dict[str, Any]:
-    blocks = [
-        {
-            "block": encode_block(charged.block),
-            "weight_units": charged.noise.weight.units,
-            "lattice_bits": charged.noise.lattice_bits,
-            # Hexadecimal: the scale that was drawn from, to the last bit.
-            "noise_scale": charged.noise.noise_scale.hex(),
-        }
-        for charged in body.blocks
-    ]
     return {
         "analyst": body.analyst,
-        "blocks": blocks,
+        "blocks": [_encode_charged(charged) for charged in body.blocks],
         "units_before": body.units_before,
         "units_after": body.units_after,
     }
+
+
+def _encode_charged(charged: ChargedBlock) -> dict[str, Any]:
+    encoded: dict[str, Any] = {
+        "block": encode_block(charged.block),
+        "weight_units": charged.noise.weight.units,
+        "lattice_bits": charged.noise.lattice_bits,
+        # Hexadecimal: the scale that was drawn from, to the last bit.
+        "noise_scale": charged.noise.noise_scale.hex(),
+    }
+    if charged.raised_from is not None:
+        encoded["raised_from"] = charged.raised_from
+    return encoded
 
 
 def _decode_opened(fields: dict[str, Any]) -> TableOpened:
@@ -199,7 +209,9 @@ def _decode_charged(fields: dict[str, Any]) -> ChargedBlock:
     scale_in_steps = math.ldexp(float.fromhex(_typed(fields["noise_scale"], str)), lattice_bits)
     weight = Weight(_typed(fields["weight_units"], int))
     charged = ChargedBlock(
-        decode_block(fields["block"]), LatticeNoise(weight, lattice_bits, scale_in_steps)
+        decode_block(fields["block"]),
+        LatticeNoise(weight, lattice_bits, scale_in_steps),
+        _typed(fields["raised_from"], int) if "raised_from" in fields else None,
     )
     charged.planned  # noqa: B018 - checks that the rows are whole and have no constant
     return charged

@@ -2,11 +2,15 @@
 
     price -> refuse -> durable charge -> the only read -> noise -> durable measurement -> return
 
+A row that was measured before may be raised to a larger weight for the difference: its noise is
+then found again, as the earlier value less the exact one, and refined.
+
 Everything that may refuse comes before the charge and looks at public things alone: the plan, the
 schema, the budget, what was charged before. Between the charge and the measurement a failure loses
 time, not privacy and not budget: the charge waits, and is completed, once, without another charge.
 
-Exact values are locals of `_read_and_add_noise` and of what it calls, and of nothing else.
+Exact values, and noise found again, are locals of `_read_and_add_noise` and of what it calls, and
+of nothing else.
 Proof: proofs/gate.md.
 """
 
@@ -14,7 +18,7 @@ import hashlib
 import hmac
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -25,7 +29,7 @@ from accountant.cost import Price, price_of
 from accountant.entries import BudgetSet, Charge, ChargedBlock, Measured, TableOpened
 from accountant.ledger import Ledger
 from accountant.noise import LatticeNoise, NoiseSource
-from accountant.replay import TableHistory
+from accountant.replay import StalePlan, TableHistory
 from accountant.source import CellCounts, Source
 from cube.block import QueryBlock
 from cube.encoding import canonical_json, fingerprint
@@ -41,7 +45,7 @@ from cube.refusals import (
 )
 from cube.schema import Schema
 
-__all__ = ["Budget", "CellCounts", "Gate", "Price", "Source", "open_table"]
+__all__ = ["Budget", "CellCounts", "Gate", "Price", "Source", "StalePlan", "open_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +71,21 @@ def open_table(
     ------
     LedgerMismatch
         If the ledger knows the table by another schema.
+        Also if it knows this data under another name, whose budget would then be spent twice.
     DataChanged
         If it knows the table with other data.
     """
     opened = ledger.history(schema.table).opened
     seen = TableOpened(_schema_digest(schema), source.fingerprint(ledger.key), budget)
     if opened is None:
+        _check_new_data(schema.table, ledger.openings(), seen)
         ledger.append(schema.table, seen)
     else:
         _check_same_table(schema.table, opened, seen)
         if ledger.history(schema.table).budget != budget:
             ledger.append(schema.table, BudgetSet(budget))
     gate = Gate(ledger, schema, source, noise)
-    with suppress(SourceUnavailable):  # what waits goes on waiting; history still answers
+    with suppress(SourceUnavailable, RuntimeError):  # what waits goes on; history still answers
         gate.complete_pending()
     return gate
 
@@ -102,6 +108,20 @@ class Gate:
         """Everything that was measured, in the order of purchase; it only grows at its end."""
         return self._history.measurements
 
+    def charges(self) -> tuple[Charge, ...]:
+        """Everything that was paid for, in order; it only grows at its end."""
+        return self._history.charges
+
+    def noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
+        """The noise that a planned measurement would have.
+
+        Raises
+        ------
+        TooLarge
+            If it raises a measurement whose noise cannot be refined so far.
+        """
+        return self._history.noise_for(planned)
+
     def budget(self) -> Budget:
         """The budget now."""
         history = self._history
@@ -114,14 +134,16 @@ class Gate:
         Raises
         ------
         TooLarge
-            If a row could not be measured at its weight at all.
+            If a row could not be measured at its weight, or raised to it, at all.
+        StalePlan
+            If a measurement that is to be raised has been raised since.
         """
+        history = self._history
         for planned in plan:
             _check_fits(planned.block, self.schema)
-            noise = LatticeNoise.for_weight(planned.weight)
+            noise = history.noise_for(planned)
             noise.lattice_bound(answer_bound(planned.block, self.schema))
-        history = self._history
-        return price_of(history.cost, history.units_spent, plan)
+        return price_of(history.cost, history.units_spent, history.added(plan))
 
     def measure(
         self,
@@ -137,7 +159,7 @@ class Gate:
 
         Raises
         ------
-        BudgetExhausted, CostAboveCap, TooLarge
+        BudgetExhausted, CostAboveCap, TooLarge, StalePlan
             Before anything is charged.
         SourceUnavailable
             If the data could not be read; a charge made is completed later.
@@ -167,8 +189,9 @@ class Gate:
     ) -> tuple[Measurement, ...]:
         price = self.price(plan)
         self._refuse(price, epsilon_cap)
+        noise_for = self._history.noise_for
         blocks = tuple(
-            ChargedBlock(planned.block, LatticeNoise.for_weight(planned.weight)) for planned in plan
+            ChargedBlock(planned.block, noise_for(planned), planned.raised_from) for planned in plan
         )
         charge = Charge(analyst, blocks, price.units_before, price.units_after)
         seq = self._ledger.append(self.schema.table, charge)  # durable; reading is safe from here
@@ -206,7 +229,7 @@ class Gate:
         values: tuple[tuple[int, ...], ...] | None = None
         is_broken = True
         with suppress(Exception):
-            values = _read_and_add_noise(charge, self.schema, self._source, self._noise)
+            values = self._read_and_add_noise(charge)
             is_broken = False
         if is_broken:
             raise RuntimeError("a measurement failed after its charge, which goes on waiting")
@@ -217,34 +240,37 @@ class Gate:
             )
         return values
 
+    def _read_and_add_noise(self, charge: Charge) -> tuple[tuple[int, ...], ...] | None:
+        """The noisy values of a charge, in lattice steps; None if the source could not be read.
 
-def _read_and_add_noise(
-    charge: Charge, schema: Schema, source: Source, noise: NoiseSource
-) -> tuple[tuple[int, ...], ...] | None:
-    """The noisy values of a charge, in lattice steps; None if the source could not be read.
-
-    The one function whose locals are exact values.
-    """
-    counts: dict[Scope, CellCounts] = {}
-    for scope in {charged.block.scope for charged in charge.blocks}:
-        try:
-            counts[scope] = source.measure(scope)
-        except Exception:  # noqa: BLE001 - a source may fail in any way, and none may be shown
-            return None
-    values = []
-    for charged in charge.blocks:
-        block = charged.block
-        exact = exact_answers(block, counts[block.scope], schema)
-        drawn = noise.discrete_laplace(charged.noise, len(exact))
-        values.append(charged.noise.on_lattice(exact, drawn, answer_bound(block, schema)))
-    return tuple(values)
+        The one function whose locals are exact values and noise.
+        """
+        known = self._history.measurements
+        counts: dict[Scope, CellCounts] = {}
+        for scope in {charged.block.scope for charged in charge.blocks}:
+            try:
+                counts[scope] = self._source.measure(scope)
+            except Exception:  # noqa: BLE001 - a source may fail in any way, and none may be shown
+                return None
+        values = []
+        for charged in charge.blocks:
+            block, noise = charged.block, charged.noise
+            exact = exact_answers(block, counts[block.scope], self.schema)
+            if charged.raised_from is None:
+                drawn = self._noise.discrete_laplace(noise, len(exact))
+            else:
+                earlier = known[charged.raised_from]
+                found = LatticeNoise.of(earlier).found_in(earlier.lattice_values, exact)
+                drawn = self._noise.refined_laplace(LatticeNoise.of(earlier), noise, found)
+            values.append(noise.on_lattice(exact, drawn, answer_bound(block, self.schema)))
+        return tuple(values)
 
 
 def _taken(waiting: deque[Measurement], planned: PlannedMeasurement) -> Measurement | None:
-    """Take from `waiting` a measurement of the planned block at the planned weight."""
-    wanted = fingerprint(planned.block)
+    """Take from `waiting` the measurement that was planned: block, weight and what it raises."""
+    wanted = (fingerprint(planned.block), planned.weight, planned.raised_from)
     for found in waiting:
-        if found.weight == planned.weight and fingerprint(found.block) == wanted:
+        if (fingerprint(found.block), found.weight, found.supersedes) == wanted:
             waiting.remove(found)
             return found
     return None
@@ -270,6 +296,16 @@ def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> Non
             hint="Restore that data; changed data is a new table, with a ledger and a budget "
             f"of its own. {forgetting}",
         )
+
+
+def _check_new_data(table: str, openings: Mapping[str, TableOpened], seen: TableOpened) -> None:
+    """Refuse a second budget for data that already has one, whatever it is called now."""
+    for known, opened in openings.items():
+        if hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint):
+            raise LedgerMismatch(
+                f"The ledger knows the data of {table} as {known}.",
+                hint=f"Call it {known}: under a second name it would be given a second budget.",
+            )
 
 
 def _schema_digest(schema: Schema) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Self
 
 from accountant import storage
-from accountant.entries import GENESIS, Body, Entry, chained_digest, read, write
+from accountant.entries import GENESIS, Body, Entry, TableOpened, chained_digest, read, write
 from accountant.replay import TableHistory
 from cube.measurement import UNITS_PER_EPSILON
 
@@ -136,6 +136,11 @@ class Ledger:
     def history(self, table: str) -> TableHistory:
         """What the entries about `table` add up to now."""
         return self._replay.histories.get(table, TableHistory())
+
+    def openings(self) -> dict[str, TableOpened]:
+        """How each table began, by its name."""
+        histories = self._replay.histories.items()
+        return {table: one.opened for table, one in histories if one.opened is not None}
 
     def append(self, table: str, body: Body) -> int:
         """Make an entry durable and return its number.

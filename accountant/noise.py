@@ -1,8 +1,11 @@
 """The noise: discrete Laplace on a power-of-two lattice, from the system's entropy.
 
-A row's exact answer is a whole number. It is put on a lattice whose step is below a millionth of
+A row's exact answer is a whole number. It is put on a lattice whose step is far below the scale of
 the noise, a discrete Laplace variable is added there, and the sum is clamped to a public range far
 outside anything that happens. Every step is exact integer arithmetic on top of OpenDP's sampler.
+
+A row that is measured again at a larger weight has its noise refined on the same lattice instead of
+drawn anew (refinement.py).
 
 There is no seed to pass: repeatable noise is no noise. Proof: proofs/noise.md.
 """
@@ -15,12 +18,17 @@ from typing import Protocol
 
 import opendp.prelude as dp
 
-from cube.measurement import EPSILON_UNIT_BITS, Weight
+from accountant.refinement import Refinement
+from cube.measurement import EPSILON_UNIT_BITS, Measurement, Weight
 from cube.refusals import TooLarge
 
 STEP_BITS_UNDER_SCALE = 20  # a step of 2**-20 scales widens an interval by less than it prints
 LATTICE_ANSWER_MAX = 2**62  # half of int64 for the answer, half for the noise
 LATTICE_BITS_MAX = 32  # what the largest weight, 2**12, asks for
+# A coarser lattice would show in intervals, which take noise as continuous.
+SCALE_IN_STEPS_MIN = 2**6
+# The clamp of `on_lattice` is never below 2**62 - 1, whatever the bound on answers was at the time.
+UNCLAMPED_MAX = 2**63 - 2 - LATTICE_ANSWER_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,28 @@ class LatticeNoise:
         lattice_bits = max(0, (-(-weight.units >> shift) - 1).bit_length())
         return cls(weight, lattice_bits, _rounded_up(2**lattice_bits / weight.exact))
 
+    @classmethod
+    def of(cls, measurement: Measurement) -> "LatticeNoise":
+        """The noise that a measurement was made with."""
+        scale_in_steps = math.ldexp(measurement.noise_scale, measurement.lattice_bits)
+        return cls(measurement.weight, measurement.lattice_bits, scale_in_steps)
+
+    def refined_to(self, weight: Weight) -> "LatticeNoise":
+        """The noise of a larger weight on this same lattice.
+
+        Raises
+        ------
+        TooLarge
+            If the lattice is too coarse for it. Depends on the weights alone.
+        """
+        scale_in_steps = _rounded_up(2**self.lattice_bits / weight.exact)
+        if scale_in_steps <= SCALE_IN_STEPS_MIN:
+            raise TooLarge(
+                "An earlier answer is on too coarse a lattice to be raised to this accuracy.",
+                hint="Ask for a wider half_width, or for the same rows grouped another way.",
+            )
+        return LatticeNoise(weight, self.lattice_bits, scale_in_steps)
+
     @property
     def noise_scale(self) -> float:
         """The scale in units of the answer; exact, for it only moves the binary point."""
@@ -90,6 +120,13 @@ class LatticeNoise:
             max(-limit, min(limit, step + drawn)) for step, drawn in zip(steps, noise, strict=True)
         )
 
+    def found_in(self, noisy: Sequence[int], exact: Sequence[int]) -> tuple[int, ...]:
+        """The noise in values that `on_lattice` gave and did not clamp. As secret as `exact`."""
+        return tuple(
+            value - (answer << self.lattice_bits)
+            for value, answer in zip(noisy, exact, strict=True)
+        )
+
     def lattice_bound(self, answer_bound: int) -> int:
         """A bound on the answers' magnitude in lattice steps.
 
@@ -107,11 +144,28 @@ class LatticeNoise:
         return bound
 
 
+def may_be_clamped(measurement: Measurement) -> bool:
+    """Whether a noisy value may have been held back by the clamp, so that its noise is unknown.
+
+    A public bound on answers may have changed since; the verdict does not depend on it.
+    """
+    return any(abs(value) > UNCLAMPED_MAX for value in measurement.lattice_values)
+
+
 class NoiseSource(Protocol):
     """Where randomness comes from."""
 
     def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:
         """Draw `size` independent variables with ``Pr(k)`` proportional to ``exp(-|k|/scale)``."""
+        ...
+
+    def refined_laplace(
+        self, coarse: LatticeNoise, fine: LatticeNoise, drawn: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Draw variables of the `fine` law, given those `drawn` of the `coarse` law before.
+
+        Each pair differs by a variable that is independent of the fine one.
+        """
         ...
 
 
@@ -134,6 +188,21 @@ class SystemNoise:
         if loss_per_step * 2**noise.lattice_bits > noise.weight.exact:
             raise ValueError("the noise is smaller than the weight that is paid allows")
         return tuple(int(drawn) for drawn in mechanism([0] * size))
+
+    def refined_laplace(
+        self, coarse: LatticeNoise, fine: LatticeNoise, drawn: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Refine noise, in lattice steps, by the exact conditional law.
+
+        Raises
+        ------
+        ValueError
+            If the two laws are not on one lattice, or the fine one is not the narrower.
+        """
+        if coarse.lattice_bits != fine.lattice_bits:
+            raise ValueError("noise is refined on the lattice it was drawn on")
+        refinement = Refinement.of_scales(coarse.scale_in_steps, fine.scale_in_steps)
+        return tuple(refinement.draw(noise) for noise in drawn)
 
 
 def _rounded_up(value: Fraction) -> float:

@@ -32,7 +32,7 @@ class AxisClasses:
     @cached_property
     def representatives(self) -> NDArray[np.int64]:
         """The first level of each class, (n_classes,)."""
-        return first_places(self.of_level)
+        return self._run_starts[first_places(self.of_level[self._run_starts])]
 
     @property
     def n_classes(self) -> int:
@@ -42,17 +42,29 @@ class AxisClasses:
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """The number of levels in each class, (n_classes,)."""
-        return np.bincount(self.of_level).astype(np.int64)
+        starts = self._run_starts
+        lengths = np.diff(starts, append=self.of_level.size)
+        sizes = np.zeros(self.n_classes, dtype=np.int64)
+        np.add.at(sizes, self.of_level[starts], lengths)
+        return sizes
+
+    @cached_property
+    def _run_starts(self) -> NDArray[np.int64]:
+        """Where runs of levels of one class begin: few, on an axis with an order."""
+        return run_starts(self.of_level)
 
     def refined(self, keys: NDArray[np.int64]) -> "AxisClasses":
         """Split the classes where `keys`, (n_levels,), differs within one."""
-        _, key = np.unique(keys, return_inverse=True)
-        pairs = self.of_level * (int(key.max()) + 1) + key
-        _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
-        rank = np.empty(first.size, dtype=np.int64)
-        rank[np.argsort(first, kind="stable")] = np.arange(first.size)
-        classes = AxisClasses(rank[inverse])
-        return self if classes.n_classes == self.n_classes else classes
+        # Neither keys nor classes change within these runs, so one level of each is looked at: a
+        # range on an axis of a million levels is three runs.
+        starts = _merged(self._run_starts, run_starts(keys))
+        of_run = self.of_level[starts]
+        _, key = np.unique(keys[starts], return_inverse=True)
+        joint = by_first_appearance(of_run * (int(key.max()) + 1) + key)
+        if int(joint.max()) + 1 == self.n_classes:
+            return self
+        lengths = np.diff(starts, append=keys.size)
+        return AxisClasses(np.repeat(joint, lengths))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +162,30 @@ def first_places(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     # Written backwards, so that the first place is the last to be written and stays.
     first[labels[::-1]] = np.arange(labels.size - 1, -1, -1)
     return first
+
+
+def run_starts(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places where a vector differs from the place before, and place 0."""
+    changes = np.flatnonzero(values[1:] != values[:-1])
+    starts = np.empty(changes.size + 1, dtype=np.int64)
+    starts[0] = 0
+    np.add(changes, 1, out=starts[1:])
+    return starts
+
+
+def by_first_appearance(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Equal labels for equal codes, ``0 .. n - 1`` in the order in which they first appear."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    rank = np.empty(first.size, dtype=np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(first.size)
+    return rank[inverse]
+
+
+def _merged(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The distinct numbers of two increasing vectors, increasing."""
+    both = np.concatenate((first, second))
+    both.sort(kind="stable")  # a merge: both halves are in order
+    return both[run_starts(both)]
 
 
 def arrays_of(blocks: Iterable[QueryBlock]) -> Iterator[tuple[Scope, NDArray[np.int64]]]:

@@ -51,11 +51,20 @@ class Weight:
 class PlannedMeasurement:
     """A block to measure and the weight to measure each of its rows at.
 
-    The block's query must be a whole-number row without a constant (`LinearQuery.primitive`).
+    Parameters
+    ----------
+    block : QueryBlock
+        Its query must be a whole-number row without a constant (`LinearQuery.primitive`).
+    weight : Weight
+        What each row is to weigh once it is measured.
+    raised_from : int, optional
+        The place, in the order of purchase, of an earlier measurement of the very same block. Its
+        noise is then refined to the larger weight, and only the difference is paid.
     """
 
     block: QueryBlock
     weight: Weight
+    raised_from: int | None = None
 
     def __post_init__(self) -> None:
         if self.block.query.is_constant:
@@ -64,6 +73,7 @@ class PlannedMeasurement:
             raise ValueError("a constant is not measured")
         if any(term.scale.denominator != 1 for term in self.block.query.terms):
             raise ValueError("a measured row has whole coefficients")
+        _check_place(self.raised_from)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +92,9 @@ class Measurement:
         The Laplace scale that was drawn from, in units of the answer; at least ``1 / weight``.
     lattice_values : (n_rows,) tuple of int
         The noisy values in lattice steps.
+    supersedes : int, optional
+        The place, in the order of purchase, of the measurement that this one was raised from.
+        That one is this one plus noise: it says nothing more, and nothing was paid twice.
     """
 
     block: QueryBlock
@@ -89,12 +102,14 @@ class Measurement:
     lattice_bits: int
     noise_scale: float
     lattice_values: tuple[int, ...]
+    supersedes: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.lattice_values) != self.block.n_rows:
             raise ValueError(f"{len(self.lattice_values)} values for {self.block.n_rows} rows")
         if Fraction(self.noise_scale) * self.weight.exact < 1:
             raise ValueError("the noise is smaller than the weight that was paid allows")
+        _check_place(self.supersedes)
 
     @property
     def lattice_step(self) -> float:
@@ -108,3 +123,8 @@ class Measurement:
         values = steps * self.lattice_step
         values.flags.writeable = False
         return values
+
+
+def _check_place(place: int | None) -> None:
+    if place is not None and (type(place) is not int or place < 0):
+        raise ValueError(f"a place in the history is 0, 1, 2, ..., not {place!r}")

@@ -169,8 +169,9 @@ def _cuts(axis: NumericAxis, bin_number: int) -> UnsupportedSql:
     if bin_number >= len(axis.edges) - 1:
         raise ValueError("a level that is one value cannot be cut")
     low, high = axis.edges[bin_number], axis.edges[bin_number + 1]
-    closing = "]" if bin_number == len(axis.edges) - 2 else ")"
+    is_last = bin_number == len(axis.edges) - 2  # it holds its upper edge too
+    closing, below = ("]", "<=") if is_last else (")", "<")
     return UnsupportedSql(
         f"A comparison with {axis.name} cuts its bin [{low}, {high}{closing}.",
-        hint=f"Use {axis.name} >= {low} or {axis.name} < {high}: the nearest edges.",
+        hint=f"Use {axis.name} >= {low} or {axis.name} {below} {high}: the nearest edges.",
     )

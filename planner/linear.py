@@ -12,9 +12,10 @@ from sqlglot import exp
 
 from cube.query import COEFFICIENT_MAX, LinearQuery, Term
 from cube.refusals import UnsupportedSql
-from planner.domain import PublicDomain
+from planner.domain import LevelArray, PublicDomain
 from planner.exact import constant_value
 from planner.products import merged_query, product_term
+from planner.scratchpad import columns_of
 from planner.summands import Product, conjuncts, counted, summed
 from planner.wording import shown, unsupported
 
@@ -87,9 +88,9 @@ def _read(
     constant = constant_value(node)
     if constant is not None:
         parts.constant += scale * constant
-    elif isinstance(node, exp.Count | exp.Sum):
+    elif isinstance(node, exp.Count | exp.CountIf | exp.Sum):
         parts.products += _aggregate(node, scale, where, domain)
-    elif isinstance(node, exp.Filter) and isinstance(node.this, exp.Count | exp.Sum):
+    elif isinstance(node, exp.Filter) and isinstance(node.this, exp.Count | exp.CountIf | exp.Sum):
         conditions = (*where, *conjuncts(node.expression.this))
         parts.products += _aggregate(node.this, scale, conditions, domain)
     elif isinstance(node, exp.Add | exp.Sub):
@@ -108,7 +109,7 @@ def _read(
 
 
 def _aggregate(
-    node: exp.Count | exp.Sum,
+    node: exp.Count | exp.CountIf | exp.Sum,
     scale: Fraction,
     conditions: tuple[exp.Expr, ...],
     domain: PublicDomain,
@@ -124,6 +125,8 @@ def _aggregate(
         raise unsupported(node, "takes one argument")
     if has_aggregate(expression):
         raise unsupported(node, "aggregates an aggregate")
+    if isinstance(node, exp.CountIf):
+        return [Product(scale, (), (*conditions, *conjuncts(expression)))]
     if isinstance(node, exp.Count):
         return [counted(expression, scale, conditions)]
     if isinstance(expression, exp.Star):
@@ -169,10 +172,28 @@ def _term(product: Product, domain: PublicDomain) -> Term:
     scale = product.scale
     arrays = [domain.truth(condition) for condition in product.conditions]
     for summand in product.summands:
-        array, unit = domain.numbers(summand)
+        array, unit = _numbers(summand, product.conditions, domain)
         arrays.append(array)
         scale *= unit
     return product_term(scale, arrays, domain.schema)
+
+
+def _numbers(
+    summand: exp.Expr, conditions: tuple[exp.Expr, ...], domain: PublicDomain
+) -> tuple[LevelArray, Fraction]:
+    """The summand on all levels; if it fails there, on those that its own conditions leave."""
+    try:
+        return domain.numbers(summand)
+    except UnsupportedSql as refusal:
+        own = set(columns_of(summand))
+        guards = [one.copy() for one in conditions if not own.isdisjoint(columns_of(one))]
+        if not guards:
+            raise
+        guarded = exp.Case(ifs=[exp.If(this=exp.and_(*guards), true=summand.copy())])
+        try:
+            return domain.numbers(guarded)
+        except UnsupportedSql:
+            raise refusal from None
 
 
 def _changes_nothing(node: exp.Expr) -> bool:

@@ -88,4 +88,5 @@ def _way_out(axis: Axis, value: LevelValue | Fraction) -> str:
         known = f"Its levels run from {axis.regular[0]} to {axis.regular[-1]}."
     if axis.other is None:
         return known
-    return f"{known} Every other value counts as {axis.other!r}."
+    other = str(axis.other) if isinstance(axis, DateAxis) else repr(axis.other)
+    return f"{known} Every other value counts as {other}."

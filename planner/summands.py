@@ -12,11 +12,14 @@ from functools import reduce
 
 from sqlglot import exp
 
+from cube.axis import DateAxis
 from cube.schema import Schema
 from planner.exact import constant_value, is_written_whole
 from planner.products import connected
 from planner.scratchpad import columns_of
 from planner.wording import unsupported
+
+_TIMES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.INTERVAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def summed(
         apart = _factors_apart(expression, scale, conditions, schema)
         if apart is not None:
             return apart
-    parts = _sums_apart(expression)
+    parts = _sums_apart(expression, schema)
     if len(parts) == 1:
         return [Product(scale, (expression,), conditions)]
     products = []
@@ -81,14 +84,17 @@ def summed(
     return products
 
 
-def _sums_apart(expression: exp.Expr) -> list[exp.Expr]:
+def _sums_apart(expression: exp.Expr, schema: Schema) -> list[exp.Expr]:
     """Expressions over different columns that add up to `expression`; constants go with the first.
 
     >>> from sqlglot import parse_one
-    >>> [part.sql() for part in _sums_apart(parse_one("a - b / 4 + 2 * a + 1"))]
+    >>> from cube.axis import IntegerAxis
+    >>> axes = tuple(IntegerAxis(name=name, low=0, high=9) for name in "ab")
+    >>> schema = Schema(table="t", axes=axes, n_records_max=100)
+    >>> [part.sql() for part in _sums_apart(parse_one("a - b / 4 + 2 * a + 1"), schema)]
     ['a + 2 * a + 1', '-(b / 4)']
     """
-    addends = list(_addends(expression, negative=False))
+    addends = list(_addends(expression, schema, negative=False))
     scopes = [columns_of(addend) for addend in addends]
     mentioning = [place for place, scope in enumerate(scopes) if scope]
     groups = connected([scopes[place] for place in mentioning])
@@ -100,15 +106,35 @@ def _sums_apart(expression: exp.Expr) -> list[exp.Expr]:
     return [reduce(_plus, part) for part in parts]
 
 
-def _addends(expression: exp.Expr, *, negative: bool) -> Iterator[exp.Expr]:
+def _addends(expression: exp.Expr, schema: Schema, *, negative: bool) -> Iterator[exp.Expr]:
     node = expression.unnest()
-    if isinstance(node, exp.Add | exp.Sub):
-        yield from _addends(node.this, negative=negative)
-        yield from _addends(node.expression, negative=negative ^ isinstance(node, exp.Sub))
+    if isinstance(node, exp.Add | exp.Sub) and not any(
+        _is_of_time(operand, schema) for operand in (node.this, node.expression)
+    ):
+        yield from _addends(node.this, schema, negative=negative)
+        is_taken_off = isinstance(node, exp.Sub)
+        yield from _addends(node.expression, schema, negative=negative ^ is_taken_off)
     elif isinstance(node, exp.Neg):
-        yield from _addends(node.this, negative=not negative)
+        yield from _addends(node.this, schema, negative=not negative)
     else:
         yield exp.Neg(this=exp.paren(node.copy())) if negative else node.copy()
+
+
+def _is_of_time(expression: exp.Expr, schema: Schema) -> bool:
+    """Whether an expression is a day, a moment or an interval: those do not add up like numbers."""
+    node = expression.unnest()
+    if isinstance(node, exp.Column):
+        return isinstance(schema.by_name[node.name], DateAxis)
+    if isinstance(node, exp.Cast):
+        return node.to.this in _TIMES
+    if isinstance(node, exp.Sub):  # the days between two days are a number
+        return _is_of_time(node.this, schema) and not _is_of_time(node.expression, schema)
+    if isinstance(node, exp.Add | exp.Coalesce | exp.Greatest | exp.Least | exp.Nullif):
+        return any(_is_of_time(part, schema) for part in node.iter_expressions())
+    if isinstance(node, exp.Case):
+        branches = [branch.args["true"] for branch in node.args["ifs"]]
+        return any(_is_of_time(branch, schema) for branch in branches)
+    return isinstance(node, exp.Interval | exp.TimestampTrunc)
 
 
 def _plus(one: exp.Expr, other: exp.Expr) -> exp.Expr:

@@ -47,6 +47,7 @@ def serve(path: Path, console: Console) -> None:
         structlog.get_logger("tacit").info("stopped", address=address)
     finally:
         service.close()
+        gc.unfreeze()  # or what native modules hold would be reported as leaked on the way out
 
 
 def greeting(address: str, budgets: tuple[BudgetStatus, ...], *, is_tls: bool) -> list[str]:

@@ -78,8 +78,8 @@ class DuckDbSource:
             raise DataChanged(f"{location.path} changed while it was being read.")
 
     def fingerprint(self, key: bytes) -> str:
-        """What the file's bytes are, to whoever holds the key: HMAC-SHA256 in hexadecimal."""
-        return files.fingerprint(self._location.path, key, self._state)
+        """Which bytes and which table in them, to who holds the key: HMAC-SHA256 in hexadecimal."""
+        return files.fingerprint(self._location, key, self._state)
 
     def measure(self, scope: tuple[str, ...]) -> CellCounts:
         """Exact counts of the cells of `scope` that are not empty, in the order of positions."""

@@ -107,11 +107,13 @@ def _csv_relation(location: Path, path: str) -> Relation:
     return Relation(sql, columns=dict(zip(folded, columns, strict=True)))
 
 
-def fingerprint(path: Path, key: bytes, opened: FileState) -> str:
+def fingerprint(location: SourceLocation, key: bytes, opened: FileState) -> str:
     """HMAC-SHA256 of a file's bytes, in hexadecimal, provided it is as it was when opened.
 
-    Keyed, so that whoever reads the ledger cannot test guesses of the data against it.
+    Keyed, so that whoever reads the ledger cannot test guesses of the data against it. A database
+    file holds several tables, so that the name of the one that is read counts as data too.
     """
+    path = location.path
     code = hmac.new(key, digestmod=hashlib.sha256)
     try:
         with path.open("rb") as file:
@@ -124,7 +126,11 @@ def fingerprint(path: Path, key: bytes, opened: FileState) -> str:
         raise DataChanged(
             f"{path} changed while it was being read.", hint="Start again when it is at rest."
         )
-    return code.hexdigest()
+    if location.source_table is None:
+        return code.hexdigest()
+    # As DuckDB does, names are told apart without regard to letter case.
+    named = code.digest() + location.source_table.casefold().encode()
+    return hmac.new(key, named, digestmod=hashlib.sha256).hexdigest()
 
 
 def text_sql(text: str) -> str:

@@ -15,13 +15,13 @@ from accountant.ledger import Ledger, verify
 from accountant.noise import SystemNoise
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement
-from tests.support.dying_gate import BY_AGE, EVERYONE, SCHEMA, STEPS, TABLE
+from tests.support.dying_gate import EVERYONE, SCHEMA, SECONDS, STEPS, TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def command(path: Path, step: str) -> list[str]:
-    return [sys.executable, "-m", "tests.support.dying_gate", str(path), step]
+def command(path: Path, step: str, second: str) -> list[str]:
+    return [sys.executable, "-m", "tests.support.dying_gate", str(path), step, second]
 
 
 def released(output: str) -> set[tuple[int, ...]]:
@@ -31,19 +31,26 @@ def released(output: str) -> set[tuple[int, ...]]:
 def answered(gate: Gate, asked: PlannedMeasurement) -> Measurement:
     """From history if it is there, else bought: what serving a query amounts to."""
     for known in gate.measurements():
-        if fingerprint(known.block) == fingerprint(asked.block):
+        wanted = (fingerprint(asked.block), asked.weight)
+        if (fingerprint(known.block), known.weight) == wanted:
             return known
     (bought,) = gate.measure([asked], analyst="bob", epsilon_cap=None)
     return bought
 
 
+@pytest.mark.parametrize("second", SECONDS)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_process_killed_at_any_step_loses_no_privacy_and_no_budget(
-    tmp_path: Path, step: str
+    tmp_path: Path, step: str, second: str
 ) -> None:
     path = tmp_path / "people.ledger"
     died = subprocess.run(  # noqa: S603 - our own module
-        command(path, step), cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+        command(path, step, second),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert (died.returncode, died.stderr) == (-signal.SIGKILL, "")
     seen = released(died.stdout)
@@ -60,20 +67,26 @@ def test_a_process_killed_at_any_step_loses_no_privacy_and_no_budget(
         gate = open_table(ledger, SCHEMA, Fraction(1000), TABLE, SystemNoise())
         assert gate.budget().spent == table.spent
         assert seen <= {known.lattice_values for known in gate.measurements()}
-        values = answered(gate, BY_AGE).lattice_values
-        assert len(values) == 4
-        assert answered(gate, BY_AGE).lattice_values == values
+        asked = SECONDS[second]
+        bought = answered(gate, asked)
+        assert len(bought.lattice_values) == asked.block.n_rows
+        assert bought.supersedes == asked.raised_from
+        assert answered(gate, asked).lattice_values == bought.lattice_values
+        assert len(gate.measurements()) == 2
         assert gate.budget().spent == Fraction(1, 2), "asked again, it is not charged again"
         assert not np.isnan(answered(gate, EVERYONE).values).any()
 
 
 @pytest.mark.slow
-def test_a_process_killed_at_any_moment_has_recorded_whatever_it_released(tmp_path: Path) -> None:
+@pytest.mark.parametrize("second", SECONDS)
+def test_a_process_killed_at_any_moment_has_recorded_whatever_it_released(
+    tmp_path: Path, second: str
+) -> None:
     delays = np.random.default_rng(0).uniform(0.4, 1.2, size=12)
     for place, delay in enumerate(delays):
         path = tmp_path / f"{place}.ledger"
         with subprocess.Popen(  # noqa: S603 - our own module
-            command(path, "never"), cwd=ROOT, stdout=subprocess.PIPE, text=True
+            command(path, "never", second), cwd=ROOT, stdout=subprocess.PIPE, text=True
         ) as process:
             time.sleep(delay)
             process.kill()

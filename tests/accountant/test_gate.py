@@ -205,6 +205,15 @@ def test_other_data_or_another_schema_is_refused(ledger: Ledger, gate: Gate) -> 
         open_table(ledger, other, BUDGET, KnownTable(other, RECORDS), SystemNoise())
 
 
+def test_data_gets_no_second_budget_under_another_name(ledger: Ledger, gate: Gate) -> None:
+    assert gate.budget().limit == BUDGET
+    renamed = Schema(table="persons", axes=(AGE, SEX), n_records_max=1000)
+    with pytest.raises(LedgerMismatch, match="knows the data of persons as people"):
+        open_table(ledger, renamed, BUDGET, KnownTable(renamed, RECORDS), SystemNoise())
+    others = KnownTable(renamed, RECORDS[:-1])
+    assert open_table(ledger, renamed, BUDGET, others, SystemNoise()).budget().spent == 0
+
+
 def test_the_order_of_columns_is_no_other_schema(ledger: Ledger, gate: Gate) -> None:
     reordered = Schema(table="people", axes=(SEX, AGE), n_records_max=2000)
     again = open_table(ledger, reordered, BUDGET, KnownTable(SCHEMA, RECORDS), SystemNoise())

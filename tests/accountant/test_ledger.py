@@ -44,6 +44,22 @@ CHARGE = Charge(
 )
 VALUES = ((12345,), (-7, 2**61))
 BODIES: list[Body] = [OPENED, BudgetSet(Fraction(3, 7)), CHARGE, Measured(3, VALUES)]
+NOISE = CHARGE.blocks[0].noise
+
+
+def raising(times: int, place: int, before: int) -> Charge:
+    """A charge that raises the count from what is at `place` to a multiple of its first weight."""
+    noise = NOISE.refined_to(Weight(times * WEIGHT.units))
+    return Charge("bob", (ChargedBlock(COUNT, noise, place),), before, before + WEIGHT.units)
+
+
+RAISE = raising(2, 0, 2 * WEIGHT.units)
+RAISES: list[Body] = [
+    RAISE,
+    Measured(5, ((12399,),)),
+    raising(3, 2, 3 * WEIGHT.units),
+    Measured(7, ((12388,),)),
+]
 
 
 @pytest.fixture
@@ -55,7 +71,15 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("body", BODIES)
+@pytest.fixture
+def raised(path: Path) -> Path:
+    """The same ledger, in which the count is then raised twice in a row."""
+    with Ledger(path) as ledger:
+        assert [ledger.append("people", body) for body in RAISES] == [5, 6, 7, 8]
+    return path
+
+
+@pytest.mark.parametrize("body", [*BODIES, *RAISES])
 def test_an_entry_reads_back_as_it_was_written(body: Body) -> None:
     kind, text = write(body)
     assert write(read(kind, json.loads(text))) == (kind, text)
@@ -227,6 +251,82 @@ def test_an_altered_ledger_is_refused_and_the_audit_names_the_first_bad_entry(
     assert report.problem is not None
     assert re.search(problem, report.problem)
     assert path.read_bytes() == altered, "nothing is repaired silently"
+
+
+SET_TWICE = "UPDATE entries SET body = replace(replace(body, {}), {}) WHERE seq = {}"
+LOWERED = SET_TWICE.format(
+    f"'{RAISE.blocks[0].noise.noise_scale.hex()}', '{NOISE.noise_scale.hex()}'",
+    f"'_units\":{2 * WEIGHT.units}}}', '_units\":{WEIGHT.units}}}'",
+    5,
+)
+
+
+def test_raises_replay_and_cost_their_differences(raised: Path) -> None:
+    with Ledger(raised) as ledger:
+        history = ledger.history("people")
+    assert [found.supersedes for found in history.measurements] == [None, None, 0, 2]
+    assert history.superseded == {0, 2}
+    assert history.measurements[3].weight == Weight(3 * WEIGHT.units)
+    assert history.measurements[3].lattice_bits == NOISE.lattice_bits
+    assert history.measurements[3].block is history.measurements[0].block
+    (table,) = verify(raised).tables
+    assert table.spent == table.recomputed == Fraction(4 * WEIGHT.units, UNITS_PER_EPSILON)
+
+
+def test_an_entry_without_raises_is_written_as_it_was_before_there_were_any() -> None:
+    kind, text = write(CHARGE)
+    assert "raised_from" not in text
+    charge = read(kind, json.loads(text))
+    assert isinstance(charge, Charge)
+    assert [charged.raised_from for charged in charge.blocks] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        (SET_BODY.format("'\"raised_from\":0', '\"raised_from\":1'", 5), "entry 5: .*other rows"),
+        (SET_BODY.format("'\"raised_from\":0', '\"raised_from\":9'", 5), "entry 5: .*never made"),
+        (SET_BODY.format("'\"raised_from\":0', '\"raised_from\":-1'", 5), "entry 5: .*place"),
+        (SET_BODY.format("'\"raised_from\":0', '\"raised_from\":true'", 5), "entry 5: TypeError"),
+        (SET_BODY.format("'\"raised_from\":0', '\"raised_from\":null'", 5), "entry 5: TypeError"),
+        (SET_BODY.format("'\"raised_from\":2', '\"raised_from\":0'", 7), "entry 7: .*raised since"),
+        (SET_BODY.format("'\"raised_from\":0,', ''", 5), "table people: .*rows cost"),
+        (
+            SET_BODY.format(f"'_units\":{2 * WEIGHT.units}}}', '_units\":{WEIGHT.units}}}'", 5),
+            "entry 5: .*noise is smaller than the weight",
+        ),
+        (
+            SET_BODY.format(f"'_units\":{2 * WEIGHT.units}}}', '_units\":{3 * WEIGHT.units}}}'", 5),
+            "entry 7: .*weight that is no larger",
+        ),
+        (LOWERED, "entry 5: .*weight that is no larger"),
+        (
+            SET_BODY.format("'12399', '9111222333444555666'", 6),
+            "entry 7: .*no refinement of its own",
+        ),
+        (
+            SET_BODY.format("'\"lattice_bits\":17', '\"lattice_bits\":18'", 5),
+            "entry 5: .*no refinement of its own",
+        ),
+    ],
+)
+def test_an_altered_raise_is_found_by_the_audit(raised: Path, statement: str, problem: str) -> None:
+    before = raised.read_bytes()
+    tampered(raised, statement, rechain=True)
+    assert raised.read_bytes() != before
+    with pytest.raises(LedgerCorrupt):
+        Ledger(raised)
+    report = verify(raised)
+    assert report.problem is not None
+    assert re.search(problem, report.problem)
+
+
+def test_a_raise_is_not_entered_while_another_of_the_same_measurement_waits(path: Path) -> None:
+    with Ledger(path) as ledger:
+        ledger.append("people", raising(2, 0, 2 * WEIGHT.units))
+        with pytest.raises(ValueError, match="while a raise of it waits"):
+            ledger.append("people", raising(3, 0, 3 * WEIGHT.units))
+    assert verify(path).problem is None
 
 
 def overwrite(offset: int) -> Callable[[Path], None]:

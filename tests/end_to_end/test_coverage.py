@@ -5,7 +5,7 @@ each run asks a fixed, noise-independent list of questions. Answers within a run
 the odds are stated for runs, not answers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -66,6 +66,13 @@ class ScaledNoise:
     def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:
         drawn = self._system.discrete_laplace(noise, size)
         return tuple(round(self._factor * value) for value in drawn)
+
+    def refined_laplace(
+        self, coarse: LatticeNoise, fine: LatticeNoise, drawn: Sequence[int]
+    ) -> tuple[int, ...]:
+        unscaled = [round(value / self._factor) for value in drawn]
+        refined = self._system.refined_laplace(coarse, fine, unscaled)
+        return tuple(round(self._factor * value) for value in refined)
 
 
 @pytest.fixture(scope="module")

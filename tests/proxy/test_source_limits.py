@@ -218,6 +218,20 @@ def test_the_fingerprint_is_keyed_and_is_that_of_the_bytes(tmp_path: Path) -> No
     assert source.fingerprint(b"other") != expected
 
 
+def test_two_tables_of_one_database_file_are_not_the_same_data(tmp_path: Path) -> None:
+    path = tmp_path / "x.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE few AS SELECT 1 AS a")
+        connection.execute("CREATE TABLE many AS SELECT 1 AS a FROM range(9)")
+
+    def of(table: str) -> str:
+        location = SourceLocation(path=path, source_table=table)
+        return DuckDbSource(schema_of(INTEGER), location).fingerprint(b"key")
+
+    assert of("few") == of("FEW")
+    assert of("few") != of("many")
+
+
 def _grow(path: Path) -> None:
     with path.open("a") as file:
         file.write("2\n")

@@ -1,7 +1,8 @@
 """A process that buys two measurements through the gate and dies at a named step of the second.
 
-Run as ``python -m tests.support.dying_gate LEDGER STEP``; it prints what it releases. With the step
-``never`` it goes on buying until it is killed.
+Run as ``python -m tests.support.dying_gate LEDGER STEP SECOND``; it prints what it releases. The
+second is ``fresh``, or a ``raise`` of the first. With the step ``never`` it goes on buying until it
+is killed: new measurements, or ever further raises of one.
 """
 
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from accountant.entries import Charge, Measured
-from accountant.gate import open_table
+from accountant.gate import Gate, open_table
 from accountant.noise import SystemNoise
 from cube.axis import IntegerAxis
 from cube.block import Partition, QueryBlock
@@ -36,9 +37,11 @@ EVERYONE = PlannedMeasurement(QueryBlock(counting()), Weight.at_least(Fraction(1
 BY_AGE = PlannedMeasurement(
     QueryBlock(counting(), Partition(("age",), np.arange(4, dtype=np.int64))), EVERYONE.weight
 )
+RAISED = PlannedMeasurement(EVERYONE.block, Weight.at_least(Fraction(1, 2)), raised_from=0)
+SECONDS = {"fresh": BY_AGE, "raise": RAISED}
 
 
-def main(path: str, fatal: str) -> None:
+def main(path: str, fatal: str, second: str) -> None:
     """Buy, print, buy, die."""
     armed = False
 
@@ -54,13 +57,21 @@ def main(path: str, fatal: str) -> None:
     source = DyingSource(TABLE, step("before read"), step("after read"))
     noise = DyingNoise(SystemNoise(), step("after noise"))
     gate = open_table(ledger, SCHEMA, Fraction(1000), source, noise)
-    for planned in (EVERYONE, BY_AGE):
+    for planned in (EVERYONE, SECONDS[second]):
         (bought,) = gate.measure([planned], analyst="ann", epsilon_cap=None)
         print(*bought.lattice_values, flush=True)  # noqa: T201 - the test reads what was released
         armed = True
     while fatal == "never":
-        (bought,) = gate.measure([EVERYONE], analyst="ann", epsilon_cap=None)
+        (bought,) = gate.measure([_next(gate, second)], analyst="ann", epsilon_cap=None)
         print(*bought.lattice_values, flush=True)  # noqa: T201 - the test reads what was released
+
+
+def _next(gate: Gate, second: str) -> PlannedMeasurement:
+    if second == "fresh":
+        return EVERYONE
+    place = len(gate.measurements()) - 1
+    weight = Weight(gate.measurements()[place].weight.units + EVERYONE.weight.units)
+    return PlannedMeasurement(EVERYONE.block, weight, raised_from=place)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -72,12 +72,26 @@ class NoNoise:
     def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:  # noqa: ARG002 - a fake
         return (0,) * size
 
+    def refined_laplace(
+        self,
+        coarse: LatticeNoise,  # noqa: ARG002 - a fake
+        fine: LatticeNoise,  # noqa: ARG002 - a fake
+        drawn: Sequence[int],
+    ) -> tuple[int, ...]:
+        return (0,) * len(drawn)
+
 
 class BrokenNoise:
     """A `NoiseSource` that cannot draw."""
 
     def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:
         raise RuntimeError(f"no entropy for {size} values of scale {noise.noise_scale}")
+
+    def refined_laplace(
+        self, coarse: LatticeNoise, fine: LatticeNoise, drawn: Sequence[int]
+    ) -> tuple[int, ...]:
+        scales = (coarse.noise_scale, fine.noise_scale)
+        raise RuntimeError(f"no entropy to refine {list(drawn)} between {scales}")
 
 
 def die() -> None:
@@ -116,6 +130,13 @@ class DyingNoise:
         drawn = self.noise.discrete_laplace(noise, size)
         self.after()
         return drawn
+
+    def refined_laplace(
+        self, coarse: LatticeNoise, fine: LatticeNoise, drawn: Sequence[int]
+    ) -> tuple[int, ...]:
+        refined = self.noise.refined_laplace(coarse, fine, drawn)
+        self.after()
+        return refined
 
 
 class DyingLedger(Ledger):
