@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.grid import AxisClasses, slice_keys
+from cube.grid import AxisClasses, by_first_appearance, slice_keys
 from cube.query import Scope, check_scope
 
 INT64_SAFE = 2**62  # magnitudes below it add and compare in int64 with a bit to spare
@@ -50,9 +50,15 @@ class CellFunction:
     @classmethod
     def of_levels(cls, axes: Scope, values: Whole) -> "CellFunction":
         """The function that an array over the levels of `axes` describes, on fewest classes."""
+        if values.ndim == 1:
+            classes = AxisClasses(by_first_appearance(values))
+            found = values[classes.representatives]
+            return (
+                cls((), (), found.reshape(())) if found.size == 1 else cls(axes, (classes,), found)
+            )
         sizes = values.shape
-        classes = tuple(AxisClasses(np.arange(size, dtype=np.int64)) for size in sizes)
-        return cls(axes, classes, values).reduced()
+        all_levels = tuple(AxisClasses(np.arange(size, dtype=np.int64)) for size in sizes)
+        return cls(axes, all_levels, values).reduced()
 
     @classmethod
     def constant(cls, value: int) -> "CellFunction":
@@ -97,6 +103,8 @@ class CellFunction:
 
     def magnitude(self) -> "CellFunction":
         """The absolute value on every cell."""
+        if int(self.values.min()) >= 0:
+            return self
         return CellFunction(self.axes, self.classes, _array(np.abs(self.values), self.values))
 
     def maximised(self, axis: str) -> "CellFunction":
@@ -132,6 +140,24 @@ def multiplied(functions: Sequence[CellFunction]) -> CellFunction:
     # A factor of bound 0 makes the product 0 but not the partial products before it.
     bound = math.prod(max(1, function.bound) for function in functions)
     return _combined(functions, np.multiply, bound)
+
+
+def outer_product(functions: Sequence[CellFunction]) -> CellFunction:
+    """The product of functions that share no axis; of reduced ones, reduced unless it is zero."""
+    values: Whole = np.ones((), dtype=whole_dtype(1))
+    bound = 1
+    for function in functions:
+        bound *= max(1, function.bound)
+        dtype = whole_dtype(bound)
+        factor = function.values.astype(dtype, copy=False)
+        values = np.multiply.outer(values.astype(dtype, copy=False), factor)
+    parts = [pair for one in functions for pair in zip(one.axes, one.classes, strict=True)]
+    order = sorted(range(len(parts)), key=lambda place: parts[place][0])
+    return CellFunction(
+        tuple(parts[place][0] for place in order),
+        tuple(parts[place][1] for place in order),
+        values.transpose(order),
+    )
 
 
 def joint_size(functions: Sequence[CellFunction]) -> int:

@@ -11,17 +11,23 @@ out of reach a proved upper bound stands for it, never an estimate.
 Nothing here reads data or remembers a charge. Proof: proofs/table_cost.md.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
-from types import MappingProxyType
 
-from accountant.cell_function import CellFunction, added, joint_size
-from accountant.elimination import N_TABLE_CELLS_MAX, maximum
+from accountant.cell_function import CellFunction, added
+from accountant.elimination import N_TABLE_CELLS_MAX, Elimination, eliminated, pieces_of
 from accountant.profile import profile_of
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
+
+REORDERED_GROWTH = 1.25  # once history is so much longer, another order of axes is tried
+BULK_GROWTH = 2.0  # and from here on nothing is kept of the old one
+N_MERGED_CELLS_MAX = (
+    2**10
+)  # of functions of the same axes: beyond it, two sums are smaller than one
+N_CELLS_ALL_MAX = 2**26  # of all tables together, about; more functions get smaller tables
+N_CELLS_LEAST = 2**8  # of a table; a function that is larger has one of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,56 +63,141 @@ class Price:
         return Fraction(self.units_after - self.units_before, UNITS_PER_EPSILON)
 
 
-@dataclass(frozen=True, eq=False)
 class CostState:
-    """What every cell has paid so far. Immutable: a charge makes a new state.
+    """What every cell has paid so far. A charge makes a new state and changes none.
 
     Parameters
     ----------
-    paid : mapping of scope to tuple of CellFunction
-        Their sum over everything is ``B``, in units. Functions of one scope are added up for as
-        long as the sum stays small, so a year of the same dashboards is a handful of tables.
-    exact : bool
-        Whether the sum is ``B``, or only nowhere below it.
     n_cells_max : int
         The most cells that one table may span.
+
+    Notes
+    -----
+    A state says no more than what was charged until its cost is asked for: reading a ledger back
+    costs one computation and not one for each entry. A state that follows one whose cost is known
+    starts from that.
     """
 
-    paid: Mapping[Scope, tuple[CellFunction, ...]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
-    exact: bool = True
-    n_cells_max: int = N_TABLE_CELLS_MAX
+    def __init__(self, n_cells_max: int = N_TABLE_CELLS_MAX) -> None:
+        self.n_cells_max = n_cells_max
+        self._before: CostState | None = None
+        self._plan: Sequence[PlannedMeasurement] = ()
+        self._is_at_its_limit = False
+        nothing = Elimination(n_cells_max=n_cells_max)
+        self._known: _Known | None = _Known((), 0, nothing, exact=True)
 
     def charged(self, plan: Sequence[PlannedMeasurement]) -> "CostState":
         """The state after the rows of `plan` are paid for."""
-        paid = dict(self.paid)
-        exact = self.exact
-        for planned in plan:
-            profile = profile_of(planned.block)
-            exact = exact and profile.exact
-            for part in profile.parts:
-                cost = part.scaled(planned.weight.units)
-                paid[part.axes] = self._merged(paid.get(part.axes, ()), cost)
-        return CostState(MappingProxyType(paid), exact, self.n_cells_max)
+        after = CostState(self.n_cells_max)
+        after._before, after._plan, after._known = self, tuple(plan), None
+        return after
 
     def table_cost(self) -> TableCost:
         """The largest cost of a cell."""
-        return self._table_cost
+        return self._computed().cost
 
-    @cached_property
-    def _table_cost(self) -> TableCost:
-        functions = [function for same in self.paid.values() for function in same]
-        found = maximum(functions, self.n_cells_max)
+    def cost_with(self, plan: Sequence[PlannedMeasurement]) -> TableCost:
+        """What `table_cost` would be after `plan`, or a bound on it that is found faster."""
+        before = self._computed()
+        after = before.with_added(plan)
+        if before.cost.exact and not after.cost.exact and not self._is_at_its_limit:
+            afresh = after.reordered(self.n_cells_max)
+            self._is_at_its_limit = not afresh.cost.exact  # do not try again for every price
+            return min(after.cost, afresh.cost, key=lambda cost: cost.units)
+        return after.cost
+
+    def _computed(self) -> "_Known":
+        """What is known of the cost, from the nearest earlier state of which it was."""
+        plans: list[Sequence[PlannedMeasurement]] = []
+        state = self
+        while True:
+            # Read in this order: whoever cuts a link (below) has written `_known` before.
+            plan, before, known = state._plan, state._before, state._known
+            if known is not None or before is None:
+                break
+            plans.append(plan)
+            state = before
+        if known is None:
+            raise RuntimeError("a state of which nothing is known, and that follows none")
+        if plans:
+            everything = [planned for plan in reversed(plans) for planned in plan]
+            known = self._known = known.followed_by(everything, self.n_cells_max)
+            self._before, self._plan = None, ()  # thousands of states would go on living
+        return known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """A history's cost, eliminated.
+
+    Parameters
+    ----------
+    functions : tuple of CellFunction
+        Profiles times weights, in units; some added up.
+    n_ordered : int
+        The number of functions for which the order of elimination was chosen.
+    elimination : Elimination
+        Of the sum of all of them.
+    exact : bool
+        Whether that sum is ``B``, or only nowhere below it.
+    """
+
+    functions: tuple[CellFunction, ...]
+    n_ordered: int
+    elimination: Elimination
+    exact: bool
+
+    @property
+    def cost(self) -> TableCost:
+        """The largest value of the sum."""
+        found = self.elimination.maximum
         return TableCost(found.value, found.exact and self.exact)
 
-    def _merged(
-        self, same: tuple[CellFunction, ...], cost: CellFunction
-    ) -> tuple[CellFunction, ...]:
-        """Add a cost to the last of the functions of its scope, or start another."""
-        if same and joint_size([same[-1], cost]) <= self.n_cells_max:
-            return (*same[:-1], added([same[-1], cost]))
-        return (*same, cost)
+    def followed_by(self, plan: Sequence[PlannedMeasurement], n_cells_max: int) -> "_Known":
+        """The cost once `plan` is paid for too, in a new order where that may help."""
+        n_functions = len(self.functions) + len(plan)
+        if n_functions > BULK_GROWTH * self.n_ordered:
+            functions, exact = self._functions_with(plan)
+            return _Known(functions, 0, Elimination(), exact).reordered(n_cells_max)
+        after = self.with_added(plan)
+        has_grown = n_functions > REORDERED_GROWTH * self.n_ordered
+        if has_grown or (self.cost.exact and not after.cost.exact):
+            afresh = after.reordered(n_cells_max)
+            if afresh.cost.units <= after.cost.units:
+                return afresh
+            # Two bounds: the smaller is kept, and the other order not tried again soon.
+            return replace(after, n_ordered=n_functions)
+        return after
+
+    def with_added(self, plan: Sequence[PlannedMeasurement]) -> "_Known":
+        """The cost once `plan` is paid for too, the order as it is."""
+        functions, exact = self._functions_with(plan)
+        added_now = functions[len(self.functions) :]
+        return _Known(functions, self.n_ordered, self.elimination.added(added_now), exact)
+
+    def reordered(self, n_cells_max: int) -> "_Known":
+        """The same sum, eliminated afresh."""
+        functions = _fewer(self.functions, n_cells_max)
+        n_cells = min(n_cells_max, max(N_CELLS_ALL_MAX // max(1, len(functions)), N_CELLS_LEAST))
+        return _Known(functions, len(functions), eliminated(functions, n_cells), self.exact)
+
+    def _functions_with(
+        self, plan: Sequence[PlannedMeasurement]
+    ) -> tuple[tuple[CellFunction, ...], bool]:
+        """The functions with those of `plan` behind them, and whether their sum is ``B``."""
+        profiles = [(profile_of(planned.block), planned.weight.units) for planned in plan]
+        costs = [part.scaled(units) for profile, units in profiles for part in profile.parts]
+        exact = self.exact and all(profile.exact for profile, _ in profiles)
+        return (*self.functions, *costs), exact
+
+
+def _fewer(functions: Sequence[CellFunction], n_cells_max: int) -> tuple[CellFunction, ...]:
+    """The same sum in fewer functions: those on the same axes are added up while that is small."""
+    by_scope: dict[Scope, list[CellFunction]] = {}
+    for function in functions:
+        by_scope.setdefault(function.axes, []).append(function)
+    limit = min(n_cells_max, N_MERGED_CELLS_MAX)
+    return tuple(added(piece) for same in by_scope.values() for piece in pieces_of(same, limit))
 
 
 def price_of(state: CostState, units_spent: int, plan: Sequence[PlannedMeasurement]) -> Price:
@@ -118,7 +209,7 @@ def price_of(state: CostState, units_spent: int, plan: Sequence[PlannedMeasureme
     most the old one plus the largest cost of each new block; the smaller of the two is taken, and
     never less than what was already charged, so that spending never falls.
     """
-    found = state.charged(plan).table_cost()
+    found = state.cost_with(plan)
     added_at_most = sum(planned.weight.units * profile_of(planned.block).bound for planned in plan)
     units_after = max(units_spent, min(found.units, units_spent + added_at_most))
     return Price(units_spent, units_after, exact=found.exact and found.units == units_after)

@@ -104,7 +104,7 @@ class Gate:
     def _history(self) -> TableHistory:
         return self._ledger.history(self.schema.table)
 
-    def measurements(self) -> tuple[Measurement, ...]:
+    def measurements(self) -> Sequence[Measurement]:
         """Everything that was measured, in the order of purchase; it only grows at its end."""
         return self._history.measurements
 

@@ -7,14 +7,21 @@ is read off the block itself; nobody's word is taken for a sensitivity.
 Nothing here knows about budgets or data. Proof: proofs/table_cost.md, "Profiles".
 """
 
+import math
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from accountant.cell_function import CellFunction, added, joint_size, multiplied
+from accountant.cell_function import (
+    CellFunction,
+    added,
+    joint_size,
+    multiplied,
+    outer_product,
+)
 from cube.block import QueryBlock
-from cube.query import Term
+from cube.query import Factor, Term
 
 N_PROFILE_CELLS_MAX = 2**16  # classes of one block; beyond it a proved bound replaces the profile
 
@@ -65,6 +72,10 @@ def _profile(block: QueryBlock, n_cells_max: int) -> Profile:
     groups = _groups(block)
     terms = [_functions(term) for term in block.query.terms]
     everything = [function for functions in (*terms, groups) for function in functions]
+    axes = [name for function in everything for name in function.axes]
+    size = math.prod(function.size for function in everything)
+    if len(terms) == 1 and len(set(axes)) == len(axes) and size <= n_cells_max:
+        return Profile((outer_product([_magnitude(one) for one in everything]),), exact=True)
     if joint_size(everything) <= n_cells_max:
         coefficients = added([multiplied(functions) for functions in terms])
         cost = multiplied([coefficients.magnitude(), *groups]).reduced()
@@ -77,8 +88,23 @@ def _functions(term: Term) -> list[CellFunction]:
     """A term as functions whose product it is."""
     if term.scale.denominator != 1:
         raise ValueError("a measured row has whole coefficients")
-    factors = [CellFunction.of_levels(factor.axes, factor.values) for factor in term.factors]
-    return [CellFunction.constant(term.scale.numerator), *factors]
+    return [CellFunction.constant(term.scale.numerator), *map(_function, term.factors)]
+
+
+# Predicates that many blocks share are looked at once. Weak, as above.
+_FUNCTIONS: WeakKeyDictionary[Factor, CellFunction] = WeakKeyDictionary()
+
+
+def _function(factor: Factor) -> CellFunction:
+    known = _FUNCTIONS.get(factor)
+    if known is None:
+        known = _FUNCTIONS[factor] = CellFunction.of_levels(factor.axes, factor.values)
+    return known
+
+
+def _magnitude(function: CellFunction) -> CellFunction:
+    magnitude = function.magnitude()
+    return function if magnitude is function else magnitude.reduced()
 
 
 def _groups(block: QueryBlock) -> list[CellFunction]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 
+from accountant.append_only import AppendOnly
 from accountant.cost import CostState
 from accountant.entries import Body, BudgetSet, Charge, ChargedBlock, Measured, TableOpened
 from accountant.noise import LatticeNoise, may_be_clamped
@@ -34,7 +35,7 @@ class TableHistory:
         How the table began; None before it did.
     budget : Fraction
         The limit, in epsilon.
-    measurements : tuple of Measurement
+    measurements : sequence of Measurement
         In the order in which they became durable.
     pending : mapping of int to Charge
         Charges without a measurement, by sequence number.
@@ -50,7 +51,7 @@ class TableHistory:
 
     opened: TableOpened | None = None
     budget: Fraction = Fraction(0)
-    measurements: tuple[Measurement, ...] = ()
+    measurements: AppendOnly[Measurement] = field(default_factory=AppendOnly)
     pending: Mapping[int, Charge] = field(default_factory=lambda: MappingProxyType({}))
     units_spent: int = 0
     cost: CostState = field(default_factory=CostState)
@@ -198,7 +199,7 @@ class TableHistory:
         waiting = {seq: other for seq, other in self.pending.items() if seq != body.charge}
         return replace(
             self,
-            measurements=(*self.measurements, *new),
+            measurements=self.measurements.followed_by(new),
             pending=MappingProxyType(waiting),
             superseded=self.superseded.union(
                 found.supersedes for found in new if found.supersedes is not None

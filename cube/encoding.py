@@ -10,7 +10,7 @@ import json
 import math
 from fractions import Fraction
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,8 +73,20 @@ def _encode_term(term: Term) -> dict[str, Any]:
 
 
 def _decode_term(encoded: dict[str, Any]) -> Term:
-    factors = tuple(Factor(*_decode_array(factor)) for factor in encoded["factors"])
+    factors = tuple(_decode_factor(factor) for factor in encoded["factors"])
     return Term(Fraction(encoded["scale"]), factors)
+
+
+# A year of questions names few predicates: those in use are one object each. Weak, as above.
+_FACTORS: WeakValueDictionary[tuple[tuple[Any, ...], ...], Factor] = WeakValueDictionary()
+
+
+def _decode_factor(encoded: dict[str, Any]) -> Factor:
+    name = (tuple(encoded["axes"]), tuple(encoded["shape"]), tuple(encoded["runs"]))
+    known = _FACTORS.get(name)
+    if known is None:
+        known = _FACTORS[name] = Factor(*_decode_array(encoded))
+    return known
 
 
 def _encode_array(axes: tuple[str, ...], values: NDArray[np.int64]) -> dict[str, Any]:

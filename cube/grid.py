@@ -32,12 +32,12 @@ class AxisClasses:
     @cached_property
     def representatives(self) -> NDArray[np.int64]:
         """The first level of each class, (n_classes,)."""
-        return self._run_starts[first_places(self.of_level[self._run_starts])]
+        return first_places(self.of_level)
 
-    @property
+    @cached_property
     def n_classes(self) -> int:
         """The number of classes."""
-        return self.representatives.size
+        return int(self.of_level.max()) + 1
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:

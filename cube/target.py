@@ -32,7 +32,8 @@ class AccuracyTarget:
             raise InvalidTarget(f"half_width must be a positive number, not {self.half_width}.")
         if not 0 < self.confidence <= CONFIDENCE_MAX:
             raise InvalidTarget(
-                f"confidence must lie strictly between 0 and 1 (at most 1 - 2**-30), not {self.confidence}.",
+                f"confidence must lie strictly between 0 and 1, "
+                f"and not within 2**-30 of 1, not {self.confidence}.",
                 hint="0.95 is usual.",
             )
         if self.epsilon_cap is not None and self.epsilon_cap < 0:

@@ -83,7 +83,8 @@ class Atoms:
         -------
         atoms : Atoms
         parents : (n_atoms of the new,) ndarray of int64
-            The old atom that each new one is a piece of.
+            The old atom that each new one is a piece of. The first of an atom's pieces has its
+            number, and further pieces come after all old atoms.
         rows : (n_rows of all blocks, n_atoms of the new) ndarray of float64
             The rows' coefficients on the new atoms.
 
@@ -94,11 +95,11 @@ class Atoms:
         if grid.n_cells > N_GRID_CELLS_MAX or grid.n_cells * len(blocks) > N_ENTRIES_MAX:
             return None
         old = self._on(grid)
-        signatures = [_signature(grid, block) for block in blocks]
+        signatures = [row_signature(grid, block) for block in blocks]
         of_cell = old
         for coefficient, group in signatures:
             of_cell = _common_refinement(of_cell, group, coefficient)
-        atoms = Atoms(grid, of_cell)
+        atoms = Atoms(grid, _numbered_after(old, of_cell))
         first = atoms.representatives
         if n_rows * first.size > N_ENTRIES_MAX:
             return None
@@ -117,7 +118,7 @@ class Atoms:
         if grid.n_cells > N_GRID_CELLS_MAX or block.n_rows * self.n_atoms > N_ENTRIES_MAX:
             return None
         atoms = self if grid is self.grid else Atoms(grid, self._on(grid))
-        coefficient, group = _signature(grid, block)
+        coefficient, group = row_signature(grid, block)
         first = atoms.representatives
         is_constant = np.ones(block.n_rows, dtype=np.bool_)
         of_first = first[atoms.of_cell]
@@ -138,7 +139,7 @@ class Atoms:
         return cells[np.ix_(*coarser)].ravel() if coarser else self.of_cell
 
 
-def _signature(grid: Grid, block: QueryBlock) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def row_signature(grid: Grid, block: QueryBlock) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """For each grid cell: the coefficient there, and the row that has it (-1 where none has)."""
     coefficient = grid.coefficients(block.query).ravel()
     if block.partition is None:
@@ -169,6 +170,16 @@ def _common_refinement(
         return joint
     n_values, value = _distinct(coefficient)
     return _dense(joint * n_values + value)
+
+
+def _numbered_after(old: NDArray[np.int64], of_cell: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A refinement of `old`, renumbered so that whatever is kept for an atom stays in its place."""
+    kept = of_cell[first_places(old)]
+    n_pieces = int(of_cell.max()) + 1
+    number = np.full(n_pieces, -1, dtype=np.int64)
+    number[kept] = np.arange(kept.size)
+    number[number < 0] = np.arange(kept.size, n_pieces)
+    return number[of_cell]
 
 
 def _distinct(coefficient: NDArray[np.float64]) -> tuple[int, NDArray[np.int64]]:

@@ -112,6 +112,17 @@ class OnlineBlue:
         matrices = self._rows.n_bytes + self._coordinates.n_bytes + self._factor.nbytes
         return matrices + self._space.n_bytes
 
+    def copy(self) -> "OnlineBlue":
+        """An equal history that grows on its own: for what-if questions."""
+        other = OnlineBlue(self._space.sizes)
+        other._space = self._space.copy()
+        other._rows = self._rows.copy()
+        other._coordinates = self._coordinates.copy()
+        other._weights = self._weights.copy()
+        other._factor = self._factor.copy(order="F")
+        other._is_fresh = self._is_fresh
+        return other
+
     def split(self, parents: NDArray[np.int64], sizes: NDArray[np.float64]) -> None:
         """Replace the atoms by finer ones; no answer changes.
 
@@ -147,16 +158,24 @@ class OnlineBlue:
         self._weights = np.concatenate((self._weights, weights))
         self._absorb(weights[:, np.newaxis] * coordinates)
 
-    def raise_weight(self, row: int, weight: float) -> None:
-        """Let a row have been measured more precisely than before: same row, larger weight."""
-        if not 0 <= row < self.n_rows:
-            raise IndexError(f"row {row} of a history of {self.n_rows}")
-        before = float(self._weights[row])
-        if not (np.isfinite(weight) and weight >= before):
-            raise ValueError(f"a weight only rises: {weight} is not above {before}")
-        added = np.sqrt((weight - before) * (weight + before))
-        self._absorb(added * self._coordinates.values[row : row + 1])
-        self._weights[row] = weight
+    def raise_weights(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
+        """Let rows have been measured more precisely than before: the same rows, larger weights.
+
+        Parameters
+        ----------
+        rows : (k,) ndarray of int64
+            Distinct places in the history.
+        weights : (k,) ndarray of float64
+            One over the new Laplace scale of each; none below the old one.
+        """
+        if rows.size and not (rows.min() >= 0 and rows.max() < self.n_rows):
+            raise IndexError(f"rows {rows} of a history of {self.n_rows}")
+        before = self._weights[rows]
+        if not np.all(np.isfinite(weights) & (weights >= before)):
+            raise ValueError("a weight only rises")
+        added = np.sqrt((weights - before) * (weights + before))
+        self._absorb(added[:, np.newaxis] * self._coordinates.values[rows])
+        self._weights[rows] = weights
 
     def refresh(self) -> None:
         """Recompute basis and factor from the rows, the most telling rows first.

@@ -1,13 +1,14 @@
 """A matrix that grows by rows and columns without being copied each time.
 
-Room is doubled when it runs out, so a thousand appends cost a few copies. New columns are zero in
-old rows. It knows nothing of what its numbers mean.
+Room grows by half when it runs out, so a thousand appends cost a few copies; columns copied behind
+those there are cost no more. New columns of an append are zero in old rows. It knows nothing of
+what its numbers mean.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-N_ROWS_SPARE = 16  # room of the first allocation; doubling takes it from there
+N_ROWS_SPARE = 16  # room of the first allocation; half as much again takes it from there
 
 
 class GrowingMatrix:
@@ -34,6 +35,12 @@ class GrowingMatrix:
         """The memory it holds, spare room included."""
         return self._room.nbytes
 
+    def copy(self) -> "GrowingMatrix":
+        """An equal matrix, without the spare room."""
+        other = GrowingMatrix(self._n_columns)
+        other.append(self.values)
+        return other
+
     def append(self, rows: NDArray[np.float64]) -> None:
         """Append rows, at least as wide as the matrix; it widens to them."""
         n_rows, n_columns = self._n_rows + rows.shape[0], rows.shape[1]
@@ -46,6 +53,12 @@ class GrowingMatrix:
     def gather_columns(self, sources: NDArray[np.int64]) -> None:
         """Make column ``k`` what column ``sources[k]`` was."""
         old = self.values
+        if np.array_equal(sources[: self._n_columns], np.arange(self._n_columns)):
+            self._make_room(self._n_rows, sources.size)
+            copies = old[:, sources[self._n_columns :]]
+            self._room[: self._n_rows, self._n_columns : sources.size] = copies
+            self._n_columns = sources.size
+            return
         self._n_columns = sources.size
         self._room = np.zeros((self._room.shape[0], sources.size))
         np.take(old, sources, axis=1, out=self._room[: self._n_rows])
@@ -53,9 +66,9 @@ class GrowingMatrix:
     def _make_room(self, n_rows: int, n_columns: int) -> None:
         rows_room, columns_room = self._room.shape
         if n_rows > rows_room:
-            rows_room = max(n_rows, 2 * rows_room, N_ROWS_SPARE)
+            rows_room = max(n_rows, 3 * rows_room // 2, N_ROWS_SPARE)
         if n_columns > columns_room:
-            columns_room = max(n_columns, 2 * columns_room, N_ROWS_SPARE)
+            columns_room = max(n_columns, 3 * columns_room // 2, N_ROWS_SPARE)
         if (rows_room, columns_room) != self._room.shape:
             old = self.values
             self._room = np.zeros((rows_room, columns_room))

@@ -51,6 +51,12 @@ class RowSpace:
         """The memory it holds."""
         return self._basis.n_bytes
 
+    def copy(self) -> "RowSpace":
+        """An equal space that grows on its own."""
+        other = RowSpace(self.sizes)
+        other._basis = self._basis.copy()
+        return other
+
     def split(self, parents: NDArray[np.int64], sizes: NDArray[np.float64]) -> None:
         """Replace the atoms by finer ones: new atom ``k`` is a piece of old atom ``parents[k]``."""
         sizes = _checked_sizes(sizes)

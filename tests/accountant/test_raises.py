@@ -80,7 +80,7 @@ def test_a_raise_costs_the_difference_and_stays_on_its_lattice(
     assert gate.price([RAISE]).epsilon == Fraction(1, 4)
     (raised,) = gate.measure([RAISE], analyst="ann", epsilon_cap=Fraction(1, 4))
     assert gate.budget().spent == Fraction(1, 2)
-    assert gate.measurements() == (before, raised)
+    assert tuple(gate.measurements()) == (before, raised)
     assert (before.supersedes, raised.supersedes) == (None, 0)
     assert (raised.weight, raised.lattice_bits) == (HALF, before.lattice_bits)
     assert raised.noise_scale == 2.0

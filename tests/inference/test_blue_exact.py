@@ -237,7 +237,7 @@ def test_raising_a_weight_equals_having_measured_at_it_and_never_hurts(
     before = blue.combine(matrix([case.query]))
     place = data.draw(st.integers(0, len(case.rows) - 1))
     case.weights[place] *= data.draw(st.sampled_from([Fraction(1), Fraction(9, 8), Fraction(1000)]))
-    blue.raise_weight(place, float(case.weights[place]))
+    blue.raise_weights(np.array([place]), np.array([float(case.weights[place])]))
     after = blue.combine(matrix([case.query]))
     assert np.all(after.half_variance <= before.half_variance * (1 + 1e-9))
     assert_same(after, case.combine(), case.weights)

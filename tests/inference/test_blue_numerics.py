@@ -225,7 +225,7 @@ def test_a_second_refresh_does_nothing_until_the_history_changes() -> None:
     factor = blue._factor
     blue.refresh()
     assert blue._factor is factor
-    blue.raise_weight(0, 0.2)
+    blue.raise_weights(np.array([0]), np.array([0.2]))
     raised = blue._factor
     blue.refresh()
     assert blue._factor is not raised
@@ -241,7 +241,7 @@ def test_a_thousand_updates_drift_no_further_than_one_factorisation() -> None:
         online.add(row[np.newaxis], np.array([weight]))
     for place in rng.permutation(len(rows))[:300]:
         weights[place] *= 1 + rng.random()
-        online.raise_weight(int(place), float(weights[place]))
+        online.raise_weights(np.array([place]), weights[[place]])
     whole.add(rows, weights)
     queries = dense(rng, n_cells=40, n_rows=20).rows
     ours, theirs = online.combine(queries), whole.combine(queries)
@@ -328,13 +328,13 @@ def test_a_query_over_other_atoms_is_refused() -> None:
 @pytest.mark.parametrize("weight", [0.25, 0.0, np.nan, np.inf])
 def test_a_weight_only_rises(weight: float) -> None:
     with pytest.raises(ValueError, match="only rises"):
-        blue_of_one().raise_weight(0, weight)
+        blue_of_one().raise_weights(np.array([0]), np.array([weight]))
 
 
 @pytest.mark.parametrize("row", [-1, 1])
 def test_only_a_row_of_the_history_can_be_raised(row: int) -> None:
-    with pytest.raises(IndexError, match=f"row {row}"):
-        blue_of_one().raise_weight(row, 1.0)
+    with pytest.raises(IndexError, match="of a history of 1"):
+        blue_of_one().raise_weights(np.array([row]), np.array([1.0]))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,50 @@
+"""Sequences that grow at their end without being copied, each of them immutable to its holder.
+
+A history has tens of thousands of measurements, and every entry makes a new history of it. What
+follows the longest sequence shares its list; what follows a shorter one gets a list of its own, so
+nobody ever sees an item that was not in the sequence they hold.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar, overload
+
+Item = TypeVar("Item")
+
+
+class AppendOnly(Sequence[Item]):
+    """The first items of a list that only grows. Slices are tuples.
+
+    >>> short = AppendOnly([1, 2])
+    >>> long = short.followed_by([3])
+    >>> list(short), long[1:], list(short.followed_by([4]))
+    ([1, 2], (2, 3), [1, 2, 4])
+    """
+
+    __slots__ = ("_items", "_n_items")
+
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        self._items = list(items)
+        self._n_items = len(self._items)
+
+    def __len__(self) -> int:
+        return self._n_items
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Item, ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Item | tuple[Item, ...]:
+        if isinstance(place, slice):
+            return tuple(self._items[at] for at in range(*place.indices(self._n_items)))
+        return self._items[range(self._n_items)[place]]
+
+    def followed_by(self, items: Iterable[Item]) -> "AppendOnly[Item]":
+        """The sequence that has more behind these. One thread at a time."""
+        longer: AppendOnly[Item] = AppendOnly()
+        is_longest = len(self._items) == self._n_items
+        longer._items = self._items if is_longest else self._items[: self._n_items]
+        longer._items.extend(items)
+        longer._n_items = len(longer._items)
+        return longer

@@ -1,0 +1,13 @@
+"""What every test run has in common."""
+
+import numpy as np  # noqa: F401 - loads the libraries whose threads are limited below
+import scipy.linalg  # noqa: F401 - and these
+from hypothesis import settings
+from threadpoolctl import threadpool_limits
+
+# As in the served process; with one pool of threads a worker, they would fight over the cores.
+threadpool_limits(limits=1)
+
+# A shared machine stalls now and then; how long a case takes is the business of benchmarks.
+settings.register_profile("tacit", deadline=None)
+settings.load_profile("tacit")

@@ -1,0 +1,62 @@
+"""Classes of levels against the definition: levels are together if no array told them apart."""
+
+import gc
+import weakref
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cube.block import QueryBlock
+from cube.encoding import decode_block, encode_block
+from cube.grid import AxisClasses, by_first_appearance, run_starts
+from cube.query import Factor, counting
+
+keys = st.lists(st.lists(st.integers(-2, 2), min_size=6, max_size=6), min_size=1, max_size=4)
+
+
+@given(keys)
+def test_levels_share_a_class_where_every_array_agrees(arrays: list[list[int]]) -> None:
+    classes = AxisClasses(np.zeros(6, dtype=np.int64))
+    for array in arrays:
+        classes = classes.refined(np.array(array, dtype=np.int64))
+    told = list(zip(*arrays, strict=True))
+    first = [told.index(one) for one in told]
+    expected = [sorted(set(first)).index(place) for place in first]
+    assert classes.of_level.tolist() == expected
+    assert classes.representatives.tolist() == sorted(set(first))
+    assert classes.sizes.tolist() == [first.count(place) for place in sorted(set(first))]
+    assert classes.n_classes == len(set(first))
+
+
+def test_an_array_that_tells_nothing_apart_leaves_the_classes_themselves() -> None:
+    classes = AxisClasses(np.array([0, 0, 1, 1, 0], dtype=np.int64))
+    assert classes.refined(np.array([7, 7, 3, 3, 7], dtype=np.int64)) is classes
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=20))
+def test_runs_begin_where_a_value_differs_from_the_one_before(values: list[int]) -> None:
+    expected = [
+        place for place in range(len(values)) if place == 0 or values[place] != values[place - 1]
+    ]
+    assert run_starts(np.array(values, dtype=np.int64)).tolist() == expected
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=20))
+def test_labels_are_numbered_as_they_appear(codes: list[int]) -> None:
+    order = list(dict.fromkeys(codes))
+    labels = by_first_appearance(np.array(codes, dtype=np.int64))
+    assert labels.tolist() == [order.index(code) for code in codes]
+
+
+def test_blocks_read_back_share_their_predicates_and_keep_none_alive() -> None:
+    adults = Factor(("age",), np.array([0, 0, 1, 1], dtype=np.int64))
+    women = Factor(("sex",), np.array([1, 0], dtype=np.int64))
+    texts = [encode_block(QueryBlock(counting(parts))) for parts in ([adults], [adults, women])]
+    first, second = map(decode_block, texts)
+    shared = second.query.terms[0].factors[0]
+    assert first.query.terms[0].factors[0] is shared
+    watched = weakref.ref(shared)
+    del first, second, shared
+    gc.collect()
+    assert watched() is None
