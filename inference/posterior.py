@@ -8,6 +8,7 @@ No prior enters. What is publicly known of the range clips intervals and changes
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,3 +128,14 @@ class Posterior:
 
     def _clipped(self, end: float) -> float:
         return min(max(end, self.low), self.high)
+
+
+RowEstimate = Posterior | NotEstimable
+
+
+def widest(rows: Sequence[RowEstimate], confidence: float) -> float:
+    """The largest half-width among rows; infinite if any of them is not estimable."""
+    return max(
+        (row.half_width(confidence) if isinstance(row, Posterior) else math.inf for row in rows),
+        default=0.0,
+    )

@@ -4,17 +4,17 @@ It holds the atoms of its rows and the online best linear unbiased estimator ove
 would pass a limit on size are left out, which widens intervals and biases nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import QueryBlock
-from cube.measurement import Measurement
 from cube.query import Scope
 from inference.atoms import N_ENTRIES_MAX, Atoms
 from inference.blue import OnlineBlue
+from inference.history import History
 
 N_ATOMS_MAX = 4096  # with N_VALUES_MAX: matrices of at most 128 MB and answers in milliseconds
 N_VALUES_MAX = 4096
@@ -40,12 +40,15 @@ class LinearEstimates:
 
 
 class Workspace:
-    """The rows of the history whose scope lies within some axes."""
+    """Rows of the history over some axes."""
 
     def __init__(self, axes: Scope, sizes: tuple[int, ...]) -> None:
         self.axes = axes
+        self._sizes = sizes
         self._atoms = Atoms.undivided(axes, sizes)
         self._blue = OnlineBlue(self._atoms.sizes)
+        self._rows: dict[int, slice] = {}
+        """Where the rows of a measurement are, by its place in the history."""
         self.values: NDArray[np.float64] = np.empty(0)
         """The noisy values in use, (n_values,)."""
         self.noise_scales: NDArray[np.float64] = np.empty(0)
@@ -58,20 +61,57 @@ class Workspace:
         """The memory that its matrices hold."""
         return self._blue.n_bytes
 
-    def add(self, measurements: Sequence[Measurement]) -> None:
-        """Take measurements in, but for those that would pass a limit."""
-        if not measurements or self._take(measurements):
-            return
-        if len(measurements) == 1:
-            return  # left out
-        half = len(measurements) // 2
-        self.add(measurements[:half])
-        self.add(measurements[half:])
+    def copy(self) -> "Workspace":
+        """An equal workspace that takes measurements on its own."""
+        other = Workspace(self.axes, self._sizes)
+        other._atoms = self._atoms
+        other._blue = self._blue.copy()
+        other._rows = self._rows.copy()
+        other.values = self.values.copy()
+        other.noise_scales = self.noise_scales.copy()
+        other.lattice_steps = self.lattice_steps.copy()
+        return other
 
-    def _take(self, measurements: Sequence[Measurement]) -> bool:
+    def add(self, history: History, places: Iterable[int]) -> None:
+        """Take in the measurements at these places, but for those that would pass a limit.
+
+        A measurement that was raised from one that is in use takes its place.
+        """
+        raised: list[tuple[int, int]] = []
+        new: list[int] = []
+        for place in places:
+            before = next((held for held in history.earlier(place) if held in self._rows), None)
+            if before is None:
+                new.append(place)
+            else:
+                raised.append((before, place))
+        self._raise(history, raised)
+        self._add(history, new)
+
+    def _raise(self, history: History, raised: Sequence[tuple[int, int]]) -> None:
+        """Replace measurements in use by what they were raised to."""
+        if not raised:
+            return
+        for before, place in raised:
+            rows = self._rows[place] = self._rows.pop(before)
+            self.values[rows] = history[place].values
+            self.noise_scales[rows] = history[place].noise_scale
+        changed = np.concatenate([np.r_[self._rows[place]] for _, place in raised])
+        self._blue.raise_weights(changed, 1.0 / self.noise_scales[changed])
+
+    def _add(self, history: History, places: Sequence[int]) -> None:
+        """Take in measurements as new rows, but for those that would pass a limit."""
+        if not places or self._take(history, places) or len(places) == 1:
+            return  # a single measurement that passes a limit is left out
+        half = len(places) // 2
+        self._add(history, places[:half])
+        self._add(history, places[half:])
+
+    def _take(self, history: History, places: Sequence[int]) -> bool:
         """Take all of them in at once, or none if together they pass a limit."""
-        n_values = self.values.size + sum(one.block.n_rows for one in measurements)
-        if n_values > N_VALUES_MAX:
+        measurements = [history[place] for place in places]
+        n_rows = [one.block.n_rows for one in measurements]
+        if self.values.size + sum(n_rows) > N_VALUES_MAX:
             return False
         refinement = self._atoms.refined([one.block for one in measurements])
         if refinement is None or refinement[0].n_atoms > N_ATOMS_MAX:
@@ -80,9 +120,12 @@ class Workspace:
         if atoms.n_atoms > self._atoms.n_atoms:
             self._blue.split(parents, atoms.sizes)
         self._atoms = atoms
-        scales = _for_each_row(measurements, [one.noise_scale for one in measurements])
-        steps = _for_each_row(measurements, [one.lattice_step for one in measurements])
+        scales = np.repeat([one.noise_scale for one in measurements], n_rows)
+        steps = np.repeat([one.lattice_step for one in measurements], n_rows)
         self._blue.add(rows, 1.0 / scales)
+        ends = self.values.size + np.cumsum([0, *n_rows])
+        for place, start, end in zip(places, ends[:-1], ends[1:], strict=True):
+            self._rows[place] = slice(int(start), int(end))
         self.values = np.concatenate((self.values, *(one.values for one in measurements)))
         self.noise_scales = np.concatenate((self.noise_scales, scales))
         self.lattice_steps = np.concatenate((self.lattice_steps, steps))
@@ -105,12 +148,10 @@ class Workspace:
             residual=combination.residual,
         )
 
+    def place_of(self, value: int) -> int:
+        """The place in the history of the measurement that one of the values belongs to."""
+        return next(place for place, rows in self._rows.items() if rows.start <= value < rows.stop)
+
     def refresh(self) -> None:
         """Recompute the estimator's factorisation from its rows."""
         self._blue.refresh()
-
-
-def _for_each_row(
-    measurements: Sequence[Measurement], numbers: Sequence[float]
-) -> NDArray[np.float64]:
-    return np.repeat(np.array(numbers), [one.block.n_rows for one in measurements])

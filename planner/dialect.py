@@ -3,8 +3,9 @@
     SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 50, confidence => 0.95) ..
     EXPLAIN PRIVACY SELECT ..
 
-The options are half_width, confidence and epsilon (a cap on the cost). `parse` turns text into one
-`Statement` or a refusal; what the statement means is for later passes.
+The options are half_width, confidence, epsilon (a cap on the cost) and simultaneous (how many
+answers the confidence is to hold for at once). `parse` turns text into one `Statement` or a
+refusal; what the statement means is for later passes.
 """
 
 from collections.abc import Iterable
@@ -27,7 +28,8 @@ N_BYTES_MAX = 64 * 1024  # parsing is pure Python; a longer text would hold a wo
 N_WORDS_MAX = 10_000  # planning is linear in these, some hundred microseconds for the worst of them
 N_NESTED_MAX = 30  # the parser recurses some twenty frames for each level; Python allows a thousand
 
-OPTION_NAMES = ("half_width", "confidence", "epsilon")
+OPTION_NAMES = ("half_width", "confidence", "epsilon", "simultaneous")
+N_SIMULTANEOUS_MAX = 1_000_000
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
@@ -226,4 +228,16 @@ def _requested(tree: exp.Expr) -> RequestedTarget:
         half_width=None if half_width is None else float(half_width),
         confidence=None if confidence is None else float(confidence),
         epsilon_cap=named.get("epsilon"),
+        simultaneous=_simultaneous(named.get("simultaneous")),
     )
+
+
+def _simultaneous(named: Fraction | None) -> int | None:
+    if named is None:
+        return None
+    if named.denominator != 1 or not 1 <= named <= N_SIMULTANEOUS_MAX:
+        raise InvalidTarget(
+            f"simultaneous is a whole number of answers, from 1 to {N_SIMULTANEOUS_MAX}.",
+            hint="Name how many answers you will look at together, such as the groups of a query.",
+        )
+    return int(named)

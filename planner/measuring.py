@@ -1,64 +1,127 @@
-"""What to measure when the history does not suffice: the query itself, at the price of its target.
+"""What to measure when the history does not suffice: every candidate weighed, priced, one chosen.
 
-A Laplace answer of weight ``w`` has ``Pr(|noise| <= h) = 1 - exp(-w h)`` (Xiao & Xiong 2012, thm
-5.3), so ``w = ln(1 / (1 - confidence)) / half_width`` for a row with unit multiplier. Every number
-used here is public: targets and multipliers, never noisy values.
+Under `auto` the choice is between renting and buying. The row that is asked for, at the smallest
+weight that meets the target together with the history, is the rent. Every cell of a scope is bought
+as soon as all that was spent on the scope, this included, is at most twice what renting alone would
+have cost (`rents.py`).
+
+Weights, prices and choices follow from targets, the history's weights and the public schema alone,
+never from noisy values.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from accountant.cost import Price
+from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
-from cube.refusals import InvalidTarget
+from cube.measurement import (
+    UNITS_PER_EPSILON,
+    WEIGHT_UNITS_MAX,
+    PlannedMeasurement,
+    Weight,
+)
+from cube.query import Scope
+from cube.refusals import InvalidTarget, TooLarge
+from cube.schema import Schema
 from cube.target import AccuracyTarget
-from inference.posterior import NotEstimable, Posterior
+from inference.posterior import RowEstimate, widest
+from planner.candidates import (
+    N_CUBOIDS_MAX,
+    Candidate,
+    query_itself,
+    wide_candidates,
+)
+from planner.prospect import Prospect
+from planner.rents import Rents
+from planner.strategy import Strategy
+from planner.weights import affordable_units, smallest_weight, weight_for
 from planner.workload import Aggregate
 
-# The lattice step is at most 2**-20 of the noise scale and widens the interval by as much; scales
-# are rounded up by at most 2**-29 of themselves before an interval is read off.
-LATTICE_SHARE = 2.0**-20
-ROUNDING_MARGIN = 2.0**-28
 
-RowEstimate = Posterior | NotEstimable
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A candidate, weighed and priced.
 
-
-def meets(estimates: Sequence[RowEstimate], target: AccuracyTarget) -> bool:
-    """Whether every row is known as accurately as the target asks."""
-    return all(
-        isinstance(estimate, Posterior)
-        and estimate.half_width(target.confidence) <= target.half_width
-        for estimate in estimates
-    )
-
-
-def weight_for(target: AccuracyTarget, multiplier: Fraction) -> Weight:
-    """The smallest weight at which a fresh answer to ``multiplier * row`` meets the target.
-
-    Raises
-    ------
-    InvalidTarget
-        If the target asks for less noise than one thousandth of a record.
+    Parameters
+    ----------
+    name : str
+        See `candidates.py`.
+    scope : tuple of str
+        The columns that it answers queries on.
+    plan : tuple of PlannedMeasurement
+        Everything to buy for the request so far, this included.
+    epsilon : Fraction
+        What this adds to the table's cost.
+    rent : Fraction
+        What was paid before and would have been saved.
+    is_chosen : bool
     """
-    nats = -math.log1p(-target.confidence) + LATTICE_SHARE
-    # Multiplied before it is divided: a half_width over the multiplier could vanish in a float.
-    rate = nats * (1 + ROUNDING_MARGIN) * abs(float(multiplier)) / target.half_width
-    if rate * UNITS_PER_EPSILON >= WEIGHT_UNITS_MAX:
-        raise InvalidTarget(
-            f"half_width {target.half_width:g} at confidence {target.confidence:g} asks for "
-            "practically no noise.",
-            hint="Ask for a wider interval.",
-        )
-    return Weight.at_least(rate)
+
+    name: str
+    scope: Scope
+    plan: tuple[PlannedMeasurement, ...]
+    epsilon: Fraction
+    rent: Fraction
+    is_chosen: bool = False
 
 
-def plan_measurements(
+@dataclass(frozen=True, slots=True)
+class PurchasePlan:
+    """What to buy for a request, and for each aggregate the offers it was chosen from.
+
+    An aggregate that needs nothing beyond the history and the plan so far has no offers.
+    """
+
+    planned: tuple[PlannedMeasurement, ...]
+    offers: tuple[tuple[Offer, ...], ...]
+
+    def epsilon(self, aggregate: int) -> Fraction:
+        """What one aggregate adds to the table's cost."""
+        chosen = (offer.epsilon for offer in self.offers[aggregate] if offer.is_chosen)
+        return sum(chosen, Fraction(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Market:
+    """What purchases are weighed and priced against: the state of one table.
+
+    Parameters
+    ----------
+    schema : Schema
+    strategy : Strategy
+    prospect : Prospect
+    price : callable
+        `Gate.price`.
+    rents : Rents
+    left : callable
+        What may still be spent on the table.
+    """
+
+    schema: Schema
+    strategy: Strategy
+    prospect: Prospect
+    price: Callable[[Sequence[PlannedMeasurement]], Price]
+    rents: Rents
+    left: Callable[[], Fraction]
+
+
+def meets(rows: Sequence[RowEstimate], target: AccuracyTarget) -> bool:
+    """Whether every row is known as accurately as the target asks."""
+    return widest(rows, target.confidence) <= target.half_width
+
+
+def plan_purchases(
     aggregates: Sequence[Aggregate],
     estimates: Sequence[Sequence[RowEstimate]],
     target: AccuracyTarget,
-) -> tuple[PlannedMeasurement, ...]:
-    """The measurements that bring every aggregate to the target.
+    market: Market,
+    *,
+    every_offer: bool = False,
+) -> PurchasePlan:
+    """Choose what brings every aggregate to the target, one after the other.
 
     Parameters
     ----------
@@ -66,19 +129,203 @@ def plan_measurements(
     estimates : sequence of (sequence of Posterior or NotEstimable)
         What the history says of the rows of each aggregate.
     target : AccuracyTarget
+    market : Market
+    every_offer : bool
+        Price the offers that cannot be chosen too, for EXPLAIN. The choice is the same.
 
-    Returns
-    -------
-    tuple of PlannedMeasurement
-        At most one for each distinct row; empty if the history suffices.
+    Raises
+    ------
+    InvalidTarget
+        If no weight would be enough for an aggregate.
     """
-    planned: dict[str, PlannedMeasurement] = {}
+    planned: tuple[PlannedMeasurement, ...] = ()
+    offers: list[tuple[Offer, ...]] = []
     for aggregate, known in zip(aggregates, estimates, strict=True):
-        if meets(known, target):
+        block = aggregate.block
+        if meets(known, target) or (
+            planned and market.prospect.half_width(block, target, planned) <= target.half_width
+        ):
+            offers.append(())
             continue
-        block, multiplier = aggregate.block.primitive
-        weight = weight_for(target, multiplier)
-        name = fingerprint(block)
-        if name not in planned or planned[name].weight < weight:
-            planned[name] = PlannedMeasurement(block, weight)
-    return tuple(planned.values())
+        found = _Chooser(market, block, target, planned).offers(every_offer=every_offer)
+        offers.append(found)
+        planned = next(offer.plan for offer in found if offer.is_chosen)
+    return PurchasePlan(planned, tuple(offers))
+
+
+class _Chooser:
+    """The offers for one aggregate, on top of what is already planned for the request."""
+
+    def __init__(
+        self,
+        market: Market,
+        block: QueryBlock,
+        target: AccuracyTarget,
+        base: tuple[PlannedMeasurement, ...],
+    ) -> None:
+        self._market = market
+        self._block = block
+        self._target = target
+        self._base = base
+        self._base_epsilon = market.price(base).epsilon if base else Fraction(0)
+
+    def offers(self, *, every_offer: bool) -> tuple[Offer, ...]:
+        """Every offer that was worked out, the chosen one marked."""
+        strategy = self._market.strategy
+        if strategy is Strategy.PAPER:
+            offers = [self._as_the_paper()]
+            chosen = offers[0]
+        elif strategy is Strategy.AUTO:
+            offers = self._narrow()
+            narrow = chosen = min(offers, key=lambda offer: offer.epsilon)
+            if narrow.epsilon or every_offer:
+                wide = self._wide(self._scopes(), narrow.epsilon, every_offer=every_offer)
+                offers += wide
+                chosen = _best(narrow, wide)
+        else:
+            offers = [] if strategy is Strategy.QUERY else self._wide([self._block.scope])
+            offers = offers or self._narrow()
+            chosen = min(offers, key=lambda offer: offer.epsilon)
+        if chosen.epsilon > self._limit():
+            chosen = min(offers, key=lambda offer: offer.epsilon)
+        return tuple(replace(offer, is_chosen=offer is chosen) for offer in offers)
+
+    def _limit(self) -> Fraction:
+        """What this aggregate may cost, with what is planned before it paid for."""
+        cap = self._target.epsilon_cap
+        left = self._market.left()
+        return (left if cap is None else min(left, cap)) - self._base_epsilon
+
+    def _as_the_paper(self) -> Offer:
+        row, multiplier = self._block.primitive
+        planned = PlannedMeasurement(row, weight_for(self._target, multiplier))
+        return self._offer(query_itself(self._block), (planned,))
+
+    def _narrow(self) -> list[Offer]:
+        """The query itself and, where there is one, the earlier measurement to top up."""
+        candidate = query_itself(self._block)
+        _, multiplier = self._block.primitive
+        fresh = weight_for(self._target, multiplier)
+        offers = [self._offer(candidate, self._weighed(candidate, fresh.units))]
+        place = self._market.prospect.estimator.noisiest(self._block)
+        if place is not None:
+            earlier = self._market.prospect.estimator.history[place]
+            if fingerprint(earlier.block) != fingerprint(candidate.blocks[0]):
+                top_up = Candidate("top_up", (earlier.block,), earlier.block.scope)
+                with suppress(InvalidTarget):  # the noise is in other rows
+                    offers.append(self._offer(top_up, self._weighed(top_up, fresh.units)))
+        return offers
+
+    def _scopes(self) -> list[Scope]:
+        """The query's own scope, and larger ones that rent was paid on."""
+        own = self._block.scope
+        rents = self._market.rents
+        larger = {tuple(sorted({*own, *scope})) for scope in rents.scopes} - {own}
+        by_rent = sorted(larger, key=lambda scope: (-rents.on(scope), len(scope), scope))
+        return [own, *by_rent[:N_CUBOIDS_MAX]]
+
+    def _wide(
+        self, scopes: list[Scope], rent_now: Fraction | None = None, *, every_offer: bool = True
+    ) -> list[Offer]:
+        """Offers of every cell of a scope; without `every_offer`, those that rent may pay for."""
+        offers = []
+        for candidate in wide_candidates(self._market.strategy, scopes, self._market.schema):
+            if not every_offer and rent_now is not None:
+                budget = _worth(rent_now, self._rent(candidate.scope))
+                if not self._suffices(candidate, int(budget * UNITS_PER_EPSILON)):
+                    continue
+            _, multiplier = self._block.primitive
+            start = weight_for(self._target, multiplier).units
+            with suppress(InvalidTarget):
+                offers.append(self._offer(candidate, self._weighed(candidate, start)))
+        return offers
+
+    def _suffices(self, candidate: Candidate, units: int) -> bool:
+        """Whether `units` of table cost would buy enough of a candidate."""
+        common = min(affordable_units(self._held(candidate), units), WEIGHT_UNITS_MAX)
+        if common < 1:
+            return False
+        plan = self._raised(candidate, Weight(common))
+        return self._half_width(plan) <= self._target.half_width
+
+    def _weighed(self, candidate: Candidate, start: int) -> tuple[PlannedMeasurement, ...]:
+        """The candidate at the smallest weight that meets the target."""
+        low = min(self._held(candidate))
+        weight = smallest_weight(
+            lambda weight: self._half_width(self._raised(candidate, weight)),
+            self._target,
+            low,
+            max(start, low + 1),
+        )
+        return self._raised(candidate, weight)
+
+    def _half_width(self, plan: Sequence[PlannedMeasurement]) -> float:
+        together = _merged(self._base, plan)
+        return self._market.prospect.half_width(self._block, self._target, together)
+
+    def _held(self, candidate: Candidate) -> list[int]:
+        """The weight of each block so far, in units."""
+        history = self._market.prospect.estimator.history
+        places = [history.most_precise(block) for block in candidate.blocks]
+        return [0 if place is None else history[place].weight.units for place in places]
+
+    def _raised(self, candidate: Candidate, weight: Weight) -> tuple[PlannedMeasurement, ...]:
+        """What raises every block that is below `weight` to it."""
+        history = self._market.prospect.estimator.history
+        plan = []
+        for block in candidate.blocks:
+            place = history.most_precise(block)
+            if place is None:
+                plan.append(PlannedMeasurement(block, weight))
+            elif history[place].weight < weight:
+                plan.append(self._refined(block, weight, place))
+        return tuple(plan)
+
+    def _refined(self, block: QueryBlock, weight: Weight, place: int) -> PlannedMeasurement:
+        raised = PlannedMeasurement(block, weight, place)
+        try:
+            self._market.prospect.noise_for(raised)
+        except TooLarge:  # its lattice is too coarse for so large a weight
+            return PlannedMeasurement(block, weight)
+        return raised
+
+    def _rent(self, scope: Scope) -> Fraction:
+        return Fraction(self._market.rents.on(scope), UNITS_PER_EPSILON)
+
+    def _offer(self, candidate: Candidate, plan: Sequence[PlannedMeasurement]) -> Offer:
+        together = _merged(self._base, plan)
+        epsilon = self._market.price(together).epsilon - self._base_epsilon
+        return Offer(
+            candidate.name, candidate.scope, together, epsilon, self._rent(candidate.scope)
+        )
+
+
+def _best(narrow: Offer, wide: Sequence[Offer]) -> Offer:
+    """The wide offer that the most rent speaks for, if rent pays for any; else the narrow one.
+
+    What costs nothing now is never passed over for what costs something.
+    """
+    if not narrow.epsilon:
+        return narrow
+    paid_for = [offer for offer in wide if offer.epsilon <= _worth(narrow.epsilon, offer.rent)]
+    return min(paid_for, key=lambda offer: (-offer.rent, offer.epsilon), default=narrow)
+
+
+def _worth(rent_now: Fraction, rent_before: Fraction) -> Fraction:
+    """What a wide purchase may cost, so that all in all at most twice the rent is spent.
+
+    Renting alone would have cost what it has so far and the rent now. Half of twice that is spent.
+    """
+    return 2 * rent_now + rent_before
+
+
+def _merged(
+    base: Sequence[PlannedMeasurement], plan: Sequence[PlannedMeasurement]
+) -> tuple[PlannedMeasurement, ...]:
+    """Both plans in one: of two measurements of the same rows, the one of larger weight."""
+    merged: dict[str, PlannedMeasurement] = {}
+    for planned in (*base, *plan):
+        name = fingerprint(planned.block)
+        if name not in merged or merged[name].weight < planned.weight:
+            merged[name] = planned
+    return tuple(merged.values())

@@ -4,6 +4,7 @@ It reads the public schemas and nothing else. Equal texts with equal targets giv
 """
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -112,10 +113,14 @@ class Planner:
         )
 
     def _target(self, table: str, requested: RequestedTarget) -> AccuracyTarget:
+        """The target of each answer; of several at once, with the doubt divided among them."""
         default = self._defaults[table]
+        confidence = _or(requested.confidence, default.confidence)
+        if requested.simultaneous is not None and 0 < confidence < 1:
+            confidence = float(1 - (1 - Fraction(confidence)) / requested.simultaneous)
         return AccuracyTarget(
             half_width=_or(requested.half_width, default.half_width),
-            confidence=_or(requested.confidence, default.confidence),
+            confidence=confidence,
             epsilon_cap=(
                 default.epsilon_cap if requested.epsilon_cap is None else requested.epsilon_cap
             ),

@@ -14,11 +14,15 @@ from cube.target import AccuracyTarget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedTarget:
-    """The parts of an accuracy target that a request names; the rest comes from elsewhere."""
+    """The parts of an accuracy target that a request names; the rest comes from elsewhere.
+
+    `simultaneous` is the number of answers that the confidence is to hold for all at once.
+    """
 
     half_width: float | None = None
     confidence: float | None = None
     epsilon_cap: Fraction | None = None
+    simultaneous: int | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
         """Take what this request says, and from `other` what it leaves open."""
@@ -26,6 +30,7 @@ class RequestedTarget:
             half_width=other.half_width if self.half_width is None else self.half_width,
             confidence=other.confidence if self.confidence is None else self.confidence,
             epsilon_cap=other.epsilon_cap if self.epsilon_cap is None else self.epsilon_cap,
+            simultaneous=other.simultaneous if self.simultaneous is None else self.simultaneous,
         )
 
 

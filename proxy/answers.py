@@ -119,6 +119,30 @@ class Explanation:
     budget: BudgetStatus
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRequest:
+    """Statements, separated by semicolons, to be planned together and bought if `buy`.
+
+    The target fills in what a statement leaves open; its epsilon cap is one for all of them.
+    """
+
+    sql: str
+    target: RequestedTarget = NOTHING_REQUESTED
+    buy: bool = False
+    analyst: str = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReport:
+    """What each statement of a batch is promised (as a table), and what all of it costs."""
+
+    data: pa.Table
+    epsilon: Fraction
+    n_measurements: int
+    is_bought: bool
+    budget: BudgetStatus
+
+
 @dataclass(frozen=True, slots=True)
 class TableInfo:
     """The public face of one table, and the target of requests that name none."""
@@ -140,6 +164,10 @@ class QueryEngine(Protocol):
 
     def explain(self, request: QueryRequest) -> Explanation:
         """What `answer` would cost: reads no data, charges nothing."""
+        ...
+
+    def plan_batch(self, request: BatchRequest) -> BatchReport:
+        """What a batch would cost, planned together; charges only if the request says so."""
         ...
 
     def tables(self) -> tuple[TableInfo, ...]:

@@ -31,7 +31,9 @@ def build(settings: Settings) -> Service:
     ledger = Ledger(settings.ledger_path)
     try:
         tables = {
-            table.schema.table: ServedTable(table.schema, table.default, _open_gate(table, ledger))
+            table.schema.table: ServedTable(
+                table.schema, table.default, _open_gate(table, ledger), table.strategy
+            )
             for table in settings.tables
         }
         return Service(Engine(tables), ledger)

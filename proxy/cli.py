@@ -17,7 +17,7 @@ from rich.console import Console
 
 from accountant import ledger
 from cube.refusals import ConfigurationInvalid, TacitError
-from proxy import cli_client, drafting, rendering
+from proxy import cli_client, cli_plan, drafting, rendering
 from proxy.cli_client import Declined, ServerAddress, Unreachable
 from proxy.cli_options import (
     CaOption,
@@ -141,6 +141,27 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter an option
     target = cli_client.target_of(half_width, confidence, epsilon)
     found = cli_client.explain(ServerAddress.chosen(server, tls_ca), sql, target)
     _console().print(rendering.explanation_table(*found))
+
+
+@app.command(epilog="Example: tacit plan workload.sql --half-width 50, then again with --buy")
+def plan(  # noqa: PLR0913, PLR0917 - one parameter an option
+    file: cli_plan.FileArgument,
+    buy: cli_plan.BuyOption = False,
+    half_width: HalfWidthOption = None,
+    confidence: ConfidenceOption = None,
+    epsilon: EpsilonOption = None,
+    server: ServerOption = None,
+    tls_ca: CaOption = None,
+) -> None:
+    """Plan many SELECTs together, for less than they cost one by one.
+
+    Shows what each statement is promised and what all of them cost. With --buy, measures the plan;
+    the statements are then answered for nothing. --epsilon caps the whole plan.
+    """
+    target = cli_client.target_of(half_width, confidence, epsilon)
+    _console().print(
+        cli_plan.plan_file(file, ServerAddress.chosen(server, tls_ca), target, buy=buy)
+    )
 
 
 @app.command(epilog="Example: tacit budget adult")

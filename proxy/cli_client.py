@@ -88,6 +88,15 @@ def explain(
     return _table(reply.ipc), reply
 
 
+def plan(
+    server: ServerAddress, sql: str, target: tacit_pb2.Target, *, buy: bool
+) -> tuple[pa.Table, tacit_pb2.PlanReply]:
+    """What a file of statements costs, planned together; measured if `buy`."""
+    with _calling(server) as stub:
+        reply = stub.Plan(tacit_pb2.PlanRequest(sql=sql, target=target, buy=buy))
+    return _table(reply.ipc), reply
+
+
 def list_tables(server: ServerAddress) -> list[tacit_pb2.Table]:
     """The public schema of every table."""
     with _calling(server) as stub:

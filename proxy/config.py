@@ -20,6 +20,7 @@ from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
 from cube.refusals import ConfigurationInvalid
 from cube.schema import N_RECORDS_MAX, Neighbours, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget
+from planner.strategy import Strategy
 from proxy.config_axes import read_axis
 from proxy.config_problems import Problems, Section
 from proxy.config_server import ServerSettings, read_server
@@ -43,12 +44,15 @@ class TableSettings:
         The epsilon that may ever be spent on it, exactly as written.
     default : AccuracyTarget
         What a request without a target asks for.
+    strategy : Strategy
+        How measurements are chosen when the history does not suffice.
     """
 
     schema: Schema
     location: SourceLocation
     budget: Fraction
     default: AccuracyTarget
+    strategy: Strategy = Strategy.AUTO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +88,7 @@ class TableSection(Section):
     half_width: float = Field(gt=0)
     confidence: float = Field(default=0.95, gt=0, le=CONFIDENCE_MAX)
     neighbours: str = Neighbours.ADD_REMOVE.value
+    strategy: str = Strategy.AUTO.value
     columns: Any
 
     @field_validator("budget", mode="before")
@@ -98,6 +103,13 @@ class TableSection(Section):
     def _neighbours_are_known(cls, value: str) -> str:
         if value not in set(Neighbours):
             raise ValueError(f"should be one of {', '.join(Neighbours)}")
+        return value
+
+    @field_validator("strategy")
+    @classmethod
+    def _strategy_is_known(cls, value: str) -> str:
+        if value not in set(Strategy):
+            raise ValueError(f"should be one of {', '.join(Strategy)}")
         return value
 
 
@@ -192,7 +204,13 @@ def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> Tab
     if budget is None:
         raise RuntimeError("a budget passed its check and is none")
     target = AccuracyTarget(half_width=section.half_width, confidence=section.confidence)
-    return TableSettings(schema=schema, location=location, budget=budget, default=target)
+    return TableSettings(
+        schema=schema,
+        location=location,
+        budget=budget,
+        default=target,
+        strategy=Strategy(section.strategy),
+    )
 
 
 def _build_schema(

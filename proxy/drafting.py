@@ -160,6 +160,7 @@ def _table_section(
         f"{bound}  # a public upper bound on the number of records",
         "half_width = 100        # the accuracy of a request that names none",
         "confidence = 0.95",
+        'strategy = "auto"       # what to measure: auto, query, cells, dyadic or paper',
         "",
         "# A column may also say `null = true` (NULL is a level of its own) and, unless boolean,",
         "# `other = VALUE` (stands for everything outside its levels). A row with a value that has",

@@ -4,22 +4,32 @@
 The engine never sees an exact count: it holds gates, and a gate hands out noisy values only.
 """
 
-import itertools
 import threading
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 
 import pyarrow as pa
 
 from accountant.gate import Gate
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from inference.estimator import Estimator, RowEstimate
-from inference.posterior import Posterior
-from planner.measuring import meets, plan_measurements
+from inference.estimator import Estimator
+from inference.posterior import Posterior, RowEstimate
+from planner.measuring import Market, PurchasePlan, meets, plan_purchases
 from planner.planner import Planner
+from planner.prospect import Prospect
+from planner.rents import Rents
+from planner.strategy import Strategy
 from planner.workload import Workload
-from proxy.answers import BudgetStatus, Explanation, QueryRequest, Release, TableInfo
+from proxy.answers import (
+    BatchReport,
+    BatchRequest,
+    BudgetStatus,
+    Explanation,
+    QueryRequest,
+    Release,
+    TableInfo,
+)
+from proxy.batches import run_batch
 from proxy.explaining import EXPLANATION_SCHEMA, ExplainedAggregate, build_explanation
 from proxy.results import AnsweredAggregate, build_release, result_schema
 
@@ -31,11 +41,22 @@ SOURCE_PUBLIC = "public"
 class ServedTable:
     """One private table as the engine sees it: its public schema, its gate, its history."""
 
-    def __init__(self, schema: Schema, default: AccuracyTarget, gate: Gate) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        default: AccuracyTarget,
+        gate: Gate,
+        strategy: Strategy = Strategy.AUTO,
+    ) -> None:
         self.info = TableInfo(schema, default)
         self.gate = gate
         self.lock = threading.Lock()
         self._estimator = Estimator(schema)
+        self._rents = Rents()
+        prospect = Prospect(self._estimator, gate.noise_for)
+        self._market = Market(
+            schema, strategy, prospect, gate.price, self._rents, lambda: gate.budget().left
+        )
 
     def estimates(self, workload: Workload) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every aggregate's rows."""
@@ -43,26 +64,24 @@ class ServedTable:
             return [() for _ in workload.aggregates]
         bought = self.gate.measurements()
         self._estimator.add(bought[self._estimator.n_measurements :])
-        confidence = workload.target.confidence
+        target = workload.target
         return [
-            self._estimator.estimate(aggregate.block, confidence)
+            self._estimator.estimate(aggregate.block, target.confidence, target.half_width)
             for aggregate in workload.aggregates
         ]
 
-    def prices(
-        self, workload: Workload, estimates: Sequence[Sequence[RowEstimate]]
-    ) -> list[Fraction]:
-        """What each aggregate adds to the table's cost, bought in the order of the SELECT list."""
-        totals = [Fraction(0)]
-        for count, known in enumerate(estimates, start=1):
-            if meets(known, workload.target):
-                totals.append(totals[-1])
-                continue
-            plan = plan_measurements(
-                workload.aggregates[:count], estimates[:count], workload.target
-            )
-            totals.append(self.gate.price(plan).epsilon)
-        return [after - before for before, after in itertools.pairwise(totals)]
+    def plan(
+        self,
+        workload: Workload,
+        estimates: Sequence[Sequence[RowEstimate]],
+        *,
+        every_offer: bool = False,
+    ) -> PurchasePlan:
+        """What to buy beyond what the history says, in the order of the SELECT list."""
+        self._rents.add(self.gate.charges()[self._rents.n_charges :])
+        return plan_purchases(
+            workload.aggregates, estimates, workload.target, self._market, every_offer=every_offer
+        )
 
     def budget(self) -> BudgetStatus:
         """What was spent and what is left."""
@@ -96,14 +115,13 @@ class Engine:
         table = self._tables[workload.table]
         with table.lock:
             known = estimates = table.estimates(workload)
-            plan = plan_measurements(workload.aggregates, known, workload.target)
-            if plan and table.gate.complete_pending():  # paid for before, so free now
+            plan = table.plan(workload, known)
+            if plan.planned and table.gate.complete_pending():  # paid for before, so free now
                 known = estimates = table.estimates(workload)
-                plan = plan_measurements(workload.aggregates, known, workload.target)
-            prices = table.prices(workload, known)
-            if plan:
+                plan = table.plan(workload, known)
+            if plan.planned:
                 cap = workload.target.epsilon_cap
-                table.gate.measure(plan, analyst=request.analyst, epsilon_cap=cap)
+                table.gate.measure(plan.planned, analyst=request.analyst, epsilon_cap=cap)
                 estimates = table.estimates(workload)
             budget = table.budget()
         answered = [
@@ -111,10 +129,10 @@ class Engine:
                 name=aggregate.name,
                 posteriors=_all_known(rows),
                 source=_source(aggregate.block.query.is_constant, meets(before, workload.target)),
-                epsilon_spent=price,
+                epsilon_spent=plan.epsilon(place),
             )
-            for aggregate, before, rows, price in zip(
-                workload.aggregates, known, estimates, prices, strict=True
+            for place, (aggregate, before, rows) in enumerate(
+                zip(workload.aggregates, known, estimates, strict=True)
             )
         ]
         return build_release(workload, answered, budget)
@@ -122,6 +140,10 @@ class Engine:
     def explain(self, request: QueryRequest) -> Explanation:
         """What a SELECT would cost and where its answers would come from. Charges nothing."""
         return self._explain(self._planner.plan(request.sql, request.target))
+
+    def plan_batch(self, request: BatchRequest) -> BatchReport:
+        """Plan the statements of a file together; buys the plan if the request says so."""
+        return run_batch(request, self._planner.plan, self._tables.__getitem__)
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
@@ -140,7 +162,7 @@ class Engine:
         table = self._tables[workload.table]
         with table.lock:
             estimates = table.estimates(workload)
-            prices = table.prices(workload, estimates)
+            plan = table.plan(workload, estimates, every_offer=True)
             budget = table.budget()
         explained = [
             ExplainedAggregate(
@@ -148,9 +170,12 @@ class Engine:
                 sql=aggregate.sql,
                 source=_source(aggregate.block.query.is_constant, meets(rows, workload.target)),
                 known=tuple(rows),
-                epsilon=price,
+                epsilon=plan.epsilon(place),
+                offers=plan.offers[place],
             )
-            for aggregate, rows, price in zip(workload.aggregates, estimates, prices, strict=True)
+            for place, (aggregate, rows) in enumerate(
+                zip(workload.aggregates, estimates, strict=True)
+            )
         ]
         return build_explanation(workload, explained, budget)
 

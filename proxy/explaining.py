@@ -1,13 +1,14 @@
-"""What EXPLAIN PRIVACY shows: for each aggregate its source, what is known, and its price."""
+"""What EXPLAIN PRIVACY shows: for each aggregate what is known, and what could be bought."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import pyarrow as pa
 
-from inference.estimator import RowEstimate
-from inference.posterior import Posterior
+from inference.posterior import Posterior, RowEstimate
+from planner.measuring import Offer
 from planner.workload import Workload
 from proxy.answers import BudgetStatus, Explanation
 
@@ -21,7 +22,11 @@ EXPLANATION_SCHEMA = pa.schema(
         pa.field("confidence", pa.float64(), nullable=False),
         pa.field("half_width_known", pa.float64()),  # null: the history does not determine it
         pa.field("half_width_promised", pa.float64(), nullable=False),
+        pa.field("candidate", pa.string()),  # null: nothing needs to be measured
+        pa.field("columns", pa.string()),  # that the candidate answers queries on
+        pa.field("chosen", pa.bool_(), nullable=False),
         pa.field("epsilon", pa.float64(), nullable=False),
+        pa.field("rent", pa.float64()),  # paid before on these columns for narrower measurements
         pa.field("epsilon_left_after", pa.float64(), nullable=False),
         pa.field("fits_budget", pa.bool_(), nullable=False),
     ]
@@ -37,37 +42,60 @@ class ExplainedAggregate:
     source: str
     known: tuple[RowEstimate, ...]
     epsilon: Fraction
+    offers: tuple[Offer, ...]
 
 
 def build_explanation(
     workload: Workload, explained: Sequence[ExplainedAggregate], budget: BudgetStatus
 ) -> Explanation:
-    """The explanation as a table, one row for each aggregate."""
-    target = workload.target
-    rows = []
-    left = budget.left
+    """The explanation as a table: a row for each candidate of each aggregate, or one without."""
+    rows: list[dict[str, Any]] = []
+    spent = Fraction(0)
     for aggregate in explained:
-        left -= aggregate.epsilon
-        known = _widest(aggregate.known, target.confidence)
-        promised = target.half_width if known is None else min(known, target.half_width)
-        rows.append(
-            {
-                "aggregate": aggregate.name,
-                "expression": aggregate.sql,
-                "n_rows": workload.n_rows,
-                "source": aggregate.source,
-                "half_width_wanted": target.half_width,
-                "confidence": target.confidence,
-                "half_width_known": known,
-                "half_width_promised": promised,
-                "epsilon": float(aggregate.epsilon),
-                "epsilon_left_after": float(max(left, Fraction(0))),
-                "fits_budget": left >= 0,
-            }
-        )
-    total = sum((aggregate.epsilon for aggregate in explained), Fraction(0))
+        public = _public(workload, aggregate)
+        for offer in aggregate.offers:
+            left = budget.left - spent - offer.epsilon
+            rows.append(public | _offered(offer) | _remaining(left))
+        if not aggregate.offers:
+            rows.append(public | _not_needed() | _remaining(budget.left - spent))
+        spent += aggregate.epsilon
     table = pa.Table.from_pylist(rows, schema=EXPLANATION_SCHEMA)
-    return Explanation(data=table, epsilon=total, budget=budget)
+    return Explanation(data=table, epsilon=spent, budget=budget)
+
+
+def _public(workload: Workload, aggregate: ExplainedAggregate) -> dict[str, Any]:
+    target = workload.target
+    known = _widest(aggregate.known, target.confidence)
+    return {
+        "aggregate": aggregate.name,
+        "expression": aggregate.sql,
+        "n_rows": workload.n_rows,
+        "source": aggregate.source,
+        "half_width_wanted": target.half_width,
+        "confidence": target.confidence,
+        "half_width_known": known,
+        "half_width_promised": target.half_width
+        if known is None
+        else min(known, target.half_width),
+    }
+
+
+def _offered(offer: Offer) -> dict[str, Any]:
+    return {
+        "candidate": offer.name,
+        "columns": ", ".join(offer.scope),
+        "chosen": offer.is_chosen,
+        "epsilon": float(offer.epsilon),
+        "rent": float(offer.rent),
+    }
+
+
+def _not_needed() -> dict[str, Any]:
+    return {"candidate": None, "columns": None, "chosen": True, "epsilon": 0.0, "rent": None}
+
+
+def _remaining(left: Fraction) -> dict[str, Any]:
+    return {"epsilon_left_after": float(max(left, Fraction(0))), "fits_budget": left >= 0}
 
 
 def _widest(rows: Sequence[RowEstimate], confidence: float) -> float | None:

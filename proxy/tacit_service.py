@@ -24,7 +24,7 @@ from cube.axis import (
 from cube.refusals import InvalidTarget, UnknownName
 from cube.target import AccuracyTarget
 from planner.workload import RequestedTarget
-from proxy.answers import BudgetStatus, QueryEngine, QueryRequest, Receipt, TableInfo
+from proxy.answers import BatchRequest, BudgetStatus, QueryEngine, QueryRequest, Receipt, TableInfo
 from proxy.arrow_ipc import stream_bytes, stream_chunks
 from proxy.interceptors import report_epsilon
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
@@ -80,6 +80,24 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
             budget=_budget(explanation.budget),
         )
 
+    def Plan(
+        self, request: tacit_pb2.PlanRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.PlanReply:
+        """What a batch of statements costs together; measured if the request says so."""
+        asked = query_request(request)
+        report = self._engine.plan_batch(
+            BatchRequest(sql=asked.sql, target=asked.target, buy=request.buy, analyst=asked.analyst)
+        )
+        if report.is_bought:
+            report_epsilon(context, report.epsilon)
+        return tacit_pb2.PlanReply(
+            ipc=stream_bytes(report.data),
+            epsilon=float(report.epsilon),
+            n_measurements=report.n_measurements,
+            bought=report.is_bought,
+            budget=_budget(report.budget),
+        )
+
     def ListTables(
         self,
         request: tacit_pb2.ListTablesRequest,
@@ -104,7 +122,9 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
         return tacit_pb2.GetBudgetReply(budgets=[_budget(budget) for budget in chosen])
 
 
-def query_request(message: tacit_pb2.QueryRequest | tacit_pb2.ExplainRequest) -> QueryRequest:
+def query_request(
+    message: tacit_pb2.QueryRequest | tacit_pb2.ExplainRequest | tacit_pb2.PlanRequest,
+) -> QueryRequest:
     """The engine's request for a message.
 
     Raises

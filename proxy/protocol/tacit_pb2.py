@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aproxy/protocol/tacit.proto\x12\x08tacit.v1\"z\n\x06Target\x12\x17\n\nhalf_width\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nconfidence\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x14\n\x07\x65psilon\x18\x03 \x01(\tH\x02\x88\x01\x01\x42\r\n\x0b_half_widthB\r\n\x0b_confidenceB\n\n\x08_epsilon\"=\n\x0cQueryRequest\x12\x0b\n\x03sql\x18\x01 \x01(\t\x12 \n\x06target\x18\x02 \x01(\x0b\x32\x10.tacit.v1.Target\"=\n\nQueryReply\x12\x0b\n\x03ipc\x18\x01 \x01(\x0c\x12\"\n\x07receipt\x18\x02 \x01(\x0b\x32\x11.tacit.v1.Receipt\"{\n\x07Receipt\x12\r\n\x05table\x18\x01 \x01(\t\x12\x15\n\repsilon_spent\x18\x02 \x01(\x01\x12(\n\x07\x63olumns\x18\x03 \x03(\x0b\x32\x17.tacit.v1.ColumnReceipt\x12 \n\x06\x62udget\x18\x04 \x01(\x0b\x32\x10.tacit.v1.Budget\"s\n\rColumnReceipt\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nconfidence\x18\x02 \x01(\x01\x12\x15\n\repsilon_spent\x18\x03 \x01(\x01\x12\x0e\n\x06source\x18\x04 \x01(\t\x12\x0b\n\x03low\x18\x05 \x03(\x01\x12\x0c\n\x04high\x18\x06 \x03(\x01\"?\n\x0e\x45xplainRequest\x12\x0b\n\x03sql\x18\x01 \x01(\t\x12 \n\x06target\x18\x02 \x01(\x0b\x32\x10.tacit.v1.Target\"N\n\x0c\x45xplainReply\x12\x0b\n\x03ipc\x18\x01 \x01(\x0c\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\x01\x12 \n\x06\x62udget\x18\x03 \x01(\x0b\x32\x10.tacit.v1.Budget\"\x13\n\x11ListTablesRequest\"2\n\x0fListTablesReply\x12\x1f\n\x06tables\x18\x01 \x03(\x0b\x32\x0f.tacit.v1.Table\"p\n\x05Table\x12\x0c\n\x04name\x18\x01 \x01(\t\x12!\n\x07\x63olumns\x18\x02 \x03(\x0b\x32\x10.tacit.v1.Column\x12\x1a\n\x12\x64\x65\x66\x61ult_half_width\x18\x03 \x01(\x01\x12\x1a\n\x12\x64\x65\x66\x61ult_confidence\x18\x04 \x01(\x01\"j\n\x06\x43olumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08sql_type\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x10\n\x08nullable\x18\x04 \x01(\x08\x12\x10\n\x08n_levels\x18\x05 \x01(\x03\x12\x0e\n\x06levels\x18\x06 \x01(\t\"!\n\x10GetBudgetRequest\x12\r\n\x05table\x18\x01 \x01(\t\"3\n\x0eGetBudgetReply\x12!\n\x07\x62udgets\x18\x01 \x03(\x0b\x32\x10.tacit.v1.Budget\"s\n\x06\x42udget\x12\r\n\x05table\x18\x01 \x01(\t\x12\x15\n\repsilon_limit\x18\x02 \x01(\x01\x12\x15\n\repsilon_spent\x18\x03 \x01(\x01\x12\x14\n\x0c\x65psilon_left\x18\x04 \x01(\x01\x12\x16\n\x0en_measurements\x18\x05 \x01(\x03\x32\x86\x02\n\x05Tacit\x12\x37\n\x05Query\x12\x16.tacit.v1.QueryRequest\x1a\x14.tacit.v1.QueryReply0\x01\x12;\n\x07\x45xplain\x12\x18.tacit.v1.ExplainRequest\x1a\x16.tacit.v1.ExplainReply\x12\x44\n\nListTables\x12\x1b.tacit.v1.ListTablesRequest\x1a\x19.tacit.v1.ListTablesReply\x12\x41\n\tGetBudget\x12\x1a.tacit.v1.GetBudgetRequest\x1a\x18.tacit.v1.GetBudgetReplyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aproxy/protocol/tacit.proto\x12\x08tacit.v1\"z\n\x06Target\x12\x17\n\nhalf_width\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nconfidence\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x14\n\x07\x65psilon\x18\x03 \x01(\tH\x02\x88\x01\x01\x42\r\n\x0b_half_widthB\r\n\x0b_confidenceB\n\n\x08_epsilon\"=\n\x0cQueryRequest\x12\x0b\n\x03sql\x18\x01 \x01(\t\x12 \n\x06target\x18\x02 \x01(\x0b\x32\x10.tacit.v1.Target\"=\n\nQueryReply\x12\x0b\n\x03ipc\x18\x01 \x01(\x0c\x12\"\n\x07receipt\x18\x02 \x01(\x0b\x32\x11.tacit.v1.Receipt\"{\n\x07Receipt\x12\r\n\x05table\x18\x01 \x01(\t\x12\x15\n\repsilon_spent\x18\x02 \x01(\x01\x12(\n\x07\x63olumns\x18\x03 \x03(\x0b\x32\x17.tacit.v1.ColumnReceipt\x12 \n\x06\x62udget\x18\x04 \x01(\x0b\x32\x10.tacit.v1.Budget\"s\n\rColumnReceipt\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\nconfidence\x18\x02 \x01(\x01\x12\x15\n\repsilon_spent\x18\x03 \x01(\x01\x12\x0e\n\x06source\x18\x04 \x01(\t\x12\x0b\n\x03low\x18\x05 \x03(\x01\x12\x0c\n\x04high\x18\x06 \x03(\x01\"?\n\x0e\x45xplainRequest\x12\x0b\n\x03sql\x18\x01 \x01(\t\x12 \n\x06target\x18\x02 \x01(\x0b\x32\x10.tacit.v1.Target\"N\n\x0c\x45xplainReply\x12\x0b\n\x03ipc\x18\x01 \x01(\x0c\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\x01\x12 \n\x06\x62udget\x18\x03 \x01(\x0b\x32\x10.tacit.v1.Budget\"I\n\x0bPlanRequest\x12\x0b\n\x03sql\x18\x01 \x01(\t\x12 \n\x06target\x18\x02 \x01(\x0b\x32\x10.tacit.v1.Target\x12\x0b\n\x03\x62uy\x18\x03 \x01(\x08\"s\n\tPlanReply\x12\x0b\n\x03ipc\x18\x01 \x01(\x0c\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\x01\x12\x16\n\x0en_measurements\x18\x03 \x01(\x03\x12\x0e\n\x06\x62ought\x18\x04 \x01(\x08\x12 \n\x06\x62udget\x18\x05 \x01(\x0b\x32\x10.tacit.v1.Budget\"\x13\n\x11ListTablesRequest\"2\n\x0fListTablesReply\x12\x1f\n\x06tables\x18\x01 \x03(\x0b\x32\x0f.tacit.v1.Table\"p\n\x05Table\x12\x0c\n\x04name\x18\x01 \x01(\t\x12!\n\x07\x63olumns\x18\x02 \x03(\x0b\x32\x10.tacit.v1.Column\x12\x1a\n\x12\x64\x65\x66\x61ult_half_width\x18\x03 \x01(\x01\x12\x1a\n\x12\x64\x65\x66\x61ult_confidence\x18\x04 \x01(\x01\"j\n\x06\x43olumn\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08sql_type\x18\x02 \x01(\t\x12\x0c\n\x04kind\x18\x03 \x01(\t\x12\x10\n\x08nullable\x18\x04 \x01(\x08\x12\x10\n\x08n_levels\x18\x05 \x01(\x03\x12\x0e\n\x06levels\x18\x06 \x01(\t\"!\n\x10GetBudgetRequest\x12\r\n\x05table\x18\x01 \x01(\t\"3\n\x0eGetBudgetReply\x12!\n\x07\x62udgets\x18\x01 \x03(\x0b\x32\x10.tacit.v1.Budget\"s\n\x06\x42udget\x12\r\n\x05table\x18\x01 \x01(\t\x12\x15\n\repsilon_limit\x18\x02 \x01(\x01\x12\x15\n\repsilon_spent\x18\x03 \x01(\x01\x12\x14\n\x0c\x65psilon_left\x18\x04 \x01(\x01\x12\x16\n\x0en_measurements\x18\x05 \x01(\x03\x32\xba\x02\n\x05Tacit\x12\x37\n\x05Query\x12\x16.tacit.v1.QueryRequest\x1a\x14.tacit.v1.QueryReply0\x01\x12;\n\x07\x45xplain\x12\x18.tacit.v1.ExplainRequest\x1a\x16.tacit.v1.ExplainReply\x12\x32\n\x04Plan\x12\x15.tacit.v1.PlanRequest\x1a\x13.tacit.v1.PlanReply\x12\x44\n\nListTables\x12\x1b.tacit.v1.ListTablesRequest\x1a\x19.tacit.v1.ListTablesReply\x12\x41\n\tGetBudget\x12\x1a.tacit.v1.GetBudgetRequest\x1a\x18.tacit.v1.GetBudgetReplyb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,20 +45,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXPLAINREQUEST']._serialized_end=595
   _globals['_EXPLAINREPLY']._serialized_start=597
   _globals['_EXPLAINREPLY']._serialized_end=675
-  _globals['_LISTTABLESREQUEST']._serialized_start=677
-  _globals['_LISTTABLESREQUEST']._serialized_end=696
-  _globals['_LISTTABLESREPLY']._serialized_start=698
-  _globals['_LISTTABLESREPLY']._serialized_end=748
-  _globals['_TABLE']._serialized_start=750
-  _globals['_TABLE']._serialized_end=862
-  _globals['_COLUMN']._serialized_start=864
-  _globals['_COLUMN']._serialized_end=970
-  _globals['_GETBUDGETREQUEST']._serialized_start=972
-  _globals['_GETBUDGETREQUEST']._serialized_end=1005
-  _globals['_GETBUDGETREPLY']._serialized_start=1007
-  _globals['_GETBUDGETREPLY']._serialized_end=1058
-  _globals['_BUDGET']._serialized_start=1060
-  _globals['_BUDGET']._serialized_end=1175
-  _globals['_TACIT']._serialized_start=1178
-  _globals['_TACIT']._serialized_end=1440
+  _globals['_PLANREQUEST']._serialized_start=677
+  _globals['_PLANREQUEST']._serialized_end=750
+  _globals['_PLANREPLY']._serialized_start=752
+  _globals['_PLANREPLY']._serialized_end=867
+  _globals['_LISTTABLESREQUEST']._serialized_start=869
+  _globals['_LISTTABLESREQUEST']._serialized_end=888
+  _globals['_LISTTABLESREPLY']._serialized_start=890
+  _globals['_LISTTABLESREPLY']._serialized_end=940
+  _globals['_TABLE']._serialized_start=942
+  _globals['_TABLE']._serialized_end=1054
+  _globals['_COLUMN']._serialized_start=1056
+  _globals['_COLUMN']._serialized_end=1162
+  _globals['_GETBUDGETREQUEST']._serialized_start=1164
+  _globals['_GETBUDGETREQUEST']._serialized_end=1197
+  _globals['_GETBUDGETREPLY']._serialized_start=1199
+  _globals['_GETBUDGETREPLY']._serialized_end=1250
+  _globals['_BUDGET']._serialized_start=1252
+  _globals['_BUDGET']._serialized_end=1367
+  _globals['_TACIT']._serialized_start=1370
+  _globals['_TACIT']._serialized_end=1684
 # @@protoc_insertion_point(module_scope)

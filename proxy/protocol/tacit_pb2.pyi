@@ -78,6 +78,30 @@ class ExplainReply(_message.Message):
     budget: Budget
     def __init__(self, ipc: _Optional[bytes] = ..., epsilon: _Optional[float] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ...) -> None: ...
 
+class PlanRequest(_message.Message):
+    __slots__ = ("sql", "target", "buy")
+    SQL_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    BUY_FIELD_NUMBER: _ClassVar[int]
+    sql: str
+    target: Target
+    buy: bool
+    def __init__(self, sql: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., buy: bool = ...) -> None: ...
+
+class PlanReply(_message.Message):
+    __slots__ = ("ipc", "epsilon", "n_measurements", "bought", "budget")
+    IPC_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    N_MEASUREMENTS_FIELD_NUMBER: _ClassVar[int]
+    BOUGHT_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
+    ipc: bytes
+    epsilon: float
+    n_measurements: int
+    bought: bool
+    budget: Budget
+    def __init__(self, ipc: _Optional[bytes] = ..., epsilon: _Optional[float] = ..., n_measurements: _Optional[int] = ..., bought: bool = ..., budget: _Optional[_Union[Budget, _Mapping]] = ...) -> None: ...
+
 class ListTablesRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

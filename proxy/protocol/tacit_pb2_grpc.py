@@ -44,6 +44,11 @@ class TacitStub(object):
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.ExplainRequest.SerializeToString,
                 response_deserializer=proxy_dot_protocol_dot_tacit__pb2.ExplainReply.FromString,
                 _registered_method=True)
+        self.Plan = channel.unary_unary(
+                '/tacit.v1.Tacit/Plan',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.PlanRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.PlanReply.FromString,
+                _registered_method=True)
         self.ListTables = channel.unary_unary(
                 '/tacit.v1.Tacit/ListTables',
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.ListTablesRequest.SerializeToString,
@@ -69,6 +74,13 @@ class TacitServicer(object):
 
     def Explain(self, request, context):
         """What a SELECT would cost and where its answers would come from. Reads no data, charges nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Plan(self, request, context):
+        """What the statements of a file would cost if they were planned together; with `buy`, measures it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -100,6 +112,11 @@ def add_TacitServicer_to_server(servicer, server):
                     servicer.Explain,
                     request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ExplainRequest.FromString,
                     response_serializer=proxy_dot_protocol_dot_tacit__pb2.ExplainReply.SerializeToString,
+            ),
+            'Plan': grpc.unary_unary_rpc_method_handler(
+                    servicer.Plan,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.PlanRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.PlanReply.SerializeToString,
             ),
             'ListTables': grpc.unary_unary_rpc_method_handler(
                     servicer.ListTables,
@@ -166,6 +183,33 @@ class Tacit(object):
             '/tacit.v1.Tacit/Explain',
             proxy_dot_protocol_dot_tacit__pb2.ExplainRequest.SerializeToString,
             proxy_dot_protocol_dot_tacit__pb2.ExplainReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Plan(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/Plan',
+            proxy_dot_protocol_dot_tacit__pb2.PlanRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.PlanReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -14,6 +14,9 @@ class TacitServicer:
     def Explain(
         self, request: tacit_pb2.ExplainRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.ExplainReply: ...
+    def Plan(
+        self, request: tacit_pb2.PlanRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.PlanReply: ...
     def ListTables(
         self, request: tacit_pb2.ListTablesRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.ListTablesReply: ...
@@ -25,6 +28,7 @@ class TacitStub:
     def __init__(self, channel: grpc.Channel) -> None: ...
     Query: grpc.UnaryStreamMultiCallable[tacit_pb2.QueryRequest, tacit_pb2.QueryReply]
     Explain: grpc.UnaryUnaryMultiCallable[tacit_pb2.ExplainRequest, tacit_pb2.ExplainReply]
+    Plan: grpc.UnaryUnaryMultiCallable[tacit_pb2.PlanRequest, tacit_pb2.PlanReply]
     ListTables: grpc.UnaryUnaryMultiCallable[tacit_pb2.ListTablesRequest, tacit_pb2.ListTablesReply]
     GetBudget: grpc.UnaryUnaryMultiCallable[tacit_pb2.GetBudgetRequest, tacit_pb2.GetBudgetReply]
 

@@ -16,6 +16,7 @@ from accountant.gate import open_table
 from accountant.ledger import Ledger
 from accountant.noise import LatticeNoise, SystemNoise
 from cube.target import AccuracyTarget
+from planner.strategy import Strategy
 from proxy.answers import QueryRequest
 from proxy.engine import Engine, ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
@@ -92,7 +93,7 @@ def coverage(
         noise = SystemNoise() if factor is None else ScaledNoise(factor)
         with Ledger(folder / f"{run}.ledger") as ledger:
             gate = open_table(ledger, SCHEMA, Fraction(100), source, noise)
-            engine = Engine({"people": ServedTable(SCHEMA, default, gate)})
+            engine = Engine({"people": ServedTable(SCHEMA, default, gate, Strategy.QUERY)})
             for place, ((expression, _), truth) in enumerate(zip(QUESTIONS, truths, strict=True)):
                 half_width = HALF_WIDTH if place < N_BOUGHT else HALF_WIDTH_DERIVED
                 sql = (

@@ -1,5 +1,7 @@
 """The estimator against dense linear algebra on every cell of a small cube."""
 
+import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,10 +15,13 @@ from cube.measurement import Measurement, Weight
 from cube.query import Factor, LinearQuery, counting
 from cube.schema import Schema
 from inference import estimator as estimator_module
-from inference.bearing import working_axes
+from inference import workspace as workspace_module
+from inference.bearing import rows_that_bear
 from inference.estimator import Estimator, coefficient_range, without_dust
+from inference.history import History
 from inference.law import law_of_noise
 from inference.posterior import NotEstimable, Posterior
+from inference.workspace import Workspace
 from tests.support.cubes import SIZES, blocks, dense_rows
 
 SCHEMA = Schema(
@@ -196,14 +201,83 @@ def test_more_rows_than_a_workspace_holds_are_still_read_one_by_one() -> None:
     assert [row.value for row in estimates if isinstance(row, Posterior)] == list(values)
 
 
-def test_the_working_axes_grow_by_relevance_and_stop_at_the_limit() -> None:
-    measured_scopes = [("a", "b"), ("c",), ("d", "e"), ()]
+def test_what_bears_grows_by_relevance_and_stops_at_the_limits() -> None:
+    n_rows = {("a", "b"): 10, ("c",): 10, ("d", "e"): 10, (): 1, ("a",): 0}
     n_classes = {"a": 10, "b": 10, "c": 10, "d": 10, "e": 1000}
 
-    def work(scope: tuple[str, ...], limit: int) -> tuple[str, ...]:
-        return working_axes(scope, measured_scopes, n_classes, n_cells_max=limit)
+    def axes(scope: tuple[str, ...], n_cells_max: int, n_rows_max: int = 100) -> tuple[str, ...]:
+        return rows_that_bear(
+            scope, n_rows, n_classes, n_cells_max=n_cells_max, n_rows_max=n_rows_max
+        ).axes
 
-    assert work(("a",), 10**9) == ("a", "b", "c", "d", "e")
-    assert work(("a",), 1000) == ("a", "b", "c")
-    assert work(("a",), 100) == ("a", "b")
-    assert work(("z",), 1) == ("z",)
+    assert axes(("a",), 10**9) == ("a", "b", "c", "d", "e")
+    assert axes(("a",), 1000) == ("a", "b", "c")
+    assert axes(("a",), 100) == ("a", "b")
+    assert axes(("z",), 1) == ("z",)
+    assert axes(("a",), 10**9, n_rows_max=5) == ("a", "b")
+    assert axes(("a",), 10**9, n_rows_max=21) == ("a", "b", "c")
+
+
+def raised(earlier: Measurement, place: int, weight: float, noise: int) -> Measurement:
+    """The same rows, measured more precisely, off by `noise` lattice steps."""
+    paid = Weight.at_least(weight)
+    return Measurement(
+        block=earlier.block,
+        weight=paid,
+        lattice_bits=earlier.lattice_bits,
+        noise_scale=math.nextafter(1 / float(paid.exact), math.inf),
+        lattice_values=tuple(value + noise for value in earlier.lattice_values),
+        supersedes=place,
+    )
+
+
+@given(st.lists(blocks(), min_size=1, max_size=3), blocks(), st.data())
+def test_raising_a_measurement_is_having_measured_it_like_that(
+    history: list[QueryBlock], asked: QueryBlock, data: st.DataObject
+) -> None:
+    """In place, after a restart, and in a fork: all as if only the last measurements were made."""
+    counts = np.arange(N_CELLS)
+    first = [measured(block.primitive[0], counts, 1.0) for block in history]
+    place = data.draw(st.integers(0, len(first) - 1))
+    last = raised(first[place], place, 2.0, noise=3)
+    online, restarted, fresh = Estimator(SCHEMA), Estimator(SCHEMA), Estimator(SCHEMA)
+    online.add(first)
+    before = online.estimate(asked, CONFIDENCE)
+    fork = online.fork()
+    fork.add([last])
+    what_if = fork.estimate(asked, CONFIDENCE)
+    assert online.estimate(asked, CONFIDENCE) == before
+    online.add([last])
+    restarted.add([*first, last])
+    fresh.add([*first[:place], *first[place + 1 :], replace(last, supersedes=None)])
+    expected = fresh.estimate(asked, CONFIDENCE)
+    for found in (
+        what_if,
+        online.estimate(asked, CONFIDENCE),
+        restarted.estimate(asked, CONFIDENCE),
+    ):
+        for one, other in zip(found, expected, strict=True):
+            assert isinstance(one, Posterior) == isinstance(other, Posterior)
+            if isinstance(one, Posterior) and isinstance(other, Posterior):
+                assert one.value == pytest.approx(other.value, rel=1e-9, abs=1e-9)
+                assert one.half_width(CONFIDENCE) == pytest.approx(other.half_width(CONFIDENCE))
+
+
+def test_a_raised_measurement_that_was_left_out_is_taken_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    block = QueryBlock(counting(), Partition(("a",), np.arange(3)))
+    first = measured(block, np.arange(N_CELLS), 1.0)
+    history = History()
+    history.add([first, raised(first, 0, 2.0, noise=0), raised(first, 1, 4.0, noise=0)])
+    workspace = Workspace(("a",), (3,))
+    monkeypatch.setattr(workspace_module, "N_VALUES_MAX", 2)
+    workspace.add(history, [0])
+    assert workspace.values.size == 0
+    monkeypatch.undo()
+    workspace.add(history, [1])
+    workspace.add(history, [2])
+    assert workspace.values.size == 3
+    assert np.all(workspace.noise_scales == history[2].noise_scale)
+    assert list(history.in_use([("a",)])) == [2]
+    assert history.n_rows == {("a",): 3}

@@ -20,6 +20,8 @@ from cube.refusals import InvalidSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from proxy.answers import (
+    BatchReport,
+    BatchRequest,
     BudgetStatus,
     ColumnReceipt,
     Explanation,
@@ -112,6 +114,22 @@ class CannedEngine:
         epsilon = Fraction(0) if request.sql in self._history else COST
         return Explanation(EXPLANATION, epsilon, self.budgets()[0])
 
+    def plan_batch(self, request: BatchRequest) -> BatchReport:
+        self._count("plan_batch", QueryRequest(sql=request.sql, target=request.target))
+        statements = request.sql.split("; ")
+        for sql in statements:
+            self._known(QueryRequest(sql=sql))
+        new = set(statements) - self._history
+        if request.buy:
+            self._history |= new
+        return BatchReport(
+            data=EXPLANATION,
+            epsilon=COST if new else Fraction(0),
+            n_measurements=len(new),
+            is_bought=request.buy,
+            budget=self.budgets()[0],
+        )
+
     def tables(self) -> tuple[TableInfo, ...]:
         target = AccuracyTarget(half_width=100.0, confidence=0.95)
         return (TableInfo(PEOPLE, target), TableInfo(AD_HOC, target))
@@ -152,6 +170,9 @@ class BrokenEngine:
         raise self._error
 
     def explain(self, request: QueryRequest) -> NoReturn:  # noqa: ARG002 - the protocol names it
+        raise self._error
+
+    def plan_batch(self, request: BatchRequest) -> NoReturn:  # noqa: ARG002 - the protocol names it
         raise self._error
 
     def tables(self) -> NoReturn:

@@ -13,6 +13,7 @@ from accountant.noise import SystemNoise
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
+from planner.strategy import Strategy
 from proxy.engine import Engine, ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
@@ -62,9 +63,10 @@ def people_engine(
     *,
     budget: Fraction = Fraction(1),
     default: AccuracyTarget = DEFAULT,
+    strategy: Strategy = Strategy.AUTO,
 ) -> Iterator[Engine]:
     """An engine on the rows, with its ledger in `folder`."""
     source = DuckDbSource(SCHEMA, SourceLocation(path=write_csv(folder / "people.csv", rows)))
     with Ledger(folder / "people.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, budget, source, SystemNoise())
-        yield Engine({SCHEMA.table: ServedTable(SCHEMA, default, gate)})
+        yield Engine({SCHEMA.table: ServedTable(SCHEMA, default, gate, strategy)})

@@ -1,0 +1,114 @@
+"""The measurements of one table, indexed by what estimates ask of them.
+
+A measurement that was raised to a larger weight replaces the one it was raised from: the earlier is
+the later plus noise, and says nothing more. What was replaced stays in its place and is not used.
+
+It holds noisy values and computes with none.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from cube.block import QueryBlock
+from cube.encoding import fingerprint
+from cube.measurement import Measurement
+from cube.query import Scope
+
+N_JOINT_ROWS_MAX = 256  # a larger block takes too long to combine; its groups are read instead
+
+
+class History:
+    """An append-only list of measurements, each with its place."""
+
+    def __init__(self) -> None:
+        self._measurements: list[Measurement] = []
+        self._replaced: set[int] = set()
+        self._most_precise: dict[str, int] = {}
+        self._places: dict[Scope, list[int]] = {}
+        self._n_rows: dict[Scope, int] = {}
+        self._partitions: dict[Scope, dict[str, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._measurements)
+
+    def __getitem__(self, place: int) -> Measurement:
+        return self._measurements[place]
+
+    def copy(self) -> "History":
+        """An equal history that grows on its own; the measurements are shared."""
+        other = History()
+        other._measurements = self._measurements.copy()
+        other._replaced = self._replaced.copy()
+        other._most_precise = self._most_precise.copy()
+        other._places = {scope: places.copy() for scope, places in self._places.items()}
+        other._n_rows = self._n_rows.copy()
+        other._partitions = {scope: known.copy() for scope, known in self._partitions.items()}
+        return other
+
+    @property
+    def n_rows(self) -> Mapping[Scope, int]:
+        """The number of rows on each scope that are to be combined with others."""
+        return MappingProxyType(self._n_rows)
+
+    @property
+    def partition_scopes(self) -> tuple[Scope, ...]:
+        """The scopes on which disjoint groups were counted."""
+        return tuple(self._partitions)
+
+    def add(self, measurements: Sequence[Measurement]) -> None:
+        """Append measurements, in the order of purchase."""
+        for measurement in measurements:
+            place, scope = len(self._measurements), measurement.block.scope
+            self._measurements.append(measurement)
+            if measurement.block.n_rows <= N_JOINT_ROWS_MAX:
+                self._places.setdefault(scope, []).append(place)
+            if measurement.supersedes is not None:
+                self._replaced.add(measurement.supersedes)
+            elif measurement.block.n_rows <= N_JOINT_ROWS_MAX:
+                self._n_rows[scope] = self._n_rows.get(scope, 0) + measurement.block.n_rows
+            self._keep_if_more_precise(self._most_precise, place)
+            if counts_groups(measurement.block):
+                self._keep_if_more_precise(self._partitions.setdefault(scope, {}), place)
+
+    def most_precise(self, block: QueryBlock) -> int | None:
+        """The place of the most precise measurement of the very same rows."""
+        return self._most_precise.get(fingerprint(block))
+
+    def partitions(self, axes: Scope) -> list[Measurement]:
+        """The most precise measurement of each partition whose axes lie within `axes`."""
+        within = frozenset(axes)
+        return [
+            measurement
+            for scope in self._partitions
+            if within.issuperset(scope)
+            for measurement in self.partitions_on(scope)
+        ]
+
+    def partitions_on(self, scope: Scope) -> list[Measurement]:
+        """The most precise measurement of each partition whose axes are these."""
+        return [self._measurements[place] for place in self._partitions[scope].values()]
+
+    def in_use(self, scopes: Sequence[Scope], since: int = 0) -> Iterator[int]:
+        """The places, from `since` on, of what is to be combined on `scopes`."""
+        places = [place for scope in scopes for place in self._places.get(scope, ())]
+        return (place for place in sorted(places) if place >= since and place not in self._replaced)
+
+    def earlier(self, place: int) -> Iterator[int]:
+        """The places of what a measurement was raised from, the latest first."""
+        before = self._measurements[place].supersedes
+        while before is not None:
+            yield before
+            before = self._measurements[before].supersedes
+
+    def _keep_if_more_precise(self, known: dict[str, int], place: int) -> None:
+        measurement = self._measurements[place]
+        row = fingerprint(measurement.block)
+        held = known.get(row)
+        if held is None or self._measurements[held].noise_scale > measurement.noise_scale:
+            known[row] = place
+
+
+def counts_groups(block: QueryBlock) -> bool:
+    """Whether a block counts the records of disjoint groups, or of everything, and nothing else."""
+    terms = block.query.terms
+    return len(terms) == 1 and terms[0].scale == 1 and not terms[0].factors

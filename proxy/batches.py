@@ -1,0 +1,172 @@
+"""A declared batch of statements: planned together, shown with its price, and bought if asked.
+
+The plan is made outside the table's lock, since it takes seconds; if something was bought
+meanwhile, it is made again inside. Nothing is charged before everything that may refuse has passed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from threading import Lock
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from accountant.gate import Gate
+from cube.measurement import Measurement
+from cube.refusals import CannotStart, InvalidRequest
+from inference.posterior import Posterior, RowEstimate
+from planner.batch import BatchPlan, BatchQuery, plan_batch
+from planner.statements import split_statements
+from planner.workload import Aggregate, RequestedTarget, Workload
+from proxy.answers import BatchReport, BatchRequest, BudgetStatus, TableInfo
+
+BATCH_SCHEMA = pa.schema(
+    [
+        pa.field("statement", pa.int64(), nullable=False),  # from 1, in the order of the file
+        pa.field("aggregate", pa.string(), nullable=False),
+        pa.field("expression", pa.string(), nullable=False),
+        pa.field("n_rows", pa.int64(), nullable=False),
+        pa.field("half_width_wanted", pa.float64(), nullable=False),
+        pa.field("confidence", pa.float64(), nullable=False),
+        pa.field("half_width_known", pa.float64()),  # null: the history does not determine it
+        pa.field("half_width_promised", pa.float64(), nullable=False),
+    ]
+)
+
+
+class BatchTable(Protocol):
+    """What a batch needs of a served table."""
+
+    info: TableInfo
+    gate: Gate
+    lock: Lock
+
+    def estimates(self, workload: Workload) -> list[tuple[RowEstimate, ...]]:
+        """What the history says of every aggregate's rows."""
+        ...
+
+    def budget(self) -> BudgetStatus:
+        """What was spent and what is left."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One answer column of one statement."""
+
+    statement: int
+    workload: Workload
+    aggregate: Aggregate
+    known: float | None
+
+
+def run_batch(
+    request: BatchRequest,
+    plan_statement: Callable[[str, RequestedTarget], Workload],
+    table_named: Callable[[str], BatchTable],
+) -> BatchReport:
+    """Plan every statement of a request together, and buy the plan if the request says so.
+
+    Raises
+    ------
+    Refused
+        If a statement is refused, if they are of several tables, or if the budget or a cap does
+        not cover the plan. Nothing is charged then.
+    """
+    beside = RequestedTarget(
+        half_width=request.target.half_width, confidence=request.target.confidence
+    )
+    workloads = [plan_statement(sql, beside) for sql in split_statements(request.sql)]
+    _check_together(workloads)
+    table = table_named(workloads[0].table)
+    cap = _cap(request.target.epsilon_cap, workloads)
+    with table.lock:
+        items = _items(table, workloads)
+        history = table.gate.measurements()
+    plan = _planned(items, table, history)
+    with table.lock:
+        if len(table.gate.measurements()) != len(history):
+            plan = _planned(items, table, table.gate.measurements())
+        epsilon = table.gate.price(plan.measurements).epsilon
+        if request.buy and plan.measurements:
+            table.gate.measure(plan.measurements, analyst=request.analyst, epsilon_cap=cap)
+        budget = table.budget()
+    return BatchReport(
+        data=_table(items, plan),
+        epsilon=epsilon,
+        n_measurements=len(plan.measurements),
+        is_bought=request.buy,
+        budget=budget,
+    )
+
+
+def _check_together(workloads: Sequence[Workload]) -> None:
+    if any(workload.explain_only for workload in workloads):
+        raise InvalidRequest(
+            "A batch has no EXPLAIN PRIVACY statement.",
+            hint="Leave it out: a plan is shown, and bought only when asked for.",
+        )
+    tables = sorted({workload.table for workload in workloads})
+    if len(tables) > 1:
+        raise InvalidRequest(
+            f"The statements are of several tables: {', '.join(tables)}.",
+            hint="Plan the statements of one table at a time.",
+        )
+
+
+def _cap(of_batch: Fraction | None, workloads: Sequence[Workload]) -> Fraction | None:
+    """The batch's own cap, and what its statements' caps add up to if each has one."""
+    caps = [workload.target.epsilon_cap for workload in workloads]
+    of_statements = [cap for cap in caps if cap is not None]
+    if len(of_statements) < len(caps):
+        return of_batch
+    together = sum(of_statements, Fraction(0))
+    return together if of_batch is None else min(of_batch, together)
+
+
+def _items(table: BatchTable, workloads: Sequence[Workload]) -> list[_Item]:
+    """Every answer column that has rows, and what is known of it."""
+    return [
+        _Item(number, workload, aggregate, _widest(rows, workload.target.confidence))
+        for number, workload in enumerate(workloads, start=1)
+        if workload.n_rows
+        for aggregate, rows in zip(workload.aggregates, table.estimates(workload), strict=True)
+    ]
+
+
+def _planned(
+    items: Sequence[_Item], table: BatchTable, history: Sequence[Measurement]
+) -> BatchPlan:
+    queries = [BatchQuery(item.aggregate.block, item.workload.target) for item in items]
+    try:
+        return plan_batch(queries, table.info.schema, history)
+    except CannotStart as missing:  # the server lacks an optional part; it goes on serving
+        raise InvalidRequest(missing.message, hint=missing.hint) from None
+
+
+def _widest(rows: Sequence[RowEstimate], confidence: float) -> float | None:
+    known = [row.half_width(confidence) for row in rows if isinstance(row, Posterior)]
+    return max(known, default=0.0) if len(known) == len(rows) else None
+
+
+def _table(items: Sequence[_Item], plan: BatchPlan) -> pa.Table:
+    rows: list[dict[str, Any]] = []
+    for item, half_widths in zip(items, plan.half_widths, strict=True):
+        target = item.workload.target
+        promised = max(half_widths)
+        rows.append(
+            {
+                "statement": item.statement,
+                "aggregate": item.aggregate.name,
+                "expression": item.aggregate.sql,
+                "n_rows": item.workload.n_rows,
+                "half_width_wanted": target.half_width,
+                "confidence": target.confidence,
+                "half_width_known": item.known,
+                "half_width_promised": promised
+                if item.known is None
+                else min(promised, item.known),
+            }
+        )
+    return pa.Table.from_pylist(rows, schema=BATCH_SCHEMA)
