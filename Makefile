@@ -31,10 +31,13 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 # Regenerates proxy/protocol/*_pb2*; only needed after editing a .proto file.
-protocol: $(READY)
-	$(BIN)/python -m pip install --quiet 'grpcio-tools==1.76.0'
-	$(BIN)/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. --grpc_python_out=. \
-	  proxy/protocol/tacit.proto proxy/protocol/flight.proto proxy/protocol/flight_sql.proto
+# In an environment of its own: the generator wants an older protobuf than the server runs on.
+protocol:
+	$(PYTHON) -m venv $(VENV)-protocol
+	$(VENV)-protocol/bin/python -m pip install --quiet 'grpcio-tools==1.76.0'
+	$(VENV)-protocol/bin/python -m grpc_tools.protoc -I . --python_out=. --pyi_out=. \
+	  --grpc_python_out=. proxy/protocol/tacit.proto proxy/protocol/flight.proto \
+	  proxy/protocol/flight_sql.proto
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-protocol build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
