@@ -29,7 +29,7 @@ from inference.reading import N_READ_CELLS_MAX, PartitionReader, Reading
 from inference.workspace import LinearEstimates, Workspace
 
 N_WORKSPACES_MAX = 64  # they are rebuilt from the history at need
-N_WORKSPACE_BYTES_MAX = 2**30  # of all of them but the one in use
+N_WORKSPACE_BYTES_MAX = 2**28  # of all of them but the one in use
 N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fraction of a second
 N_WORKING_ROWS_MAX = 256  # rows from several scopes: combined in milliseconds from nothing
 N_ROWS_AT_HAND = 64  # as many are always combined; more, only if nothing else is narrow enough

@@ -20,6 +20,7 @@ from cube.axis import BooleanAxis, CategoryAxis
 from cube.block import Partition, QueryBlock
 from cube.query import Scope, counting
 from cube.schema import Schema
+from inference.history import counts_groups
 from planner.strategy import Strategy
 
 N_CUBOID_CELLS_MAX = 4096  # as many noisy counts may meet in one answer
@@ -100,7 +101,7 @@ def _counted(scope: Scope, sizes: tuple[int, ...], place: int, width: int) -> Qu
 
 def is_every_cell(block: QueryBlock) -> bool:
     """Whether a block counts every cell of its scope."""
-    terms = block.query.terms
-    if len(terms) != 1 or terms[0].factors or terms[0].scale != 1 or block.partition is None:
+    partition = block.partition
+    if partition is None or not counts_groups(block):
         return False
-    return block.partition.n_groups == block.partition.labels.size
+    return partition.n_groups == partition.labels.size

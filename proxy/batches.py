@@ -17,6 +17,8 @@ from cube.measurement import Measurement
 from cube.refusals import CannotStart, InvalidRequest
 from inference.posterior import Posterior, RowEstimate
 from planner.batch import BatchPlan, BatchQuery, plan_batch
+from planner.batch_promise import with_kept_promises
+from planner.prospect import Prospect
 from planner.statements import split_statements
 from planner.workload import Aggregate, RequestedTarget, Workload
 from proxy.answers import BatchReport, BatchRequest, BudgetStatus, TableInfo
@@ -41,6 +43,7 @@ class BatchTable(Protocol):
     info: TableInfo
     gate: Gate
     lock: Lock
+    prospect: Prospect
 
     def estimates(self, workload: Workload) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every aggregate's rows."""
@@ -87,7 +90,9 @@ def run_batch(
     plan = _planned(items, table, history)
     with table.lock:
         if len(table.gate.measurements()) != len(history):
+            items = _items(table, workloads)
             plan = _planned(items, table, table.gate.measurements())
+        plan = with_kept_promises(plan, _queries(items), table.prospect)
         epsilon = table.gate.price(plan.measurements).epsilon
         if request.buy and plan.measurements:
             table.gate.measure(plan.measurements, analyst=request.analyst, epsilon_cap=cap)
@@ -138,11 +143,14 @@ def _items(table: BatchTable, workloads: Sequence[Workload]) -> list[_Item]:
 def _planned(
     items: Sequence[_Item], table: BatchTable, history: Sequence[Measurement]
 ) -> BatchPlan:
-    queries = [BatchQuery(item.aggregate.block, item.workload.target) for item in items]
     try:
-        return plan_batch(queries, table.info.schema, history)
+        return plan_batch(_queries(items), table.info.schema, history)
     except CannotStart as missing:  # the server lacks an optional part; it goes on serving
         raise InvalidRequest(missing.message, hint=missing.hint) from None
+
+
+def _queries(items: Sequence[_Item]) -> list[BatchQuery]:
+    return [BatchQuery(item.aggregate.block, item.workload.target) for item in items]
 
 
 def _widest(rows: Sequence[RowEstimate], confidence: float) -> float | None:

@@ -53,9 +53,9 @@ class ServedTable:
         self.lock = threading.Lock()
         self._estimator = Estimator(schema)
         self._rents = Rents()
-        prospect = Prospect(self._estimator, gate.noise_for)
+        self.prospect = Prospect(self._estimator, gate.noise_for)
         self._market = Market(
-            schema, strategy, prospect, gate.price, self._rents, lambda: gate.budget().left
+            schema, strategy, self.prospect, gate.price, self._rents, lambda: gate.budget().left
         )
 
     def estimates(self, workload: Workload) -> list[tuple[RowEstimate, ...]]:

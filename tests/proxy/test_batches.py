@@ -56,6 +56,29 @@ def test_a_plan_is_free_to_see_then_bought_once_and_every_statement_free_after_i
         assert again.n_measurements == 0
 
 
+def test_what_a_plan_promises_on_top_of_a_history_is_kept(tmp_path: Path) -> None:
+    """With a precise row about, least variance and the narrowest interval differ."""
+    with people_engine(tmp_path, ROWS, budget=Fraction(50)) as engine:
+        for half_width in (20.0, 8.0):
+            target = RequestedTarget(half_width=half_width)
+            sql = "SELECT COUNT(*) FROM people WHERE age >= 65"
+            engine.answer(QueryRequest(sql=sql, target=target))
+        statements = (
+            "SELECT COUNT(*) AS n FROM people WHERE age < 30",
+            (
+                "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 12, simultaneous => 2) "
+                "member, COUNT(*) AS n FROM people GROUP BY member"
+            ),
+            "SELECT COUNT(*) AS n FROM people WHERE age BETWEEN 20 AND 60",
+        )
+        told = engine.plan_batch(BatchRequest(sql="; ".join(statements), buy=True))
+        for sql, row in zip(statements, told.data.to_pylist(), strict=True):
+            assert row["half_width_promised"] <= row["half_width_wanted"]
+            release = engine.answer(QueryRequest(sql=sql))
+            assert release.receipt is not None
+            assert release.receipt.columns[0].source == "history"
+
+
 def test_a_batch_costs_less_than_its_statements_one_by_one(tmp_path: Path) -> None:
     with people_engine(tmp_path, ROWS) as engine:
         together = engine.plan_batch(BatchRequest(sql=FILE)).epsilon
