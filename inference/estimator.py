@@ -10,22 +10,20 @@ The estimator sees noisy values only. It keeps no data and draws nothing.
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.grid import Grid
 from cube.measurement import Measurement
-from cube.query import LinearQuery, Scope
+from cube.query import Scope
 from cube.schema import Schema
 from inference.bearing import Bearing, rows_that_bear
 from inference.history import History, counts_groups
-from inference.law import law_of_noise
 from inference.posterior import NotEstimable, Posterior, RowEstimate, widest
-from inference.reading import N_READ_CELLS_MAX, PartitionReader, Reading
+from inference.reading import N_READ_CELLS_MAX, PartitionReader
+from inference.scaling import Scaling, posteriors_of, without_dust
 from inference.workspace import LinearEstimates, Workspace
 
 N_WORKSPACES_MAX = 64  # they are rebuilt from the history at need
@@ -35,8 +33,6 @@ N_WORKING_ROWS_MAX = 256  # rows from several scopes: combined in milliseconds f
 N_ROWS_AT_HAND = 64  # as many are always combined; more, only if nothing else is narrow enough
 N_READINGS_TRIED = 4  # scopes to read a query from, the most promising first
 N_ANSWERS_MAX = 1024  # remembered until the next measurement, for dashboards that ask again
-SCALE_BITS = 30  # scales are rounded up to so many bits: wider by a billionth, and laws are shared
-SCALE_MIN = 1e-13  # relative to the largest; less is rounding and needs no term of its own
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond it the factorisation is refreshed
 
 
@@ -132,8 +128,8 @@ class Estimator:
         self, block: QueryBlock, confidence: float, half_width: float
     ) -> tuple[tuple[RowEstimate, ...], bool]:
         """The posteriors, and whether every way was tried."""
-        measured, multiplier = block.primitive
-        scaling = _Scaling(float(multiplier), float(block.query.constant), self._range_of(block))
+        measured, _ = block.primitive
+        scaling = Scaling(block, self._schema.n_records_max)
         if block.query.is_constant:
             return (scaling.constant(),) * block.n_rows, True
         rows = self._alone(measured, scaling)
@@ -146,7 +142,7 @@ class Estimator:
             rows, self._together(measured, bearing, scaling, confidence), confidence
         ), True
 
-    def _alone(self, block: QueryBlock, scaling: "_Scaling") -> tuple[RowEstimate, ...]:
+    def _alone(self, block: QueryBlock, scaling: Scaling) -> tuple[RowEstimate, ...]:
         """From the most precise measurement of the very same rows."""
         place = self._history.most_precise(block)
         if place is None:
@@ -167,16 +163,16 @@ class Estimator:
         }
         return sorted(noise, key=lambda axes: (noise[axes], axes))[:N_READINGS_TRIED]
 
-    def _read(self, block: QueryBlock, axes: Scope, scaling: "_Scaling") -> tuple[RowEstimate, ...]:
+    def _read(self, block: QueryBlock, axes: Scope, scaling: Scaling) -> tuple[RowEstimate, ...]:
         """As sums of groups that were counted on `axes`."""
         reader = self._readers.get(axes)
         if reader is None:
             measured = self._history.partitions(axes)
             reader = self._readers[axes] = PartitionReader(axes, self._schema.sizes(axes), measured)
-        return _posteriors_of(reader.read(block), scaling)
+        return posteriors_of(reader.read(block), scaling)
 
     def _together(
-        self, block: QueryBlock, bearing: Bearing, scaling: "_Scaling", confidence: float
+        self, block: QueryBlock, bearing: Bearing, scaling: Scaling, confidence: float
     ) -> tuple[RowEstimate, ...]:
         """From every row that bears on the query."""
         workspace = self._workspace(bearing)
@@ -191,7 +187,7 @@ class Estimator:
         return posteriors
 
     def _posteriors(
-        self, workspace: Workspace, estimates: LinearEstimates, scaling: "_Scaling"
+        self, workspace: Workspace, estimates: LinearEstimates, scaling: Scaling
     ) -> tuple[RowEstimate, ...]:
         bias = estimates.residual * self._schema.n_records_max
         result: list[RowEstimate] = []
@@ -210,7 +206,7 @@ class Estimator:
         self,
         estimates: LinearEstimates,
         posteriors: Sequence[RowEstimate],
-        scaling: "_Scaling",
+        scaling: Scaling,
         confidence: float,
     ) -> bool:
         bias = estimates.residual * self._schema.n_records_max * abs(scaling.multiplier)
@@ -257,97 +253,6 @@ class Estimator:
         ):
             _, (forgotten, *_) = self._workspaces.popitem(last=False)
             n_bytes -= forgotten.n_bytes
-
-    def _range_of(self, block: QueryBlock) -> tuple[float, float]:
-        """The public range of the answer: no table has more than ``n_records_max`` records."""
-        low, high = coefficient_range(block.query)
-        n_records = self._schema.n_records_max
-        constant, zero = block.query.constant, Fraction(0)
-        return float(min(low, zero) * n_records + constant), float(
-            max(high, zero) * n_records + constant
-        )
-
-
-class _Scaling:
-    """From estimates of a measured row to posteriors of the query that is a multiple of it."""
-
-    def __init__(
-        self, multiplier: float, constant: float, public_range: tuple[float, float]
-    ) -> None:
-        self.multiplier = multiplier
-        self._constant = constant
-        self._low, self._high = public_range
-
-    def posterior(self, value: float, scales: NDArray[np.float64], widening: float) -> Posterior:
-        size = abs(self.multiplier)
-        return Posterior(
-            value=self.multiplier * value + self._constant,
-            law=law_of_noise(rounded_up(size * scales)),
-            lattice_widening=size * widening,
-            low=self._low,
-            high=self._high,
-        )
-
-    def constant(self) -> Posterior:
-        return Posterior(value=self._constant, law=law_of_noise(np.empty(0)))
-
-
-def without_dust(scales: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The scales that matter, the largest of them taking over what the others add up to.
-
-    Never narrower: of two sums of alike symmetric log-concave variables, the one whose scales
-    majorize the other's is the less peaked (Proschan, "Peakedness of distributions of convex
-    combinations", Annals of Mathematical Statistics 36, 1965).
-
-    >>> without_dust(np.array([1e-15, 2.0, 0.0, 1.0]))
-    array([2., 1.])
-    """
-    matters = scales > SCALE_MIN * scales.max(initial=0.0)
-    kept: NDArray[np.float64] = scales[matters]
-    if kept.size:
-        kept[kept.argmax()] += scales[~matters].sum()
-    return kept
-
-
-def rounded_up(scales: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scales rounded up to a few bits, so that equal noise has equal numbers.
-
-    A larger scale makes ``|X|`` stochastically larger (its law is symmetric and unimodal), so the
-    rounding can only widen an interval.
-    """
-    mantissa, exponent = np.frexp(scales)
-    rounded = np.ldexp(np.ceil(np.ldexp(mantissa, SCALE_BITS)), exponent - SCALE_BITS)
-    return np.asarray(rounded, dtype=np.float64)
-
-
-def coefficient_range(query: LinearQuery) -> tuple[Fraction, Fraction]:
-    """Bounds on the coefficients of a query's cells, by interval arithmetic on its factors."""
-    low = high = Fraction(0)
-    for term in query.terms:
-        ends = [term.scale, term.scale]
-        for factor in term.factors:
-            values = (int(factor.values.min()), int(factor.values.max()))
-            products = [end * value for end in ends for value in values]
-            ends = [min(products), max(products)]
-        low, high = low + ends[0], high + ends[1]
-    return low, high
-
-
-def _posteriors_of(reading: Reading, scaling: _Scaling) -> tuple[RowEstimate, ...]:
-    """The posterior of each row that the groups add up to."""
-    order = np.argsort(reading.row, kind="stable")
-    ends = np.searchsorted(reading.row[order], np.arange(reading.is_covered.size + 1))
-    size = np.abs(reading.coefficient)
-    result: list[RowEstimate] = []
-    for place, is_covered in enumerate(reading.is_covered):
-        used = order[ends[place] : ends[place + 1]]
-        if not is_covered:
-            result.append(NotEstimable("no counted groups add up to it"))
-            continue
-        value = float(reading.coefficient[used] @ reading.value[used])
-        widening = float(size[used] @ reading.lattice_step[used])
-        result.append(scaling.posterior(value, size[used] * reading.noise_scale[used], widening))
-    return tuple(result)
 
 
 def _narrowest(

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inference.blue import OnlineBlue
-from inference.estimator import without_dust
 from inference.law import law_of_noise
+from inference.scaling import without_dust
 from planner.batch_step import STEP_MAX, ConvexStep
 from planner.weights import LATTICE_SHARE, ROUNDING_MARGIN
 

@@ -9,12 +9,11 @@ Weights, prices and choices follow from targets, the history's weights and the p
 never from noisy values.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
-from accountant.cost import Price
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import (
@@ -25,7 +24,6 @@ from cube.measurement import (
 )
 from cube.query import Scope
 from cube.refusals import InvalidTarget, TooLarge
-from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.posterior import RowEstimate, widest
 from planner.candidates import (
@@ -34,78 +32,10 @@ from planner.candidates import (
     query_itself,
     wide_candidates,
 )
-from planner.prospect import Prospect
-from planner.rents import Rents
+from planner.offers import Market, Offer, PurchasePlan
 from planner.strategy import Strategy
 from planner.weights import affordable_units, smallest_weight, weight_for
 from planner.workload import Aggregate
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A candidate, weighed and priced.
-
-    Parameters
-    ----------
-    name : str
-        See `candidates.py`.
-    scope : tuple of str
-        The columns that it answers queries on.
-    plan : tuple of PlannedMeasurement
-        Everything to buy for the request so far, this included.
-    epsilon : Fraction
-        What this adds to the table's cost.
-    rent : Fraction
-        What was paid before and would have been saved.
-    is_chosen : bool
-    """
-
-    name: str
-    scope: Scope
-    plan: tuple[PlannedMeasurement, ...]
-    epsilon: Fraction
-    rent: Fraction
-    is_chosen: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PurchasePlan:
-    """What to buy for a request, and for each aggregate the offers it was chosen from.
-
-    An aggregate that needs nothing beyond the history and the plan so far has no offers.
-    """
-
-    planned: tuple[PlannedMeasurement, ...]
-    offers: tuple[tuple[Offer, ...], ...]
-
-    def epsilon(self, aggregate: int) -> Fraction:
-        """What one aggregate adds to the table's cost."""
-        chosen = (offer.epsilon for offer in self.offers[aggregate] if offer.is_chosen)
-        return sum(chosen, Fraction(0))
-
-
-@dataclass(frozen=True, slots=True)
-class Market:
-    """What purchases are weighed and priced against: the state of one table.
-
-    Parameters
-    ----------
-    schema : Schema
-    strategy : Strategy
-    prospect : Prospect
-    price : callable
-        `Gate.price`.
-    rents : Rents
-    left : callable
-        What may still be spent on the table.
-    """
-
-    schema: Schema
-    strategy: Strategy
-    prospect: Prospect
-    price: Callable[[Sequence[PlannedMeasurement]], Price]
-    rents: Rents
-    left: Callable[[], Fraction]
 
 
 def meets(rows: Sequence[RowEstimate], target: AccuracyTarget) -> bool:

@@ -14,7 +14,8 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
 from inference.posterior import Posterior, RowEstimate
-from planner.measuring import Market, PurchasePlan, meets, plan_purchases
+from planner.measuring import meets, plan_purchases
+from planner.offers import Market, PurchasePlan
 from planner.planner import Planner
 from planner.prospect import Prospect
 from planner.rents import Rents

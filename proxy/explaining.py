@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from inference.posterior import Posterior, RowEstimate
-from planner.measuring import Offer
+from planner.offers import Offer
 from planner.workload import Workload
 from proxy.answers import BudgetStatus, Explanation
 

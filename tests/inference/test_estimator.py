@@ -17,10 +17,11 @@ from cube.schema import Schema
 from inference import estimator as estimator_module
 from inference import workspace as workspace_module
 from inference.bearing import rows_that_bear
-from inference.estimator import Estimator, coefficient_range, without_dust
+from inference.estimator import Estimator
 from inference.history import History
 from inference.law import law_of_noise
 from inference.posterior import NotEstimable, Posterior
+from inference.scaling import coefficient_range, without_dust
 from inference.workspace import Workspace
 from tests.support.cubes import SIZES, blocks, dense_rows
 

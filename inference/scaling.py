@@ -1,0 +1,106 @@
+"""From estimates of a measured row to posteriors of the query that is a multiple of it.
+
+Scales are tidied on the way: rounded up, so that equal noise has equal numbers and laws are shared,
+and freed of dust. Both can only widen an interval.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.block import QueryBlock
+from cube.query import LinearQuery
+from inference.law import law_of_noise
+from inference.posterior import NotEstimable, Posterior, RowEstimate
+from inference.reading import Reading
+
+SCALE_BITS = 30  # scales are rounded up to so many bits: wider by a billionth, and laws are shared
+SCALE_MIN = 1e-13  # relative to the largest; less is rounding and needs no term of its own
+
+
+class Scaling:
+    """From estimates of a measured row to posteriors of the query that is a multiple of it."""
+
+    def __init__(self, block: QueryBlock, n_records_max: int) -> None:
+        _, multiplier = block.primitive
+        self.multiplier = float(multiplier)
+        self._constant = float(block.query.constant)
+        low, high = coefficient_range(block.query)
+        zero = Fraction(0)
+        # No table has more records than that, so the answer lies in this range.
+        self._low = float(min(low, zero) * n_records_max + block.query.constant)
+        self._high = float(max(high, zero) * n_records_max + block.query.constant)
+
+    def posterior(self, value: float, scales: NDArray[np.float64], widening: float) -> Posterior:
+        """The posterior of one row: estimate, scales, and a sure bound on every other error."""
+        size = abs(self.multiplier)
+        return Posterior(
+            value=self.multiplier * value + self._constant,
+            law=law_of_noise(rounded_up(size * scales)),
+            lattice_widening=size * widening,
+            low=self._low,
+            high=self._high,
+        )
+
+    def constant(self) -> Posterior:
+        """The posterior of a query without coefficients: its constant."""
+        return Posterior(value=self._constant, law=law_of_noise(np.empty(0)))
+
+
+def without_dust(scales: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The scales that matter, the largest of them taking over what the others add up to.
+
+    Never narrower: of two sums of alike symmetric log-concave variables, the one whose scales
+    majorize the other's is the less peaked (Proschan, "Peakedness of distributions of convex
+    combinations", Annals of Mathematical Statistics 36, 1965).
+
+    >>> without_dust(np.array([1e-15, 2.0, 0.0, 1.0]))
+    array([2., 1.])
+    """
+    matters = scales > SCALE_MIN * scales.max(initial=0.0)
+    kept: NDArray[np.float64] = scales[matters]
+    if kept.size:
+        kept[kept.argmax()] += scales[~matters].sum()
+    return kept
+
+
+def rounded_up(scales: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scales rounded up to a few bits, so that equal noise has equal numbers.
+
+    A larger scale makes ``|X|`` stochastically larger (its law is symmetric and unimodal), so the
+    rounding can only widen an interval.
+    """
+    mantissa, exponent = np.frexp(scales)
+    rounded = np.ldexp(np.ceil(np.ldexp(mantissa, SCALE_BITS)), exponent - SCALE_BITS)
+    return np.asarray(rounded, dtype=np.float64)
+
+
+def coefficient_range(query: LinearQuery) -> tuple[Fraction, Fraction]:
+    """Bounds on the coefficients of a query's cells, by interval arithmetic on its factors."""
+    low = high = Fraction(0)
+    for term in query.terms:
+        ends = [term.scale, term.scale]
+        for factor in term.factors:
+            values = (int(factor.values.min()), int(factor.values.max()))
+            products = [end * value for end in ends for value in values]
+            ends = [min(products), max(products)]
+        low, high = low + ends[0], high + ends[1]
+    return low, high
+
+
+def posteriors_of(reading: Reading, scaling: Scaling) -> tuple[RowEstimate, ...]:
+    """The posterior of each row that the groups add up to."""
+    order = np.argsort(reading.row, kind="stable")
+    ends = np.searchsorted(reading.row[order], np.arange(reading.is_covered.size + 1))
+    size = np.abs(reading.coefficient)
+    result: list[RowEstimate] = []
+    for place, is_covered in enumerate(reading.is_covered):
+        used = order[ends[place] : ends[place + 1]]
+        if not is_covered:
+            result.append(NotEstimable("no counted groups add up to it"))
+            continue
+        value = float(reading.coefficient[used] @ reading.value[used])
+        widening = float(size[used] @ reading.lattice_step[used])
+        result.append(scaling.posterior(value, size[used] * reading.noise_scale[used], widening))
+    return tuple(result)
