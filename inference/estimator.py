@@ -32,7 +32,7 @@ N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fr
 N_WORKING_ROWS_MAX = 256  # rows from several scopes: combined in milliseconds from nothing
 N_ROWS_AT_HAND = 64  # as many are always combined; more, only if nothing else is narrow enough
 N_READINGS_TRIED = 4  # scopes to read a query from, the most promising first
-N_ANSWERS_MAX = 1024  # remembered until the next measurement, for dashboards that ask again
+N_ANSWERS_MAX = 4096  # remembered, for dashboards that ask again
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond it the factorisation is refreshed
 
 
@@ -48,7 +48,7 @@ class Estimator:
         self._is_fork = False
         self._bearings: dict[Scope, Bearing] = {}
         self._readers: dict[Scope, PartitionReader] = {}
-        self._answers: OrderedDict[tuple[str, float], tuple[tuple[RowEstimate, ...], bool]] = (
+        self._answers: OrderedDict[tuple[str, float], tuple[tuple[RowEstimate, ...], bool, int]] = (
             OrderedDict()
         )
 
@@ -86,7 +86,6 @@ class Estimator:
         for axes in list(self._readers):
             if any(scope.issubset(axes) for scope in counted):
                 del self._readers[axes]
-        self._answers.clear()
 
     def estimate(
         self, block: QueryBlock, confidence: float, half_width: float = 0.0
@@ -107,11 +106,18 @@ class Estimator:
         tuple of (Posterior or NotEstimable), one a row
         """
         asked = (fingerprint(block), confidence)
-        rows, is_narrowest = self._answers.get(asked, ((), False))
-        if not is_narrowest and (not rows or widest(rows, confidence) > half_width):
-            self._answers[asked] = rows, _ = self._estimate(block, confidence, half_width)
-            if len(self._answers) > N_ANSWERS_MAX:
-                self._answers.popitem(last=False)
+        known, is_narrowest, n_seen = self._answers.pop(asked, ((), False, -1))
+        is_enough = is_narrowest or bool(known and widest(known, confidence) <= half_width)
+        if is_enough and n_seen == len(self._history):
+            rows = known
+        else:
+            rows, is_narrowest = self._estimate(block, confidence, half_width)
+            # An estimate from fewer measurements is still one. With the limits on what is combined,
+            # a longer history may combine other rows, and nothing once known is to be lost by it.
+            rows = _narrowest(rows, known, confidence) if known else rows
+        self._answers[asked] = (rows, is_narrowest, len(self._history))
+        if len(self._answers) > N_ANSWERS_MAX:
+            self._answers.popitem(last=False)
         return rows
 
     def noisiest(self, block: QueryBlock) -> int | None:

@@ -264,6 +264,33 @@ def test_raising_a_measurement_is_having_measured_it_like_that(
                 assert one.half_width(CONFIDENCE) == pytest.approx(other.half_width(CONFIDENCE))
 
 
+def test_what_was_known_once_is_not_lost_when_other_rows_are_combined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The total follows from groups on one column, until rows on another take their room."""
+    monkeypatch.setattr(estimator_module, "N_WORKING_ROWS_MAX", 4)
+    counts = np.arange(N_CELLS)
+    groups = QueryBlock(
+        counting([Factor(("d",), np.array([1, 0, 1]))]), Partition(("a",), np.arange(3))
+    )
+    rest = QueryBlock(
+        counting([Factor(("d",), np.array([0, 1, 0]))]), Partition(("a",), np.arange(3))
+    )
+    total = QueryBlock(counting())
+    estimator = Estimator(SCHEMA)
+    estimator.add([measured(block, counts, 1.0) for block in (groups, rest)])
+    (before,) = estimator.estimate(total, CONFIDENCE)
+    assert isinstance(before, Posterior)
+    other = QueryBlock(counting([Factor(("c",), np.array([1, 0]))]))
+    estimator.add([measured(other, counts, 1.0)])
+    (after,) = estimator.estimate(total, CONFIDENCE)
+    assert isinstance(after, Posterior)
+    assert after.half_width(CONFIDENCE) <= before.half_width(CONFIDENCE)
+    restarted = Estimator(SCHEMA)
+    restarted.add([measured(block, counts, 1.0) for block in (groups, rest, other)])
+    assert isinstance(restarted.estimate(total, CONFIDENCE)[0], NotEstimable)
+
+
 def test_a_raised_measurement_that_was_left_out_is_taken_in(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
