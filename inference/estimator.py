@@ -30,7 +30,7 @@ N_WORKSPACES_MAX = 64  # they are rebuilt from the history at need
 N_WORKSPACE_BYTES_MAX = 2**28  # of all of them but the one in use
 N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fraction of a second
 N_WORKING_ROWS_MAX = 256  # rows from several scopes: combined in milliseconds from nothing
-N_ROWS_AT_HAND = 64  # as many are always combined; more, only if nothing else is narrow enough
+N_ROWS_TAKEN_IN = 16  # at once, while something else is narrow enough; more take too long
 N_READINGS_TRIED = 4  # scopes to read a query from, the most promising first
 N_ANSWERS_MAX = 4096  # remembered, for dashboards that ask again
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond it the factorisation is refreshed
@@ -111,10 +111,7 @@ class Estimator:
         if is_enough and n_seen == len(self._history):
             rows = known
         else:
-            rows, is_narrowest = self._estimate(block, confidence, half_width)
-            # An estimate from fewer measurements is still one. With the limits on what is combined,
-            # a longer history may combine other rows, and nothing once known is to be lost by it.
-            rows = _narrowest(rows, known, confidence) if known else rows
+            rows, is_narrowest = self._estimate(block, confidence, half_width, known)
         self._answers[asked] = (rows, is_narrowest, len(self._history))
         if len(self._answers) > N_ANSWERS_MAX:
             self._answers.popitem(last=False)
@@ -131,18 +128,28 @@ class Estimator:
         return workspace.place_of(int(variance.argmax())) if variance.size else None
 
     def _estimate(
-        self, block: QueryBlock, confidence: float, half_width: float
+        self,
+        block: QueryBlock,
+        confidence: float,
+        half_width: float,
+        known: tuple[RowEstimate, ...],
     ) -> tuple[tuple[RowEstimate, ...], bool]:
-        """The posteriors, and whether every way was tried."""
+        """The posteriors, and whether every way was tried.
+
+        What was `known` from fewer measurements is still an estimate. With the limits on what is
+        combined, a longer history may combine other rows; nothing is to be lost by that.
+        """
         measured, _ = block.primitive
         scaling = Scaling(block, self._schema.n_records_max)
         if block.query.is_constant:
             return (scaling.constant(),) * block.n_rows, True
         rows = self._alone(measured, scaling)
+        rows = _narrowest(rows, known, confidence) if known else rows
         for axes in self._scopes_to_read(measured.scope):
             rows = _narrowest(rows, self._read(measured, axes, scaling), confidence)
         bearing = self._bearing(measured.scope)
-        if bearing.n_rows > N_ROWS_AT_HAND and widest(rows, confidence) <= half_width:
+        is_enough = widest(rows, confidence) <= half_width
+        if is_enough and self._n_rows_behind(bearing) > N_ROWS_TAKEN_IN:
             return rows, False
         return _narrowest(
             rows, self._together(measured, bearing, scaling, confidence), confidence
@@ -238,18 +245,31 @@ class Estimator:
 
     def _workspace(self, bearing: Bearing) -> Workspace:
         """The workspace of some rows, brought up to date with the history."""
-        workspace, known, n_seen = self._workspaces.pop(bearing.axes, (None, bearing, 0))
-        if workspace is None or not set(known.scopes).issubset(bearing.scopes):
+        workspace, places = self._workspace_behind(bearing)
+        self._workspaces.pop(bearing.axes, None)
+        if workspace is None:
             workspace = Workspace(bearing.axes, self._schema.sizes(bearing.axes))
-            known, n_seen = Bearing(bearing.axes, (), 0), 0
         elif self._is_fork:
             workspace = workspace.copy()
-        further = sorted(set(bearing.scopes).difference(known.scopes))
-        workspace.add(self._history, self._history.in_use(known.scopes, since=n_seen))
-        workspace.add(self._history, self._history.in_use(further))
+        for some in places:
+            workspace.add(self._history, some)
         self._workspaces[bearing.axes] = (workspace, bearing, len(self._history))
         self._forget_workspaces()
         return workspace
+
+    def _workspace_behind(self, bearing: Bearing) -> tuple[Workspace | None, list[list[int]]]:
+        """A workspace as it was last used, if it can be gone on with, and what it has not seen."""
+        workspace, known, n_seen = self._workspaces.get(bearing.axes, (None, bearing, 0))
+        if workspace is None or not set(known.scopes).issubset(bearing.scopes):
+            return None, [list(self._history.in_use(bearing.scopes))]
+        further = sorted(set(bearing.scopes).difference(known.scopes))
+        in_use = self._history.in_use
+        return workspace, [list(in_use(known.scopes, since=n_seen)), list(in_use(further))]
+
+    def _n_rows_behind(self, bearing: Bearing) -> int:
+        """How many rows the workspace of some rows has yet to take in."""
+        _, places = self._workspace_behind(bearing)
+        return sum(self._history[place].block.n_rows for some in places for place in some)
 
     def _forget_workspaces(self) -> None:
         """Let go of what was used longest ago, until the limits are kept."""

@@ -11,6 +11,7 @@ The joint estimate from all rows (`workspace.py`) is never wider, and much slowe
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,10 +65,12 @@ class PartitionReader:
     ) -> None:
         self._grid = Grid(axes, tuple(AxisClasses(np.arange(size)) for size in sizes))
         by_fineness = sorted(measured, key=lambda one: -one.block.n_rows)
-        self._levels = [self._labels(one.block) for one in by_fineness]
-        ends = np.cumsum([0, *(one.block.n_rows for one in by_fineness)])
-        self._starts = ends[:-1]
-        n_rows = np.diff(ends)
+        starts = np.cumsum([0, *(one.block.n_rows for one in by_fineness)])
+        self._levels = [
+            _Level.of(self._labels(one.block), int(start), one.noise_scale**2)
+            for one, start in zip(by_fineness, starts, strict=False)
+        ]
+        n_rows = np.diff(starts)
         self._values = np.concatenate([one.values for one in by_fineness])
         self._scales = np.repeat([one.noise_scale for one in by_fineness], n_rows)
         self._steps = np.repeat([one.lattice_step for one in by_fineness], n_rows)
@@ -99,40 +102,33 @@ class PartitionReader:
         """
         used = np.full(row.size, -1, dtype=np.int64)
         variance = np.full(row.size, math.inf)  # each group's, spread evenly over its cells
-        for start, labels in zip(self._starts, self._levels, strict=True):
-            inside = labels >= 0
-            label = labels[inside]
-            first = np.flatnonzero(inside)[first_places(label)]
-            barred = row[first] < 0
-            is_split = (coefficient[inside] != coefficient[first][label]) | (
-                row[inside] != row[first][label]
+        for level in self._levels:
+            label, cells = level.label, level.cells
+            takes = level.variance < np.bincount(label, weights=variance[cells])
+            takes &= row[level.first] >= 0
+            if not takes.any():
+                continue
+            is_split = (coefficient[cells] != coefficient[level.first][label]) | (
+                row[cells] != row[level.first][label]
             )
-            barred[label[is_split]] = True
-            barred[self._cut(used, labels, label, inside)] = True
-            own = np.square(self._scales[start : start + first.size])
-            takes = ~barred & (own < np.bincount(label, weights=variance[inside]))
-            cells = np.flatnonzero(inside)[takes[label]]
-            taken = labels[cells]
-            used[cells] = start + taken
-            variance[cells] = (own / np.bincount(label))[taken]
+            takes[label[is_split]] = False
+            takes[self._cut(used, level)] = False
+            taken = cells[takes[label]]
+            group = level.labels[taken]
+            used[taken] = level.start + group
+            variance[taken] = level.variance / level.n_cells[group]
         return used
 
-    @staticmethod
-    def _cut(
-        used: NDArray[np.int64],
-        labels: NDArray[np.int64],
-        label: NDArray[np.int64],
-        inside: NDArray[np.bool_],
-    ) -> NDArray[np.int64]:
+    def _cut(self, used: NDArray[np.int64], level: "_Level") -> NDArray[np.int64]:
         """Groups of this partition that hold a part of a group in use, but not all of it."""
-        if used.max(initial=-1) < 0:
-            return np.empty(0, dtype=np.int64)
-        groups, first, group = np.unique(used, return_index=True, return_inverse=True)
-        reaches_out = np.zeros(groups.size, dtype=np.bool_)
-        reaches_out[group[labels != labels[first][group]]] = True
-        reaches_out[groups < 0] = False  # cells that no group in use counts
-        cut: NDArray[np.int64] = label[reaches_out[group[inside]]]
-        return cut
+        in_use = np.flatnonzero(used >= 0)
+        group, label = used[in_use], level.labels[in_use]
+        one_of = np.zeros(self._values.size, dtype=np.int64)  # for each group, of one of its cells
+        one_of[group] = label
+        reaches_out = np.zeros(self._values.size, dtype=np.bool_)
+        reaches_out[group[label != one_of[group]]] = True
+        cut = label[reaches_out[group]]
+        return cut[cut >= 0]
 
     def _labels(self, block: QueryBlock) -> NDArray[np.int64]:
         """The group of each cell over the axes."""
@@ -140,3 +136,38 @@ class PartitionReader:
             return np.zeros(self._grid.n_cells, dtype=np.int64)
         labels = self._grid.restricted(block.partition.axes, block.partition.labels)
         return np.ascontiguousarray(np.broadcast_to(labels, self._grid.shape)).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """One partition of the cells, as the reader looks at it.
+
+    Parameters
+    ----------
+    labels : (n_cells,) ndarray of int64
+        The group of each cell; -1 outside all groups.
+    start : int
+        The number of its first group among the groups of all partitions.
+    variance : float
+        Of one group's count, in units of twice the squared noise scale.
+    cells, label : (n,) ndarray of int64
+        The cells inside a group, and the group of each.
+    first, n_cells : (n_groups,) ndarray of int64
+        One cell of each group, and how many cells it has.
+    """
+
+    labels: NDArray[np.int64]
+    start: int
+    variance: float
+    cells: NDArray[np.int64]
+    label: NDArray[np.int64]
+    first: NDArray[np.int64]
+    n_cells: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, labels: NDArray[np.int64], start: int, variance: float) -> Self:
+        """What is the same for every query."""
+        cells = np.flatnonzero(labels >= 0)
+        label = labels[cells]
+        first, n_cells = cells[first_places(label)], np.bincount(label)
+        return cls(labels, start, variance, cells, label, first, n_cells)

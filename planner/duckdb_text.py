@@ -37,7 +37,9 @@ def duckdb_text(expression: exp.Expr, relations: Mapping[str, str]) -> str:
 
     tree = expression.transform(rewritten)
     try:
-        return tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False)
+        return tree.sql(
+            dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False, copy=False
+        )
     except UnsupportedError:
         raise unsupported(expression, "cannot be evaluated") from None
 
