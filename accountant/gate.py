@@ -145,6 +145,15 @@ class Gate:
             noise.lattice_bound(answer_bound(planned.block, self.schema))
         return price_of(history.cost, history.units_spent, history.added(plan))
 
+    def check(self, plan: Sequence[PlannedMeasurement], *, epsilon_cap: Fraction | None) -> None:
+        """Refuse a plan as `measure` would; reads no data and charges nothing.
+
+        Raises
+        ------
+        BudgetExhausted, CostAboveCap, TooLarge, StalePlan
+        """
+        self._refuse(self.price(plan), epsilon_cap)
+
     def measure(
         self,
         plan: Sequence[PlannedMeasurement],

@@ -31,7 +31,8 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
 from inference.posterior import Posterior
-from planner.batch import BatchQuery, plan_batch
+from planner.batch import plan_batch
+from planner.workload import Wanted
 from proxy.config import load
 from proxy.sources.duckdb_source import DuckDbSource
 
@@ -50,25 +51,25 @@ BARS = {
 DECIMALS = 5
 
 
-def histogram(n_bins: int, target: AccuracyTarget) -> list[BatchQuery]:
+def histogram(n_bins: int, target: AccuracyTarget) -> list[Wanted]:
     """QW1: the count of every bin."""
     block = QueryBlock(counting(), Partition((COLUMN,), np.arange(n_bins, dtype=np.int64)))
-    return [BatchQuery(block, target)]
+    return [Wanted(block, target)]
 
 
-def prefixes(n_bins: int, target: AccuracyTarget) -> list[BatchQuery]:
+def prefixes(n_bins: int, target: AccuracyTarget) -> list[Wanted]:
     """QW2 and QI1: the count of every run of bins from the first."""
     first = np.tril(np.ones((n_bins, n_bins), dtype=np.int64))
-    return [BatchQuery(QueryBlock(counting([Factor((COLUMN,), row)])), target) for row in first]
+    return [Wanted(QueryBlock(counting([Factor((COLUMN,), row)])), target) for row in first]
 
 
-def workload(name: str, n_bins: int, share: float) -> list[BatchQuery]:
+def workload(name: str, n_bins: int, share: float) -> list[Wanted]:
     """A workload of APEx, each answer at its part of beta."""
     target = AccuracyTarget(half_width=share * N_RECORDS_APEX, confidence=1 - BETA / n_bins)
     return histogram(n_bins, target) if name == "QW1" else prefixes(n_bins, target)
 
 
-def bought(gate: Gate, schema: Schema, queries: list[BatchQuery]) -> Fraction:
+def bought(gate: Gate, schema: Schema, queries: list[Wanted]) -> Fraction:
     """Plan a workload beside what is known, buy it, and say what was charged."""
     before = gate.budget().spent
     plan = plan_batch(queries, schema, gate.measurements())
@@ -78,7 +79,7 @@ def bought(gate: Gate, schema: Schema, queries: list[BatchQuery]) -> Fraction:
 
 
 def largest_error(
-    gate: Gate, schema: Schema, queries: list[BatchQuery], exact: NDArray[np.float64]
+    gate: Gate, schema: Schema, queries: list[Wanted], exact: NDArray[np.float64]
 ) -> float:
     """The largest error of an answer, as a share of the half-width it was asked at.
 

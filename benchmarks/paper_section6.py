@@ -39,7 +39,8 @@ from cube.target import AccuracyTarget
 from planner.strategy import Strategy
 from planner.workload import RequestedTarget
 from proxy.answers import QueryRequest
-from proxy.engine import Engine, ServedTable
+from proxy.engine import Engine
+from proxy.served_table import ServedTable
 
 N_CELLS = 128
 N_RECORDS = 100_000

@@ -34,9 +34,10 @@ from cube.query import Factor, LinearQuery, Term
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.law import law_of_noise
-from planner.batch import BatchQuery, plan_batch
+from planner.batch import plan_batch
 from planner.batch_rows import candidate_rows
 from planner.batch_weights import WeightProblem, improved, scaled_to_meet
+from planner.workload import Wanted
 
 CONFIDENCE = 0.8
 N_STARTS = 24
@@ -150,7 +151,7 @@ def planned_cost(queries: Floats, half_widths: Floats) -> float:
         n_records_max=2**20,
     )
     asked = [
-        BatchQuery(
+        Wanted(
             QueryBlock(
                 LinearQuery((Term(Fraction(1), (Factor(("cell",), query.astype(np.int64)),)),))
             ),

@@ -27,7 +27,8 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.strategy import Strategy
 from proxy.answers import QueryRequest
-from proxy.engine import Engine, ServedTable
+from proxy.engine import Engine
+from proxy.served_table import ServedTable
 
 SIZES = {"positive": 2, "gender": 2, "age": 4, "ethnicity": 8}
 N_RECORDS = 1_008_532

@@ -12,6 +12,7 @@ import datetime as dt
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, TypeAlias
 
@@ -19,6 +20,7 @@ LevelValue: TypeAlias = str | int | float | bool | dt.date | None
 
 N_LEVELS_MAX = 2**20  # an axis is enumerated; a million levels is 8 MB of coefficients
 INTEGER_MAX = 2**40  # a level may be a coefficient, and those are bounded (query.py)
+STEP_MIN = Fraction(1, 2**50)  # of the largest level: doubles then tell neighbouring levels apart
 NAME_LENGTH_MAX = 63  # PostgreSQL's limit on identifiers, which clients rely on
 
 
@@ -40,8 +42,6 @@ class Axis(ABC):
     null: bool = False
     other: LevelValue = None
 
-    sql_type: ClassVar[str]
-
     def __post_init__(self) -> None:
         if not self.name or len(self.name) > NAME_LENGTH_MAX or not self.name.isprintable():
             raise ValueError(f"a column name is 1 to {NAME_LENGTH_MAX} printable characters")
@@ -50,6 +50,11 @@ class Axis(ABC):
             raise ValueError(f"{self.name} has {self.size} levels; 1 to {N_LEVELS_MAX} are allowed")
         if self.other is not None and self.other in self.regular:
             raise ValueError(f"{self.name}: other = {self.other!r} is already a level")
+
+    @property
+    @abstractmethod
+    def sql_type(self) -> str:
+        """The column's type in SQL; most kinds of axis have one for all their columns."""
 
     @property
     @abstractmethod
@@ -194,3 +199,100 @@ class DateAxis(Axis):
         """Every day from low to high."""
         n_days = (self.high - self.low).days + 1
         return tuple(self.low + dt.timedelta(days=day) for day in range(n_days))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureAxis(Axis):
+    """A numeric column that is summed and averaged, with public bounds it is clamped to.
+
+    Its levels are ``low, low + step, ..., high``. A value is clamped to the bounds and rounded to
+    the nearest level, upwards if two are as near; from then on that level is what the column
+    holds, and what is protected. A measure is neither a group key nor part of a predicate (the
+    planner sees to it).
+
+    It is an axis so that there is one account of privacy: a sum is a linear query over the levels,
+    its coefficients are the levels themselves, and what it costs is read off them as off any row.
+
+    Parameters
+    ----------
+    low, high : Fraction or int
+        The public bounds, exactly.
+    step : Fraction or int
+        The distance between levels, exactly; it divides ``high - low``.
+    """
+
+    low: Fraction | int
+    high: Fraction | int
+    step: Fraction | int
+
+    def __post_init__(self) -> None:
+        for field in ("low", "high", "step"):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, Fraction | int):
+                raise TypeError(f"{self.name}: {field} is exact, a whole number or a Fraction")
+            # One form for one declaration: 0 and Fraction(0) make the same axis, and say so alike.
+            object.__setattr__(self, field, Fraction(value))
+        super().__post_init__()
+
+    def _check(self) -> None:
+        low, high, step = self._exact
+        if self.other is not None:
+            raise ValueError(f"{self.name}: a measure has no OTHER level, as values are clamped")
+        if low >= high:
+            raise ValueError(f"{self.name}: low {low} is not below high {high}")
+        if step <= 0:
+            raise ValueError(f"{self.name}: step {step} is not positive")
+        if ((high - low) / step).denominator != 1:
+            raise ValueError(f"{self.name}: step {step} does not divide high - low")
+        if (high - low) / step >= N_LEVELS_MAX:
+            raise ValueError(f"{self.name}: a range of more than {N_LEVELS_MAX} levels")
+        largest = max(abs(low), abs(high))
+        if largest > INTEGER_MAX:
+            raise ValueError(f"{self.name}: levels beyond 2**40 in size")
+        if step < largest * STEP_MIN:
+            raise ValueError(f"{self.name}: step {step} is too fine for levels of this size")
+
+    @property
+    def _exact(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Low, high and step as what they have been since the axis was made."""
+        return Fraction(self.low), Fraction(self.high), Fraction(self.step)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every level is a whole number."""
+        low, _high, step = self._exact
+        return low.denominator == step.denominator == 1
+
+    @property
+    def sql_type(self) -> str:
+        """A whole-number type if every level is whole."""
+        return "BIGINT" if self.is_whole else "DOUBLE"
+
+    @property
+    def middle(self) -> Fraction:
+        """The middle of the bounds: no level is further from it than half of high - low."""
+        low, high, _step = self._exact
+        return (low + high) / 2
+
+    @cached_property
+    def regular(self) -> tuple[int, ...] | tuple[float, ...]:
+        """Every level from low to high; those that are no whole numbers as the nearest doubles."""
+        numerators, unit = self._multiples(Fraction(0))
+        return tuple(numerators) if unit == 1 else tuple(each / unit for each in numerators)
+
+    @cached_property
+    def rounding_points(self) -> tuple[float, ...]:
+        """The nearest double to the least value that is rounded to each level but the lowest.
+
+        Levels are half a step above these points, and a value at one of them is rounded up.
+        """
+        _low, _high, step = self._exact
+        numerators, unit = self._multiples(step / 2)
+        return tuple(each / unit for each in numerators[1:])
+
+    def _multiples(self, below: Fraction) -> tuple[range, int]:
+        """The levels less `below` as whole multiples of 1 / unit; dividing by unit rounds once."""
+        low, high, step = self._exact
+        first, last = low - below, high - below
+        unit = math.lcm(first.denominator, step.denominator)
+        return range(int(first * unit), int(last * unit) + 1, int(step * unit)), unit

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cube.query import N_FACTOR_CELLS_MAX, LinearQuery, Scope, check_scope, read_only
 
-N_GROUPS_MAX = 10_000  # rows of one block; beyond it a result is a table, not an answer
+N_GROUPS_MAX = 100_000  # rows of one block; beyond it a result is a table, not an answer
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,13 +3,14 @@
     TacitError
     ├── Refused                   a request stopped; nothing was charged, nothing was released
     │   ├── InvalidSql            sql_syntax          the text does not parse
-    │   ├── UnsupportedSql        unsupported_sql     parses, but is not a linear query of one table
+    │   ├── UnsupportedSql        unsupported_sql     parses, but is not made of answers alone
     │   ├── UnknownName           unknown_name        no such table, column or alias
     │   ├── OutsideDomain         outside_domain      a literal that no public level can equal
     │   ├── InvalidTarget         invalid_target      half_width, confidence or epsilon out of range
     │   ├── TooLarge              too_large           a stated limit on size was passed
     │   ├── BudgetExhausted       budget_exhausted    the table's budget cannot cover the cost
     │   ├── CostAboveCap          cost_above_cap      the request's own epsilon cap cannot cover it
+    │   ├── TargetNotReached      target_not_reached  a ratio's or relative target costs too much
     │   ├── InvalidRequest        invalid_request     a call that is malformed outside its SQL
     │   ├── UnknownTicket         unknown_ticket      a result that is no longer (or never was) here
     │   └── SourceUnavailable     source_unavailable  the private table cannot be read just now
@@ -52,9 +53,30 @@ class TacitError(Exception):
 
 
 class Refused(TacitError):
-    """A request that stopped before anything was charged or released."""
+    """A request that stopped before anything was charged or released.
+
+    Parameters
+    ----------
+    message, hint
+        As for every `TacitError`.
+    position : str, optional
+        Where in the analyst's text it was found: "line 1, column 23".
+    """
 
     code = "refused"
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, position: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.position = position
+
+    def explain(self) -> str:
+        """The text for a person: what is wrong, and where; then the way out."""
+        if self.position is None:
+            return super().explain()
+        located = f"{self.message.removesuffix('.')} ({self.position})."
+        return located if self.hint is None else f"{located} {self.hint}"
 
 
 class InvalidSql(Refused):
@@ -64,7 +86,7 @@ class InvalidSql(Refused):
 
 
 class UnsupportedSql(Refused):
-    """Valid SQL that is not a linear query of one private table."""
+    """Valid SQL that asks for more than aggregates of private tables and what follows from them."""
 
     code = "unsupported_sql"
 
@@ -103,6 +125,15 @@ class CostAboveCap(Refused):
     """The epsilon cap named in the request cannot cover the cost."""
 
     code = "cost_above_cap"
+
+
+class TargetNotReached(Refused):
+    """A target that depends on the answers could not be met; what was measured for it is kept.
+
+    The one refusal after which something may have been charged; its message says so.
+    """
+
+    code = "target_not_reached"
 
 
 class InvalidRequest(Refused):

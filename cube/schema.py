@@ -32,12 +32,16 @@ class Schema:
         A public upper bound on the number of records. Bounds rounding bias and clips intervals.
     neighbours : Neighbours
         The relation the guarantee is about.
+    unit : str, optional
+        The name of the source's column that says whom a row is about, one row each. It is no axis:
+        its values are private.
     """
 
     table: str
     axes: tuple[Axis, ...]
     n_records_max: int
     neighbours: Neighbours = Neighbours.ADD_REMOVE
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if not self.table or len(self.table) > NAME_LENGTH_MAX or not self.table.isprintable():
@@ -49,6 +53,15 @@ class Schema:
             raise ValueError(f"{self.table}: two columns share a name (letter case does not count)")
         if not 1 <= self.n_records_max <= N_RECORDS_MAX:
             raise ValueError(f"{self.table}: n_records_max must be from 1 to {N_RECORDS_MAX}")
+        if self.unit is not None:
+            self._check_unit(self.unit, folded)
+
+    def _check_unit(self, unit: str, folded: list[str]) -> None:
+        """Raise ValueError unless the unit can be a column, and one without public levels."""
+        if not unit or len(unit) > NAME_LENGTH_MAX or not unit.isprintable():
+            raise ValueError(f"{self.table}: unit is 1 to {NAME_LENGTH_MAX} printable characters")
+        if unit.casefold() in folded:
+            raise ValueError(f"{self.table}: the unit {unit} is also a column with levels")
 
     @cached_property
     def by_name(self) -> dict[str, Axis]:

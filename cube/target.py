@@ -29,7 +29,10 @@ class AccuracyTarget:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.half_width) and self.half_width > 0):
-            raise InvalidTarget(f"half_width must be a positive number, not {self.half_width}.")
+            raise InvalidTarget(
+                f"half_width must be a positive number, not {self.half_width}.",
+                hint="It is half the width of the interval, in units of the answer.",
+            )
         if not 0 < self.confidence <= CONFIDENCE_MAX:
             raise InvalidTarget(
                 f"confidence must lie strictly between 0 and 1, "
@@ -37,4 +40,7 @@ class AccuracyTarget:
                 hint="0.95 is usual.",
             )
         if self.epsilon_cap is not None and self.epsilon_cap < 0:
-            raise InvalidTarget("epsilon, the cap on the cost, must not be negative.")
+            raise InvalidTarget(
+                "epsilon, the cap on the cost, must not be negative.",
+                hint="With 0, only what is known already is answered.",
+            )

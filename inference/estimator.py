@@ -19,11 +19,13 @@ from cube.grid import Grid
 from cube.measurement import Measurement
 from cube.query import Scope
 from cube.schema import Schema
+from inference.answers import Answer, Answers
 from inference.bearing import Bearing, rows_that_bear
+from inference.error_terms import ErrorTerms
 from inference.history import History, counts_groups
 from inference.posterior import NotEstimable, Posterior, RowEstimate, widest
 from inference.reading import N_READ_CELLS_MAX, PartitionReader
-from inference.scaling import Scaling, posteriors_of, without_dust
+from inference.scaling import Scaling, posteriors_of, split_dust
 from inference.workspace import LinearEstimates, Workspace
 
 N_WORKSPACES_MAX = 64  # they are rebuilt from the history at need
@@ -32,7 +34,6 @@ N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fr
 N_WORKING_ROWS_MAX = 256  # rows from several scopes: combined in milliseconds from nothing
 N_ROWS_TAKEN_IN = 16  # at once, while something else is narrow enough; more take too long
 N_READINGS_TRIED = 4  # scopes to read a query from, the most promising first
-N_ANSWERS_MAX = 4096  # remembered, for dashboards that ask again
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond it the factorisation is refreshed
 
 
@@ -48,9 +49,7 @@ class Estimator:
         self._is_fork = False
         self._bearings: dict[Scope, Bearing] = {}
         self._readers: dict[Scope, PartitionReader] = {}
-        self._answers: OrderedDict[tuple[str, float], tuple[tuple[RowEstimate, ...], bool, int]] = (
-            OrderedDict()
-        )
+        self._answers = Answers()
 
     @property
     def n_measurements(self) -> int:
@@ -106,16 +105,14 @@ class Estimator:
         tuple of (Posterior or NotEstimable), one a row
         """
         asked = (fingerprint(block), confidence)
-        known, is_narrowest, n_seen = self._answers.pop(asked, ((), False, -1))
-        is_enough = is_narrowest or bool(known and widest(known, confidence) <= half_width)
-        if is_enough and n_seen == len(self._history):
-            rows = known
-        else:
-            rows, is_narrowest = self._estimate(block, confidence, half_width, known)
-        self._answers[asked] = (rows, is_narrowest, len(self._history))
-        if len(self._answers) > N_ANSWERS_MAX:
-            self._answers.popitem(last=False)
-        return rows
+        answer = self._answers.get(asked)
+        if answer.n_seen < len(self._history) or not (
+            answer.is_narrowest or widest(answer.rows, confidence) <= half_width
+        ):
+            rows, is_narrowest = self._estimate(block, confidence, half_width, answer.rows)
+            answer = Answer(rows, is_narrowest, len(self._history))
+        self._answers.keep(asked, answer)
+        return answer.rows
 
     def noisiest(self, block: QueryBlock) -> int | None:
         """The place of the measurement that puts most of the noise into the joint estimate."""
@@ -125,7 +122,7 @@ class Estimator:
         if estimates is None or not estimates.is_estimable.all():
             return None
         variance = np.square(estimates.coefficients * workspace.noise_scales).sum(axis=0)
-        return workspace.place_of(int(variance.argmax())) if variance.size else None
+        return int(workspace.noise_places[variance.argmax()]) if variance.size else None
 
     def _estimate(
         self,
@@ -161,9 +158,11 @@ class Estimator:
         if place is None:
             return (NotEstimable("these rows were never measured"),) * block.n_rows
         best = self._history[place]
-        scale = np.array([best.noise_scale])
+        law = scaling.law(np.array([best.noise_scale]))
+        places, one = np.array([place]), np.ones(1)
         return tuple(
-            scaling.posterior(float(value), scale, best.lattice_step) for value in best.values
+            scaling.posterior(float(value), law, best.lattice_step, ErrorTerms(places, rows, one))
+            for value, rows in zip(best.values, np.arange(block.n_rows)[:, np.newaxis], strict=True)
         )
 
     def _scopes_to_read(self, scope: Scope) -> list[Scope]:
@@ -210,9 +209,12 @@ class Estimator:
                 continue
             size = np.abs(coefficients)
             value = float(coefficients @ workspace.values)
-            scales = without_dust(size * workspace.noise_scales)
+            used, scales = split_dust(size * workspace.noise_scales)
+            terms = ErrorTerms(
+                workspace.noise_places[used], workspace.noise_rows[used], coefficients[used]
+            )
             widening = float(size @ workspace.lattice_steps) + float(bias[place])
-            result.append(scaling.posterior(value, scales, widening))
+            result.append(scaling.posterior(value, scaling.law(scales), widening, terms))
         return tuple(result)
 
     def _bias_is_too_large(

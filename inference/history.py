@@ -74,15 +74,15 @@ class History:
         """The place of the most precise measurement of the very same rows."""
         return self._most_precise.get(fingerprint(block))
 
-    def partitions(self, axes: Scope) -> list[Measurement]:
-        """The most precise measurement of each partition whose axes lie within `axes`."""
+    def partitions(self, axes: Scope) -> dict[int, Measurement]:
+        """The most precise measurement of each partition with axes within `axes`, by its place."""
         within = frozenset(axes)
-        return [
-            measurement
-            for scope in self._partitions
+        return {
+            place: self._measurements[place]
+            for scope, known in self._partitions.items()
             if within.issuperset(scope)
-            for measurement in self.partitions_on(scope)
-        ]
+            for place in known.values()
+        }
 
     def partitions_on(self, scope: Scope) -> list[Measurement]:
         """The most precise measurement of each partition whose axes are these."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inference.convolution import masses_on_grid
+from inference.error_terms import NO_TERMS, ErrorTerms
 from inference.laplace_sum import standard_deviation
 from inference.law import NoiseLaw
 
@@ -45,6 +46,8 @@ class Posterior:
         over the rows of ``|A_k|`` times the row's lattice step. Every half-width includes it.
     low, high : float
         The public range of the truth; intervals are clipped to it.
+    terms : ErrorTerms
+        Which noise ``value - truth`` is made of. Only joint laws of several answers ask for it.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Posterior:
     lattice_widening: float = 0.0
     low: float = -math.inf
     high: float = math.inf
+    terms: ErrorTerms = NO_TERMS
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):

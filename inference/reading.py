@@ -9,7 +9,7 @@ The joint estimate from all rows (`workspace.py`) is never wider, and much slowe
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -35,6 +35,8 @@ class Reading:
         The row of the block that the group is a part of.
     coefficient, value, noise_scale, lattice_step : (n,) ndarray of float64
         What the group is multiplied by, its noisy count, and the noise in it.
+    noise_place, noise_row : (n,) ndarray of int64
+        The place in the history of the measurement that counted the group, and the row there.
     is_covered : (n_rows,) ndarray of bool
         Rows that the groups add up to; the others cannot be read.
     """
@@ -44,6 +46,8 @@ class Reading:
     value: NDArray[np.float64]
     noise_scale: NDArray[np.float64]
     lattice_step: NDArray[np.float64]
+    noise_place: NDArray[np.int64]
+    noise_row: NDArray[np.int64]
     is_covered: NDArray[np.bool_]
 
 
@@ -56,15 +60,16 @@ class PartitionReader:
         Every partition's axes lie within them.
     sizes : tuple of int
         The number of levels of each.
-    measured : sequence of Measurement
-        See `history.counts_groups`.
+    measured : mapping from int to Measurement
+        By place in the history. See `history.counts_groups`.
     """
 
     def __init__(
-        self, axes: Scope, sizes: tuple[int, ...], measured: Sequence[Measurement]
+        self, axes: Scope, sizes: tuple[int, ...], measured: Mapping[int, Measurement]
     ) -> None:
         self._grid = Grid(axes, tuple(AxisClasses(np.arange(size)) for size in sizes))
-        by_fineness = sorted(measured, key=lambda one: -one.block.n_rows)
+        places = sorted(measured, key=lambda place: -measured[place].block.n_rows)
+        by_fineness = [measured[place] for place in places]
         starts = np.cumsum([0, *(one.block.n_rows for one in by_fineness)])
         self._levels = [
             _Level.of(self._labels(one.block), int(start), one.noise_scale**2)
@@ -74,6 +79,8 @@ class PartitionReader:
         self._values = np.concatenate([one.values for one in by_fineness])
         self._scales = np.repeat([one.noise_scale for one in by_fineness], n_rows)
         self._steps = np.repeat([one.lattice_step for one in by_fineness], n_rows)
+        self._places = np.repeat(places, n_rows)
+        self._rows = np.concatenate([np.arange(n) for n in n_rows])
 
     def read(self, block: QueryBlock) -> Reading:
         """Cover the rows of a block, whose scope lies within the axes, with groups."""
@@ -91,6 +98,8 @@ class PartitionReader:
             value=self._values[groups],
             noise_scale=self._scales[groups],
             lattice_step=self._steps[groups],
+            noise_place=self._places[groups],
+            noise_row=self._rows[groups],
             is_covered=is_covered,
         )
 

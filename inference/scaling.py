@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from cube.block import QueryBlock
 from cube.query import LinearQuery
-from inference.law import law_of_noise
+from inference.error_terms import ErrorTerms
+from inference.law import NoiseLaw, law_of_noise
 from inference.posterior import NotEstimable, Posterior, RowEstimate
 from inference.reading import Reading
 
@@ -32,15 +33,33 @@ class Scaling:
         self._low = float(min(low, zero) * n_records_max + block.query.constant)
         self._high = float(max(high, zero) * n_records_max + block.query.constant)
 
-    def posterior(self, value: float, scales: NDArray[np.float64], widening: float) -> Posterior:
-        """The posterior of one row: estimate, scales, and a sure bound on every other error."""
-        size = abs(self.multiplier)
+    def law(self, scales: NDArray[np.float64]) -> NoiseLaw:
+        """The law of the multiple's noise, from the scales in the measured row's estimate."""
+        return law_of_noise(rounded_up(abs(self.multiplier) * scales))
+
+    def posterior(
+        self, value: float, law: NoiseLaw, widening: float, terms: ErrorTerms
+    ) -> Posterior:
+        """The posterior of one row.
+
+        Parameters
+        ----------
+        value : float
+            The estimate of the measured row.
+        law : NoiseLaw
+            Of the multiple: rows that are alike share it.
+        widening : float
+            A sure bound on every other error in `value`.
+        terms : ErrorTerms
+            What the noise in `value` is made of.
+        """
         return Posterior(
             value=self.multiplier * value + self._constant,
-            law=law_of_noise(rounded_up(size * scales)),
-            lattice_widening=size * widening,
+            law=law,
+            lattice_widening=abs(self.multiplier) * widening,
             low=self._low,
             high=self._high,
+            terms=terms.times(self.multiplier),
         )
 
     def constant(self) -> Posterior:
@@ -51,18 +70,25 @@ class Scaling:
 def without_dust(scales: NDArray[np.float64]) -> NDArray[np.float64]:
     """The scales that matter, the largest of them taking over what the others add up to.
 
-    Never narrower: of two sums of alike symmetric log-concave variables, the one whose scales
-    majorize the other's is the less peaked (Proschan, "Peakedness of distributions of convex
-    combinations", Annals of Mathematical Statistics 36, 1965).
-
     >>> without_dust(np.array([1e-15, 2.0, 0.0, 1.0]))
     array([2., 1.])
     """
+    return split_dust(scales)[1]
+
+
+def split_dust(scales: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Where the scales that matter are, and what `without_dust` makes of them.
+
+    Never narrower: of two sums of alike symmetric log-concave variables, the one whose scales
+    majorize the other's is the less peaked (Proschan, "Peakedness of distributions of convex
+    combinations", Annals of Mathematical Statistics 36, 1965).
+    """
     matters = scales > SCALE_MIN * scales.max(initial=0.0)
-    kept: NDArray[np.float64] = scales[matters]
+    (places,) = matters.nonzero()
+    kept: NDArray[np.float64] = scales[places]
     if kept.size:
         kept[kept.argmax()] += scales[~matters].sum()
-    return kept
+    return places, kept
 
 
 def rounded_up(scales: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -91,16 +117,21 @@ def coefficient_range(query: LinearQuery) -> tuple[Fraction, Fraction]:
 
 def posteriors_of(reading: Reading, scaling: Scaling) -> tuple[RowEstimate, ...]:
     """The posterior of each row that the groups add up to."""
+    n_rows, size = reading.is_covered.size, np.abs(reading.coefficient)
+    values = np.bincount(reading.row, reading.coefficient * reading.value, n_rows)
+    widenings = np.bincount(reading.row, size * reading.lattice_step, n_rows)
     order = np.argsort(reading.row, kind="stable")
-    ends = np.searchsorted(reading.row[order], np.arange(reading.is_covered.size + 1))
-    size = np.abs(reading.coefficient)
+    ends = np.searchsorted(reading.row[order], np.arange(n_rows + 1)).tolist()
+    scales = (size * reading.noise_scale)[order]
+    places, rows = reading.noise_place[order], reading.noise_row[order]
+    coefficients = reading.coefficient[order]
     result: list[RowEstimate] = []
-    for place, is_covered in enumerate(reading.is_covered):
-        used = order[ends[place] : ends[place + 1]]
+    for row, is_covered in enumerate(reading.is_covered):
         if not is_covered:
             result.append(NotEstimable("no counted groups add up to it"))
             continue
-        value = float(reading.coefficient[used] @ reading.value[used])
-        widening = float(size[used] @ reading.lattice_step[used])
-        result.append(scaling.posterior(value, size[used] * reading.noise_scale[used], widening))
+        used = slice(ends[row], ends[row + 1])
+        terms = ErrorTerms(places[used], rows[used], coefficients[used])
+        law = scaling.law(scales[used])
+        result.append(scaling.posterior(float(values[row]), law, float(widenings[row]), terms))
     return tuple(result)

@@ -55,6 +55,10 @@ class Workspace:
         """The Laplace scale of each, (n_values,)."""
         self.lattice_steps: NDArray[np.float64] = np.empty(0)
         """The lattice step of each, (n_values,)."""
+        self.noise_places: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        """The place in the history of the measurement that each is of, (n_values,)."""
+        self.noise_rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        """The row of its block, (n_values,)."""
 
     @property
     def n_bytes(self) -> int:
@@ -70,6 +74,8 @@ class Workspace:
         other.values = self.values.copy()
         other.noise_scales = self.noise_scales.copy()
         other.lattice_steps = self.lattice_steps.copy()
+        other.noise_places = self.noise_places.copy()
+        other.noise_rows = self.noise_rows.copy()
         return other
 
     def add(self, history: History, places: Iterable[int]) -> None:
@@ -96,6 +102,7 @@ class Workspace:
             rows = self._rows[place] = self._rows.pop(before)
             self.values[rows] = history[place].values
             self.noise_scales[rows] = history[place].noise_scale
+            self.noise_places[rows] = place
         changed = np.concatenate([np.r_[self._rows[place]] for _, place in raised])
         self._blue.raise_weights(changed, 1.0 / self.noise_scales[changed])
 
@@ -129,6 +136,8 @@ class Workspace:
         self.values = np.concatenate((self.values, *(one.values for one in measurements)))
         self.noise_scales = np.concatenate((self.noise_scales, scales))
         self.lattice_steps = np.concatenate((self.lattice_steps, steps))
+        self.noise_places = np.concatenate((self.noise_places, np.repeat(places, n_rows)))
+        self.noise_rows = np.concatenate((self.noise_rows, *(np.arange(n) for n in n_rows)))
         return True
 
     def estimate(self, block: QueryBlock) -> LinearEstimates | None:
@@ -147,10 +156,6 @@ class Workspace:
             is_estimable=combination.estimable & rows.is_constant,
             residual=combination.residual,
         )
-
-    def place_of(self, value: int) -> int:
-        """The place in the history of the measurement that one of the values belongs to."""
-        return next(place for place, rows in self._rows.items() if rows.start <= value < rows.stop)
 
     def refresh(self) -> None:
         """Recompute the estimator's factorisation from its rows."""

@@ -9,6 +9,8 @@ gigabyte. `check_scalar` is called by the scratchpad itself: nothing is evaluate
 from sqlglot import exp
 
 from cube.refusals import UnsupportedSql
+from planner.duckdb_text import PublicLookup
+from planner.nodes import Held
 from planner.wording import listed, suggestion, unsupported
 
 OPERATORS: frozenset[type[exp.Expr]] = frozenset(
@@ -54,7 +56,7 @@ FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Trim: "TRIM",
     exp.Upper: "UPPER",
 }
-ALLOWED = OPERATORS | LEAVES | frozenset(FUNCTIONS)
+ALLOWED = OPERATORS | LEAVES | frozenset(FUNCTIONS) | {PublicLookup}
 
 TYPES = frozenset(
     {
@@ -72,7 +74,17 @@ UNITS = frozenset(
     }
 )
 # Parts of allowed nodes that reach beyond one row, name an environment, or change with the dialect.
-REFUSED_PARTS = frozenset({"query", "unnest", "field", "zone", "format", "collation", "action"})
+# By part, what works without it.
+_LIST_VALUES = "List the values between parentheses, or join a public table."
+REFUSED_PARTS = {
+    "query": _LIST_VALUES,
+    "unnest": _LIST_VALUES,
+    "field": _LIST_VALUES,
+    "zone": "Leave the time zone out.",
+    "format": "Cast without a format.",
+    "collation": "Leave the collation out.",
+    "action": "Cast to a type alone.",
+}
 
 
 def check_scalar(expression: exp.Expr) -> None:
@@ -80,23 +92,32 @@ def check_scalar(expression: exp.Expr) -> None:
     for node in expression.walk():
         if type(node) not in ALLOWED:
             raise _refusal(node)
-        for part in REFUSED_PARTS.intersection(node.args):
+        for part in REFUSED_PARTS.keys() & node.args:
             if node.args[part]:
-                raise unsupported(node, "is not supported in this form")
-        _check_details(node)
+                raise unsupported(node, "is not supported in this form", REFUSED_PARTS[part])
+        check_details(node)
 
 
-def _check_details(node: exp.Expr) -> None:
+def check_details(node: exp.Expr) -> None:
+    """Raise UnsupportedSql if a node that may be on the list is used as it must not be."""
     if isinstance(node, exp.DataType) and (node.this not in TYPES or node.args.get("nested")):
-        raise unsupported(node, "is not a type that public levels are cast to")
+        raise unsupported(
+            node,
+            "is not a type that public levels are cast to",
+            "BOOLEAN, BIGINT, DECIMAL, DOUBLE, VARCHAR, DATE and TIMESTAMP are.",
+        )
     if isinstance(node, exp.Var) and node.name.upper() not in UNITS:
-        raise unsupported(node, "is not a supported unit of time")
+        raise unsupported(
+            node, "is not a supported unit of time", "DAY, WEEK, MONTH, QUARTER and YEAR are."
+        )
     if isinstance(node, exp.Like | exp.ILike) and not _is_text(node.expression):
         raise unsupported(node, "needs a literal pattern", "Write the pattern between quotes.")
     if isinstance(node, exp.Escape) and not (
         isinstance(node.this, exp.Like | exp.ILike) and _is_text(node.expression)
     ):
-        raise unsupported(node, "needs a literal escape character")
+        raise unsupported(
+            node, "needs a literal escape character", "Write one character between quotes."
+        )
     if isinstance(node, exp.Replace):
         found, put = node.args["expression"], node.args.get("replacement") or exp.null()
         # Nested replacements that grow would multiply the length at every level.
@@ -110,11 +131,11 @@ def _is_text(node: exp.Expr | None) -> bool:
     return isinstance(node, exp.Literal) and node.is_string
 
 
-_EXPLAINED: tuple[tuple[tuple[type[exp.Expr], ...], str, str | None], ...] = (
+_EXPLAINED: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
     (
-        (exp.Query, exp.Subquery, exp.Exists),
-        "is a subquery",
-        "Ask one SELECT over one table; write a value list in IN.",
+        (exp.Query, exp.Subquery, exp.Exists, Held),
+        "is a subquery where a value of one record is needed",
+        "Ask it first, and write its answer here; or join a public table.",
     ),
     ((exp.Window,), "is a window over private rows", "Use GROUP BY."),
     (
@@ -123,7 +144,7 @@ _EXPLAINED: tuple[tuple[tuple[type[exp.Expr], ...], str, str | None], ...] = (
         "Aggregate in the SELECT list only.",
     ),
     ((exp.Parameter, exp.Placeholder), "is a parameter", "Write the value into the SQL text."),
-    ((exp.Star,), "is not a value", None),
+    ((exp.Star,), "is not a value", "Name a column."),
 )
 
 
@@ -132,7 +153,11 @@ def _refusal(node: exp.Expr) -> UnsupportedSql:
         if isinstance(node, types):
             return unsupported(node, why, hint)
     if not isinstance(node, exp.Func):
-        return unsupported(node, "is not supported in a value or condition")
+        return unsupported(
+            node,
+            "is not supported in a value or condition",
+            "Comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and arithmetic are.",
+        )
     close = suggestion(node.name, FUNCTIONS.values()) if isinstance(node, exp.Anonymous) else None
     return unsupported(
         node,

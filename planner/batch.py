@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.noise import may_be_clamped
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import (
     UNITS_PER_EPSILON,
@@ -30,12 +29,12 @@ from cube.measurement import (
 from cube.query import N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import InvalidTarget, TooLarge
 from cube.schema import Schema
-from cube.target import AccuracyTarget
 from inference.atoms import Atoms
 from planner.batch_rows import Bought, CandidateRows, candidate_rows, purchases
 from planner.batch_search import cheapest
 from planner.batch_weights import Solution, WeightProblem
 from planner.weights import weight_for
+from planner.workload import Wanted
 
 N_ROWS_MAX = 2000  # of all the queries of a batch; certifying takes a millisecond a row
 N_ATOMS_MAX = 2000  # work grows with the cube of these
@@ -44,14 +43,6 @@ N_HISTORY_ROWS_MAX = (
 )
 SAME = 1e-10  # relative; such a difference between weights is rounding
 RAISABLE = Fraction(1, 2**10)  # of the weights to come; lighter rows are cheaper bought again
-
-
-@dataclass(frozen=True, slots=True)
-class BatchQuery:
-    """A block of queries and how accurately each of its rows is to be known."""
-
-    block: QueryBlock
-    target: AccuracyTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +66,13 @@ class BatchPlan:
 
 
 def plan_batch(
-    queries: Sequence[BatchQuery], schema: Schema, history: Sequence[Measurement] = ()
+    queries: Sequence[Wanted], schema: Schema, history: Sequence[Measurement] = ()
 ) -> BatchPlan:
     """The cheapest plan found for all of `queries` together.
 
     Parameters
     ----------
-    queries : sequence of BatchQuery
+    queries : sequence of Wanted
     schema : Schema
     history : sequence of Measurement
         In the order of purchase, as the gate returns them.
@@ -128,7 +119,7 @@ def _planned_together(scopes: Sequence[Scope], schema: Schema) -> list[list[int]
 
 
 def _planned(
-    queries: Sequence[BatchQuery], schema: Schema, history: Sequence[Measurement]
+    queries: Sequence[Wanted], schema: Schema, history: Sequence[Measurement]
 ) -> BatchPlan:
     scope = tuple(sorted({name for query in queries for name in query.block.scope}))
     blocks = [query.block.primitive[0] for query in queries]
@@ -158,11 +149,11 @@ def _planned(
     )
 
 
-def _alone(query: BatchQuery) -> Weight:
+def _alone(query: Wanted) -> Weight:
     return weight_for(query.target, query.block.primitive[1])
 
 
-def _bought_alone(queries: Sequence[BatchQuery]) -> BatchPlan:
+def _bought_alone(queries: Sequence[Wanted]) -> BatchPlan:
     """Every query as it is asked, at the weight it needs without a history."""
     planned = tuple(
         PlannedMeasurement(query.block.primitive[0], _alone(query)) for query in queries
@@ -196,7 +187,7 @@ def _bearing(history: Sequence[Measurement], scope: Scope, heaviest: Weight) -> 
 
 
 def _problem(
-    queries: Sequence[BatchQuery],
+    queries: Sequence[Wanted],
     query_rows: Sequence[NDArray[np.float64]],
     candidates: CandidateRows,
     bought: Sequence[Bought],
@@ -253,7 +244,7 @@ def _weights(problem: WeightProblem, solution: Solution) -> dict[int, Weight]:
 
 
 def _promised(
-    queries: Sequence[BatchQuery], positions: Sequence[Sequence[int | None]], solution: Solution
+    queries: Sequence[Wanted], positions: Sequence[Sequence[int | None]], solution: Solution
 ) -> tuple[tuple[float, ...], ...]:
     return tuple(
         tuple(

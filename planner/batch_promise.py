@@ -11,17 +11,16 @@ from dataclasses import replace
 
 from cube.measurement import WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
 from cube.refusals import InvalidTarget
-from planner.batch import BatchPlan, BatchQuery
+from planner.batch import BatchPlan
 from planner.prospect import Prospect
 from planner.weights import weight_for
+from planner.workload import Wanted
 
 N_RAISES_MAX = 20
 MARGIN = 1 + 2.0**-20  # so that rounding does not leave a target missed by a hair
 
 
-def with_kept_promises(
-    plan: BatchPlan, queries: Sequence[BatchQuery], prospect: Prospect
-) -> BatchPlan:
+def with_kept_promises(plan: BatchPlan, queries: Sequence[Wanted], prospect: Prospect) -> BatchPlan:
     """The plan at weights that the estimator promises every target for.
 
     Raises
@@ -54,7 +53,7 @@ def _raised(planned: PlannedMeasurement, times: float) -> PlannedMeasurement:
     return replace(planned, weight=Weight(units))
 
 
-def _itself(query: BatchQuery, prospect: Prospect) -> PlannedMeasurement:
+def _itself(query: Wanted, prospect: Prospect) -> PlannedMeasurement:
     """The query's own rows at a weight that is enough without any history."""
     row, multiplier = query.block.primitive
     weight = weight_for(query.target, multiplier)

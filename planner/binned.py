@@ -20,7 +20,7 @@ from cube.refusals import UnsupportedSql
 from cube.schema import Schema
 from planner.exact import constant_value
 from planner.scratchpad import columns_of
-from planner.wording import shown
+from planner.wording import position, shown
 
 N_NEIGHBOURS = 2  # a decimal constant may become either neighbouring double; one more to pass it
 
@@ -45,11 +45,14 @@ class Probed:
         The probes, level by level.
     level : tuple of int
         The level of each probe, non-decreasing.
+    position : str, optional
+        Where in the analyst's text the column stands.
     """
 
     axis: NumericAxis
     values: tuple[float | None, ...]
     level: tuple[int, ...]
+    position: str | None = None
 
 
 def probes_for(
@@ -63,11 +66,13 @@ def probes_for(
         If a binned column is used in any other way than compared with constants.
     """
     constants: dict[str, set[float]] = {}
+    positions: dict[str, str | None] = {}
     for column in expression.find_all(exp.Column):
         axis = schema.by_name[column.name]
         if not isinstance(axis, NumericAxis):
             continue
         found = constants.setdefault(axis.name, set())
+        positions.setdefault(axis.name, position(column))
         for constant in _compared_constants(column):
             value = _as_double(constant, constant_double)
             if value is not None and math.isfinite(value):
@@ -76,7 +81,7 @@ def probes_for(
     for name, values in constants.items():
         axis = schema.by_name[name]
         if isinstance(axis, NumericAxis):
-            probed[name] = _probed(axis, sorted(values))
+            probed[name] = _probed(axis, sorted(values), positions[name])
     return probed
 
 
@@ -100,7 +105,7 @@ def collapsed(
         if differs.any():
             others = tuple(place for place in range(values.ndim) if place != dimension)
             cut = int(level[np.flatnonzero(differs.any(axis=others))[0]])
-            raise _cuts(probed[name].axis, cut)
+            raise _cuts(probed[name], cut)
         values = on_levels
     return values
 
@@ -135,7 +140,7 @@ def _neighbourhood(value: float) -> list[float]:
     return near
 
 
-def _probed(axis: NumericAxis, constants: list[float]) -> Probed:
+def _probed(axis: NumericAxis, constants: list[float], where: str | None) -> Probed:
     values: list[float | None] = []
     level: list[int] = []
     last = len(axis.edges) - 2
@@ -153,7 +158,7 @@ def _probed(axis: NumericAxis, constants: list[float]) -> Probed:
     if axis.null:
         values.append(None)
         level.append(level[-1] + 1)
-    return Probed(axis, tuple(values), tuple(level))
+    return Probed(axis, tuple(values), tuple(level), where)
 
 
 def _misused(column: exp.Column) -> UnsupportedSql:
@@ -162,10 +167,12 @@ def _misused(column: exp.Column) -> UnsupportedSql:
         f"{comparison} uses more of {column.name} than its bins: only comparisons with constants "
         "are answered.",
         hint=f"Compare {column.name} with an edge of a bin, or group by it.",
+        position=position(column),
     )
 
 
-def _cuts(axis: NumericAxis, bin_number: int) -> UnsupportedSql:
+def _cuts(probed: Probed, bin_number: int) -> UnsupportedSql:
+    axis = probed.axis
     if bin_number >= len(axis.edges) - 1:
         raise ValueError("a level that is one value cannot be cut")
     low, high = axis.edges[bin_number], axis.edges[bin_number + 1]
@@ -174,4 +181,5 @@ def _cuts(axis: NumericAxis, bin_number: int) -> UnsupportedSql:
     return UnsupportedSql(
         f"A comparison with {axis.name} cuts its bin [{low}, {high}{closing}.",
         hint=f"Use {axis.name} >= {low} or {axis.name} {below} {high}: the nearest edges.",
+        position=probed.position,
     )

@@ -3,12 +3,14 @@
     SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 50, confidence => 0.95) ..
     EXPLAIN PRIVACY SELECT ..
 
-The options are half_width, confidence, epsilon (a cap on the cost) and simultaneous (how many
-answers the confidence is to hold for at once). `parse` turns text into one `Statement` or a
-refusal; what the statement means is for later passes.
+The options are half_width, confidence, epsilon (a cap on the cost), simultaneous (how many answers
+the confidence is to hold for at once), relative (the half-width as a fraction of the answer) and
+at_least (what the answer is taken to be at least, with `relative`). Any SELECT may have them, and
+the SELECTs inside it inherit them. `parse` turns text into one `Statement` or a refusal; what the
+statement means is for later passes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -16,19 +18,24 @@ from typing import ClassVar
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnsupportedSql
+from planner.duckdb_text import PublicLookup
 from planner.exact import exact_number
-from planner.wording import shortened, suggestion
+from planner.names import Companion
+from planner.nodes import AS_WRITTEN, Held
+from planner.wording import position_at, shortened, suggestion, unsupported
 from planner.workload import RequestedTarget
 
 N_BYTES_MAX = 64 * 1024  # parsing is pure Python; a longer text would hold a worker for seconds
 N_WORDS_MAX = 10_000  # planning is linear in these, some hundred microseconds for the worst of them
 N_NESTED_MAX = 30  # the parser recurses some twenty frames for each level; Python allows a thousand
 
-OPTION_NAMES = ("half_width", "confidence", "epsilon", "simultaneous")
+OPTION_NAMES = ("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least")
+REQUESTED = "requested"  # where a SELECT's meta data have the target that its OPTIONS name
 N_SIMULTANEOUS_MAX = 1_000_000
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
@@ -75,7 +82,10 @@ class TacitParser(PostgresParser):
         is_number = self._curr.token_type == TokenType.NUMBER
         self._advance()
         if not is_number:
-            raise InvalidTarget(f"{shortened(name)} must be a number, not {shortened(value)}.")
+            raise InvalidTarget(
+                f"{shortened(name)} must be a number, not {shortened(value)}.",
+                hint="Numbers stand there without quotes, as in half_width => 50.",
+            )
         return name, value
 
 
@@ -93,15 +103,37 @@ class Tacit(Postgres):
             word: token for word, token in Postgres.Tokenizer.KEYWORDS.items() if word != "EXPLAIN"
         }
 
+    class Generator(PostgresGenerator):
+        """PostgreSQL's text; what planning put into a tree is shown as the analyst wrote it."""
+
+        TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
+            **PostgresGenerator.TRANSFORMS,
+            exp.Median: lambda self, node: self.func("MEDIAN", node.this),
+            exp.CountIf: lambda self, node: self.func("COUNT_IF", node.this),
+            exp.Median: lambda self, node: self.func("MEDIAN", node.this),
+            exp.StrPosition: lambda self, node: self.func("STRPOS", *node.iter_expressions()),
+            Held: lambda _self, _node: "(SELECT ..)",
+            Companion: lambda _self, node: str(node.args["text"]),
+            PublicLookup: lambda _self, node: str(node.meta["text"]),
+        }
+
+        # Overridden by its name, as a transform could not leave other tables to the grammar.
+        def table_sql(self, expression: exp.Table, sep: str = " AS ") -> str:
+            """A public table as it was written, whatever planning calls its relation."""
+            as_written = expression.meta.get(AS_WRITTEN)
+            return super().table_sql(expression, sep) if as_written is None else str(as_written)
+
     Parser = TacitParser
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One parsed statement, what its OPTIONS ask for, and whether it is only to be explained."""
+    """One parsed statement, and whether it is only to be explained.
 
-    select: exp.Expr
-    requested: RequestedTarget
+    Every SELECT in it that has OPTIONS carries the `RequestedTarget` in its meta data.
+    """
+
+    tree: exp.Query
     explain_only: bool
 
 
@@ -123,6 +155,7 @@ def parse(sql: str) -> Statement:
     if tokens[0].token_type not in _SELECTING:
         raise UnsupportedSql(
             f"Only SELECT is answered, not {shortened(tokens[0].text.upper())}.",
+            hint="Begin with SELECT or WITH; tables are changed where the data are kept.",
         )
     trees = _trees(tokens, sql)
     if len(trees) != 1:
@@ -132,27 +165,33 @@ def parse(sql: str) -> Statement:
     tree = trees[0]
     while isinstance(tree, exp.Subquery) and tree.is_wrapper:
         tree = tree.this
-    return Statement(tree, _requested(tree), explain_only)
+    if not isinstance(tree, exp.Query):
+        raise unsupported(tree, "is not a SELECT", "Write SELECT before it.")
+    for select in tree.find_all(exp.Select):
+        requested = _requested(select)
+        if requested is not None:
+            select.meta[REQUESTED] = requested
+    return Statement(tree, explain_only)
 
 
 def _tokens(sql: str) -> list[Token]:
     try:
         n_bytes = len(sql.encode())
     except UnicodeEncodeError:
-        raise InvalidSql("The SQL text is not valid Unicode.") from None
+        raise InvalidSql("The SQL text is not valid Unicode.", hint="Send it as UTF-8.") from None
     if n_bytes > N_BYTES_MAX:
         raise TooLarge(
             f"The SQL text has {n_bytes} bytes; {N_BYTES_MAX} are allowed.",
             hint="Replace long lists of values by ranges or expressions.",
         )
     if "\0" in sql:
-        raise InvalidSql("The SQL text contains a NUL character.")
+        raise InvalidSql("The SQL text contains a NUL character.", hint="Remove it.")
     try:
         tokens = Tacit().tokenize(sql)
     except TokenError as error:
-        near = shortened(sql[error.start or 0 : error.end or len(sql)])
+        near = shortened(sql[error.start or 0 : (error.end or len(sql)) + 1])
         raise InvalidSql(
-            f"The SQL cannot be read as words near: {near}",
+            f"The SQL cannot be read as words near {near}.",
             hint="A quote or comment may be left open.",
         ) from None
     if len(tokens) > N_WORDS_MAX:
@@ -163,8 +202,23 @@ def _tokens(sql: str) -> list[Token]:
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     if not tokens:
-        raise InvalidSql("There is no SQL statement in the text.")
+        raise InvalidSql("There is no SQL statement in the text.", hint="Send a SELECT.")
+    _place(tokens, sql)
     return tokens
+
+
+def _place(tokens: Iterable[Token], sql: str) -> None:
+    """Let every word know the line and column where it begins.
+
+    sqlglot counts to where a word ends, and loses count after a dollar sign.
+    """
+    line, line_start, seen = 1, 0, 0
+    for token in tokens:
+        n_ended = sql.count("\n", seen, token.start)
+        if n_ended:
+            line, line_start = line + n_ended, sql.rfind("\n", seen, token.start) + 1
+        seen = token.start
+        token.line, token.col = line, token.start - line_start + 1
 
 
 def _check_nesting(tokens: Iterable[Token]) -> None:
@@ -173,9 +227,9 @@ def _check_nesting(tokens: Iterable[Token]) -> None:
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         if depth > N_NESTED_MAX:
             raise TooLarge(
-                f"The SQL is nested more than {N_NESTED_MAX} levels deep "
-                f"at line {token.line}, column {token.col}.",
+                f"The SQL is nested more than {N_NESTED_MAX} levels deep.",
                 hint="Remove parentheses that are not needed.",
+                position=position_at(token.line, token.col),
             )
 
 
@@ -188,7 +242,7 @@ def _without_explain(tokens: list[Token]) -> tuple[bool, list[Token]]:
             "Plain EXPLAIN is not answered.", hint="Say EXPLAIN PRIVACY SELECT .. for the cost."
         )
     if len(tokens) <= len(("EXPLAIN", "PRIVACY")):
-        raise InvalidSql("EXPLAIN PRIVACY is followed by nothing.")
+        raise InvalidSql("EXPLAIN PRIVACY is followed by nothing.", hint="Put a SELECT after it.")
     return True, tokens[2:]
 
 
@@ -198,19 +252,19 @@ def _trees(tokens: list[Token], sql: str) -> list[exp.Expr]:
         trees = parser.parse(tokens, sql)
     except ParseError as error:
         place = error.errors[0] if error.errors else {}
-        near = shortened(str(place.get("highlight") or "the end"))
         raise InvalidSql(
-            f"The SQL does not parse at line {place.get('line')}, column {place.get('col')}, "
-            f"near {near}."
+            f"The SQL does not parse near {shortened(str(place['highlight']))}.",
+            hint="It is read as PostgreSQL reads it.",
+            position=position_at(place["line"], place["col"]),
         ) from None
     return [tree for tree in trees if tree is not None]
 
 
-def _requested(tree: exp.Expr) -> RequestedTarget:
+def _requested(select: exp.Select) -> RequestedTarget | None:
     """The target named in OPTIONS, which is taken off the tree."""
-    hint = tree.args.get("hint")
+    hint = select.args.get("hint")
     if hint is None:
-        return RequestedTarget()
+        return None
     named: dict[str, Fraction] = {}
     for name, text in hint.expressions[0].args["options"]:
         if name not in OPTION_NAMES:
@@ -219,17 +273,38 @@ def _requested(tree: exp.Expr) -> RequestedTarget:
                 hint=suggestion(name, OPTION_NAMES) or f"It has {', '.join(OPTION_NAMES)}.",
             )
         if name in named:
-            raise InvalidTarget(f"OPTIONS names {name} twice.")
+            raise InvalidTarget(f"OPTIONS names {name} twice.", hint="Keep one of them.")
         magnitude = exact_number(text.removeprefix("-"))
         named[name] = -magnitude if text.startswith("-") else magnitude
-    tree.set("hint", None)
-    half_width, confidence = named.get("half_width"), named.get("confidence")
+    select.set("hint", None)
+    _check_widths(named)
     return RequestedTarget(
-        half_width=None if half_width is None else float(half_width),
-        confidence=None if confidence is None else float(confidence),
+        half_width=_double(named.get("half_width")),
+        confidence=_double(named.get("confidence")),
         epsilon_cap=named.get("epsilon"),
         simultaneous=_simultaneous(named.get("simultaneous")),
+        relative=_double(named.get("relative")),
+        at_least=_double(named.get("at_least")),
     )
+
+
+def _check_widths(named: Mapping[str, Fraction]) -> None:
+    if "relative" in named and "half_width" in named:
+        raise InvalidTarget("OPTIONS names both half_width and relative.", hint="Name one of them.")
+    if "at_least" in named and "relative" not in named:
+        raise InvalidTarget("at_least goes with relative.", hint="Name relative, or half_width.")
+    if not 0 < named.get("relative", Fraction(1, 2)) < 1:
+        raise InvalidTarget(
+            "relative is a fraction between 0 and 1.", hint="0.05 is one twentieth."
+        )
+    if named.get("at_least", 1) <= 0:
+        raise InvalidTarget(
+            "at_least is a positive number.", hint="Name what the answer is surely no smaller than."
+        )
+
+
+def _double(named: Fraction | None) -> float | None:
+    return None if named is None else float(named)
 
 
 def _simultaneous(named: Fraction | None) -> int | None:

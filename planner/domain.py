@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from cube.axis import LevelValue, NumericAxis
+from cube.axis import LevelValue, MeasureAxis, NumericAxis
 from cube.query import COEFFICIENT_MAX, Scope, rational_gcd
 from cube.refusals import TooLarge
 from cube.schema import Schema
@@ -22,8 +22,9 @@ from planner.allowed import check_scalar
 from planner.binned import Probed, collapsed, probes_for
 from planner.literals import refuse_foreign_literals
 from planner.scratchpad import Evaluated, Scratchpad
-from planner.wording import shown, unsupported
+from planner.wording import listed, position, shown, unsupported
 
+CAP_IT = "Cap it, as in SUM(LEAST(x, 1000000))."
 N_PLAN_CELLS_MAX = 2**25  # of all expressions of a statement; some seconds of work
 # What remains of a double whose exact value has more bits. More would make its row's whole-number
 # coefficients so large that the smallest weight, 2**-40, is already dear.
@@ -91,6 +92,7 @@ class PublicDomain:
         return self._known[id(condition)][1]
 
     def _truth(self, condition: exp.Expr) -> LevelArray:
+        self._refuse_measures(condition)
         evaluated, probed = self._evaluate(condition)
         if evaluated.sql_type not in ("BOOLEAN", "NULL"):
             raise unsupported(
@@ -131,11 +133,14 @@ class PublicDomain:
                 "Count a condition with COUNT(*) FILTER (WHERE ..).",
             )
         if max(int(whole.max()), -int(whole.min())) > COEFFICIENT_MAX:
-            raise unsupported(summand, "has values beyond 2**40, which are not summed exactly")
+            raise unsupported(
+                summand, "has values beyond 2**40, which are not summed exactly", CAP_IT
+            )
         return LevelArray(evaluated.axes, collapsed(whole, evaluated.axes, probed)), unit
 
     def key(self, expression: exp.Expr) -> KeyArray:
         """The values of a GROUP BY expression; a binned column's are the lower edges."""
+        self._refuse_measures(expression)
         if isinstance(expression, exp.Column):
             axis = self.schema.by_name[expression.name]
             codes = np.arange(axis.size, dtype=np.int64)
@@ -148,6 +153,18 @@ class PublicDomain:
         codes = np.array([places.setdefault(v, len(places)) for v in plain], dtype=np.int64)
         on_levels = collapsed(codes.reshape(evaluated.null.shape), evaluated.axes, probed)
         return KeyArray(evaluated.axes, on_levels, tuple(places), sql_type)
+
+    def _refuse_measures(self, expression: exp.Expr) -> None:
+        """A measure is clamped and rounded: what it is compared with might not mean the same."""
+        for column in expression.find_all(exp.Column):
+            axis = self.schema.by_name.get(column.name)
+            if isinstance(axis, MeasureAxis) and not isinstance(column.parent, exp.Is | exp.Paren):
+                keys = (one.name for one in self.schema.axes if not isinstance(one, MeasureAxis))
+                raise unsupported(
+                    column,
+                    "is a measure, which is summed and averaged but no group key or condition",
+                    f"Group and filter by {listed(keys)}.",
+                )
 
     def _evaluate(self, expression: exp.Expr) -> tuple[Evaluated, dict[str, Probed]]:
         check_scalar(expression)  # before anything else looks at it; the scratchpad checks again
@@ -164,6 +181,7 @@ class PublicDomain:
                 f"The statement evaluates expressions on more than {N_PLAN_CELLS_MAX} combinations "
                 "of levels.",
                 hint="Ask for fewer things at once, or use fewer columns in each expression.",
+                position=position(expression),
             )
         return evaluated, probed
 
@@ -204,7 +222,11 @@ def _common_unit(exact: NDArray[Any], summand: exp.Expr) -> tuple[NDArray[np.int
     unit = reduce(rational_gcd, fractions.values(), Fraction(0)) or Fraction(1)
     wholes = {value: int(fraction / unit) for value, fraction in fractions.items()}
     if max(abs(whole) for whole in wholes.values()) > COEFFICIENT_MAX:
-        raise unsupported(summand, "has values too far apart to be summed exactly")
+        raise unsupported(
+            summand,
+            "has values too far apart to be summed exactly",
+            "Round them, as in ROUND(x, 2).",
+        )
     multiples = [wholes[value] for value in exact.ravel()]
     return np.array(multiples, dtype=np.int64).reshape(exact.shape), unit
 
@@ -219,12 +241,18 @@ def _plain(evaluated: Evaluated, key: exp.Expr) -> tuple[str, list[LevelValue]]:
     elif sql_type in (*_INTEGERS, "HUGEINT", "UHUGEINT", "UBIGINT"):
         whole = [0 if n else int(value) for value, n in zip(flat, null, strict=True)]
         if max(abs(value) for value in whole) >= 2**63:
-            raise TooLarge(f"The group key {shown(key)} is beyond 64 bits.")
+            raise TooLarge(
+                f"The group key {shown(key)} is beyond 64 bits.",
+                hint="Cast it to DOUBLE.",
+                position=position(key),
+            )
         plain, sql_type = list(whole), "BIGINT"
     elif sql_type.startswith((*_DOUBLES, "DECIMAL")):
         doubles = np.array([0.0 if n else float(v) for v, n in zip(flat, null, strict=True)])
         if not np.isfinite(doubles).all():
-            raise unsupported(key, "is infinite or not a number on some level")
+            raise unsupported(
+                key, "is infinite or not a number on some level", "Guard it with CASE."
+            )
         plain, sql_type = (doubles + 0.0).tolist(), "DOUBLE"  # + 0.0 turns -0.0 into 0.0
     elif sql_type in ("DATE", "TIMESTAMP"):
         plain, sql_type = _days(flat, evaluated.null.ravel(), key), "DATE"
@@ -240,7 +268,7 @@ def _days(flat: NDArray[Any], null: NDArray[np.bool_], key: exp.Expr) -> list[Le
     if (~null & (days.astype("datetime64[us]") != moments)).any():
         raise unsupported(key, "is a moment, not a day", "Cast it to DATE.")
     if (~null & ~((days >= _FIRST_DAY) & (days <= _LAST_DAY))).any():
-        raise unsupported(key, "has days outside the years 1 to 9999")
+        raise unsupported(key, "has days outside the years 1 to 9999", "Leave them out with CASE.")
     values: list[LevelValue] = [
         None if is_null else dt.date.fromisoformat(str(day))
         for day, is_null in zip(days, null, strict=True)

@@ -1,8 +1,9 @@
 """An allowed expression as DuckDB SQL over level tables.
 
-Two things differ from what the analyst wrote. Columns become the level columns of the scratchpad,
-by place and never by name. LIKE becomes a regular expression, because those are matched in linear
-time; it keeps PostgreSQL's meaning, with backslash as the default escape.
+Three things differ from what the analyst wrote. Columns become the level columns of the scratchpad,
+by place and never by name. A public table's column becomes a function of the key. LIKE becomes a
+regular expression, because those are matched in linear time; it keeps PostgreSQL's meaning, with
+backslash as the default escape.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,11 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from planner.wording import unsupported
+
+
+class PublicLookup(exp.Anonymous):
+    """A column of a public table, looked up by its key: a function that only the planner writes."""
+
 
 _SPECIAL = frozenset(r"\.+*?()|[]{}^$")
 
@@ -27,6 +33,8 @@ def duckdb_text(expression: exp.Expr, relations: Mapping[str, str]) -> str:
     def rewritten(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column):
             return exp.column("value", table=relations[node.name])
+        if isinstance(node, PublicLookup):
+            return exp.Anonymous(this=node.name, expressions=[rewritten(node.expressions[0])])
         if isinstance(node, exp.Escape):
             like, escape = node.this, node.expression.name
         elif isinstance(node, exp.Like | exp.ILike):
@@ -41,7 +49,11 @@ def duckdb_text(expression: exp.Expr, relations: Mapping[str, str]) -> str:
             dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False, copy=False
         )
     except UnsupportedError:
-        raise unsupported(expression, "cannot be evaluated") from None
+        raise unsupported(
+            expression,
+            "has no form that is evaluated",
+            "Leave out arguments that are rarely given.",
+        ) from None
 
 
 def _as_match(like: exp.Expr, subject: exp.Expr, escape: str) -> exp.Expr:
@@ -58,14 +70,18 @@ def _regular_expression(pattern: str, escape: str, like: exp.Expr) -> str:
     a\.b.*
     """
     if len(escape) > 1:
-        raise unsupported(like, "has an escape of more than one character")
+        raise unsupported(
+            like, "has an escape of more than one character", "Choose one that is not in the text."
+        )
     pieces: list[str] = []
     characters = iter(pattern)
     for character in characters:
         if escape and character == escape:
             following = next(characters, None)
             if following is None:
-                raise unsupported(like, "ends with its escape character")
+                raise unsupported(
+                    like, "ends with its escape character", "Write it twice to mean itself."
+                )
             pieces.append(_literally(following))
         elif character == "%":
             pieces.append(".*")

@@ -12,7 +12,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from cube.refusals import TooLarge, UnsupportedSql
-from planner.wording import shortened, shown, unsupported
+from planner.wording import position, shortened, shown, unsupported
 
 N_DIGITS_MAX = 60
 EXPONENT_MAX = 60
@@ -28,8 +28,8 @@ _ARITHMETIC: dict[type[exp.Expr], Callable[[Fraction, Fraction], Fraction]] = {
 }
 
 
-def exact_number(text: str) -> Fraction:
-    """The number that `text` writes, with all its digits.
+def exact_number(text: str, literal: exp.Expr | None = None) -> Fraction:
+    """The number that `text` writes, with all its digits; `literal` is where it stands.
 
     >>> exact_number("2.5e-1")
     Fraction(1, 4)
@@ -42,8 +42,13 @@ def exact_number(text: str) -> Fraction:
         If it has more digits, or a larger exponent, than the limits above.
     """
     match = _NUMBER.fullmatch(text)
+    where = exp.null() if literal is None else literal
     if match is None:
-        raise UnsupportedSql(f"{shortened(text)} is not a decimal number.")
+        raise UnsupportedSql(
+            f"{shortened(text)} is not a decimal number.",
+            hint="Write it as in 31 or 3.1e1.",
+            position=position(where),
+        )
     exponent = match["exponent"] or "0"
     if (
         len(match["digits"]) > N_DIGITS_MAX
@@ -53,6 +58,7 @@ def exact_number(text: str) -> Fraction:
         raise TooLarge(
             f"The number {shortened(text)} is too long.",
             hint=f"Up to {N_DIGITS_MAX} digits and powers of ten to {EXPONENT_MAX} are kept exact.",
+            position=position(where),
         )
     return Fraction(match["digits"]) * Fraction(10) ** int(exponent)
 
@@ -68,7 +74,7 @@ def constant_value(node: exp.Expr) -> Fraction | None:
     """
     node = node.unnest()
     if isinstance(node, exp.Literal) and not node.is_string:
-        return exact_number(node.name)
+        return exact_number(node.name, node)
     if isinstance(node, exp.Neg):
         operand = constant_value(node.this)
         return None if operand is None else -operand
@@ -79,7 +85,7 @@ def constant_value(node: exp.Expr) -> Fraction | None:
     if left is None or right is None:
         return None
     if right == 0 and isinstance(node, exp.Div):
-        raise unsupported(node, "divides by zero")
+        raise divided_by_zero(node)
     value = operation(left, right)
     if isinstance(node, exp.Div) and is_written_whole(node):
         value = Fraction(math.trunc(value))
@@ -93,7 +99,16 @@ def is_written_whole(node: exp.Expr) -> bool:
     )
 
 
+def divided_by_zero(node: exp.Expr) -> UnsupportedSql:
+    """The refusal of a division whose divisor is the constant 0."""
+    return unsupported(node, "divides by zero", "Divide by another number, or by NULLIF(x, 0).")
+
+
 def _bounded(value: Fraction, node: exp.Expr) -> Fraction:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > N_BITS_MAX:
-        raise TooLarge(f"The constant {shown(node)} is too large.")
+        raise TooLarge(
+            f"The constant {shown(node)} is too large.",
+            hint=f"Constants of up to {N_BITS_MAX} bits are kept exact.",
+            position=position(node),
+        )
     return value

@@ -13,7 +13,7 @@ from sqlglot import exp
 from cube.query import COEFFICIENT_MAX, LinearQuery, Term
 from cube.refusals import UnsupportedSql
 from planner.domain import LevelArray, PublicDomain
-from planner.exact import constant_value
+from planner.exact import constant_value, divided_by_zero
 from planner.products import merged_query, product_term
 from planner.scratchpad import columns_of
 from planner.summands import Product, conjuncts, counted, summed
@@ -22,17 +22,10 @@ from planner.wording import shown, unsupported
 N_ANSWER_BITS_MAX = 900  # an answer must be a finite double, with room for what is computed of it
 
 _HINTS: tuple[tuple[type[exp.Expr], str], ...] = (
-    (exp.Avg, "Ask SUM(x) and COUNT(x) in one SELECT, and divide them."),
     (exp.Max, "Count by thresholds, or GROUP BY the column, and read it off."),
     (exp.Min, "Count by thresholds, or GROUP BY the column, and read it off."),
-    (exp.Median, "Count by thresholds: COUNT(*) FILTER (WHERE x <= ..)."),
-    (exp.Quantile, "Count by thresholds: COUNT(*) FILTER (WHERE x <= ..)."),
-    (exp.Stddev, "Ask SUM(x), SUM(x * x) and COUNT(x), and compute it from them."),
-    (exp.StddevPop, "Ask SUM(x), SUM(x * x) and COUNT(x), and compute it from them."),
-    (exp.StddevSamp, "Ask SUM(x), SUM(x * x) and COUNT(x), and compute it from them."),
-    (exp.Variance, "Ask SUM(x), SUM(x * x) and COUNT(x), and compute it from them."),
-    (exp.VariancePop, "Ask SUM(x), SUM(x * x) and COUNT(x), and compute it from them."),
 )
+_COUNTED = (exp.Count, exp.CountIf, exp.Sum)
 _REAL_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL})
 
 
@@ -67,13 +60,54 @@ def linear_query(item: exp.Expr, where: tuple[exp.Expr, ...], domain: PublicDoma
     largest = query.bound * n_records + abs(query.constant)
     finest = min((term.scale for term in query.terms), key=abs, default=Fraction(1))
     if largest > 2**N_ANSWER_BITS_MAX or abs(finest) < Fraction(1, 2**N_ANSWER_BITS_MAX):
-        raise unsupported(item, "is beyond the range of floating point numbers")
+        raise unsupported(
+            item, "is beyond the range of floating point numbers", "Multiply and divide by less."
+        )
     return query
 
 
 def has_aggregate(item: exp.Expr) -> bool:
     """Whether an aggregate occurs anywhere in a SELECT item."""
     return item.find(exp.AggFunc) is not None
+
+
+def aggregated_twice(node: exp.Expr) -> UnsupportedSql:
+    """The refusal of an aggregate inside an aggregate."""
+    return unsupported(
+        node,
+        "aggregates an aggregate",
+        "Aggregate in a subquery, and its answers in the SELECT around it.",
+    )
+
+
+def is_linear(item: exp.Expr) -> bool:
+    """Whether an item is made of counts and sums by what keeps it linear, and of one at least.
+
+    A count or sum that turns out to be refused is taken for one here.
+    """
+    item = item.unnest()
+    if isinstance(item, exp.Add | exp.Sub | exp.Mul):
+        return _is_linear_binary(item)
+    if isinstance(item, exp.Div):
+        return is_linear(item.this) and constant_value(item.expression) is not None
+    if isinstance(item, exp.Neg) or _changes_nothing(item):
+        return is_linear(item.this)
+    counted_in = item.this if isinstance(item, exp.Filter) else item
+    return isinstance(counted_in, _COUNTED) and not any(
+        has_aggregate(inner) for inner in counted_in.iter_expressions()
+    )
+
+
+def _is_linear_binary(item: exp.Binary) -> bool:
+    sides = (item.this, item.expression)
+    # Each side is looked at once: to look again at every level would double with each.
+    linear = [is_linear(side) for side in sides]
+    fits = [
+        known or constant_value(side) is not None for known, side in zip(linear, sides, strict=True)
+    ]
+    if isinstance(item, exp.Mul):
+        return sum(linear) == 1 and all(fits)
+    return any(linear) and all(fits)
 
 
 def _read(
@@ -122,9 +156,9 @@ def _aggregate(
             "GROUP BY the column, and count the groups that are large enough.",
         )
     if node.expressions or not isinstance(expression, exp.Expr):
-        raise unsupported(node, "takes one argument")
+        raise unsupported(node, "takes one argument", "Say COUNT(*) to count records.")
     if has_aggregate(expression):
-        raise unsupported(node, "aggregates an aggregate")
+        raise aggregated_twice(node)
     if isinstance(node, exp.CountIf):
         return [Product(scale, (), (*conditions, *conjuncts(expression)))]
     if isinstance(node, exp.Count):
@@ -148,37 +182,29 @@ def _times_constant(node: exp.Mul | exp.Div) -> tuple[exp.Expr, Fraction]:
     by = constant_value(node.expression)
     if isinstance(node, exp.Div):
         if by == 0:
-            raise unsupported(node, "divides by zero")
+            raise divided_by_zero(node)
         if by is not None:
             return node.this, 1 / by
-        raise unsupported(
-            node,
-            "is a ratio, not a weighted sum of records",
-            "Ask numerator and denominator as separate columns, and divide them.",
-        )
-    if by is not None:
+    elif by is not None:
         return node.this, by
-    by = constant_value(node.this)
-    if by is not None:
-        return node.expression, by
-    raise unsupported(
-        node,
-        "multiplies answers, so it is not a weighted sum of records",
-        "Ask both as separate columns, and multiply them.",
-    )
+    else:
+        by = constant_value(node.this)
+        if by is not None:
+            return node.expression, by
+    raise ValueError("an item is read once it is known to be linear")
 
 
 def _term(product: Product, domain: PublicDomain) -> Term:
     scale = product.scale
     arrays = [domain.truth(condition) for condition in product.conditions]
     for summand in product.summands:
-        array, unit = _numbers(summand, product.conditions, domain)
+        array, unit = summed_numbers(summand, product.conditions, domain)
         arrays.append(array)
         scale *= unit
     return product_term(scale, arrays, domain.schema)
 
 
-def _numbers(
+def summed_numbers(
     summand: exp.Expr, conditions: tuple[exp.Expr, ...], domain: PublicDomain
 ) -> tuple[LevelArray, Fraction]:
     """The summand on all levels; if it fails there, on those that its own conditions leave."""
@@ -206,16 +232,10 @@ def _changes_nothing(node: exp.Expr) -> bool:
 
 
 def _not_linear(node: exp.Expr) -> UnsupportedSql:
-    if isinstance(node, exp.Window):
-        return unsupported(node, "is a window over private rows", "Use GROUP BY.")
     aggregate = node.this if isinstance(node, exp.Filter) else node
     for kind, hint in _HINTS:
         if isinstance(aggregate, kind):
             return unsupported(node, "is not a weighted sum of records", hint)
-    if isinstance(node, exp.Column):
-        return unsupported(
-            node, "is neither aggregated nor a group key", "Put it into GROUP BY, or into SUM."
-        )
     if has_aggregate(node):
         return unsupported(
             node,

@@ -14,7 +14,8 @@ from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, LevelValue
 from cube.refusals import OutsideDomain
 from cube.schema import Schema
 from planner.exact import constant_value
-from planner.wording import listed, shown, suggestion
+from planner.nodes import IS_PUBLIC
+from planner.wording import listed, position, shown, suggestion
 
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 
@@ -31,7 +32,9 @@ def refuse_foreign_literals(expression: exp.Expr, schema: Schema) -> None:
             levels[column.name] = frozenset(axis.levels)
         if value not in levels[column.name]:
             raise OutsideDomain(
-                f"{axis.name} never equals {shown(literal)}.", hint=_way_out(axis, value)
+                f"{axis.name} never equals {shown(literal)}.",
+                hint=_way_out(axis, value),
+                position=position(literal),
             )
 
 
@@ -41,7 +44,9 @@ def _equated(expression: exp.Expr) -> Iterator[tuple[exp.Column, exp.Expr]]:
         if isinstance(node, _EQUALITIES):
             pairs = [(node.this, node.expression), (node.expression, node.this)]
         elif isinstance(node, exp.In):
-            pairs = [(node.this, listed_value) for listed_value in node.expressions]
+            # What a public table holds beside the levels is no typing mistake.
+            written = (one for one in node.expressions if not one.meta.get(IS_PUBLIC))
+            pairs = [(node.this, listed_value) for listed_value in written]
         elif isinstance(node, exp.Case) and node.this is not None:
             pairs = [(node.this, branch.this) for branch in node.args["ifs"]]
         else:

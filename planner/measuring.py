@@ -35,7 +35,9 @@ from planner.candidates import (
 from planner.offers import Market, Offer, PurchasePlan
 from planner.strategy import Strategy
 from planner.weights import affordable_units, smallest_weight, weight_for
-from planner.workload import Aggregate
+from planner.workload import Wanted
+
+N_LOOKS_MAX = 3  # at a whole plan; hardly ever is a second one needed
 
 
 def meets(rows: Sequence[RowEstimate], target: AccuracyTarget) -> bool:
@@ -44,21 +46,19 @@ def meets(rows: Sequence[RowEstimate], target: AccuracyTarget) -> bool:
 
 
 def plan_purchases(
-    aggregates: Sequence[Aggregate],
+    wanted: Sequence[Wanted],
     estimates: Sequence[Sequence[RowEstimate]],
-    target: AccuracyTarget,
     market: Market,
     *,
     every_offer: bool = False,
 ) -> PurchasePlan:
-    """Choose what brings every aggregate to the target, one after the other.
+    """Choose what brings every block to its target, one after the other.
 
     Parameters
     ----------
-    aggregates : sequence of Aggregate
+    wanted : sequence of Wanted
     estimates : sequence of (sequence of Posterior or NotEstimable)
-        What the history says of the rows of each aggregate.
-    target : AccuracyTarget
+        What the history says of the rows of each block.
     market : Market
     every_offer : bool
         Price the offers that cannot be chosen too, for EXPLAIN. The choice is the same.
@@ -66,12 +66,12 @@ def plan_purchases(
     Raises
     ------
     InvalidTarget
-        If no weight would be enough for an aggregate.
+        If no weight would be enough for a block.
     """
     planned: tuple[PlannedMeasurement, ...] = ()
     offers: list[tuple[Offer, ...]] = []
-    for aggregate, known in zip(aggregates, estimates, strict=True):
-        block = aggregate.block
+    for one, known in zip(wanted, estimates, strict=True):
+        block, target = one.block, one.target
         if meets(known, target) or (
             planned and market.prospect.half_width(block, target, planned) <= target.half_width
         ):
@@ -79,8 +79,47 @@ def plan_purchases(
             continue
         found = _Chooser(market, block, target, planned).offers(every_offer=every_offer)
         offers.append(found)
-        planned = next(offer.plan for offer in found if offer.is_chosen)
-    return PurchasePlan(planned, tuple(offers))
+        planned = _chosen(found).plan
+    unknown = [
+        place
+        for place, (one, known) in enumerate(zip(wanted, estimates, strict=True))
+        if not meets(known, one.target)
+    ]
+    return PurchasePlan(*_looked_at_again(wanted, unknown, planned, offers, market))
+
+
+def _looked_at_again(
+    wanted: Sequence[Wanted],
+    unknown: Sequence[int],
+    planned: tuple[PlannedMeasurement, ...],
+    offers: Sequence[tuple[Offer, ...]],
+    market: Market,
+) -> tuple[tuple[PlannedMeasurement, ...], tuple[tuple[Offer, ...], ...]]:
+    """The plan, topped up for `unknown` blocks that it no longer serves as when it was shorter.
+
+    What is bought for one block may change which rows another is estimated from.
+    """
+    offers = list(offers)
+    for _ in range(N_LOOKS_MAX if len(unknown) > 1 else 0):
+        prospect = market.prospect.after(planned)
+        short = [
+            place
+            for place in unknown
+            if prospect.half_width(wanted[place].block, wanted[place].target)
+            > wanted[place].target.half_width
+        ]
+        if not short:
+            break
+        for place in short:
+            one = wanted[place]
+            found = _Chooser(market, one.block, one.target, planned).offers(every_offer=False)
+            offers[place] = (*offers[place], _chosen(found))
+            planned = _chosen(found).plan
+    return planned, tuple(offers)
+
+
+def _chosen(offers: Sequence[Offer]) -> Offer:
+    return next(offer for offer in offers if offer.is_chosen)
 
 
 class _Chooser:
@@ -181,8 +220,10 @@ class _Chooser:
     def _weighed(self, candidate: Candidate, start: int) -> tuple[PlannedMeasurement, ...]:
         """The candidate at the smallest weight that meets the target."""
         low = min(self._held(candidate))
+        lightest = _merged(self._base, self._raised(candidate, Weight(low + 1)))
+        climb = self._market.prospect.climb(self._block, self._target, lightest)
         weight = smallest_weight(
-            lambda weight: self._half_width(self._raised(candidate, weight)),
+            lambda weight: climb(_merged(self._base, self._raised(candidate, weight))),
             self._target,
             low,
             max(start, low + 1),

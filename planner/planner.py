@@ -1,52 +1,32 @@
 """The planner's face: SQL text in, a `Workload` out, or a refusal.
 
-It reads the public schemas and nothing else. Equal texts with equal targets give the same object.
+It reads the public schemas and public tables, and nothing else. Equal texts with equal targets give
+the same object.
 """
 
-from collections.abc import Callable, Mapping
-from fractions import Fraction
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from cube.block import QueryBlock
-from cube.refusals import TooLarge, UnsupportedSql
+from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.cache import BoundedCache
-from planner.clauses import private_table, refuse_clauses
 from planner.dialect import parse
-from planner.domain import PublicDomain
-from planner.grouping import Grouping, grouping
-from planner.linear import linear_query
-from planner.names import (
-    COMPANIONS,
-    answer_of,
-    column_name,
-    expand_group_keys,
-    is_companion,
-    mark_companions,
-    resolve_columns,
-)
+from planner.outer import named_columns, outer_sql
+from planner.parts import World
+from planner.probes import gives_no_rows
+from planner.public import PublicRelation, PublicRows, no_public_rows
 from planner.scratchpad import Scratchpad
-from planner.summands import conjuncts
-from planner.wording import DIALECT, unsupported
-from planner.workload import Aggregate, ColumnKind, OutputColumn, RequestedTarget, Workload
+from planner.split import Splitter
+from planner.tables import ShownAnswer
+from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
 
 N_PLANS_MAX = 4096
 N_PLAN_BYTES_MAX = 256 * 2**20
-N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is no answer
-
-Pass: TypeAlias = Callable[[exp.Select, Schema], exp.Select]
-
-PASSES: tuple[Pass, ...] = (
-    refuse_clauses,  # after this, there is a SELECT list, FROM, WHERE and GROUP BY
-    mark_companions,  # DP_COST(n) and the like no longer look like functions of columns
-    expand_group_keys,  # GROUP BY has expressions only
-    resolve_columns,  # every column is an axis of the schema
-)
 
 _NO_REQUEST = RequestedTarget()
+_CLAUSES_OF_A_RELATION = {"expressions", "from_"}  # a SELECT with no more shows one as it is
 
 
 class Planner:
@@ -58,16 +38,32 @@ class Planner:
         The public schema of every table, by the table's name.
     defaults : mapping
         For every table, the target of a request that names none.
+    public : sequence of PublicRelation
+        The public tables.
+    privacy_views : sequence of str
+        The views of the schema `data_privacy`.
+    public_rows : callable
+        What a SELECT over public tables shows.
     """
 
     def __init__(
-        self, schemas: Mapping[str, Schema], defaults: Mapping[str, AccuracyTarget]
+        self,
+        schemas: Mapping[str, Schema],
+        defaults: Mapping[str, AccuracyTarget],
+        public: Sequence[PublicRelation] = (),
+        privacy_views: Sequence[str] = (),
+        public_rows: PublicRows = no_public_rows,
     ) -> None:
         if set(schemas) != set(defaults):
             raise ValueError("every table has a schema and a default target")
-        self._schemas = dict(schemas)
-        self._defaults = dict(defaults)
-        self._scratchpad = Scratchpad(self._schemas)
+        self._world = World(
+            schemas=dict(schemas),
+            defaults=dict(defaults),
+            public={relation.name: relation for relation in public},
+            privacy_views=tuple(privacy_views),
+            scratchpad=Scratchpad(dict(schemas)),
+            public_rows=public_rows,
+        )
         self._plans: BoundedCache[tuple[str, RequestedTarget], Workload] = BoundedCache(
             n_entries_max=N_PLANS_MAX, n_bytes_max=N_PLAN_BYTES_MAX
         )
@@ -80,7 +76,8 @@ class Planner:
         Raises
         ------
         Refused
-            If the text is not a linear query of one table, with a target in range.
+            If the text asks for anything but aggregates of private tables and what can be computed
+            from them, or for a target out of range.
         """
         known = self._plans.get((sql, requested))
         if known is not None:
@@ -96,140 +93,73 @@ class Planner:
 
     def _planned(self, sql: str, requested: RequestedTarget) -> Workload:
         statement = parse(sql)
-        table = private_table(statement.select, self._schemas)
-        target = self._target(table, statement.requested.over(requested))
-        schema = self._schemas[table]
-        select = statement.select
-        if not isinstance(select, exp.Select):
-            raise TypeError("only a SELECT has a private table")
-        for step in PASSES:
-            select = step(select, schema)
-        return _lowered(
-            select,
-            PublicDomain(table, schema, self._scratchpad),
-            table=table,
-            target=target,
-            explain_only=statement.explain_only,
-        )
-
-    def _target(self, table: str, requested: RequestedTarget) -> AccuracyTarget:
-        """The target of each answer; of several at once, with the doubt divided among them."""
-        default = self._defaults[table]
-        confidence = _or(requested.confidence, default.confidence)
-        if requested.simultaneous is not None and 0 < confidence < 1:
-            confidence = float(1 - (1 - Fraction(confidence)) / requested.simultaneous)
-        return AccuracyTarget(
-            half_width=_or(requested.half_width, default.half_width),
-            confidence=confidence,
-            epsilon_cap=(
-                default.epsilon_cap if requested.epsilon_cap is None else requested.epsilon_cap
-            ),
-        )
+        is_probe = gives_no_rows(statement.tree)
+        splitter = Splitter(self._world, requested)
+        tree, answers = splitter.statement(statement.tree)
+        columns = _shown_as_it_is(tree, splitter)
+        if columns is not None:
+            part = splitter.parts[0].build(columns)
+            return Workload((part,), None, statement.explain_only)
+        named_columns(tree)
+        intervals = _with_intervals(tree, splitter, answers)
+        outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals)
+        parts = tuple(part.build() for part in splitter.parts)
+        return Workload(parts, outer, statement.explain_only, is_probe)
 
 
-def _lowered(
-    select: exp.Select,
-    domain: PublicDomain,
-    *,
-    table: str,
-    target: AccuracyTarget,
-    explain_only: bool,
-) -> Workload:
-    """A resolved SELECT as linear queries on groups."""
-    where, keys = _where(select), _keys(select)
-    _check_list(select, keys)
-    groups = Grouping(None, ())
-    if keys:
-        conditions = [domain.truth(condition) for condition in where]
-        groups = grouping([domain.key(key) for key in keys], conditions, domain.schema)
-    aggregates: list[Aggregate] = []
-    for item in select.expressions:
-        expression = item.unalias()
-        if is_companion(expression) or _key_place(expression, keys) is not None:
-            continue
-        query = linear_query(expression, where, domain)
-        block = QueryBlock(query, groups.partition)
-        text = expression.sql(dialect=DIALECT, comments=False)
-        aggregates.append(Aggregate(column_name(item), text, block))
-    if not aggregates:
-        raise UnsupportedSql(
-            "The SELECT list has no aggregate.",
-            hint="The groups are public; ask COUNT(*) or SUM of them.",
-        )
-    return Workload(
-        table=table,
-        aggregates=tuple(aggregates),
-        keys=groups.keys,
-        columns=_columns(select, keys, [aggregate.name for aggregate in aggregates]),
-        target=target,
-        n_rows=_n_rows(groups),
-        explain_only=explain_only,
-    )
-
-
-def _where(select: exp.Select) -> tuple[exp.Expr, ...]:
-    where = select.args.get("where")
-    return () if where is None else tuple(conjuncts(where.this))
-
-
-def _keys(select: exp.Select) -> list[exp.Expr]:
-    """The GROUP BY expressions, each of them once."""
-    group = select.args.get("group")
-    keys: list[exp.Expr] = []
-    for key in [] if group is None else group.expressions:
-        if key.unnest() not in keys:
-            keys.append(key.unnest())
-    return keys
-
-
-def _check_list(select: exp.Select, keys: list[exp.Expr]) -> None:
-    if max(len(select.expressions), len(keys)) > N_COLUMNS_MAX:
-        raise TooLarge(f"The SELECT list or GROUP BY has more than {N_COLUMNS_MAX} columns.")
-    for key in keys:
-        if is_companion(key) or key.find(exp.AggFunc) is not None:
-            raise unsupported(key, "is an answer, and answers are no group keys")
-
-
-def _key_place(expression: exp.Expr, keys: list[exp.Expr]) -> int | None:
-    expression = expression.unnest()
-    return keys.index(expression) if expression in keys else None
-
-
-def _columns(
-    select: exp.Select, keys: list[exp.Expr], answers: list[str]
-) -> tuple[OutputColumn, ...]:
-    """What to show, in the order of the SELECT list."""
-    columns: list[OutputColumn] = []
-    n_answers = 0
-    for item in select.expressions:
-        expression, name = item.unalias(), column_name(item)
-        place = _key_place(expression, keys)
-        if is_companion(expression):
-            kind = COMPANIONS[expression.name]
-            columns.append(OutputColumn(name, kind, answer_of(expression, answers)))
-        elif place is not None:
-            columns.append(OutputColumn(name, ColumnKind.KEY, place))
-        else:
-            columns.append(OutputColumn(name, ColumnKind.ANSWER, n_answers))
-            n_answers += 1
+def _shown_as_it_is(tree: exp.Query, splitter: Splitter) -> tuple[OutputColumn, ...] | None:
+    """The result's columns if they are those of the one part; None if SQL is to make them."""
+    clauses = {clause for clause, value in tree.args.items() if value}
+    if len(splitter.parts) != 1 or not clauses <= _CLAUSES_OF_A_RELATION:
+        return None
+    (part,) = splitter.parts
+    origin = tree.args.get("from_")
+    if origin is None or origin.this.name != part.name:
+        return None
+    columns = []
+    for item in tree.expressions:
+        column = item.unalias()
+        if not isinstance(column, exp.Column):
+            return None
+        known = part.shows(column)
+        columns.append(OutputColumn(item.alias, known.kind, known.index, known.confidence))
     return tuple(columns)
 
 
-def _n_rows(groups: Grouping) -> int:
-    if not groups.keys:
-        return 1
-    return 0 if groups.partition is None else groups.partition.n_groups
+def _with_intervals(
+    tree: exp.Query, splitter: Splitter, answers: Mapping[str, ShownAnswer]
+) -> tuple[tuple[int, int, int], ...]:
+    """Add the ends of its interval for every column that is an answer, for the receipt."""
+    if not isinstance(tree, exp.Select) or tree.args.get("distinct"):
+        return ()
+    intervals = []
+    for place, item in enumerate(list(tree.expressions)):
+        known = answers.get(item.alias)
+        if known is None or known.select is not tree or not _is_answer(item, known):
+            continue
+        intervals.append((place, splitter.parts.index(known.part), known.answer))
+        for kind in (ColumnKind.LOW, ColumnKind.HIGH):
+            name = f"tacit_{kind.value}_of_{place}"
+            column = known.part.column(kind, known.answer)
+            tree.append("expressions", exp.alias_(column, name, quoted=True, copy=False))
+    return tuple(intervals)
+
+
+def _is_answer(item: exp.Expr, known: ShownAnswer) -> bool:
+    column = item.unalias()
+    return isinstance(column, exp.Column) and column == known.part.column(
+        ColumnKind.ANSWER, known.answer
+    )
 
 
 def _n_bytes(workload: Workload) -> int:
     """Memory that a plan keeps alive, roughly."""
-    n_bytes = sum(64 * len(key.values) for key in workload.keys)
-    for aggregate in workload.aggregates:
-        for term in aggregate.block.query.terms:
-            n_bytes += sum(factor.values.nbytes for factor in term.factors)
-    partition = workload.aggregates[0].block.partition
-    return n_bytes + (0 if partition is None else partition.labels.nbytes)
-
-
-def _or(value: float | None, default: float) -> float:
-    return default if value is None else value
+    n_bytes = 0
+    for part in workload.parts:
+        n_bytes += sum(72 * len(key.values) for key in part.keys)
+        for aggregate in part.aggregates:
+            for block in aggregate.blocks:
+                for term in block.query.terms:
+                    n_bytes += sum(factor.values.nbytes for factor in term.factors)
+                n_bytes += 0 if block.partition is None else block.partition.labels.nbytes
+    return n_bytes

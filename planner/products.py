@@ -22,7 +22,7 @@ from cube.query import (
 )
 from cube.refusals import TooLarge, UnsupportedSql
 from cube.schema import Schema
-from planner.domain import LevelArray
+from planner.domain import CAP_IT, LevelArray
 
 N_CANCELLING_CELLS_MAX = 2**20  # up to here a query is checked for terms that cancel everywhere
 
@@ -77,7 +77,9 @@ def multiplied(arrays: Sequence[LevelArray], schema: Schema) -> LevelArray:
     axes = tuple(sorted({name for array in arrays for name in array.axes}))
     check_size(axes, schema)
     if math.prod(_bound(array.values) for array in arrays) > COEFFICIENT_MAX:
-        raise UnsupportedSql("A summand has values beyond 2**40, which are not summed exactly.")
+        raise UnsupportedSql(
+            "A product in SUM has values beyond 2**40, which are not summed exactly.", hint=CAP_IT
+        )
     product = np.ones(schema.sizes(axes), dtype=np.int64)
     for array in arrays:
         product *= spread(array.values, array.axes, axes)

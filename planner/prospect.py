@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from accountant.noise import LatticeNoise
 from cube.block import QueryBlock
+from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
@@ -36,14 +37,47 @@ class Prospect:
         self, block: QueryBlock, target: AccuracyTarget, plan: Sequence[PlannedMeasurement] = ()
     ) -> float:
         """The widest row's half-width if `plan` were bought; infinite if not determined."""
-        estimator = self.estimator
-        if plan:
-            estimator = estimator.fork()
-            estimator.add([self._imagined(planned) for planned in plan])
+        estimator = self.after(plan).estimator if plan else self.estimator
         rows = estimator.estimate(block, target.confidence, target.half_width)
         return widest(rows, target.confidence)
 
-    def _imagined(self, planned: PlannedMeasurement) -> Measurement:
+    def after(self, plan: Sequence[PlannedMeasurement]) -> "Prospect":
+        """What could become of the history if `plan` were bought."""
+        estimator = self.estimator.fork()
+        estimator.add([self._imagined(planned) for planned in plan])
+        return Prospect(estimator, self.noise_for)
+
+    def climb(
+        self, block: QueryBlock, target: AccuracyTarget, lightest: Sequence[PlannedMeasurement]
+    ) -> Callable[[Sequence[PlannedMeasurement]], float]:
+        """What `half_width` says of plans for the same blocks at rising weights, but sooner.
+
+        The rows of `lightest` are put beside the history once. A plan that has the same blocks,
+        none of them lighter, then only raises them there, which takes no algebra of rows.
+        """
+        foot = self.estimator.fork()
+        foot.add([self._imagined(planned) for planned in lightest])
+        foot.estimate(block, target.confidence)  # its workspaces are copied, not made, from here on
+        first = self.estimator.n_measurements
+        places = {fingerprint(one.block): first + place for place, one in enumerate(lightest)}
+        weights = {fingerprint(one.block): one.weight for one in lightest}
+
+        def half_width(plan: Sequence[PlannedMeasurement]) -> float:
+            estimator = foot.fork()
+            estimator.add(
+                [
+                    self._imagined(planned, places.get(name))
+                    for planned in plan
+                    if (name := fingerprint(planned.block)) not in weights
+                    or weights[name] < planned.weight
+                ]
+            )
+            rows = estimator.estimate(block, target.confidence, target.half_width)
+            return widest(rows, target.confidence)
+
+        return half_width
+
+    def _imagined(self, planned: PlannedMeasurement, raised_from: int | None = None) -> Measurement:
         noise = self.noise_for(planned)
         return Measurement(
             block=planned.block,
@@ -51,5 +85,5 @@ class Prospect:
             lattice_bits=noise.lattice_bits,
             noise_scale=noise.noise_scale,
             lattice_values=(0,) * planned.block.n_rows,
-            supersedes=planned.raised_from,
+            supersedes=planned.raised_from if raised_from is None else raised_from,
         )

@@ -22,7 +22,8 @@ from cube.schema import Schema
 from planner.allowed import check_scalar
 from planner.cache import BoundedCache
 from planner.duckdb_text import duckdb_text
-from planner.wording import shortened, shown, unsupported
+from planner.public import PublicRelation
+from planner.wording import position, shortened, shown, unsupported
 
 SECONDS_MAX = 5.0  # an expression that takes longer over public levels is a mistake or an attack
 N_UNWATCHED = 10**7  # combinations times characters; what is allowed takes time in proportion
@@ -80,6 +81,7 @@ class Scratchpad:
         for setting in SETTINGS:
             self._database.execute(setting)
         self._relations: dict[tuple[str, str], str] = {}
+        self._lookups: dict[str, dict[str, str]] = {}
         self._lock = Lock()
         self._cache: BoundedCache[object, Evaluated] = BoundedCache(
             n_entries_max=N_ENTRIES_MAX, n_bytes_max=N_BYTES_MAX
@@ -120,6 +122,7 @@ class Scratchpad:
                 f"{shown(expression)} ties {', '.join(axes)} together: {math.prod(shape)} "
                 f"combinations of levels, {N_FACTOR_CELLS_MAX} are allowed.",
                 hint="Conditions on different columns that are joined by AND are not tied.",
+                position=position(expression),
             )
         sources = [
             self._probed(place, probes[name])
@@ -131,6 +134,30 @@ class Scratchpad:
         n_bytes = result.values.size * (64 if result.values.dtype == object else 8)
         self._cache.put(key, result, n_bytes=n_bytes)
         return result
+
+    def lookups(self, table: PublicRelation) -> dict[str, str]:
+        """The functions that look a public table's columns up by its key, by column."""
+        with self._lock:
+            known = self._lookups.get(table.name)
+            if known is None:
+                known = self._lookups[table.name] = self._made_lookups(table)
+            return known
+
+    def _made_lookups(self, table: PublicRelation) -> dict[str, str]:
+        place = len(self._lookups)
+        columns = ", ".join(
+            f"unnest(?::{sql_type}[]) AS c{number}"
+            for number, (sql_type, _) in enumerate(table.values.values())
+        )
+        values = [list(column) for _, column in table.values.values()]
+        self._database.execute(f"CREATE TABLE public_{place} AS SELECT {columns}", values)
+        key = f"c{list(table.values).index(str(table.key))}"
+        functions = {}
+        for number, column in enumerate(table.values):
+            functions[column] = f"public_{place}_{number}"
+            found = f"SELECT c{number} FROM public_{place} WHERE {key} = x"  # noqa: S608 - own names
+            self._database.execute(f"CREATE MACRO {functions[column]}(x) AS ({found})")
+        return functions
 
     def _relation(self, table: str, name: str) -> str:
         """The table that holds an axis's levels, made when it is first needed."""
@@ -173,6 +200,7 @@ class Scratchpad:
             raise TooLarge(
                 f"{shown(expression)} takes too long, or too much memory, on the public levels.",
                 hint="Simplify the expression or use fewer columns in it.",
+                position=position(expression),
             ) from None
         except duckdb.Error as error:
             raise unsupported(

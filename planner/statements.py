@@ -27,7 +27,10 @@ def split_statements(sql: str) -> tuple[str, ...]:
         If the text is too long, or has too many statements.
     """
     if len(sql) > N_FILE_BYTES_MAX:
-        raise TooLarge(f"The file has {len(sql)} characters; {N_FILE_BYTES_MAX} are allowed.")
+        raise TooLarge(
+            f"The file has {len(sql)} characters; {N_FILE_BYTES_MAX} are allowed.",
+            hint="Cut it into several files.",
+        )
     try:
         tokens = Tacit().tokenize(sql)
     except TokenError:
@@ -47,9 +50,10 @@ def split_statements(sql: str) -> tuple[str, ...]:
     if first is not None:
         found.append(sql[first : last + 1])
     if not found:
-        raise InvalidSql("There is no SQL statement in the file.")
+        raise InvalidSql("There is no SQL statement in the file.", hint="Put a SELECT into it.")
     if len(found) > N_STATEMENTS_MAX:
         raise TooLarge(
-            f"The file has {len(found)} statements; {N_STATEMENTS_MAX} are planned together."
+            f"The file has {len(found)} statements; {N_STATEMENTS_MAX} are planned together.",
+            hint="Cut it into several files.",
         )
     return tuple(found)

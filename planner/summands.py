@@ -14,10 +14,9 @@ from sqlglot import exp
 
 from cube.axis import DateAxis
 from cube.schema import Schema
-from planner.exact import constant_value, is_written_whole
+from planner.exact import constant_value, divided_by_zero, is_written_whole
 from planner.products import connected
 from planner.scratchpad import columns_of
-from planner.wording import unsupported
 
 _TIMES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.INTERVAL})
 
@@ -152,7 +151,7 @@ def _factors_apart(
     by = constant_value(right)
     if isinstance(product, exp.Div):
         if by == 0:
-            raise unsupported(product, "divides by zero")
+            raise divided_by_zero(product)
         if by is None or is_written_whole(right):
             return None  # whether the division cuts depends on the left side's type
         return summed(left, scale / by, conditions, schema)

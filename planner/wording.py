@@ -13,6 +13,8 @@ from cube.refusals import UnsupportedSql
 
 SHOWN_LENGTH = 80  # a message is one line on a terminal; the analyst has the rest of the text
 DIALECT = "tacit"  # by name: planner.dialect, which defines it, quotes SQL as well
+_START = "start"  # in the meta data of what the parser places: characters before it
+_PLACE = ("line", "col", _START)
 N_CANDIDATES_MAX = 2000  # comparing with each level of a large axis would take seconds
 
 
@@ -27,9 +29,41 @@ def shown(node: exp.Expr) -> str:
     return shortened(node.sql(dialect=DIALECT, comments=False, unsupported_level=ErrorLevel.IGNORE))
 
 
-def unsupported(node: exp.Expr, why: str, hint: str | None = None) -> UnsupportedSql:
-    """A refusal that names the node: '<node> <why>.'."""
-    return UnsupportedSql(f"{shown(node)} {why}.", hint=hint)
+def origin(node: exp.Expr) -> dict[str, int]:
+    """The line and column where a node begins in the analyst's text; empty if planning made it.
+
+    A node that the parser did not place, such as an operator, begins with the first of its parts; a
+    type or a unit of time, which have none, where the node around it begins.
+    """
+    if isinstance(node, exp.DataType | exp.Var) and node.parent is not None:
+        node = node.parent
+    parts = node.walk(prune=_is_placed)
+    first = min((one.meta for one in parts if _is_placed(one)), key=_start_of, default={})
+    return {name: first[name] for name in _PLACE if name in first}
+
+
+def position(node: exp.Expr) -> str | None:
+    """Where a node begins in the analyst's text, in words; None if planning made it."""
+    found = origin(node)
+    return position_at(found["line"], found["col"]) if found else None
+
+
+def position_at(line: int, column: int) -> str:
+    """A place in a text, both numbers counted from 1."""
+    return f"line {line}, column {column}"
+
+
+def unsupported(node: exp.Expr, why: str, hint: str) -> UnsupportedSql:
+    """A refusal that names the node, '<node> <why>.', where it is, and what works instead."""
+    return UnsupportedSql(f"{shown(node)} {why}.", hint=hint, position=position(node))
+
+
+def _is_placed(node: exp.Expr) -> bool:
+    return _START in node.meta
+
+
+def _start_of(meta: dict[str, int]) -> int:
+    return meta[_START]
 
 
 def suggestion(wanted: str, names: Iterable[str]) -> str | None:

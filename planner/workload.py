@@ -1,6 +1,8 @@
-"""What a statement asks for, after planning: linear queries with targets, and the columns to show.
+"""What a statement asks for, after planning: aggregates of private tables, and what follows.
 
-A `Workload` holds no answer and no SQL tree; it is everything the engine needs to know.
+A `Workload` holds no answer and no SQL tree; it is everything the engine needs to know. Its `parts`
+are the places where a private table is aggregated: linear queries with targets. Everything after
+them is post-processing: formulas of one row's answers, and `outer`, SQL over the noisy relations.
 """
 
 from dataclasses import dataclass
@@ -16,95 +18,282 @@ from cube.target import AccuracyTarget
 class RequestedTarget:
     """The parts of an accuracy target that a request names; the rest comes from elsewhere.
 
-    `simultaneous` is the number of answers that the confidence is to hold for all at once.
+    Parameters
+    ----------
+    half_width, confidence : float, optional
+    epsilon_cap : Fraction, optional
+    simultaneous : int, optional
+        The number of answers that the confidence is to hold for all at once.
+    relative : float, optional
+        The half-width as a fraction of the answer.
+    at_least : float, optional
+        What the absolute value of an answer is taken to be at least, with `relative`.
     """
 
     half_width: float | None = None
     confidence: float | None = None
     epsilon_cap: Fraction | None = None
     simultaneous: int | None = None
+    relative: float | None = None
+    at_least: float | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
         """Take what this request says, and from `other` what it leaves open."""
+        names_width = self.half_width is not None or self.relative is not None
+        width = self if names_width else other
         return RequestedTarget(
-            half_width=other.half_width if self.half_width is None else self.half_width,
+            half_width=width.half_width,
             confidence=other.confidence if self.confidence is None else self.confidence,
             epsilon_cap=other.epsilon_cap if self.epsilon_cap is None else self.epsilon_cap,
             simultaneous=other.simultaneous if self.simultaneous is None else self.simultaneous,
+            relative=width.relative,
+            at_least=width.at_least,
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A block of linear queries and how accurately each of its rows is to be known."""
+
+    block: QueryBlock
+    target: AccuracyTarget
+
+
 class ColumnKind(StrEnum):
-    """What a result column shows."""
+    """What a column of a part's relation shows."""
 
     KEY = "key"
+    GROUPING = "grouping"  # 1 in rows that are summed over the key, else 0
+    ESTIMATE = "estimate"  # of one aggregate, to be computed with
     ANSWER = "answer"
     LOW = "low"
     HIGH = "high"
+    STDERR = "stderr"
     COST = "cost"
     SOURCE = "source"
 
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """One column of the result, in the order of the SELECT list.
+    """One column of a part's relation.
 
     Parameters
     ----------
     name : str
-        The column's name for the client.
+        The column's name.
     kind : ColumnKind
         What it shows.
     index : int
-        Which group key (for KEY) or which aggregate (for every other kind).
+        Which key (KEY, GROUPING), which aggregate (ESTIMATE), or which answer (every other kind).
+    confidence : float, optional
+        Of LOW and HIGH; the target's, if left open.
     """
 
     name: str
     kind: ColumnKind
     index: int
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """The values of one GROUP BY expression, one for each result row.
+    """The values of one GROUP BY expression, one for each row of the part.
 
     Parameters
     ----------
     sql_type : str
         A DuckDB type name: VARCHAR, BIGINT, DOUBLE, BOOLEAN, DATE, DECIMAL(p,s), ...
     values : tuple
-        One public value for each group; None for NULL.
+        One public value for each row; None for NULL, and where the row is summed over the key.
+    is_summed_over : tuple of bool
+        For each row, whether its grouping set leaves the key out.
     """
 
     sql_type: str
     values: tuple[LevelValue, ...]
+    is_summed_over: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """One answer column: a linear query on every group, and how accurate it must be.
+    """A linear query on every group, and how accurate it must be.
 
-    `sql` is the analyst's own text of it, for messages and EXPLAIN.
+    Parameters
+    ----------
+    name : str
+    sql : str
+        The analyst's own text of it, for messages and EXPLAIN.
+    blocks : tuple of QueryBlock
+        One for each grouping set, in the order of the part's rows; or a single block of one row
+        that every row of the part shows, if `is_total`.
+    target : AccuracyTarget
+    is_total : bool
+        Whether it is one number for all groups.
     """
 
     name: str
     sql: str
-    block: QueryBlock
+    blocks: tuple[QueryBlock, ...]
+    target: AccuracyTarget
+    is_total: bool = False
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the answer is public."""
+        return all(block.query.is_constant for block in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class SqlFormula:
+    """A scalar SQL expression of one row's aggregates ``a0, a1, ..`` and keys ``k0, k1, ..``."""
+
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileFormula:
+    """A quantile of an ordered column from counts of its levels.
+
+    Parameters
+    ----------
+    fraction : float
+        Between 0 and 1.
+    levels : tuple of float
+        The level values in increasing order.
+    cells : tuple of int
+        For each row of the one aggregate's blocks, ``row of the part * len(levels) + level``.
+    is_interpolated : bool
+        Between two neighbouring records, as PERCENTILE_CONT does, or one of them.
+    upper : tuple of float
+        The upper ends of levels that are bins, in which records are taken to lie evenly.
+    """
+
+    fraction: float
+    levels: tuple[float, ...]
+    cells: tuple[int, ...]
+    is_interpolated: bool
+    upper: tuple[float, ...] = ()
+
+
+Formula = SqlFormula | QuantileFormula
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An item with an interval: an aggregate, or a formula of some.
+
+    Parameters
+    ----------
+    name : str
+    sql : str
+        The analyst's own text of it.
+    uses : tuple of int
+        The aggregates it is made of, by their places in the part.
+    formula : SqlFormula or QuantileFormula, optional
+        None if it is its one aggregate.
+    low, high : float
+        The public range of the truth.
+    half_width : float, optional
+        What was asked of a formula's own interval.
+    relative : float, optional
+        The half-width asked for, as a fraction of the answer.
+    width_floor : float
+        With `relative`, the half-width that is narrow enough for any answer.
+    """
+
+    name: str
+    sql: str
+    uses: tuple[int, ...]
+    formula: Formula | None = None
+    low: float = float("-inf")
+    high: float = float("inf")
+    half_width: float | None = None
+    relative: float | None = None
+    width_floor: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One private table, aggregated: a noisy relation.
+
+    With group keys, an aggregate's blocks have their grouping sets' partitions, row after row. Its
+    ``n_rows`` may be 0 when the public domain has no cell that satisfies WHERE.
+
+    Parameters
+    ----------
+    name : str
+        What the outer SQL calls the relation.
+    table : str
+        The private table.
+    keys : tuple of GroupKey
+    aggregates : tuple of Aggregate
+    answers : tuple of Answer
+    columns : tuple of OutputColumn
+        The relation.
+    confidence : float
+        Of every interval that names no other.
+    epsilon_cap : Fraction, optional
+        The most that the statement may add to the table's cost.
+    n_rows : int
+    """
+
+    name: str
+    table: str
+    keys: tuple[GroupKey, ...]
+    aggregates: tuple[Aggregate, ...]
+    answers: tuple[Answer, ...]
+    columns: tuple[OutputColumn, ...]
+    confidence: float
+    epsilon_cap: Fraction | None
+    n_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """SQL that makes the result from noisy and public relations.
+
+    Parameters
+    ----------
+    sql : str
+        DuckDB's SQL over the parts' relations and the public ones.
+    public : tuple of str
+        The public relations it reads, by name.
+    intervals : tuple of (int, int, int)
+        For columns that show an answer: the column's place, the part, the answer. Its interval's
+        ends stand in two further columns each, after the others, in this order.
+    """
+
+    sql: str
+    public: tuple[str, ...] = ()
+    intervals: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Everything one SELECT asks of one private table.
+    """Everything one statement asks.
 
-    With group keys, every aggregate's block has the same partition and key ``k`` of row ``i`` is
-    ``keys[k].values[i]``; without, each block is one row. ``n_rows`` may be 0 when the public
-    domain has no cell that satisfies the WHERE clause of a GROUP BY.
+    Parameters
+    ----------
+    parts : tuple of Part
+        In the order in which they are answered.
+    outer : Outer, optional
+        None if the one part's relation is the result.
+    explain_only : bool
+        Whether only a forecast is asked for.
+    is_probe : bool
+        Whether the result has no rows whatever the answers (LIMIT 0): only its columns are asked.
     """
 
-    table: str
-    aggregates: tuple[Aggregate, ...]
-    keys: tuple[GroupKey, ...]
-    columns: tuple[OutputColumn, ...]
-    target: AccuracyTarget
-    n_rows: int
+    parts: tuple[Part, ...]
+    outer: Outer | None
     explain_only: bool
+    is_probe: bool = False
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The private tables asked, each once."""
+        return tuple(dict.fromkeys(part.table for part in self.parts))
+
+    def of_table(self, table: str) -> tuple[Part, ...]:
+        """The parts that ask one table."""
+        return tuple(part for part in self.parts if part.table == table)

@@ -85,7 +85,10 @@ class BudgetStatus:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What one answer cost and what its columns rest on."""
+    """What one answer cost and what its columns rest on.
+
+    `table` and `budget` are those of the first private table that the statement asks.
+    """
 
     table: str
     epsilon_spent: Fraction
@@ -103,7 +106,7 @@ class Release:
         The result; its schema metadata carries the receipt as JSON under
         ``tacit.receipt``.
     receipt : Receipt, optional
-        None for EXPLAIN PRIVACY, which charges nothing.
+        None for what charges nothing: EXPLAIN PRIVACY, and statements of public things alone.
     """
 
     data: pa.Table
@@ -116,7 +119,7 @@ class Explanation:
 
     data: pa.Table
     epsilon: Fraction
-    budget: BudgetStatus
+    budget: BudgetStatus | None  # None if no private table is asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

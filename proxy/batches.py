@@ -16,11 +16,11 @@ from accountant.gate import Gate
 from cube.measurement import Measurement
 from cube.refusals import CannotStart, InvalidRequest
 from inference.posterior import Posterior, RowEstimate
-from planner.batch import BatchPlan, BatchQuery, plan_batch
+from planner.batch import BatchPlan, plan_batch
 from planner.batch_promise import with_kept_promises
 from planner.prospect import Prospect
 from planner.statements import split_statements
-from planner.workload import Aggregate, RequestedTarget, Workload
+from planner.workload import Aggregate, RequestedTarget, Wanted, Workload
 from proxy.answers import BatchReport, BatchRequest, BudgetStatus, TableInfo
 
 BATCH_SCHEMA = pa.schema(
@@ -45,8 +45,8 @@ class BatchTable(Protocol):
     lock: Lock
     prospect: Prospect
 
-    def estimates(self, workload: Workload) -> list[tuple[RowEstimate, ...]]:
-        """What the history says of every aggregate's rows."""
+    def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+        """What the history says of every block's rows."""
         ...
 
     def budget(self) -> BudgetStatus:
@@ -56,11 +56,11 @@ class BatchTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One answer column of one statement."""
+    """One linear query of one statement."""
 
     statement: int
-    workload: Workload
     aggregate: Aggregate
+    wanted: Wanted
     known: float | None
 
 
@@ -81,8 +81,8 @@ def run_batch(
         half_width=request.target.half_width, confidence=request.target.confidence
     )
     workloads = [plan_statement(sql, beside) for sql in split_statements(request.sql)]
-    _check_together(workloads)
-    table = table_named(workloads[0].table)
+    tables = _check_together(workloads)
+    table = table_named(tables[0])
     cap = _cap(request.target.epsilon_cap, workloads)
     with table.lock:
         items = _items(table, workloads)
@@ -106,23 +106,27 @@ def run_batch(
     )
 
 
-def _check_together(workloads: Sequence[Workload]) -> None:
+def _check_together(workloads: Sequence[Workload]) -> list[str]:
+    """The one private table that the statements ask."""
     if any(workload.explain_only for workload in workloads):
         raise InvalidRequest(
             "A batch has no EXPLAIN PRIVACY statement.",
             hint="Leave it out: a plan is shown, and bought only when asked for.",
         )
-    tables = sorted({workload.table for workload in workloads})
+    tables = sorted({table for workload in workloads for table in workload.tables})
+    if not tables:
+        raise InvalidRequest("The statements ask nothing of a private table.")
     if len(tables) > 1:
         raise InvalidRequest(
             f"The statements are of several tables: {', '.join(tables)}.",
             hint="Plan the statements of one table at a time.",
         )
+    return tables
 
 
 def _cap(of_batch: Fraction | None, workloads: Sequence[Workload]) -> Fraction | None:
     """The batch's own cap, and what its statements' caps add up to if each has one."""
-    caps = [workload.target.epsilon_cap for workload in workloads]
+    caps = [part.epsilon_cap for workload in workloads for part in workload.parts]
     of_statements = [cap for cap in caps if cap is not None]
     if len(of_statements) < len(caps):
         return of_batch
@@ -131,12 +135,18 @@ def _cap(of_batch: Fraction | None, workloads: Sequence[Workload]) -> Fraction |
 
 
 def _items(table: BatchTable, workloads: Sequence[Workload]) -> list[_Item]:
-    """Every answer column that has rows, and what is known of it."""
-    return [
-        _Item(number, workload, aggregate, _widest(rows, workload.target.confidence))
+    """Every linear query that has rows, and what is known of it."""
+    wanted = [
+        (number, aggregate, Wanted(block, aggregate.target))
         for number, workload in enumerate(workloads, start=1)
-        if workload.n_rows
-        for aggregate, rows in zip(workload.aggregates, table.estimates(workload), strict=True)
+        for part in workload.parts
+        for aggregate in part.aggregates
+        for block in aggregate.blocks
+    ]
+    known = table.estimates([one for _, _, one in wanted])
+    return [
+        _Item(number, aggregate, one, _widest(rows, one.target.confidence))
+        for (number, aggregate, one), rows in zip(wanted, known, strict=True)
     ]
 
 
@@ -149,8 +159,8 @@ def _planned(
         raise InvalidRequest(missing.message, hint=missing.hint) from None
 
 
-def _queries(items: Sequence[_Item]) -> list[BatchQuery]:
-    return [BatchQuery(item.aggregate.block, item.workload.target) for item in items]
+def _queries(items: Sequence[_Item]) -> list[Wanted]:
+    return [item.wanted for item in items]
 
 
 def _widest(rows: Sequence[RowEstimate], confidence: float) -> float | None:
@@ -161,14 +171,14 @@ def _widest(rows: Sequence[RowEstimate], confidence: float) -> float | None:
 def _table(items: Sequence[_Item], plan: BatchPlan) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for item, half_widths in zip(items, plan.half_widths, strict=True):
-        target = item.workload.target
+        target = item.wanted.target
         promised = max(half_widths)
         rows.append(
             {
                 "statement": item.statement,
                 "aggregate": item.aggregate.name,
                 "expression": item.aggregate.sql,
-                "n_rows": item.workload.n_rows,
+                "n_rows": item.wanted.block.n_rows,
                 "half_width_wanted": target.half_width,
                 "confidence": target.confidence,
                 "half_width_known": item.known,

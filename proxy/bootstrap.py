@@ -4,15 +4,19 @@ from accountant.gate import Gate, open_table
 from accountant.ledger import Ledger
 from accountant.noise import SystemNoise
 from proxy.config import Settings, TableSettings
-from proxy.engine import Engine, ServedTable
+from proxy.engine import Engine
+from proxy.public_tables import PublicTable
+from proxy.served_table import ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
+from proxy.sources.public_file import load_public_tables
 
 
 class Service:
-    """An engine and what it holds open."""
+    """An engine, the public tables beside it, and what it holds open."""
 
-    def __init__(self, engine: Engine, ledger: Ledger) -> None:
+    def __init__(self, engine: Engine, ledger: Ledger, public: tuple[PublicTable, ...]) -> None:
         self.engine = engine
+        self.public = public
         self._ledger = ledger
 
     def close(self) -> None:
@@ -28,6 +32,7 @@ def build(settings: Settings) -> Service:
     CannotStart
         With what is wrong and what to do: configuration, ledger or data.
     """
+    public = load_public_tables(settings.public)
     ledger = Ledger(settings.ledger_path)
     try:
         tables = {
@@ -36,7 +41,7 @@ def build(settings: Settings) -> Service:
             )
             for table in settings.tables
         }
-        return Service(Engine(tables), ledger)
+        return Service(Engine(tables, public), ledger, public)
     except BaseException:
         ledger.close()
         raise

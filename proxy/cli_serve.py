@@ -38,7 +38,7 @@ def serve(path: Path, console: Console) -> None:
     # What is alive now stays: the collector need not look at it again, during a query, for nothing.
     gc.freeze()
     try:
-        server, address = start_server(service.engine, settings.server.listen, tls)
+        server, address = start_server(service.engine, settings.server.listen, tls, service.public)
         for line in greeting(address, service.engine.budgets(), is_tls=tls is not None):
             console.print(Text(line), soft_wrap=True)
         structlog.get_logger("tacit").info("serving", address=address)

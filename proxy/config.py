@@ -22,9 +22,11 @@ from cube.schema import N_RECORDS_MAX, Neighbours, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget
 from planner.strategy import Strategy
 from proxy.config_axes import read_axis
+from proxy.config_location import read_location
 from proxy.config_problems import Problems, Section
+from proxy.config_public import PublicSettings, read_public
 from proxy.config_server import ServerSettings, read_server
-from proxy.sources.location import SourceLocation
+from proxy.sources.location import Location
 
 EPSILON_MAX = Fraction(WEIGHT_UNITS_MAX, UNITS_PER_EPSILON)  # above it no guarantee is left
 DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?", re.ASCII)
@@ -38,8 +40,8 @@ class TableSettings:
     ----------
     schema : Schema
         Its public columns.
-    location : SourceLocation
-        The file it is read from.
+    location : SourceLocation or PrivateView
+        The file it is read from, or the SQL over several.
     budget : Fraction
         The epsilon that may ever be spent on it, exactly as written.
     default : AccuracyTarget
@@ -49,7 +51,7 @@ class TableSettings:
     """
 
     schema: Schema
-    location: SourceLocation
+    location: Location
     budget: Fraction
     default: AccuracyTarget
     strategy: Strategy = Strategy.AUTO
@@ -62,6 +64,7 @@ class Settings:
     server: ServerSettings
     ledger_path: Path
     tables: tuple[TableSettings, ...]
+    public: tuple[PublicSettings, ...] = ()
 
 
 class FileSection(Section):
@@ -70,6 +73,7 @@ class FileSection(Section):
     server: Any = Field(default_factory=dict)
     ledger: Any
     tables: Any
+    public: Any = Field(default_factory=dict)
 
 
 class LedgerSection(Section):
@@ -81,8 +85,11 @@ class LedgerSection(Section):
 class TableSection(Section):
     """One private table."""
 
-    source: str = Field(min_length=1)
+    source: str | None = Field(default=None, min_length=1)
     source_table: str | None = Field(default=None, min_length=1)
+    view: str | None = Field(default=None, min_length=1)
+    sources: Any = None
+    unit: str | None = Field(default=None, min_length=1)
     budget: str | int | float
     n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
     half_width: float = Field(gt=0)
@@ -140,10 +147,13 @@ def load(path: Path) -> Settings:
     server = read_server(values.get("server", {}), folder, problems)
     ledger_path = _read_ledger(values["ledger"], folder, problems) if "ledger" in values else None
     tables = _read_tables(values["tables"], folder, problems) if "tables" in values else ()
+    private = values.get("tables")
+    names = list(private) if isinstance(private, Mapping) else []
+    public = read_public(values.get("public", {}), folder, names, problems)
     problems.raise_if_any()
     if server is None or ledger_path is None:
         raise RuntimeError("a part of the configuration is missing and no problem was noted")
-    return Settings(server=server, ledger_path=ledger_path, tables=tables)
+    return Settings(server=server, ledger_path=ledger_path, tables=tables, public=public)
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -194,7 +204,7 @@ def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> Tab
     if not isinstance(values, Mapping):
         return None
     # Each part is read whether or not another has problems, so that none hides behind another.
-    location = _read_location(values, folder, keys, problems)
+    location = read_location(values, folder, keys, problems)
     columns = values.get("columns")
     axes = () if columns is None else _read_columns(columns, (*keys, "columns"), problems)
     schema = _build_schema(name, axes, section, problems) if axes else None
@@ -219,8 +229,15 @@ def _build_schema(
     """The schema, or its problems; if the table's section has some, nobody will use the result."""
     n_records_max = N_RECORDS_MAX if section is None else section.n_records_max
     neighbours = Neighbours.ADD_REMOVE if section is None else Neighbours(section.neighbours)
+    unit = None if section is None else section.unit
     try:
-        return Schema(table=name, axes=axes, n_records_max=n_records_max, neighbours=neighbours)
+        return Schema(
+            table=name,
+            axes=axes,
+            n_records_max=n_records_max,
+            neighbours=neighbours,
+            unit=unit,
+        )
     except ValueError as error:
         problems.add(("tables", name), str(error).removeprefix(f"{name}: "))
         return None
@@ -232,21 +249,3 @@ def _read_columns(values: Any, keys: tuple[str, ...], problems: Problems) -> tup
         return ()
     read = (read_axis(name, column, (*keys, name), problems) for name, column in values.items())
     return tuple(axis for axis in read if axis is not None)
-
-
-def _read_location(
-    values: Mapping[str, Any], folder: Path, keys: tuple[str, ...], problems: Problems
-) -> SourceLocation | None:
-    source, source_table = values.get("source"), values.get("source_table")
-    if not isinstance(source, str) or not source:
-        return None  # noted with the section
-    path = folder / source
-    try:
-        location = SourceLocation(path=path, source_table=source_table)
-    except ValueError as error:
-        problems.add((*keys, "source"), str(error))
-        return None
-    if not path.is_file():
-        problems.add((*keys, "source"), "names no file")
-        return None
-    return location

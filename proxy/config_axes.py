@@ -6,9 +6,18 @@ The kinds are those of `cube.axis`; the keys are what the owner of the data writ
 import datetime as dt
 from abc import abstractmethod
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, Literal
 
-from cube.axis import Axis, BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericAxis
+from cube.axis import (
+    Axis,
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    MeasureAxis,
+    NumericAxis,
+)
 from proxy.config_problems import Problems, Section
 
 
@@ -84,13 +93,43 @@ class DateColumn(Column):
         return DateAxis(name=name, null=self.null, other=self.other, low=self.low, high=self.high)
 
 
+class MeasureColumn(Column):
+    """Numbers that are summed and averaged, between bounds they are clamped to."""
+
+    kind: Literal["measure"]
+    low: int | float
+    high: int | float
+    step: int | float | None = None
+
+    def axis(self, name: str) -> Axis:
+        """Levels from low to high, a step apart: 1, if the bounds are whole and none is given."""
+        low, high = as_written(self.low), as_written(self.high)
+        if self.step is not None:
+            step = as_written(self.step)
+        elif low.denominator == high.denominator == 1:
+            step = Fraction(1)
+        else:
+            raise ValueError(f"{name}: step is missing; it is 1 only where low and high are whole")
+        return MeasureAxis(name=name, null=self.null, low=low, high=high, step=step)
+
+
 COLUMN_KINDS: dict[str, type[Column]] = {
     "category": CategoryColumn,
     "integer": IntegerColumn,
     "numeric": NumericColumn,
     "boolean": BooleanColumn,
     "date": DateColumn,
+    "measure": MeasureColumn,
 }
+
+
+def as_written(number: float) -> Fraction:
+    """A number of the file exactly: the shortest decimal of a double is what stands there.
+
+    >>> as_written(0.1), as_written(3)
+    (Fraction(1, 10), Fraction(3, 1))
+    """
+    return Fraction(repr(number))
 
 
 def read_axis(name: str, values: Any, keys: tuple[str, ...], problems: Problems) -> Axis | None:

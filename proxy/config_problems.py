@@ -25,9 +25,9 @@ SectionT = TypeVar("SectionT", bound=BaseModel)
 
 
 class Problems:
-    """The problems found so far in one file."""
+    """The problems found so far in one file, or in what a message calls by another name."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         self._path = path
         self._found: list[str] = []
 

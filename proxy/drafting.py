@@ -165,6 +165,9 @@ def _table_section(
         "# A column may also say `null = true` (NULL is a level of its own) and, unless boolean,",
         "# `other = VALUE` (stands for everything outside its levels). A row with a value that has",
         "# no level is left out of the table. A column that is not listed here is not served.",
+        '# A number that is only summed and averaged is a `kind = "measure"`, with `low`, `high`',
+        "# and `step`: values are clamped to these bounds, and rounded to whole steps from low.",
+        '# If a column says whom a row is about, `unit = "COLUMN"` checks that nobody has two.',
         "",
     ]
     return "\n".join(lines)

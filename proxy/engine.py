@@ -4,105 +4,78 @@
 The engine never sees an exact count: it holds gates, and a gate hands out noisy values only.
 """
 
-import threading
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 import pyarrow as pa
 
-from accountant.gate import Gate
-from cube.schema import Schema
-from cube.target import AccuracyTarget
-from inference.estimator import Estimator
-from inference.posterior import Posterior, RowEstimate
-from planner.measuring import meets, plan_purchases
-from planner.offers import Market, PurchasePlan
+from planner.cache import BoundedCache
 from planner.planner import Planner
-from planner.prospect import Prospect
-from planner.rents import Rents
-from planner.strategy import Strategy
-from planner.workload import Workload
+from planner.public import REMAINING, Columns, privacy_view
+from planner.workload import Part, RequestedTarget, Wanted, Workload
+from proxy.answered import AnsweredPart
 from proxy.answers import (
     BatchReport,
     BatchRequest,
     BudgetStatus,
+    ColumnReceipt,
     Explanation,
     QueryRequest,
+    Receipt,
     Release,
     TableInfo,
 )
 from proxy.batches import run_batch
-from proxy.explaining import EXPLANATION_SCHEMA, ExplainedAggregate, build_explanation
-from proxy.results import AnsweredAggregate, build_release, result_schema
+from proxy.explaining import EXPLANATION_SCHEMA, ExplainedPart, build_explanation
+from proxy.outer_sql import OuterSql
+from proxy.privacy_views import (
+    REMAINING_SCHEMA,
+    VIEW_SCHEMAS,
+    TableRecord,
+    remaining_aggregates,
+)
+from proxy.privacy_views import privacy_view as view_of
+from proxy.public_tables import PublicTable
+from proxy.relations import (
+    N_ROWS_TRIED,
+    column_receipt,
+    relation,
+    relation_schema,
+    unanswered,
+    with_receipt,
+)
+from proxy.served_table import ServedTable
+from proxy.settling import asked_of, rehearse, settle, smallest_cap
 
-SOURCE_HISTORY = "history"
-SOURCE_MEASURED = "measured"
-SOURCE_PUBLIC = "public"
-
-
-class ServedTable:
-    """One private table as the engine sees it: its public schema, its gate, its history."""
-
-    def __init__(
-        self,
-        schema: Schema,
-        default: AccuracyTarget,
-        gate: Gate,
-        strategy: Strategy = Strategy.AUTO,
-    ) -> None:
-        self.info = TableInfo(schema, default)
-        self.gate = gate
-        self.lock = threading.Lock()
-        self._estimator = Estimator(schema)
-        self._rents = Rents()
-        self.prospect = Prospect(self._estimator, gate.noise_for)
-        self._market = Market(
-            schema, strategy, self.prospect, gate.price, self._rents, lambda: gate.budget().left
-        )
-
-    def estimates(self, workload: Workload) -> list[tuple[RowEstimate, ...]]:
-        """What the history says of every aggregate's rows."""
-        if workload.n_rows == 0:
-            return [() for _ in workload.aggregates]
-        bought = self.gate.measurements()
-        self._estimator.add(bought[self._estimator.n_measurements :])
-        target = workload.target
-        return [
-            self._estimator.estimate(aggregate.block, target.confidence, target.half_width)
-            for aggregate in workload.aggregates
-        ]
-
-    def plan(
-        self,
-        workload: Workload,
-        estimates: Sequence[Sequence[RowEstimate]],
-        *,
-        every_offer: bool = False,
-    ) -> PurchasePlan:
-        """What to buy beyond what the history says, in the order of the SELECT list."""
-        self._rents.add(self.gate.charges()[self._rents.n_charges :])
-        return plan_purchases(
-            workload.aggregates, estimates, workload.target, self._market, every_offer=every_offer
-        )
-
-    def budget(self) -> BudgetStatus:
-        """What was spent and what is left."""
-        budget = self.gate.budget()
-        return BudgetStatus(
-            table=self.info.schema.table,
-            limit=budget.limit,
-            spent=budget.spent,
-            n_measurements=budget.n_measurements,
-        )
+N_SCHEMAS_MAX = 4096  # of results of outer SQL, remembered with their plans
+SCHEMA_BYTES = 4096  # what one of them takes, roughly
 
 
 class Engine:
-    """Answers requests on a set of tables."""
+    """Answers requests on a set of tables.
 
-    def __init__(self, tables: Mapping[str, ServedTable]) -> None:
+    Parameters
+    ----------
+    tables : mapping
+        The private tables, by name.
+    public : sequence of PublicTable
+    """
+
+    def __init__(
+        self, tables: Mapping[str, ServedTable], public: Sequence[PublicTable] = ()
+    ) -> None:
         self._tables = dict(tables)
+        self._public = {table.name: table.data for table in public}
+        self._outer = OuterSql()
         self._planner = Planner(
             schemas={name: table.info.schema for name, table in self._tables.items()},
             defaults={name: table.info.default for name, table in self._tables.items()},
+            public=[table.relation() for table in public],
+            privacy_views=tuple(VIEW_SCHEMAS),
+            public_rows=self._public_rows,
+        )
+        self._schemas: BoundedCache[tuple[str, RequestedTarget], pa.Schema] = BoundedCache(
+            n_entries_max=N_SCHEMAS_MAX, n_bytes_max=N_SCHEMAS_MAX * SCHEMA_BYTES
         )
 
     def answer(self, request: QueryRequest) -> Release:
@@ -111,35 +84,29 @@ class Engine:
         The only method that may charge a budget.
         """
         workload = self._planner.plan(request.sql, request.target)
+        schema = self._schema(request)  # what cannot be computed is refused before it is paid for
         if workload.explain_only:
             return Release(self._explain(workload).data, None)
-        table = self._tables[workload.table]
-        with table.lock:
-            known = estimates = table.estimates(workload)
-            plan = table.plan(workload, known)
-            if plan.planned and table.gate.complete_pending():  # paid for before, so free now
-                known = estimates = table.estimates(workload)
-                plan = table.plan(workload, known)
-            if plan.planned:
-                cap = workload.target.epsilon_cap
-                table.gate.measure(plan.planned, analyst=request.analyst, epsilon_cap=cap)
-                estimates = table.estimates(workload)
-            budget = table.budget()
-        answered = [
-            AnsweredAggregate(
-                name=aggregate.name,
-                posteriors=_all_known(rows),
-                source=_source(aggregate.block.query.is_constant, meets(before, workload.target)),
-                epsilon_spent=plan.epsilon(place),
-            )
-            for place, (aggregate, before, rows) in enumerate(
-                zip(workload.aggregates, known, estimates, strict=True)
-            )
-        ]
-        return build_release(workload, answered, budget)
+        if workload.is_probe:
+            return Release(schema.empty_table(), None)
+        answered: dict[str, AnsweredPart] = {}
+        budgets: list[BudgetStatus] = []
+        if len(workload.tables) > 1:
+            for name in workload.tables:
+                with self._tables[name].lock:
+                    rehearse(self._tables[name], workload.of_table(name))
+        for name in workload.tables:
+            parts = workload.of_table(name)
+            table = self._tables[name]
+            with table.lock:
+                found = settle(table, parts, analyst=request.analyst, outer=self._outer)
+                budgets.append(table.budget())
+            answered |= {one.part.name: one for one in found}
+        return self._released(workload, [answered[part.name] for part in workload.parts], budgets)
 
     def explain(self, request: QueryRequest) -> Explanation:
         """What a SELECT would cost and where its answers would come from. Charges nothing."""
+        self._schema(request)
         return self._explain(self._planner.plan(request.sql, request.target))
 
     def plan_batch(self, request: BatchRequest) -> BatchReport:
@@ -148,8 +115,9 @@ class Engine:
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
-        workload = self._planner.plan(request.sql, request.target)
-        return EXPLANATION_SCHEMA if workload.explain_only else result_schema(workload)
+        schema = self._schema(request)
+        is_explained = self._planner.plan(request.sql, request.target).explain_only
+        return EXPLANATION_SCHEMA if is_explained else schema
 
     def tables(self) -> tuple[TableInfo, ...]:
         """The public schema of every table."""
@@ -159,37 +127,120 @@ class Engine:
         """The budget of every table."""
         return tuple(table.budget() for table in self._tables.values())
 
+    def _released(
+        self,
+        workload: Workload,
+        answered: Sequence[AnsweredPart],
+        budgets: Sequence[BudgetStatus],
+    ) -> Release:
+        """The result with its receipt; without one if no private table was asked."""
+        columns: list[ColumnReceipt] = []
+        if workload.outer is None:
+            (only,) = answered
+            data = relation(only)
+            for place, item in enumerate(only.answers):
+                low, high = item.intervals(only.part.confidence)
+                ends = (low.tolist(), high.tolist())
+                columns.append(column_receipt(item.answer.name, only, place, ends))
+        else:
+            relations = {one.part.name: relation(one) for one in answered}
+            shown = self._outer.run(
+                workload.outer.sql, relations | self._public_relations(workload.outer.public)
+            )
+            n_columns = shown.num_columns - 2 * len(workload.outer.intervals)
+            data = shown.select(range(n_columns))
+            for number, (place, part, answer) in enumerate(workload.outer.intervals):
+                first = n_columns + 2 * number
+                ends = (shown.column(first).to_pylist(), shown.column(first + 1).to_pylist())
+                name = shown.column_names[place]
+                columns.append(column_receipt(name, answered[part], answer, ends))
+        if not budgets:
+            return Release(data, None)
+        receipt = Receipt(
+            table=budgets[0].table,
+            epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),
+            columns=tuple(columns),
+            budget=budgets[0],
+        )
+        return Release(with_receipt(data, receipt), receipt)
+
+    def _schema(self, request: QueryRequest) -> pa.Schema:
+        """The result's columns, from relations without answers."""
+        known = self._schemas.get((request.sql, request.target))
+        if known is not None:
+            return known
+        workload = self._planner.plan(request.sql, request.target)
+        if workload.outer is None:
+            schema = relation_schema(workload.parts[0])
+        else:
+            relations = {part.name: unanswered(part) for part in workload.parts}
+            relations |= self._public_relations(workload.outer.public, is_sample=True)
+            found = self._outer.run(workload.outer.sql, relations)
+            n_columns = found.num_columns - 2 * len(workload.outer.intervals)
+            schema = found.select(range(n_columns)).schema
+        self._schemas.put((request.sql, request.target), schema, n_bytes=SCHEMA_BYTES)
+        return schema
+
+    def _public_rows(self, sql: str, names: Sequence[str]) -> Columns:
+        """What a SELECT over public tables shows, for the planner."""
+        found = self._outer.run(sql, {name: self._public[name] for name in names})
+        return PublicTable("public_rows", None, found).columns()
+
+    def _public_relations(
+        self, names: Sequence[str], *, is_sample: bool = False
+    ) -> dict[str, pa.Table]:
+        """Public tables, and views of `data_privacy`, as the outer SQL calls them."""
+        found: dict[str, pa.Table] = {}
+        for name in names:
+            if name in self._public:
+                public = self._public[name]
+                found[name] = public.slice(0, N_ROWS_TRIED) if is_sample else public
+                continue
+            view = name.removeprefix(privacy_view(""))
+            if is_sample:
+                schema = VIEW_SCHEMAS.get(view, REMAINING_SCHEMA)
+                found[name] = schema.empty_table()
+            elif view in VIEW_SCHEMAS:
+                found[name] = view_of(view, self._records())
+            else:
+                table = view.removeprefix(f"{REMAINING}(").removesuffix(")")
+                found[name] = remaining_aggregates(table, self._records())
+        return found
+
+    def _records(self) -> list[TableRecord]:
+        records = []
+        for table in self._tables.values():
+            with table.lock:
+                records.append(TableRecord.of(table.info, table.gate))
+        return records
+
     def _explain(self, workload: Workload) -> Explanation:
-        table = self._tables[workload.table]
-        with table.lock:
-            estimates = table.estimates(workload)
-            plan = table.plan(workload, estimates, every_offer=True)
-            budget = table.budget()
-        explained = [
-            ExplainedAggregate(
-                name=aggregate.name,
-                sql=aggregate.sql,
-                source=_source(aggregate.block.query.is_constant, meets(rows, workload.target)),
-                known=tuple(rows),
-                epsilon=plan.epsilon(place),
-                offers=plan.offers[place],
-            )
-            for place, (aggregate, rows) in enumerate(
-                zip(workload.aggregates, estimates, strict=True)
-            )
-        ]
-        return build_explanation(workload, explained, budget)
+        explained: list[ExplainedPart] = []
+        budgets: list[BudgetStatus] = []
+        for name in workload.tables:
+            parts = workload.of_table(name)
+            table = self._tables[name]
+            with table.lock:
+                explained += _explained(table, parts)
+                budgets.append(table.budget())
+        return build_explanation(explained, budgets)
 
 
-def _source(is_constant: bool, is_known: bool) -> str:
-    if is_constant:
-        return SOURCE_PUBLIC
-    return SOURCE_HISTORY if is_known else SOURCE_MEASURED
-
-
-def _all_known(rows: Sequence[RowEstimate]) -> tuple[Posterior, ...]:
-    """The posteriors of an answered aggregate; after buying, none can be missing."""
-    posteriors = tuple(row for row in rows if isinstance(row, Posterior))
-    if len(posteriors) != len(rows):
-        raise RuntimeError("a measured query is not estimable")
-    return posteriors
+def _explained(table: ServedTable, parts: Sequence[Part]) -> list[ExplainedPart]:
+    """What is known of every block of some parts, and what could be bought for it."""
+    asked = asked_of(parts, smallest_cap(parts))
+    wanted: list[Wanted] = [one.wanted for one in asked]
+    known = table.estimates(wanted)
+    plan = table.plan(wanted, known, every_offer=True)
+    rows = list(zip(asked, known, plan.offers, strict=True))
+    return [
+        ExplainedPart(
+            part=part,
+            blocks=tuple(
+                (one.aggregate, one.wanted, found, offers)
+                for one, found, offers in rows
+                if one.part == place
+            ),
+        )
+        for place, part in enumerate(parts)
+    ]

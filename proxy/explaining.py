@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from inference.posterior import Posterior, RowEstimate
 from planner.offers import Offer
-from planner.workload import Workload
+from planner.workload import Part, Wanted
+from proxy.answered import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
 from proxy.answers import BudgetStatus, Explanation
 
 EXPLANATION_SCHEMA = pa.schema(
@@ -34,43 +35,54 @@ EXPLANATION_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainedAggregate:
-    """One aggregate before anything is bought."""
+class ExplainedPart:
+    """One part before anything is bought.
 
-    name: str
-    sql: str
-    source: str
-    known: tuple[RowEstimate, ...]
-    epsilon: Fraction
-    offers: tuple[Offer, ...]
+    `blocks` has for each block the aggregate it belongs to, what it is wanted at, what is known of
+    its rows, and what could be bought for it.
+    """
+
+    part: Part
+    blocks: tuple[tuple[int, Wanted, tuple[RowEstimate, ...], tuple[Offer, ...]], ...]
 
 
 def build_explanation(
-    workload: Workload, explained: Sequence[ExplainedAggregate], budget: BudgetStatus
+    explained: Sequence[ExplainedPart], budgets: Sequence[BudgetStatus]
 ) -> Explanation:
     """The explanation as a table: a row for each candidate of each aggregate, or one without."""
+    left = {budget.table: budget.left for budget in budgets}
     rows: list[dict[str, Any]] = []
-    spent = Fraction(0)
-    for aggregate in explained:
-        public = _public(workload, aggregate)
-        for offer in aggregate.offers:
-            left = budget.left - spent - offer.epsilon
-            rows.append(public | _offered(offer) | _remaining(left))
-        if not aggregate.offers:
-            rows.append(public | _not_needed() | _remaining(budget.left - spent))
-        spent += aggregate.epsilon
-    table = pa.Table.from_pylist(rows, schema=EXPLANATION_SCHEMA)
-    return Explanation(data=table, epsilon=spent, budget=budget)
+    total = Fraction(0)
+    for one in explained:
+        table = one.part.table
+        for number, wanted, known, offers in one.blocks:
+            public = _public(one.part, number, wanted, known)
+            rows += [
+                public | _offered(offer) | _remaining(left[table] - offer.epsilon)
+                for offer in offers
+            ]
+            if not offers:
+                rows.append(public | _not_needed() | _remaining(left[table]))
+            chosen = sum((offer.epsilon for offer in offers if offer.is_chosen), Fraction(0))
+            left[table] -= chosen
+            total += chosen
+    data = pa.Table.from_pylist(rows, schema=EXPLANATION_SCHEMA)
+    return Explanation(data=data, epsilon=total, budget=budgets[0] if budgets else None)
 
 
-def _public(workload: Workload, aggregate: ExplainedAggregate) -> dict[str, Any]:
-    target = workload.target
-    known = _widest(aggregate.known, target.confidence)
+def _public(part: Part, number: int, wanted: Wanted, rows: Sequence[RowEstimate]) -> dict[str, Any]:
+    aggregate, target = part.aggregates[number], wanted.target
+    known = _widest(rows, target.confidence)
+    source = SOURCE_MEASURED
+    if aggregate.is_constant:
+        source = SOURCE_PUBLIC
+    elif known is not None and known <= target.half_width:
+        source = SOURCE_HISTORY
     return {
         "aggregate": aggregate.name,
         "expression": aggregate.sql,
-        "n_rows": workload.n_rows,
-        "source": aggregate.source,
+        "n_rows": wanted.block.n_rows,
+        "source": source,
         "half_width_wanted": target.half_width,
         "confidence": target.confidence,
         "half_width_known": known,

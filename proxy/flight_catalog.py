@@ -1,7 +1,8 @@
 """The catalog that Flight SQL clients browse: one catalog, one schema, the declared tables.
 
-Each metadata command is a schema and a function from the public table list to rows. Everything
-here is public by declaration; nothing that could charge or read data is called.
+Private and public tables are listed alike. Each metadata command is a schema and a function from
+the list of tables to rows. Everything here is public by declaration; nothing that could charge or
+read data is called.
 """
 
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from proxy.answers import TableInfo
 from proxy.arrow_ipc import schema_bytes
 from proxy.flight_sql_info import SQL_INFO_SCHEMA, sql_info_table
 from proxy.protocol import flight_sql_pb2 as sql
+from proxy.public_tables import PublicTable
 from proxy.search_pattern import matches
 
 CATALOG: Final = "tacit"
@@ -22,8 +24,15 @@ DB_SCHEMA: Final = "public"
 TABLE_TYPE: Final = "TABLE"
 TYPE_NAME_KEY: Final = "ARROW:FLIGHT:SQL:TYPE_NAME"  # or clients show every type as unknown
 
-ServedTables: TypeAlias = tuple[TableInfo, ...]
 Row: TypeAlias = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The tables that can be asked: the public faces of private ones, and public ones."""
+
+    private: tuple[TableInfo, ...]
+    public: tuple[PublicTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,17 @@ def table_schema(info: TableInfo) -> pa.Schema:
     )
 
 
+def public_schema(table: PublicTable) -> pa.Schema:
+    """A public table's columns, described in the same way."""
+    names = table.sql_types
+    return pa.schema(
+        field.with_nullable(field.name != table.key).with_metadata(
+            {TYPE_NAME_KEY: names[field.name]}
+        )
+        for field in table.data.schema
+    )
+
+
 def _passes(command: sql.CommandGetDbSchemas | sql.CommandGetTables) -> bool:
     """Whether our one catalog and schema pass the command's filters; absent filters pass all."""
     catalog = command.catalog if command.HasField("catalog") else CATALOG
@@ -107,29 +127,31 @@ def _passes(command: sql.CommandGetDbSchemas | sql.CommandGetTables) -> bool:
     return catalog == CATALOG and matches(pattern, DB_SCHEMA)
 
 
-def _db_schema_rows(command: sql.CommandGetDbSchemas, _served: ServedTables) -> list[Row]:
+def _db_schema_rows(command: sql.CommandGetDbSchemas, _served: Catalog) -> list[Row]:
     row: Row = {"catalog_name": CATALOG, "db_schema_name": DB_SCHEMA}
     return [row] if _passes(command) else []
 
 
-def _table_rows(command: sql.CommandGetTables, served: ServedTables) -> list[Row]:
+def _table_rows(command: sql.CommandGetTables, served: Catalog) -> list[Row]:
     type_passes = not command.table_types or TABLE_TYPE in command.table_types
     has_pattern = command.HasField("table_name_filter_pattern")
     pattern = command.table_name_filter_pattern if has_pattern else "%"
+    schemas = {info.schema.table: table_schema(info) for info in served.private}
+    schemas |= {table.name: public_schema(table) for table in served.public}
     return [
         {
             "catalog_name": CATALOG,
             "db_schema_name": DB_SCHEMA,
-            "table_name": info.schema.table,
+            "table_name": name,
             "table_type": TABLE_TYPE,
-            "table_schema": schema_bytes(table_schema(info)),
+            "table_schema": schema_bytes(schema),
         }
-        for info in sorted(served, key=lambda info: info.schema.table)
-        if type_passes and _passes(command) and matches(pattern, info.schema.table)
+        for name, schema in sorted(schemas.items())
+        if type_passes and _passes(command) and matches(pattern, name)
     ]
 
 
-def _xdbc_type_rows(command: sql.CommandGetXdbcTypeInfo, _served: ServedTables) -> list[Row]:
+def _xdbc_type_rows(command: sql.CommandGetXdbcTypeInfo, _served: Catalog) -> list[Row]:
     nullable, searchable_by_anything = 1, 3
     rows: list[Row] = [
         {
@@ -153,8 +175,26 @@ def _xdbc_type_rows(command: sql.CommandGetXdbcTypeInfo, _served: ServedTables) 
     return rows
 
 
-def _no_rows(_command: Message, _served: ServedTables) -> list[Row]:
-    """A protected table declares no keys: a key would single out one person."""
+def _primary_key_rows(command: sql.CommandGetPrimaryKeys, served: Catalog) -> list[Row]:
+    """The keys of public tables; a key of a private one would single out one person."""
+    return [
+        {
+            "catalog_name": CATALOG,
+            "db_schema_name": DB_SCHEMA,
+            "table_name": table.name,
+            "column_name": table.key,
+            "key_sequence": 1,
+        }
+        for table in served.public
+        if table.name == command.table
+        and table.key is not None
+        and command.catalog in ("", CATALOG)
+        and command.db_schema in ("", DB_SCHEMA)
+    ]
+
+
+def _no_rows(_command: Message, _served: Catalog) -> list[Row]:
+    """No column of any table refers to another table."""
     return []
 
 
@@ -164,7 +204,7 @@ class MetadataCommand:
 
     schema: pa.Schema
     # Any: each function takes the one message type it is filed under.
-    rows: Callable[[Any, ServedTables], list[Row]]
+    rows: Callable[[Any, Catalog], list[Row]]
 
 
 _COMMANDS: Final[dict[type[Message], MetadataCommand]] = {
@@ -175,7 +215,7 @@ _COMMANDS: Final[dict[type[Message], MetadataCommand]] = {
         _TABLE_TYPES, lambda *_: [{"table_type": TABLE_TYPE}]
     ),
     sql.CommandGetXdbcTypeInfo: MetadataCommand(_XDBC_TYPES, _xdbc_type_rows),
-    sql.CommandGetPrimaryKeys: MetadataCommand(_PRIMARY_KEYS, _no_rows),
+    sql.CommandGetPrimaryKeys: MetadataCommand(_PRIMARY_KEYS, _primary_key_rows),
     sql.CommandGetExportedKeys: MetadataCommand(_FOREIGN_KEYS, _no_rows),
     sql.CommandGetImportedKeys: MetadataCommand(_FOREIGN_KEYS, _no_rows),
     sql.CommandGetCrossReference: MetadataCommand(_FOREIGN_KEYS, _no_rows),
@@ -192,7 +232,7 @@ def metadata_schema(command: Message) -> pa.Schema:
     return _COMMANDS[type(command)].schema
 
 
-def metadata_table(command: Message, served: ServedTables) -> pa.Table:
+def metadata_table(command: Message, served: Catalog) -> pa.Table:
     """The answer to a metadata command."""
     if isinstance(command, sql.CommandGetSqlInfo):
         return sql_info_table(list(command.info))

@@ -1,7 +1,8 @@
 """Flight SQL: what ADBC, JDBC and pyarrow clients speak to a database.
 
 Preparing a statement is free, GetFlightInfo of a statement is the one call that may charge, and
-DoGet hands over the release that was stored then, the same bytes each time. Nothing here decides
+DoGet hands over the release that was stored then, the same bytes each time. A prepared statement
+is its text: the settings it is asked with are those of the moment it is asked. Nothing here decides
 what a statement means or costs; the engine does.
 """
 
@@ -17,12 +18,15 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
 
 from cube.refusals import InvalidRequest
-from proxy.answers import QueryEngine, QueryRequest, Receipt
+from proxy.answers import QueryEngine, QueryRequest, Receipt, Release
 from proxy.arrow_ipc import flight_messages, schema_bytes
-from proxy.flight_catalog import METADATA_COMMANDS, metadata_schema, metadata_table
+from proxy.flight_catalog import METADATA_COMMANDS, Catalog, metadata_schema, metadata_table
 from proxy.interceptors import NotOffered, report_epsilon
 from proxy.protocol import flight_pb2, flight_pb2_grpc
 from proxy.protocol import flight_sql_pb2 as sql
+from proxy.public_tables import PublicTable
+from proxy.session_actions import SESSION_ACTIONS, session_action
+from proxy.sessions import Sessions
 from proxy.tickets import Shelf
 
 N_RELEASES_MAX = 1_000
@@ -57,11 +61,19 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
     ----------
     engine : QueryEngine
         Answers the statements.
+    sessions : Sessions
+        What the clients have set.
+    public : tuple of PublicTable
+        Tables to list beside the engine's private ones.
     """
 
-    def __init__(self, engine: QueryEngine) -> None:
+    def __init__(
+        self, engine: QueryEngine, sessions: Sessions, public: tuple[PublicTable, ...] = ()
+    ) -> None:
         self._engine = engine
-        self._prepared: Shelf[QueryRequest] = Shelf(
+        self._sessions = sessions
+        self._public = public
+        self._prepared: Shelf[str] = Shelf(
             "prepared statement",
             again="Prepare it again: that is free.",
             n_items_max=N_PREPARED_MAX,
@@ -96,7 +108,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         if isinstance(command, METADATA_COMMANDS):
             schema = metadata_schema(command)
             return _flight_info(request, schema, ticket=request.cmd, n_rows=-1)
-        release = self._engine.answer(self._statement(command))
+        release = self._answered(self._statement(command), context)
         messages = flight_messages(release.data)
         key = self._releases.put(messages, sum(message.ByteSize() for message in messages))
         ticket = _pack(sql.TicketStatementQuery(statement_handle=key))
@@ -116,7 +128,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         if isinstance(command, METADATA_COMMANDS):
             schema = metadata_schema(command)
         else:
-            schema = self._engine.result_schema(self._statement(command))
+            schema = self._promised(self._statement(command), context)
         return flight_pb2.SchemaResult(schema=schema_bytes(schema))
 
     def DoGet(
@@ -127,7 +139,8 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         """The stored release of a ticket, or the rows of a metadata command. Never charges."""
         command = _unpack(request.ticket)
         if isinstance(command, METADATA_COMMANDS):
-            yield from flight_messages(metadata_table(command, self._engine.tables()))
+            served = Catalog(self._engine.tables(), self._public)
+            yield from flight_messages(metadata_table(command, served))
         elif isinstance(command, sql.TicketStatementQuery):
             yield from self._releases.get(command.statement_handle)
         else:
@@ -162,14 +175,18 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         request: flight_pb2.Action,
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.Result]:
-        """Prepare or close a statement."""
+        """Prepare or close a statement; set, show or close a session."""
+        if request.type in SESSION_ACTIONS:
+            result = session_action(request, self._sessions, context)
+            yield flight_pb2.Result(body=result.SerializeToString())
+            return
         if request.type not in _ACTIONS:
             raise NotOffered(f"{_READ_ONLY} the action {_quoted(request.type)}.")
         action = _unpack(request.body)
         if type(action).__name__ != f"Action{request.type}Request":
             raise InvalidRequest(f"The action {request.type} came with another message.")
         if isinstance(action, sql.ActionCreatePreparedStatementRequest):
-            yield flight_pb2.Result(body=_pack(self._prepare(action)))
+            yield flight_pb2.Result(body=_pack(self._prepare(action, context)))
         elif isinstance(action, sql.ActionClosePreparedStatementRequest):
             self._prepared.discard(action.prepared_statement_handle)
 
@@ -179,27 +196,40 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.ActionType]:
         """What DoAction takes."""
-        for name, description in _ACTIONS.items():
+        for name, description in {**_ACTIONS, **SESSION_ACTIONS}.items():
             yield flight_pb2.ActionType(type=name, description=description)
 
+    def _answered(self, text: str, context: grpc.ServicerContext) -> Release:
+        """The answer to a client's text, once what it sets is kept."""
+        asked = self._sessions.run(text, context)
+        if asked.reply is not None:
+            return Release(asked.reply, None)
+        return self._engine.answer(QueryRequest(sql=asked.sql, target=asked.target))
+
+    def _promised(self, text: str, context: grpc.ServicerContext) -> pa.Schema:
+        """The columns of that answer; what the text sets is not kept."""
+        asked = self._sessions.preview(text, context)
+        if asked.reply is not None:
+            return asked.reply.schema
+        return self._engine.result_schema(QueryRequest(sql=asked.sql, target=asked.target))
+
     def _prepare(
-        self, action: sql.ActionCreatePreparedStatementRequest
+        self, action: sql.ActionCreatePreparedStatementRequest, context: grpc.ServicerContext
     ) -> sql.ActionCreatePreparedStatementResult:
         _refuse_transaction(action)
-        statement = QueryRequest(sql=action.query)
-        schema = self._engine.result_schema(statement)
+        schema = self._promised(action.query, context)
         return sql.ActionCreatePreparedStatementResult(
-            prepared_statement_handle=self._prepared.put(statement, len(action.query.encode())),
+            prepared_statement_handle=self._prepared.put(action.query, len(action.query.encode())),
             dataset_schema=schema_bytes(schema),
             parameter_schema=schema_bytes(pa.schema([])),
             is_update=False,  # or the JDBC driver tries an update first
         )
 
-    def _statement(self, command: Message) -> QueryRequest:
-        """The statement that a command names."""
+    def _statement(self, command: Message) -> str:
+        """The text of the statement that a command names."""
         if isinstance(command, sql.CommandStatementQuery):
             _refuse_transaction(command)
-            return QueryRequest(sql=command.query)
+            return command.query
         if isinstance(command, sql.CommandPreparedStatementQuery):
             return self._prepared.get(command.prepared_statement_handle)
         raise InvalidRequest(f"{type(command).__name__} is not a statement.")

@@ -44,6 +44,7 @@ STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
     refusals.UnknownTicket: grpc.StatusCode.NOT_FOUND,
     refusals.BudgetExhausted: grpc.StatusCode.RESOURCE_EXHAUSTED,
     refusals.CostAboveCap: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    refusals.TargetNotReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
     refusals.SourceUnavailable: grpc.StatusCode.UNAVAILABLE,
     refusals.Refused: grpc.StatusCode.INVALID_ARGUMENT,
 }

@@ -63,7 +63,9 @@ def explanation_table(data: pa.Table, reply: tacit_pb2.ExplainReply) -> Renderab
     for field, column in zip(data.schema, data.columns, strict=True):
         values = [general(value) for value in column.to_pylist()]
         shown.add_row(plain(field.name.replace("_", " ")), *map(plain, values))
-    return Group(shown, Text(f"would spend epsilon {reply.epsilon:.6g}; {_left(reply.budget)}"))
+    would_spend = f"would spend epsilon {reply.epsilon:.6g}"
+    left = f"; {_left(reply.budget)}" if reply.HasField("budget") else ""
+    return Group(shown, Text(would_spend + left))
 
 
 def budgets_table(budgets: Iterable[tacit_pb2.Budget]) -> Table:

@@ -18,6 +18,8 @@ from proxy.config_server import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.flight_sql import FlightSqlService
 from proxy.interceptors import Firewall
 from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grpc
+from proxy.public_tables import PublicTable
+from proxy.sessions import Sessions
 from proxy.tacit_service import TacitService
 
 N_THREADS = 16
@@ -54,7 +56,10 @@ class TlsIdentity:
 
 
 def start_server(
-    engine: QueryEngine, listen: str, tls: TlsIdentity | None = None
+    engine: QueryEngine,
+    listen: str,
+    tls: TlsIdentity | None = None,
+    public: tuple[PublicTable, ...] = (),
 ) -> tuple[grpc.Server, str]:
     """Serve an engine; the running server and the address it is bound to.
 
@@ -66,6 +71,8 @@ def start_server(
         ``host:port``, with an IPv6 host in brackets; port 0 takes any free one.
     tls : TlsIdentity, optional
         Needed unless the host is a loopback address.
+    public : tuple of PublicTable
+        Tables that the catalog lists beside the engine's private ones.
 
     Raises
     ------
@@ -88,15 +95,20 @@ def start_server(
         options=_OPTIONS,
         maximum_concurrent_rpcs=N_CALLS_MAX,
     )
-    _add_services(server, engine)
+    _add_services(server, engine, public)
     bound_port = _bind(server, listen, tls)
     server.start()
     return server, f"{listen.rpartition(':')[0]}:{bound_port}"
 
 
-def _add_services(server: grpc.Server, engine: QueryEngine) -> None:
-    tacit_pb2_grpc.add_TacitServicer_to_server(TacitService(engine), server)
-    flight_pb2_grpc.add_FlightServiceServicer_to_server(FlightSqlService(engine), server)
+def _add_services(
+    server: grpc.Server, engine: QueryEngine, public: tuple[PublicTable, ...]
+) -> None:
+    sessions = Sessions()  # one for both protocols: a session is a connection
+    tacit_pb2_grpc.add_TacitServicer_to_server(TacitService(engine, sessions), server)
+    flight_pb2_grpc.add_FlightServiceServicer_to_server(
+        FlightSqlService(engine, sessions, public), server
+    )
     names = [
         tacit_pb2.DESCRIPTOR.services_by_name["Tacit"].full_name,
         flight_pb2.DESCRIPTOR.services_by_name["FlightService"].full_name,

@@ -8,39 +8,29 @@ Translates between protobuf messages and the engine's values; decides nothing.
 import re
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Final
 
 import grpc
 
-from cube.axis import (
-    Axis,
-    BooleanAxis,
-    CategoryAxis,
-    DateAxis,
-    IntegerAxis,
-    LevelValue,
-    NumericAxis,
-)
-from cube.refusals import InvalidTarget, UnknownName
+from cube.refusals import InvalidRequest, InvalidTarget, UnknownName
 from cube.target import AccuracyTarget
 from planner.workload import RequestedTarget
-from proxy.answers import BatchRequest, BudgetStatus, QueryEngine, QueryRequest, Receipt, TableInfo
+from proxy.answers import (
+    BatchRequest,
+    BudgetStatus,
+    QueryEngine,
+    QueryRequest,
+    Receipt,
+    Release,
+    TableInfo,
+)
 from proxy.arrow_ipc import stream_bytes, stream_chunks
+from proxy.axis_text import axis_kind, describe_levels
 from proxy.interceptors import report_epsilon
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
-
-N_LEVELS_SHOWN = 8
+from proxy.sessions import Sessions
 
 # Short, so that no exponent makes an exact number of a billion digits.
 _DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
-
-_KINDS: Final[dict[type[Axis], str]] = {
-    CategoryAxis: "category",
-    IntegerAxis: "integer",
-    NumericAxis: "numeric",
-    BooleanAxis: "boolean",
-    DateAxis: "date",
-}
 
 
 class TacitService(tacit_pb2_grpc.TacitServicer):
@@ -50,16 +40,25 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
     ----------
     engine : QueryEngine
         Answers the statements.
+    sessions : Sessions
+        What the clients have set.
     """
 
-    def __init__(self, engine: QueryEngine) -> None:
+    def __init__(self, engine: QueryEngine, sessions: Sessions) -> None:
         self._engine = engine
+        self._sessions = sessions
 
     def Query(
         self, request: tacit_pb2.QueryRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.QueryReply]:
-        """The answer as one Arrow IPC stream in pieces, then its receipt."""
-        release = self._engine.answer(query_request(request))
+        """The answer as one Arrow IPC stream in pieces, then its receipt if it may have cost."""
+        named = query_request(request)
+        asked = self._sessions.run(named.sql, context)
+        if asked.reply is None:
+            target = named.target.over(asked.target)
+            release = self._engine.answer(QueryRequest(sql=asked.sql, target=target))
+        else:
+            release = Release(asked.reply, None)
         if release.receipt is not None:
             report_epsilon(context, release.receipt.epsilon_spent)
         for chunk in stream_chunks(release.data):
@@ -73,18 +72,18 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
         context: grpc.ServicerContext,
     ) -> tacit_pb2.ExplainReply:
         """What the statement would cost, and why."""
-        explanation = self._engine.explain(query_request(request))
+        explanation = self._engine.explain(self._without_settings(request, context))
         return tacit_pb2.ExplainReply(
             ipc=stream_bytes(explanation.data),
             epsilon=float(explanation.epsilon),
-            budget=_budget(explanation.budget),
+            budget=None if explanation.budget is None else _budget(explanation.budget),
         )
 
     def Plan(
         self, request: tacit_pb2.PlanRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.PlanReply:
         """What a batch of statements costs together; measured if the request says so."""
-        asked = query_request(request)
+        asked = self._without_settings(request, context)
         report = self._engine.plan_batch(
             BatchRequest(sql=asked.sql, target=asked.target, buy=request.buy, analyst=asked.analyst)
         )
@@ -120,6 +119,21 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
                 hint=f"Tables here: {', '.join(budget.table for budget in budgets)}.",
             )
         return tacit_pb2.GetBudgetReply(budgets=[_budget(budget) for budget in chosen])
+
+    def _without_settings(
+        self,
+        message: tacit_pb2.ExplainRequest | tacit_pb2.PlanRequest,
+        context: grpc.ServicerContext,
+    ) -> QueryRequest:
+        """The engine's request; settings at the head of its text hold for this call alone."""
+        named = query_request(message)
+        asked = self._sessions.preview(named.sql, context)
+        if asked.reply is not None:
+            raise InvalidRequest(
+                "A setting costs nothing, and there is nothing to plan.",
+                hint="Send it with Query, or put a SELECT after it.",
+            )
+        return QueryRequest(sql=asked.sql, target=named.target.over(asked.target))
 
 
 def query_request(
@@ -189,7 +203,7 @@ def _table(info: TableInfo) -> tacit_pb2.Table:
             tacit_pb2.Column(
                 name=axis.name,
                 sql_type=axis.sql_type,
-                kind=_KINDS[type(axis)],
+                kind=axis_kind(axis),
                 nullable=axis.null,
                 n_levels=axis.size,
                 levels=describe_levels(axis),
@@ -199,25 +213,3 @@ def _table(info: TableInfo) -> tacit_pb2.Table:
         default_half_width=info.default.half_width,
         default_confidence=info.default.confidence,
     )
-
-
-def describe_levels(axis: Axis) -> str:
-    """A short text of an axis's levels for a person.
-
-    >>> describe_levels(IntegerAxis(name="age", low=17, high=90, other=-1))
-    '17 .. 90, other: -1'
-    """
-    if isinstance(axis, IntegerAxis | DateAxis):
-        regular = f"{axis.low} .. {axis.high}"
-    elif isinstance(axis, NumericAxis):
-        regular = f"{_few(axis.edges)} (edges)"
-    else:
-        regular = _few(axis.regular)
-    other = "" if axis.other is None else f", other: {axis.other}"
-    return f"{regular}{other}{', NULL' if axis.null else ''}"
-
-
-def _few(levels: tuple[LevelValue, ...]) -> str:
-    shown = ", ".join(str(level) for level in levels[:N_LEVELS_SHOWN])
-    n_more = len(levels) - N_LEVELS_SHOWN
-    return f"{shown}, ... ({n_more} more)" if n_more > 0 else shown

@@ -25,7 +25,14 @@ HOMES = {
     "sqlite3": {"accountant"},
 }
 # Within a component, the files that may hold a DuckDB connection.
-DUCKDB_FILES = {"planner/scratchpad.py", "proxy/sources/duckdb_source.py", "proxy/drafting.py"}
+DUCKDB_FILES = {
+    "planner/scratchpad.py",
+    "proxy/drafting.py",
+    "proxy/outer_sql.py",
+    "proxy/sources/duckdb_source.py",
+    "proxy/sources/private_view.py",
+    "proxy/sources/public_file.py",
+}
 N_LINES_MAX = 400
 
 

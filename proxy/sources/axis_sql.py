@@ -5,11 +5,21 @@ beside the positions: `LEFT_OUT` for a value that has no level, `WRONG_TYPE` for
 value of the axis's type.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from cube.axis import Axis, BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericAxis
+from cube.axis import (
+    Axis,
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    MeasureAxis,
+    NumericAxis,
+)
 
 LEFT_OUT = -1
 WRONG_TYPE = -2
@@ -64,7 +74,7 @@ def can_read(axis: Axis, column: SourceColumn) -> bool:
     match axis:
         case CategoryAxis():
             return column.type_name in {TEXT, "ENUM"}
-        case IntegerAxis() | NumericAxis():
+        case IntegerAxis() | NumericAxis() | MeasureAxis():
             return column.type_name in INTEGERS | REALS
         case BooleanAxis():
             return column.type_name == "BOOLEAN"
@@ -89,11 +99,15 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
             found = f"CASE WHEN {value} BETWEEN {axis.low} AND {axis.high} "
             found += f"THEN {value} - ({axis.low}) END"
         case NumericAxis():
-            listed = _bins(axis)
-            setup = f"CREATE TABLE levels_{place} AS FROM listed"
-            join = f"ASOF LEFT JOIN levels_{place} ON {value} >= levels_{place}.edge"
+            listed = _edges(axis.regular)
+            setup, join = _search(value, place)
             found = f"CASE WHEN {value} <= {_double(axis.edges[-1])} "
             found += f"THEN levels_{place}.position END"
+        case MeasureAxis():
+            # The lowest level begins at no edge: what is clamped to it is below every edge.
+            listed = _edges((-math.inf, *axis.rounding_points))
+            setup, join = _search(value, place)
+            found = f"levels_{place}.position"
         case BooleanAxis():
             found = f"CAST({value} AS TINYINT)"
         case DateAxis():
@@ -122,7 +136,7 @@ def _typed_native(axis: Axis, column: SourceColumn) -> tuple[str, str]:
         case IntegerAxis():
             # Unsigned columns would not compare with a negative end of the range.
             return f"TRY_CAST({raw} AS HUGEINT)", "false"
-        case NumericAxis():
+        case NumericAxis() | MeasureAxis():
             return _finite(f"CAST({raw} AS DOUBLE)"), "false"
         case _:
             return raw, "false"
@@ -141,7 +155,7 @@ def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
             # A cast would take a time of day, and drop it.
             day = f"regexp_full_match({raw}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}')"
             value = f"TRY_CAST(CASE WHEN {day} THEN {raw} END AS DATE)"
-        case NumericAxis():
+        case NumericAxis() | MeasureAxis():
             value = f"TRY_CAST({raw} AS DOUBLE)"
             return _finite(value), f"{value} IS NULL"
         case _:
@@ -149,10 +163,18 @@ def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
     return value, f"{value} IS NULL"
 
 
-def _bins(axis: NumericAxis) -> pa.Table:
-    """The lower edge and the position of every bin."""
-    edges = pa.array(axis.regular, pa.float64())
-    return pa.table({"edge": edges, "position": pa.array(range(len(edges)), pa.int32())})
+def _edges(edges: Sequence[float]) -> pa.Table:
+    """Where every level begins, and its position."""
+    begins = pa.array(edges, pa.float64())
+    return pa.table({"edge": begins, "position": pa.array(range(len(begins)), pa.int32())})
+
+
+def _search(value: str, place: int) -> tuple[str, str]:
+    """SQL to set up and to join the level whose edge is the last one that `value` reaches."""
+    return (
+        f"CREATE TABLE levels_{place} AS FROM listed",
+        f"ASOF LEFT JOIN levels_{place} ON {value} >= levels_{place}.edge",
+    )
 
 
 def _finite(value: str) -> str:

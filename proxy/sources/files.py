@@ -18,7 +18,7 @@ from proxy.sources.location import SourceKind, SourceLocation
 
 CHUNK_BYTES = 2**20
 PATTERN_CHARACTERS = frozenset("*?[]{}")
-OUTSIDE = "outside"  # the name an attached database file goes by while it is read
+OUTSIDE = "outside"  # the name an attached database file goes by while it is read, if not told
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,11 @@ class FileState:
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
+def states_of(paths: Iterable[Path]) -> dict[Path, FileState]:
+    """The state of each file now."""
+    return {path: FileState.of(path) for path in paths}
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """Something to select from.
@@ -47,17 +52,23 @@ class Relation:
         What follows FROM.
     setup : str
         A statement to run beforehand, or nothing.
+    teardown : str
+        A statement that lets go of what was read, or nothing.
     columns : dict, optional
         The columns by their names in lower case, where they are known without asking DuckDB.
+    named : str
+        What follows FROM if the columns are to have the names they have in the file.
     """
 
     sql: str
     setup: str = ""
+    teardown: str = ""
     columns: dict[str, SourceColumn] | None = None
+    named: str = ""
 
 
-def relation_of(location: SourceLocation) -> Relation:
-    """The private table as SQL."""
+def relation_of(location: SourceLocation, outside: str = OUTSIDE) -> Relation:
+    """A file as SQL; `outside` is what a database file goes by while it is read."""
     path = str(location.path.resolve())
     if set(path) & PATTERN_CHARACTERS:
         # Other files that match would be read along, and escape the fingerprint.
@@ -68,15 +79,19 @@ def relation_of(location: SourceLocation) -> Relation:
     if location.kind is SourceKind.CSV:
         return _csv_relation(location.path, path)
     if location.source_table is None:
-        return Relation(f"read_parquet({text_sql(path)}, hive_partitioning = false)")
+        sql = f"read_parquet({text_sql(path)}, hive_partitioning = false)"
+        return Relation(sql, named=sql)
     if Path(f"{path}.wal").exists():
         raise ConfigurationInvalid(
             f"{location.path} has changes in a .wal file beside it.",
             hint="Close the process that writes it, or run CHECKPOINT in it.",
         )
+    sql = f"{outside}.{name_sql(location.source_table)}"
     return Relation(
-        sql=f"{OUTSIDE}.{name_sql(location.source_table)}",
-        setup=f"ATTACH {text_sql(path)} AS {OUTSIDE} (READ_ONLY)",
+        sql=sql,
+        setup=f"ATTACH IF NOT EXISTS {text_sql(path)} AS {outside} (READ_ONLY)",
+        teardown=f"DETACH {outside}",
+        named=sql,
     )
 
 
@@ -104,7 +119,14 @@ def _csv_relation(location: Path, path: str) -> Relation:
         "delim = ',', quote = '\"', escape = '\"', nullstr = '')"
     )
     columns = (SourceColumn(f"source.{name}", TEXT, True) for name in names)
-    return Relation(sql, columns=dict(zip(folded, columns, strict=True)))
+    renamed = ", ".join(
+        f"{name} AS {name_sql(written)}" for name, written in zip(names, header, strict=True)
+    )
+    return Relation(
+        sql,
+        columns=dict(zip(folded, columns, strict=True)),
+        named=f"(SELECT {renamed} FROM {sql})",  # noqa: S608 - quoted names
+    )
 
 
 def fingerprint(location: SourceLocation, key: bytes, opened: FileState) -> str:

@@ -1,11 +1,14 @@
-"""Where a private table lies: a file, and for a database file the table in it.
+"""Where a private table lies: in a file, or in what its owner's SQL makes of several.
 
-A pure value; nothing here opens anything.
+Pure values; nothing here opens anything.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeAlias
+
+from cube.axis import NAME_LENGTH_MAX
 
 
 class SourceKind(StrEnum):
@@ -48,3 +51,53 @@ class SourceLocation:
     def kind(self) -> SourceKind:
         """The file's format."""
         return KIND_BY_SUFFIX[self.path.suffix.lower()]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that is read."""
+        return (self.path,)
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return str(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivateView:
+    """A private table that the owner's SQL makes of files, one row for each unit of privacy.
+
+    Parameters
+    ----------
+    sql : str
+        One SELECT in DuckDB's SQL.
+    sources : tuple of (str, SourceLocation)
+        The tables that it may select from: the name of each in the SQL, and where it lies.
+    """
+
+    sql: str
+    sources: tuple[tuple[str, SourceLocation], ...]
+
+    def __post_init__(self) -> None:
+        if not self.sql.strip():
+            raise ValueError("a view is a SELECT")
+        if not self.sources:
+            raise ValueError("a view has at least one source")
+        names = [name for name, _location in self.sources]
+        if not all(0 < len(name) <= NAME_LENGTH_MAX and name.isprintable() for name in names):
+            raise ValueError(f"a source is called by 1 to {NAME_LENGTH_MAX} printable characters")
+        if len({name.casefold() for name in names}) != len(names):
+            raise ValueError("two sources share a name (letter case does not count)")
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that is read."""
+        return tuple(dict.fromkeys(location.path for _name, location in self.sources))
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"The view of {', '.join(str(path) for path in self.files)}"
+
+
+Location: TypeAlias = SourceLocation | PrivateView

@@ -18,7 +18,8 @@ from accountant.noise import LatticeNoise, SystemNoise
 from cube.target import AccuracyTarget
 from planner.strategy import Strategy
 from proxy.answers import QueryRequest
-from proxy.engine import Engine, ServedTable
+from proxy.engine import Engine
+from proxy.served_table import ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from tests.support.worlds import SCHEMA, Row, random_rows, write_csv

@@ -20,12 +20,13 @@ from cube.axis import BooleanAxis, IntegerAxis
 from cube.measurement import PlannedMeasurement
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.batch import BatchQuery, plan_batch
+from planner.batch import plan_batch
 from planner.planner import Planner
 from planner.strategy import Strategy
-from planner.workload import RequestedTarget
+from planner.workload import RequestedTarget, Wanted
 from proxy.answers import QueryRequest
-from proxy.engine import Engine, ServedTable
+from proxy.engine import Engine
+from proxy.served_table import ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from tests.end_to_end.test_coverage import ScaledNoise
@@ -124,8 +125,9 @@ def test_intervals_hold_the_truth_for_what_was_planned_together(
     queries = []
     for expression, half_width, _ in QUESTIONS:
         sql = f"SELECT {expression} AS n FROM visits"  # noqa: S608 - a fixed list
-        workload = planner.plan(sql, RequestedTarget(half_width=half_width))
-        queries.append(BatchQuery(workload.aggregates[0].block, workload.target))
+        (part,) = planner.plan(sql, RequestedTarget(half_width=half_width)).parts
+        (aggregate,) = part.aggregates
+        queries.append(Wanted(aggregate.blocks[0], aggregate.target))
     batch = plan_batch(queries, SCHEMA).measurements
     found = coverage(tmp_path, rows, Strategy.QUERY, N_RUNS, SystemNoise(), batch)
     print(f"\nbatch: {found}")  # noqa: T201 - the figure

@@ -44,7 +44,7 @@ def test_what_is_read_is_the_answer(
         counted(QueryBlock(counting(), partition), COUNTS, weight)
         for partition, weight in zip(history, weights, strict=False)
     ]
-    reading = PartitionReader(AXES, SHAPE, measured).read(asked)
+    reading = PartitionReader(AXES, SHAPE, dict(enumerate(measured))).read(asked)
     total = np.bincount(
         reading.row, weights=reading.coefficient * reading.value, minlength=asked.n_rows
     )
@@ -60,7 +60,7 @@ def test_what_is_read_is_the_answer(
 def test_every_query_is_read_off_all_cells(asked: QueryBlock) -> None:
     labels = np.arange(COUNTS.size).reshape(SHAPE)
     cells = counted(QueryBlock(counting(), Partition(AXES, labels)), COUNTS, 1.0)
-    reading = PartitionReader(AXES, SHAPE, [cells]).read(asked.primitive[0])
+    reading = PartitionReader(AXES, SHAPE, {0: cells}).read(asked.primitive[0])
     assert reading.is_covered.all()
 
 
@@ -102,7 +102,9 @@ def test_of_nested_groups_the_least_noisy_cover_is_used(
             ways.append(sum(least(part, finer) for part in range(start, start + width, finer)))
         return min(ways)
 
-    reading = PartitionReader(("x",), (N_LEVELS,), measured).read(asked.primitive[0])
+    reading = PartitionReader(("x",), (N_LEVELS,), dict(enumerate(measured))).read(
+        asked.primitive[0]
+    )
     used = float(np.square(reading.coefficient * reading.noise_scale).sum())
     assert used == pytest.approx(least(0, N_LEVELS) if factor else 0.0)
 

@@ -1,10 +1,12 @@
 """A small public table with every kind of column, its records, and the same records in DuckDB."""
 
 import datetime as dt
+from decimal import Decimal
 from fractions import Fraction
 
 import duckdb
 import numpy as np
+from sqlglot import parse_one
 
 from cube.axis import (
     BooleanAxis,
@@ -12,12 +14,15 @@ from cube.axis import (
     DateAxis,
     IntegerAxis,
     LevelValue,
+    MeasureAxis,
     NumericAxis,
 )
+from cube.block import QueryBlock
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.planner import Planner
-from planner.workload import Workload
+from planner.workload import Part, Workload
+from tests.sql.comparing import same_rows, same_sequence
 from tests.support.noiseless import Record, result_rows
 
 SCHEMA = Schema(
@@ -30,6 +35,7 @@ SCHEMA = Schema(
         BooleanAxis(name="member", null=True),
         DateAxis(name="joined", low=dt.date(2020, 1, 28), high=dt.date(2020, 2, 4), null=True),
         NumericAxis(name="income", edges=(0.0, 10.0, 20.5, 50.0), other=-1.0, null=True),
+        MeasureAxis(name="spend", low=-5, high=20, step=Fraction(1, 2), null=True),
     ),
     n_records_max=1000,
 )
@@ -49,6 +55,8 @@ def _records() -> list[Record]:
                 low, high = (0.0, 10.0, 20.5)[place], (10.0, 20.5, 50.0)[place]
                 within = float(low + (high - low) * random.random())
                 value = (low, within, 50.0 if high == 50.0 else within)[int(random.integers(3))]
+            if axis.name == "spend" and value is not None:
+                value = float(random.choice([-1000.0, -5.2, 2.25, -2.25, 3.74, 20.3, 7.0, 1e9]))
             record[axis.name] = value
         records.append(record)
     return records
@@ -72,34 +80,73 @@ def database() -> duckdb.DuckDBPyConnection:
         f"INSERT INTO people VALUES ({places})",  # noqa: S608 - places are question marks
         [[record[axis.name] for axis in SCHEMA.axes] for record in RECORDS],
     )
+    # As a measure is declared: clamped to its bounds and rounded to halves, upwards in the middle.
+    connection.execute(
+        "UPDATE people SET spend = FLOOR(LEAST(GREATEST(spend, -5), 20) * 2 + 0.5) / 2"
+        " WHERE spend IS NOT NULL"
+    )
     connection.execute("CREATE SCHEMA public")
     connection.execute("CREATE VIEW public.people AS SELECT * FROM main.people")
     return connection
+
+
+def part_of(workload: Workload) -> Part:
+    """The one part of a workload."""
+    (part,) = workload.parts
+    return part
+
+
+def block_of(workload: Workload, place: int = 0) -> QueryBlock:
+    """The one block of an aggregate of the one part."""
+    (block,) = part_of(workload).aggregates[place].blocks
+    return block
 
 
 def check_against(connection: duckdb.DuckDBPyConnection, sql: str, workload: Workload) -> None:
     """Assert that a workload, without noise, gives what DuckDB gives for the same SQL.
 
     DuckDB shows the groups that the records hold, and the workload those that they could hold; and
-    where DuckDB says NULL, because nothing was summed, the workload says a number.
+    where DuckDB says NULL, because nothing was summed, the workload says a number. What SQL makes
+    of the answers, and grouping sets, must have DuckDB's rows and no others, in their order if any.
     """
     got = result_rows(workload, SCHEMA, RECORDS)
-    n_keys = sum(column.kind == "key" for column in workload.columns)
-    order = [place for place, column in enumerate(workload.columns) if column.kind == "key"]
-    assert n_keys in (0, len(workload.keys)), "the check needs all the keys in the result"
+    expected_rows = connection.execute(sql).fetchall()
+    if workload.outer is not None or _n_sets(workload) > 1:
+        one, other = [[tuple(map(_plain, row)) for row in rows] for rows in (got, expected_rows)]
+        same = same_sequence if _is_ordered(workload) else same_rows
+        assert same(one, other), (sql, one, other)
+        return
+    part = part_of(workload)
+    order = [place for place, column in enumerate(part.columns) if column.kind == "key"]
+    assert len(order) in (0, len(part.keys)), "the check needs all the keys in the result"
     by_key = {tuple(_plain(row[place]) for place in order): row for row in got}
     assert len(by_key) == len(got)
-    for expected in connection.execute(sql).fetchall():
+    for expected in expected_rows:
         row = by_key[tuple(_plain(expected[place]) for place in order)]
-        for place, (one, other) in enumerate(zip(row, expected, strict=True)):
-            if place not in order and other is not None:
-                assert isinstance(one, Fraction)
-                error = abs(float(one) - float(other))
+        for place, (shown, truth) in enumerate(zip(row, expected, strict=True)):
+            if place not in order and truth is not None:
+                assert isinstance(shown, Fraction | float), sql
+                error = abs(float(shown) - float(truth))
                 # Doubles are kept to 26 bits of the largest.
-                assert error <= 1e-7 * (1 + abs(float(other))), sql
+                assert error <= 1e-7 * (1 + abs(float(truth))), sql
 
 
-def _plain(value: object) -> object:
+def _is_ordered(workload: Workload) -> bool:
+    """Whether the result has an order."""
+    outer = workload.outer
+    return outer is not None and bool(parse_one(outer.sql, dialect="duckdb").args.get("order"))
+
+
+def _n_sets(workload: Workload) -> int:
+    """The number of grouping sets."""
+    return max((len(one.blocks) for part in workload.parts for one in part.aggregates), default=1)
+
+
+def _plain(value: object) -> str | bool | float | dt.date | None:
+    """A value as one of few types: a number is a double, midnight is a day."""
     if isinstance(value, dt.datetime):
         return value.date()
-    return value if value is None or isinstance(value, str | bool | dt.date) else float(str(value))
+    if value is None or isinstance(value, str | bool | dt.date):
+        return value
+    assert isinstance(value, int | float | Fraction | Decimal)
+    return float(value)

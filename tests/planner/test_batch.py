@@ -19,7 +19,8 @@ from cube.target import AccuracyTarget
 from inference.estimator import Estimator
 from inference.posterior import Posterior
 from planner import batch
-from planner.batch import BatchPlan, BatchQuery, plan_batch
+from planner.batch import BatchPlan, plan_batch
+from planner.workload import Wanted
 
 SCHEMA = Schema(
     table="people",
@@ -39,8 +40,8 @@ def ages(first: int, last: int, scale: Fraction = Fraction(1)) -> LinearQuery:
     return LinearQuery((Term(scale, (Factor(("age",), inside),)),))
 
 
-def ask(query: LinearQuery, half_width: float = 50.0) -> BatchQuery:
-    return BatchQuery(QueryBlock(query), AccuracyTarget(half_width=half_width, confidence=0.95))
+def ask(query: LinearQuery, half_width: float = 50.0) -> Wanted:
+    return Wanted(QueryBlock(query), AccuracyTarget(half_width=half_width, confidence=0.95))
 
 
 def by(axis: str) -> QueryBlock:
@@ -61,7 +62,7 @@ def measured(planned: PlannedMeasurement, supersedes: int | None = None) -> Meas
 
 
 def check_kept(
-    queries: Sequence[BatchQuery], plan: BatchPlan, history: Sequence[Measurement] = ()
+    queries: Sequence[Wanted], plan: BatchPlan, history: Sequence[Measurement] = ()
 ) -> None:
     """The estimator that answers finds every query as narrow as promised."""
     estimator = Estimator(SCHEMA)
@@ -97,7 +98,7 @@ def test_a_multiple_of_a_query_costs_the_multiple() -> None:
 
 
 def test_a_group_by_is_one_block_at_the_price_of_one_row() -> None:
-    queries = [BatchQuery(by("age"), TARGET)]
+    queries = [Wanted(by("age"), TARGET)]
     plan = plan_batch(queries, SCHEMA)
     assert len(plan.measurements) == 1
     assert plan.measurements[0].block.n_rows == 40
@@ -119,7 +120,7 @@ def test_overlapping_ranges_cost_less_than_one_by_one_and_all_are_met() -> None:
 def test_queries_on_several_columns_share_their_cells() -> None:
     member = Factor(("member",), np.array([0, 1], dtype=np.int64))
     joint = LinearQuery((Term(Fraction(1), (*ages(10, 30).terms[0].factors, member)),))
-    queries = [BatchQuery(by("member"), TARGET), ask(joint), ask(ages(10, 30)), ask(counting())]
+    queries = [Wanted(by("member"), TARGET), ask(joint), ask(ages(10, 30)), ask(counting())]
     plan = plan_batch(queries, SCHEMA)
     check_kept(queries, plan)
     assert cost(plan.measurements) < cost(
@@ -138,9 +139,9 @@ def test_what_the_history_answers_is_not_bought_again() -> None:
 
 
 def test_a_stricter_batch_raises_what_was_bought() -> None:
-    queries = [BatchQuery(by("age"), TARGET)]
+    queries = [Wanted(by("age"), TARGET)]
     history = [measured(one) for one in plan_batch(queries, SCHEMA).measurements]
-    strict = [BatchQuery(by("age"), AccuracyTarget(half_width=25.0, confidence=0.95))]
+    strict = [Wanted(by("age"), AccuracyTarget(half_width=25.0, confidence=0.95))]
     plan = plan_batch(strict, SCHEMA, history)
     assert [one.raised_from for one in plan.measurements] == [0]
     assert plan.epsilon == pytest.approx(math.log(20) / 50, rel=1e-4)
@@ -151,7 +152,7 @@ def test_a_measurement_that_was_replaced_is_neither_used_nor_raised() -> None:
     weak = PlannedMeasurement(by("age"), Weight.at_least(0.02))
     strong = PlannedMeasurement(by("age"), Weight.at_least(0.04))
     history = [measured(weak), measured(strong, supersedes=0)]
-    queries = [BatchQuery(by("age"), TARGET)]
+    queries = [Wanted(by("age"), TARGET)]
     plan = plan_batch(queries, SCHEMA, history)
     assert [one.raised_from for one in plan.measurements] == [1]
     assert plan.epsilon == pytest.approx(math.log(20) / 50 - 0.04, rel=1e-4)
@@ -162,7 +163,7 @@ def test_constants_and_groups_without_a_coefficient_cost_nothing() -> None:
     inside[:10] = 1
     young = LinearQuery((Term(Fraction(1), (Factor(("age",), inside),)),))
     groups = Partition(("age",), np.repeat(np.arange(2, dtype=np.int64), 20))
-    queries = [ask(LinearQuery((), Fraction(7))), BatchQuery(QueryBlock(young, groups), TARGET)]
+    queries = [ask(LinearQuery((), Fraction(7))), Wanted(QueryBlock(young, groups), TARGET)]
     plan = plan_batch(queries, SCHEMA)
     assert plan.half_widths[0] == (0.0,)
     assert plan.half_widths[1][1] == 0.0
@@ -173,7 +174,7 @@ def test_constants_and_groups_without_a_coefficient_cost_nothing() -> None:
 def test_columns_too_many_for_common_cells_are_planned_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    queries = [BatchQuery(by("age"), TARGET), BatchQuery(by("visits"), TARGET)]
+    queries = [Wanted(by("age"), TARGET), Wanted(by("visits"), TARGET)]
     monkeypatch.setattr(batch, "N_FACTOR_CELLS_MAX", 50)
     plan = plan_batch(queries, SCHEMA)
     assert cost(plan.measurements) == pytest.approx(2 * math.log(20) / 50, rel=1e-5)
@@ -183,7 +184,7 @@ def test_columns_too_many_for_common_cells_are_planned_apart(
 def test_a_batch_beyond_every_limit_is_bought_as_it_is_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    queries = [BatchQuery(by("age"), TARGET), ask(ages(0, 9))]
+    queries = [Wanted(by("age"), TARGET), ask(ages(0, 9))]
     monkeypatch.setattr(batch, "N_ATOMS_MAX", 3)
     plan = plan_batch(queries, SCHEMA)
     assert cost(plan.measurements) == pytest.approx(2 * math.log(20) / 50, rel=1e-5)
@@ -198,4 +199,4 @@ def test_a_target_that_nobody_can_meet_is_refused() -> None:
 def test_too_many_answers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "N_ROWS_MAX", 39)
     with pytest.raises(TooLarge, match="40 answers"):
-        plan_batch([BatchQuery(by("age"), TARGET)], SCHEMA)
+        plan_batch([Wanted(by("age"), TARGET)], SCHEMA)

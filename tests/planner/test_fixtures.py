@@ -11,7 +11,7 @@ import pytest
 
 from cube.query import Term
 from cube.refusals import Refused
-from planner.workload import Workload
+from planner.workload import Aggregate, Answer, Part, QuantileFormula, SqlFormula, Workload
 from tests.planner.people import check_against, database, planner
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -36,15 +36,39 @@ def cases(name: str) -> list[Case]:
 
 
 def summary(workload: Workload) -> str:
-    answers = []
-    for aggregate in workload.aggregates:
-        query = aggregate.block.query
-        parts = [_term(term) for term in query.terms]
-        if query.constant or not parts:
-            parts.append(str(query.constant))
-        answers.append(f"{aggregate.name} = {' + '.join(parts)}")
-    groups = f"; {workload.n_rows} groups" if workload.keys else ""
-    return ", ".join(answers) + groups
+    """The answers of each part with their groups, and the SQL that follows."""
+    stages = [_part(part) for part in workload.parts]
+    if workload.outer is not None:
+        stages.append(f"then {workload.outer.sql}")
+    return "; ".join(stages)
+
+
+def _part(part: Part) -> str:
+    shown = ", ".join(_answer(answer, part) for answer in part.answers) or "no answer"
+    groups = f"; {part.n_rows} groups" if part.keys else ""
+    return shown + groups
+
+
+def _answer(answer: Answer, part: Part) -> str:
+    used = [_aggregate(part.aggregates[place]) for place in answer.uses]
+    match answer.formula:
+        case None:
+            return f"{answer.name} = {used[0]}"
+        case SqlFormula(sql):
+            parts = ", ".join(f"a{place} = {one}" for place, one in enumerate(used))
+            return f"{answer.name} = {sql} ({parts})"
+        case QuantileFormula(fraction):
+            return f"{answer.name} = quantile {fraction} of the levels of {used[0]}"
+
+
+def _aggregate(aggregate: Aggregate) -> str:
+    if not aggregate.blocks:
+        return "nothing"
+    query = aggregate.blocks[0].query
+    parts = [_term(term) for term in query.terms]
+    if query.constant or not parts:
+        parts.append(str(query.constant))
+    return " + ".join(parts) + (" of all groups" if aggregate.is_total else "")
 
 
 def _term(term: Term) -> str:
@@ -65,4 +89,5 @@ def test_what_is_refused(case: Case) -> None:
     with pytest.raises(Refused) as refusal:
         PLANNER.plan(case.sql)
     assert refusal.value.code == code
-    assert fragment in refusal.value.explain()
+    found = refusal.value
+    assert fragment in found.explain() or fragment in f"{found.message} {found.hint}"

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +13,8 @@ from cube.refusals import InvalidSql, InvalidTarget, Refused, TooLarge, Unsuppor
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.planner import Planner
-from planner.workload import ColumnKind, OutputColumn, RequestedTarget
-from tests.planner.people import SCHEMA, TARGET, planner
+from planner.workload import ColumnKind, OutputColumn, RequestedTarget, Workload
+from tests.planner.people import SCHEMA, TARGET, block_of, part_of, planner
 
 WIDE = Schema(
     table="wide",
@@ -40,19 +41,26 @@ def wide() -> Planner:
     return Planner({"wide": WIDE}, {"wide": TARGET})
 
 
+def target_of(workload: Workload) -> AccuracyTarget:
+    """What the one aggregate of a statement is asked to, with the cap on its cost."""
+    part = part_of(workload)
+    (aggregate,) = part.aggregates
+    return replace(aggregate.target, epsilon_cap=part.epsilon_cap)
+
+
 def test_options_go_before_the_request_and_that_before_the_default(people: Planner) -> None:
     sql = (
         "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 2.5, epsilon = 0.1) COUNT(*)"
         " FROM people"
     )
     requested = RequestedTarget(half_width=3.0, confidence=0.8, epsilon_cap=Fraction(1))
-    assert people.plan(sql, requested).target == AccuracyTarget(
+    assert target_of(people.plan(sql, requested)) == AccuracyTarget(
         half_width=2.5, confidence=0.8, epsilon_cap=Fraction(1, 10)
     )
-    assert people.plan("SELECT COUNT(*) FROM people", requested).target == AccuracyTarget(
+    assert target_of(people.plan("SELECT COUNT(*) FROM people", requested)) == AccuracyTarget(
         half_width=3.0, confidence=0.8, epsilon_cap=Fraction(1)
     )
-    assert people.plan("SELECT COUNT(*) FROM people").target == TARGET
+    assert target_of(people.plan("SELECT COUNT(*) FROM people")) == TARGET
 
 
 @pytest.mark.parametrize(
@@ -78,7 +86,7 @@ def test_explain_privacy_plans_the_same_and_is_marked(people: Planner) -> None:
     explained = people.plan("explain privacy SELECT COUNT(*) FROM people;")
     assert explained.explain_only
     assert not people.plan("SELECT COUNT(*) FROM people").explain_only
-    assert explained.aggregates[0].sql == "COUNT(*)"
+    assert part_of(explained).aggregates[0].sql == "COUNT(*)"
 
 
 def test_the_columns_are_those_of_the_select_list(people: Planner) -> None:
@@ -87,7 +95,7 @@ def test_the_columns_are_those_of_the_select_list(people: Planner) -> None:
         ' DP_COST("Sum"), SUM(age) AS "Sum", DP_SOURCE(n), COUNT(*), COUNT(*) + 1'
         " FROM people GROUP BY sex"
     )
-    assert workload.columns == (
+    assert part_of(workload).columns == (
         OutputColumn("n", ColumnKind.ANSWER, 0),
         OutputColumn("dp_interval_low", ColumnKind.LOW, 0),
         OutputColumn("high", ColumnKind.HIGH, 0),
@@ -102,43 +110,44 @@ def test_the_columns_are_those_of_the_select_list(people: Planner) -> None:
 
 def test_groups_come_in_the_order_of_their_keys_with_null_last(people: Planner) -> None:
     workload = people.plan("SELECT COUNT(*) FROM people GROUP BY sex, age % 3, sex")
-    text, remainder = workload.keys
+    text, remainder = part_of(workload).keys
     assert (text.sql_type, remainder.sql_type) == ("VARCHAR", "BIGINT")
     assert text.values == ("female",) * 4 + ("male",) * 4 + (None,) * 4
     assert remainder.values == (0, 1, 2, None) * 3
 
 
 def test_every_answer_of_a_group_by_has_the_same_partition(people: Planner) -> None:
-    workload = people.plan("SELECT COUNT(*), SUM(age), 7 FROM people GROUP BY sex")
-    partitions = {id(aggregate.block.partition) for aggregate in workload.aggregates}
-    assert len(partitions) == 1
-    assert [aggregate.block.n_rows for aggregate in workload.aggregates] == [3, 3, 3]
+    workload = people.plan("SELECT COUNT(*), SUM(age), SUM(score) FROM people GROUP BY sex")
+    blocks = [block_of(workload, place) for place in range(3)]
+    assert len({id(block.partition) for block in blocks}) == 1
+    assert [block.n_rows for block in blocks] == [3, 3, 3]
 
 
 def test_a_bin_is_shown_as_its_lower_edge(people: Planner) -> None:
     workload = people.plan("SELECT income, COUNT(*) FROM people GROUP BY income")
-    assert workload.keys[0].values == (-1.0, 0.0, 10.0, 20.5, None)
+    assert part_of(workload).keys[0].values == (-1.0, 0.0, 10.0, 20.5, None)
 
 
 def test_no_possible_group_is_no_row(people: Planner) -> None:
-    workload = people.plan("SELECT sex, COUNT(*) FROM people WHERE age > 200 GROUP BY sex")
-    assert workload.n_rows == 0
-    assert workload.keys[0].values == ()
-    assert workload.aggregates[0].block.query.is_constant
+    part = part_of(people.plan("SELECT sex, COUNT(*) FROM people WHERE age > 200 GROUP BY sex"))
+    assert part.n_rows == 0
+    assert part.keys[0].values == ()
+    assert part.aggregates[0].blocks == ()
+    assert part.aggregates[0].is_constant
 
 
 def test_a_sum_is_half_itself_times_two(people: Planner) -> None:
-    one = people.plan("SELECT SUM(age) / 2 FROM people WHERE member").aggregates[0].block
+    one = block_of(people.plan("SELECT SUM(age) / 2 FROM people WHERE member"))
     other = people.plan("SELECT SUM(0.25 * age) FILTER (WHERE member) FROM people")
     row, multiplier = one.query.primitive()
-    other_row, other_multiplier = other.aggregates[0].block.query.primitive()
+    other_row, other_multiplier = block_of(other).query.primitive()
     assert (multiplier, other_multiplier) == (Fraction(1, 2), Fraction(1, 4))
     for factor, same in zip(row.terms[0].factors, other_row.terms[0].factors, strict=True):
         assert np.array_equal(factor.values, same.values)
 
 
 def test_doubles_that_need_more_than_twenty_six_bits_are_rounded_to_that(people: Planner) -> None:
-    query = people.plan("SELECT SUM(SQRT(age)) FROM people").aggregates[0].block.query
+    query = block_of(people.plan("SELECT SUM(SQRT(age)) FROM people")).query
     (term,) = query.terms
     weights = [float(term.scale * int(value)) for value in term.factors[0].values[:20]]
     assert np.allclose(weights, np.sqrt(np.arange(20)), rtol=0, atol=2.0**-23)
@@ -153,7 +162,7 @@ def test_the_same_text_gives_the_same_plan(people: Planner) -> None:
 
 def test_conditions_on_many_columns_stay_apart(wide: Planner) -> None:
     where = " AND ".join(f"i{place} < 100" for place in range(5))
-    query = wide.plan(f"SELECT COUNT(*) FROM wide WHERE {where}").aggregates[0].block.query  # noqa: S608 - SQL is the test input
+    query = block_of(wide.plan(f"SELECT COUNT(*) FROM wide WHERE {where}")).query  # noqa: S608 - SQL is the test input
     assert [factor.axes for factor in query.terms[0].factors] == [(f"i{p}",) for p in range(5)]
 
 
@@ -169,7 +178,7 @@ def test_conditions_on_many_columns_stay_apart(wide: Planner) -> None:
         ("SELECT COUNT(*) * 1e999999999 FROM wide", "1e999999999"),
         ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon => 1e-999999999) 1 FROM wide", "1e-99"),
         ("SELECT " + "9999999999 * " * 100 + "COUNT(*) FROM wide", "9999999999"),
-        ("SELECT " + " + ".join(f"SUM(i0 * {p} + i1 * i1)" for p in range(900)), "names no table"),
+        ("SELECT " + " + ".join(f"SUM(i0 * {p})" for p in range(900)) + FROM_WIDE, "too deeply"),
         ("SELECT " + " + ".join(MANY_TERMS) + FROM_WIDE, "300 different terms"),
         ("SELECT " + " + ".join(MANY_LEVELS) + FROM_WIDE, "33554432 combinations"),
     ],
@@ -183,7 +192,7 @@ def test_limits_are_stated(wide: Planner, sql: str, fragment: str) -> None:
 
 def test_a_few_groups_of_a_large_key_are_answered(wide: Planner) -> None:
     workload = wide.plan("SELECT key, COUNT(*) FROM wide WHERE key IN (5, 999999, 17) GROUP BY key")
-    assert workload.keys[0].values == (5, 17, 999999)
+    assert part_of(workload).keys[0].values == (5, 17, 999999)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +227,7 @@ def test_hostile_text_gets_a_clear_answer(
     people: Planner, sql: str, error: type[Refused] | None
 ) -> None:
     if error is None:
-        assert people.plan(sql).n_rows == 1
+        assert part_of(people.plan(sql)).n_rows == 1
         return
     with pytest.raises(error) as refusal:
         people.plan(sql)
@@ -226,8 +235,10 @@ def test_hostile_text_gets_a_clear_answer(
 
 
 def test_where_a_text_stops_parsing_is_said(people: Planner) -> None:
-    with pytest.raises(InvalidSql, match=r"at line 2, column \d+, near \)"):
+    with pytest.raises(InvalidSql) as refusal:
         people.plan("SELECT COUNT(*)\nFROM people WHERE age > )")
+    assert refusal.value.position == "line 2, column 25"
+    assert "near ) (line 2, column 25)." in refusal.value.explain()
 
 
 def test_many_threads_get_what_one_gets() -> None:
@@ -239,7 +250,7 @@ def test_many_threads_get_what_one_gets() -> None:
     def ask(_: int) -> list[int]:
         start.wait()
         plans = [shared.plan(text) for text in texts]
-        return [int(plan.aggregates[0].block.query.terms[0].bound) for plan in plans]
+        return [int(block_of(plan).query.terms[0].bound) for plan in plans]
 
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(ask, range(4)))
@@ -253,5 +264,7 @@ def test_every_table_needs_a_default_target() -> None:
 
 def test_a_table_is_found_among_several() -> None:
     both = Planner({"people": SCHEMA, "wide": WIDE}, {"people": TARGET, "wide": TARGET})
-    assert both.plan("SELECT COUNT(*) FROM main.WIDE AS w WHERE w.color = 'red'").table == "wide"
-    assert both.plan('SELECT COUNT(*) FROM "people"').table == "people"
+    assert both.plan("SELECT COUNT(*) FROM main.WIDE AS w WHERE w.color = 'red'").tables == (
+        "wide",
+    )
+    assert both.plan('SELECT COUNT(*) FROM "people"').tables == ("people",)

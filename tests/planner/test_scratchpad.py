@@ -21,11 +21,11 @@ from planner.dialect import parse
 from planner.domain import dyadic
 from planner.exact import constant_value, exact_number
 from planner.scratchpad import Scratchpad
-from tests.planner.people import RECORDS, SCHEMA, planner
+from tests.planner.people import RECORDS, SCHEMA, block_of, planner
 
 
 def scalar(sql: str) -> exp.Expr:
-    tree: exp.Expr = parse(f"SELECT {sql}").select.expressions[0]
+    tree: exp.Expr = parse(f"SELECT {sql}").tree.selects[0]
     return tree
 
 
@@ -140,10 +140,10 @@ def test_constant_arithmetic_is_exact() -> None:
 
 
 def test_decimals_are_summed_exactly() -> None:
-    query = planner().plan(
+    workload = planner().plan(
         "SELECT SUM(CASE WHEN age = 1 THEN 0.1 WHEN age = 2 THEN 0.30 END) FROM people"
     )
-    (term,) = query.aggregates[0].block.query.terms
+    (term,) = block_of(workload).query.terms
     assert [term.scale * int(value) for value in term.factors[0].values[:4]] == [
         *(0, Fraction(1, 10), Fraction(3, 10), 0)
     ]
@@ -169,7 +169,7 @@ def test_a_comparison_of_bins_is_refused_exactly_if_it_cuts_one(
     cut = any(len(outcomes) > 1 for outcomes in truth)
     sql = f"SELECT COUNT(*) FROM people WHERE income {operator} {bound!r}"  # noqa: S608 - SQL is the test input
     try:
-        query = BINNED.plan(sql).aggregates[0].block.query
+        query = block_of(BINNED.plan(sql)).query
     except Refused as refusal:
         assert "cuts its bin" in refusal.message  # noqa: PT017 - a refusal is right exactly then
         assert cut

@@ -9,13 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericAxis
+from cube.axis import (
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    MeasureAxis,
+    NumericAxis,
+)
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Neighbours
 from cube.target import AccuracyTarget
 from proxy.config import Settings, load, parse_epsilon
 from proxy.config_axes import read_axis
 from proxy.config_problems import Problems
+from proxy.sources.location import SourceLocation
 
 GOOD = """\
 [ledger]
@@ -48,6 +56,12 @@ kind = "date"
 low = 1900-01-01
 high = 2020-12-31
 other = 1800-01-01
+[tables.people.columns.pay]
+kind = "measure"
+low = -0.5
+high = 1e3
+step = 0.1
+null = true
 """
 
 
@@ -80,7 +94,8 @@ def test_a_short_file_is_filled_in_with_defaults(folder: Path) -> None:
     assert settings.ledger_path == folder / "people.ledger"
     assert table.schema.table == "people"
     assert table.schema.neighbours is Neighbours.ADD_REMOVE
-    assert table.location.path == folder / "people.csv"
+    assert table.location == SourceLocation(path=folder / "people.csv")
+    assert table.schema.unit is None
     assert table.budget == Fraction(3, 2)
     assert table.default == AccuracyTarget(half_width=20, confidence=0.95)
 
@@ -98,6 +113,7 @@ def test_every_kind_of_column_becomes_its_axis(folder: Path) -> None:
             high=dt.date(2020, 12, 31),
             other=dt.date(1800, 1, 1),
         ),
+        MeasureAxis(name="pay", low=Fraction(-1, 2), high=1000, step=Fraction(1, 10), null=True),
     )
 
 
@@ -293,7 +309,17 @@ def test_what_is_no_toml_file_is_refused(tmp_path: Path) -> None:
             st.dictionaries(
                 st.one_of(
                     st.sampled_from(
-                        ["kind", "low", "high", "levels", "edges", "other", "null", "columns"]
+                        [
+                            "kind",
+                            "low",
+                            "high",
+                            "step",
+                            "levels",
+                            "edges",
+                            "other",
+                            "null",
+                            "columns",
+                        ]
                     ),
                     st.text(max_size=3),
                 ),
@@ -303,7 +329,7 @@ def test_what_is_no_toml_file_is_refused(tmp_path: Path) -> None:
         ),
         max_leaves=8,
     ),
-    st.sampled_from(["category", "integer", "numeric", "boolean", "date", None]),
+    st.sampled_from(["category", "integer", "numeric", "boolean", "date", "measure", None]),
 )
 def test_any_value_in_a_column_is_an_axis_or_a_problem(value: Any, kind: str | None) -> None:
     if isinstance(value, dict) and kind is not None:

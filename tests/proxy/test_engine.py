@@ -18,8 +18,9 @@ from cube.refusals import (
 )
 from planner.workload import RequestedTarget
 from proxy.answers import QueryRequest, Release
-from proxy.engine import Engine, ServedTable
+from proxy.engine import Engine
 from proxy.explaining import EXPLANATION_SCHEMA
+from proxy.served_table import ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from tests.support.fakes import FailingSource

@@ -147,6 +147,7 @@ def test_statuses_are_the_ones_clients_act_on() -> None:
         refusals.UnknownTicket: grpc.StatusCode.NOT_FOUND,
         refusals.BudgetExhausted: grpc.StatusCode.RESOURCE_EXHAUSTED,
         refusals.CostAboveCap: grpc.StatusCode.RESOURCE_EXHAUSTED,
+        refusals.TargetNotReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
         refusals.SourceUnavailable: grpc.StatusCode.UNAVAILABLE,
     }
 

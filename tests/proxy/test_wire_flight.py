@@ -141,6 +141,9 @@ def test_pyarrow_can_log_in_though_nobody_must(engine: CannedEngine) -> None:
         assert [action.type for action in client.list_actions()] == [
             "CreatePreparedStatement",
             "ClosePreparedStatement",
+            "SetSessionOptions",
+            "GetSessionOptions",
+            "CloseSession",
         ]
         assert list(client.list_flights()) == []
 

@@ -10,10 +10,10 @@ import pytest
 from cube.axis import CategoryAxis
 from planner.workload import RequestedTarget
 from proxy.answers import ColumnReceipt
+from proxy.axis_text import describe_levels
 from proxy.interceptors import EPSILON_KEY
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.tacit_service import describe_levels
 from tests.support.engine_fake import ANSWERS, COUNT_ALL, COUNT_BY_SEX, EXPLAIN_ALL, CannedEngine
 from tests.support.serving import channel_to
 

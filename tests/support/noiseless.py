@@ -1,25 +1,46 @@
 """Workloads answered exactly on records in plain sight: what a planner's test compares with SQL.
 
-Every coefficient is looked up record by record and added as a fraction; nothing is shared with the
-way that sources or estimators evaluate queries.
+Every coefficient is looked up record by record and added as a fraction, and quantiles are read off
+the sorted records; nothing is shared with the way that sources or estimators evaluate queries. What
+follows the answers is run as in production, because it is the same SQL with and without noise.
 """
 
 import bisect
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
-from cube.axis import Axis, LevelValue, NumericAxis
+import pyarrow as pa
+
+from cube.axis import Axis, LevelValue, MeasureAxis, NumericAxis
 from cube.block import QueryBlock
 from cube.schema import Schema
-from planner.workload import ColumnKind, Workload
+from planner.workload import (
+    Answer,
+    ColumnKind,
+    OutputColumn,
+    Part,
+    QuantileFormula,
+    SqlFormula,
+    Workload,
+)
+from proxy.outer_sql import OuterSql
+from proxy.relations import arrow_type
 
 Record = Mapping[str, LevelValue]
+Shown: TypeAlias = LevelValue | Fraction
+OUTER = OuterSql()
 
 
 def position(axis: Axis, value: LevelValue) -> int | None:
     """The level that a value of a record belongs to; None if it has none."""
     if value is None:
         return axis.null_position if axis.null else axis.other_position
+    if isinstance(axis, MeasureAxis) and isinstance(value, int | float):
+        low, high, step = Fraction(axis.low), Fraction(axis.high), Fraction(axis.step)
+        clamped = min(max(Fraction(value), low), high)
+        return math.floor((clamped - low) / step + Fraction(1, 2))
     if isinstance(axis, NumericAxis) and isinstance(value, int | float):
         if axis.edges[0] <= value <= axis.edges[-1]:
             return min(bisect.bisect_right(axis.edges, value), len(axis.edges) - 1) - 1
@@ -58,14 +79,108 @@ def block_answers(block: QueryBlock, placed: Sequence[Mapping[str, int]]) -> lis
 
 def result_rows(
     workload: Workload, schema: Schema, records: Sequence[Record]
-) -> list[tuple[LevelValue | Fraction, ...]]:
-    """The result table without noise: keys and answers, in the order of the SELECT list."""
+) -> list[tuple[Shown, ...]]:
+    """The result table without noise, in the order of the SELECT list.
+
+    Answers that are linear are exact; what is computed from them is a double. The rows of a
+    workload without outer SQL are those of its part.
+    """
     placed = positions(schema, records)
-    answers = [block_answers(aggregate.block, placed) for aggregate in workload.aggregates]
-    shown: list[Sequence[LevelValue | Fraction]] = []
-    for column in workload.columns:
-        if column.kind is ColumnKind.KEY:
-            shown.append(workload.keys[column.index].values)
-        elif column.kind is ColumnKind.ANSWER:
-            shown.append(answers[column.index])
-    return [tuple(column[row] for column in shown) for row in range(workload.n_rows)]
+    if workload.outer is None:
+        (part,) = workload.parts
+        columns = _shown(part, placed)
+        return [tuple(column[row] for column in columns) for row in range(part.n_rows)]
+    assert not workload.outer.public
+    relations = {part.name: _relation(part, placed) for part in workload.parts}
+    data = OUTER.run(workload.outer.sql, relations)
+    n_columns = data.num_columns - 2 * len(workload.outer.intervals)
+    shown = [data.column(place).to_pylist() for place in range(n_columns)]
+    return list(zip(*shown, strict=True))
+
+
+def _shown(part: Part, placed: Sequence[Mapping[str, int]]) -> list[Sequence[Shown]]:
+    """Each column of a part's relation."""
+    aggregates: list[list[Fraction]] = []
+    for aggregate in part.aggregates:
+        rows = [answer for block in aggregate.blocks for answer in block_answers(block, placed)]
+        aggregates.append(rows * part.n_rows if aggregate.is_total else rows)
+    answers = [_answer(answer, aggregates, part) for answer in part.answers]
+    return [_column(column, part, aggregates, answers) for column in part.columns]
+
+
+def _column(
+    column: OutputColumn,
+    part: Part,
+    aggregates: Sequence[Sequence[Shown]],
+    answers: Sequence[Sequence[Shown]],
+) -> Sequence[Shown]:
+    match column.kind:
+        case ColumnKind.KEY:
+            return part.keys[column.index].values
+        case ColumnKind.GROUPING:
+            return [int(is_left_out) for is_left_out in part.keys[column.index].is_summed_over]
+        case ColumnKind.ESTIMATE:
+            return aggregates[column.index]
+        case ColumnKind.ANSWER | ColumnKind.LOW | ColumnKind.HIGH:
+            return answers[column.index]
+        case ColumnKind.STDERR | ColumnKind.COST:
+            return [0.0] * part.n_rows
+        case ColumnKind.SOURCE:
+            return ["plain sight"] * part.n_rows
+
+
+def _answer(answer: Answer, aggregates: Sequence[list[Fraction]], part: Part) -> Sequence[Shown]:
+    used = [aggregates[place] for place in answer.uses]
+    match answer.formula:
+        case None:
+            return used[0]
+        case SqlFormula(sql):
+            columns = {
+                f"a{place}": pa.array(map(float, rows), pa.float64())
+                for place, rows in enumerate(used)
+            }
+            computed = f"SELECT CAST(({sql}) AS DOUBLE) AS x FROM answers"  # noqa: S608 - the planner's
+            data = OUTER.run(computed, {"answers": pa.table(columns)})
+            found: list[Shown] = data.column("x").to_pylist()
+            return found
+        case QuantileFormula():
+            return _quantiles(answer.formula, used[0], part.n_rows)
+
+
+def _quantiles(formula: QuantileFormula, counts: list[Fraction], n_rows: int) -> list[Shown]:
+    """As SQL defines them, from the records of each group in order."""
+    assert not formula.upper, "records lie somewhere inside their bins"
+    groups: list[list[float]] = [[] for _ in range(n_rows)]
+    for cell, count in sorted(zip(formula.cells, counts, strict=True)):
+        group, level = divmod(cell, len(formula.levels))
+        groups[group] += [formula.levels[level]] * int(count)
+    return [_quantile(formula, values) if values else None for values in groups]
+
+
+def _quantile(formula: QuantileFormula, values: list[float]) -> float:
+    if not formula.is_interpolated:
+        return values[max(math.ceil(formula.fraction * len(values)) - 1, 0)]
+    rank = formula.fraction * (len(values) - 1)
+    below, above = values[math.floor(rank)], values[math.ceil(rank)]
+    return below + (rank - math.floor(rank)) * (above - below)
+
+
+def _relation(part: Part, placed: Sequence[Mapping[str, int]]) -> pa.Table:
+    """A part's relation as the outer SQL reads it."""
+    names = [column.name for column in part.columns]
+    arrays = [
+        pa.array(
+            [float(value) if isinstance(value, Fraction) else value for value in values],
+            _type_of(column, part),
+        )
+        for column, values in zip(part.columns, _shown(part, placed), strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+def _type_of(column: OutputColumn, part: Part) -> pa.DataType:
+    if column.kind is ColumnKind.KEY:
+        return arrow_type(part.keys[column.index].sql_type)
+    return {ColumnKind.GROUPING: pa.int32(), ColumnKind.SOURCE: pa.string()}.get(
+        column.kind, pa.float64()
+    )

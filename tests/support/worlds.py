@@ -14,7 +14,8 @@ from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.strategy import Strategy
-from proxy.engine import Engine, ServedTable
+from proxy.engine import Engine
+from proxy.served_table import ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 

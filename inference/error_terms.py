@@ -1,0 +1,69 @@
+"""Which noise an answer is made of, with sign: what two answers err together by.
+
+The law of one answer needs the sizes of its terms alone. The joint law of several needs to know
+which of them rest on the same measurements, and that is all that is said here; it is read by
+`joint.py`.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+INTEGER, REAL = np.dtype(np.int64), np.dtype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ErrorTerms:
+    """The error of an answer: ``value - truth = sum coefficient * noise(place, row)``.
+
+    Parameters
+    ----------
+    place : (n,) ndarray of int64
+        The place in the history of a measurement; one that was replaced since is as good.
+    row : (n,) ndarray of int64
+        A row of its block. ``noise(place, row)`` is the Laplace noise in that row's value.
+    coefficient : (n,) ndarray of float64
+        In units of the answer per unit of the row.
+
+    Notes
+    -----
+    The lattice that noise is drawn on, and the rounding of coefficients, move an error by less than
+    the answer's `lattice_widening`, and are no terms. Nor are noises so small that they are no more
+    than rounding (`scaling.split_dust`): each is less than ``1e-13`` of the answer's largest, and
+    there are no more of them than values that were combined.
+    """
+
+    place: NDArray[np.int64]
+    row: NDArray[np.int64]
+    coefficient: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        place, row, coefficient = self.place, self.row, self.coefficient
+        if not (place.ndim == 1 and place.shape == row.shape == coefficient.shape):
+            raise ValueError(f"terms of shapes {place.shape}, {row.shape} and {coefficient.shape}")
+        if not (place.dtype == row.dtype == INTEGER and coefficient.dtype == REAL):
+            raise TypeError("places and rows are int64, coefficients float64")
+        # Copies: what is kept with an answer holds no row of another, and nobody changes it.
+        object.__setattr__(self, "place", _locked(place))
+        object.__setattr__(self, "row", _locked(row))
+        object.__setattr__(self, "coefficient", _locked(coefficient))
+
+    def times(self, multiplier: float) -> Self:
+        """The terms of the answer times a number."""
+        if multiplier == 1.0:
+            return self
+        return type(self)(self.place, self.row, multiplier * self.coefficient)
+
+
+def _locked(part: NDArray[Any]) -> NDArray[Any]:
+    own = part.copy()
+    own.setflags(write=False)
+    return own
+
+
+NO_TERMS = ErrorTerms(
+    np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float64)
+)
+"""Of an answer without noise."""

@@ -1,0 +1,202 @@
+"""Several answers at once: draws from the joint law of their errors.
+
+Answers from one history share measurements, and so err together; the law of one answer says nothing
+of that. What is not linear in them (a mean, a share, a variance) has its law from here, by
+simulation.
+
+Draws are of the continuous law. That noise lies on a lattice, and that coefficients are rounded,
+is no part of it: an answer's `lattice_widening` bounds what that moves, and whoever computes from
+the draws adds it (`draw_errors` says what raises add to it). The draws are double-precision
+variates for studying a law: noise that protects data comes from elsewhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from inference.history import History
+from inference.posterior import Posterior
+
+N_VARIATES_MAX = 2**18  # drawn at once: 2 MB, which stays in a processor's cache
+SPREAD_TOLERANCE = 1e-6  # a law's scales are rounded up by a billionth, its dust is less
+
+
+def draw_errors(
+    posteriors: Sequence[Posterior], history: History, n_draws: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Joint draws of ``value - truth`` of several answers.
+
+    Parameters
+    ----------
+    posteriors : sequence of Posterior
+        Answers from `history`, as it is now or as it was when it was shorter.
+    history : History
+        What their terms name places of.
+    n_draws : int
+        At least 1. Draws are independent of each other.
+    rng : numpy.random.Generator
+        Where the draws come from; the caller's, so that an interval can be repeated.
+
+    Returns
+    -------
+    (len(posteriors), n_draws) ndarray of float64
+
+    Raises
+    ------
+    ValueError
+        If the terms of a posterior are not the noise of its law: it is none of this history, or
+        was built without terms.
+
+    Notes
+    -----
+    An error is ``sum coefficient * noise(place, row)``. Noises of different measurements, and of
+    different rows, are independent Laplace variables, but for a measurement that was raised to a
+    larger weight. In each row its earlier noise, of scale ``b1``, is its later one, of scale
+    ``b2 < b1``, plus an independent jump [1]_. The quotient of their characteristic functions,
+
+        (1 + b2**2 u**2) / (1 + b1**2 u**2)  =  r + (1 - r) / (1 + b1**2 u**2),   r = (b2 / b1)**2
+
+    is the jump's: it is 0 with probability ``r``, else Laplace of scale ``b1``. In a chain of
+    raises all jumps are independent, and the jump over several raises at once has the quotient of
+    their ends; so only noises that some answer rests on are drawn, and the law is still exact.
+
+    On a lattice of step ``g`` the jump has the same form [2]_: 0 with probability
+    ``(sinh(g / 2 b1) / sinh(g / 2 b2))**2``, else discrete Laplace of scale ``b1``. That is below
+    ``r`` by less than ``(g / b2)**2 / 12``. But for that chance, a noise that is drawn as another
+    and ``k`` jumps is within ``(k + 1) g`` of one on the lattice, where a noise of its own is
+    within ``g``: who compares answers from before and after a raise widens by so much more.
+
+    References
+    ----------
+    .. [1] F. Koufogiannis, S. Han, G. J. Pappas, "Gradual Release of Sensitive Data under
+       Differential Privacy", Journal of Privacy and Confidentiality 7, 2017.
+    .. [2] The law of the jump in ``accountant/proofs/refinement.md``.
+    """
+    if n_draws < 1:
+        raise ValueError(f"n_draws must be at least 1, not {n_draws}")
+    parts = _parts(posteriors, history)
+    _check_spread(posteriors, parts)
+    errors = np.empty((len(posteriors), n_draws))
+    n_at_once = max(1, N_VARIATES_MAX // max(1, parts.scale.size))
+    for start in range(0, n_draws, n_at_once):
+        stop = min(start + n_at_once, n_draws)
+        errors[:, start:stop] = parts.coefficients @ parts.draw(stop - start, rng)
+    return errors
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """Independent variables that the errors are sums of: noises, and jumps to noisier ones.
+
+    Parameters
+    ----------
+    coefficients : (n_posteriors, n_parts) sparse array of float64
+        ``error = coefficients @ parts``.
+    scale : (n_parts,) ndarray of float64
+        Of the Laplace law that a part has where it is not 0.
+    zero : (n_parts,) ndarray of float64
+        The probability that it is 0: none for a noise.
+    """
+
+    coefficients: sparse.csr_array
+    scale: NDArray[np.float64]
+    zero: NDArray[np.float64]
+
+    @property
+    def variance(self) -> NDArray[np.float64]:
+        """Of each part, (n_parts,)."""
+        return 2 * (1 - self.zero) * np.square(self.scale)
+
+    def draw(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Independent draws of the parts, (n_parts, n_draws)."""
+        drawn = rng.laplace(size=(self.scale.size, n_draws))
+        drawn *= self.scale[:, np.newaxis]
+        (jumps,) = np.nonzero(self.zero)
+        drawn[jumps] *= rng.random((jumps.size, n_draws)) >= self.zero[jumps, np.newaxis]
+        return drawn
+
+
+def _parts(posteriors: Sequence[Posterior], history: History) -> _Parts:
+    """Take the noises that the posteriors rest on apart into independent parts."""
+    n_terms = [one.terms.place.size for one in posteriors]
+    none = [np.empty(0, dtype=np.int64)]
+    place = np.concatenate(none + [one.terms.place for one in posteriors])
+    row = np.concatenate(none + [one.terms.row for one in posteriors])
+    coefficient = np.concatenate([np.empty(0), *(one.terms.coefficient for one in posteriors)])
+    answer = np.repeat(np.arange(len(posteriors)), n_terms)
+
+    places, which = np.unique(place, return_inverse=True)
+    _check_rows(places, which, row, history)
+    chain, step = _chains(places, history)
+    # One number for each noise: those of one row of one chain are neighbours, the least noisy first
+    n_rows, n_steps = int(row.max(initial=0)) + 1, int(step.max(initial=0)) + 1
+    number = (chain[which] * n_rows + row) * n_steps + step[which]
+    number, first, noise = np.unique(number, return_index=True, return_inverse=True)
+    scales = np.array([history[int(one)].noise_scale for one in places])
+    scale = scales[which[first]] if places.size else np.empty(0)
+    is_jump = np.zeros(number.size, dtype=np.bool_)
+    is_jump[1:] = number[1:] // n_steps == number[:-1] // n_steps
+    zero = np.zeros(number.size)
+    (jumps,) = np.nonzero(is_jump)
+    zero[jumps] = np.square(scale[jumps - 1] / scale[jumps])
+    if zero.max(initial=0.0) > 1:
+        raise ValueError("a measurement was raised to one that is noisier")
+    shape = (len(posteriors), number.size)
+    of_noises = sparse.csr_array((coefficient, (answer, noise)), shape=shape)
+    return _Parts(of_noises @ _sums(is_jump) if jumps.size else of_noises, scale, zero)
+
+
+def _check_rows(
+    places: NDArray[np.int64], which: NDArray[np.int64], row: NDArray[np.int64], history: History
+) -> None:
+    if places.size and not (places[0] >= 0 and places[-1] < len(history)):
+        raise ValueError("terms name places that this history does not have")
+    n_rows = np.array([history[int(place)].block.n_rows for place in places], dtype=np.int64)
+    if ((row < 0) | (row >= n_rows[which])).any():
+        raise ValueError("terms name rows that their measurement does not have")
+
+
+def _chains(
+    places: NDArray[np.int64], history: History
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each place, ascending: its chain of raises, and how many later ones of it are here too.
+
+    A chain is named by the place that it began with.
+    """
+    chains: dict[int, list[int]] = {}
+    for place in places.tolist():
+        *_, first = (place, *history.earlier(place))
+        chains.setdefault(first, []).append(place)
+    chain_of, step_of = {}, {}
+    for first, members in chains.items():
+        if not set(members[:-1]).issubset(history.earlier(members[-1])):
+            raise ValueError("a measurement was raised twice: its noises have no chain")
+        for step, place in enumerate(reversed(members)):
+            chain_of[place], step_of[place] = first, step
+    return (
+        np.array([chain_of[place] for place in places.tolist()], dtype=np.int64),
+        np.array([step_of[place] for place in places.tolist()], dtype=np.int64),
+    )
+
+
+def _sums(is_jump: NDArray[np.bool_]) -> sparse.csr_array:
+    """``noises = sums @ parts``: a noise is the part before its jumps plus all of them up to it."""
+    places = np.arange(is_jump.size)
+    start = np.maximum.accumulate(np.where(is_jump, 0, places))
+    n_parts = places - start + 1
+    ends = np.cumsum(n_parts)
+    part = np.arange(ends[-1]) - np.repeat(ends - n_parts - start, n_parts)
+    return sparse.csr_array(
+        (np.ones(part.size), (np.repeat(places, n_parts), part)), shape=(places.size, places.size)
+    )
+
+
+def _check_spread(posteriors: Sequence[Posterior], parts: _Parts) -> None:
+    """Raise ValueError if an answer's terms are not what its law is of."""
+    found = np.sqrt(parts.coefficients.power(2) @ parts.variance)
+    claimed = np.array([one.standard_deviation for one in posteriors], dtype=np.float64)
+    if not np.allclose(found, claimed, rtol=SPREAD_TOLERANCE, atol=0.0):
+        raise ValueError("a posterior's terms are not the noise of its law in this history")

@@ -1,0 +1,285 @@
+"""One private table aggregated, while it is being put together from a SELECT.
+
+A `PartBuilder` collects groups, linear queries, answers and the columns of the noisy relation, each
+once however often the statement mentions it, and hands over a frozen `Part`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from cube.block import N_GROUPS_MAX, Partition, QueryBlock
+from cube.refusals import TooLarge
+from cube.schema import Schema
+from cube.target import AccuracyTarget
+from planner.domain import PublicDomain
+from planner.grouping import Grouping, grouping
+from planner.linear import linear_query
+from planner.public import PublicRelation, PublicRows
+from planner.rows import Rows
+from planner.scratchpad import Scratchpad
+from planner.wording import DIALECT
+from planner.workload import (
+    Aggregate,
+    Answer,
+    ColumnKind,
+    GroupKey,
+    OutputColumn,
+    Part,
+    RequestedTarget,
+)
+
+N_FORMULA_ROWS_MAX = 20_000  # each has its interval from hundreds of draws
+N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is no answer
+START_SHARE = 8  # with `relative`, the first target supposes that an eighth of all records count
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything public that statements are planned in.
+
+    Parameters
+    ----------
+    schemas : mapping
+        Of the private tables, by name.
+    defaults : mapping
+        For every private table, the target of a request that names none.
+    public : mapping
+        The public tables, by name.
+    privacy_views : tuple of str
+        The views of `data_privacy`, in lower case.
+    scratchpad : Scratchpad
+    public_rows : callable
+        What a SELECT over public tables shows: its columns' SQL types and values.
+    """
+
+    schemas: Mapping[str, Schema]
+    defaults: Mapping[str, AccuracyTarget]
+    public: Mapping[str, PublicRelation]
+    privacy_views: tuple[str, ...]
+    scratchpad: Scratchpad
+    public_rows: PublicRows
+
+
+class PartBuilder:
+    """A part in the making.
+
+    Parameters
+    ----------
+    name : str
+        What the outer SQL calls its relation.
+    rows : Rows
+        The private rows that it aggregates.
+    world : World
+    requested : RequestedTarget
+        What the statement asks for, here.
+    """
+
+    def __init__(self, name: str, rows: Rows, world: World, requested: RequestedTarget) -> None:
+        self.name = name
+        self.rows = rows
+        self.default = world.defaults[rows.table]
+        self.requested = requested
+        self.domain = PublicDomain(rows.table, rows.schema, world.scratchpad)
+        self.conditions: tuple[exp.Expr, ...] = ()
+        self._sections: list[Grouping] = [Grouping(None, ())]
+        self._keys: tuple[GroupKey, ...] = ()
+        self._n_rows = 1
+        self._aggregates: dict[tuple[str, bool], Aggregate] = {}
+        self._answers: list[Answer] = []
+        self._columns: dict[tuple[ColumnKind, int, float | None], OutputColumn] = {}
+
+    @property
+    def confidence(self) -> float:
+        """Of each interval; of several answers at once, with the doubt divided among them."""
+        confidence = self.requested.confidence
+        confidence = self.default.confidence if confidence is None else confidence
+        if self.requested.simultaneous is not None and 0 < confidence < 1:
+            confidence = float(1 - (1 - Fraction(confidence)) / self.requested.simultaneous)
+        return confidence
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether there are group keys."""
+        return bool(self._keys)
+
+    @property
+    def n_sections(self) -> int:
+        """The number of grouping sets."""
+        return len(self._sections)
+
+    @property
+    def sections(self) -> Sequence[Grouping]:
+        """The grouping sets."""
+        return self._sections
+
+    def group(self, keys: Sequence[exp.Expr], sets: Sequence[Sequence[int]]) -> None:
+        """Group by keys, in each of some sets of their places."""
+        where = [self.domain.truth(condition) for condition in self.conditions]
+        arrays = [self.domain.key(key) for key in keys]
+        schema = self.domain.schema
+        sections = [
+            grouping([arrays[place] for place in chosen], where, schema)
+            if chosen
+            else Grouping(None, ())
+            for chosen in sets
+        ]
+        counts = [_n_rows(section) for section in sections]
+        self._n_rows = sum(counts)
+        if self._n_rows > N_GROUPS_MAX:
+            raise TooLarge(
+                f"GROUP BY makes {self._n_rows} groups; {N_GROUPS_MAX} are allowed.",
+                hint="Group by fewer columns or by ranges, or narrow the groups in WHERE.",
+            )
+        self._sections = sections
+        self._keys = tuple(
+            _joined_key(array.sql_type, place, list(zip(sections, sets, counts, strict=True)))
+            for place, array in enumerate(arrays)
+        )
+
+    def aggregate(self, node: exp.Expr, half_width: float, *, is_total: bool = False) -> int:
+        """The place of a linear item, known to a half-width or better; of all groups if total."""
+        return self.aggregate_of(node, self.conditions, half_width, is_total=is_total)
+
+    def aggregate_of(
+        self,
+        node: exp.Expr,
+        conditions: tuple[exp.Expr, ...],
+        half_width: float,
+        *,
+        is_total: bool = False,
+    ) -> int:
+        """As `aggregate`, over records for which all of some conditions hold."""
+        text = node.sql(dialect=DIALECT, comments=False)
+        key = (text if conditions is self.conditions else f"{text} {conditions!r}", is_total)
+        if key not in self._aggregates:
+            query = linear_query(node, conditions, self.domain)
+            partitions: list[Partition | None] = (
+                [None] if is_total else [one.partition for one in self._sections if _n_rows(one)]
+            )
+            blocks = tuple(QueryBlock(query, partition) for partition in partitions)
+            return self.add(key, text, blocks, half_width, is_total=is_total)
+        self._tighten(key, half_width)
+        return list(self._aggregates).index(key)
+
+    def add(
+        self,
+        key: tuple[str, bool],
+        text: str,
+        blocks: tuple[QueryBlock, ...],
+        half_width: float,
+        *,
+        is_total: bool = False,
+    ) -> int:
+        """The place of an aggregate made of given blocks."""
+        if key not in self._aggregates:
+            target = AccuracyTarget(half_width=half_width, confidence=self.confidence)
+            self._aggregates[key] = Aggregate(text, text, blocks, target, is_total)
+        self._tighten(key, half_width)
+        return list(self._aggregates).index(key)
+
+    def _tighten(self, key: tuple[str, bool], half_width: float) -> None:
+        known = self._aggregates[key]
+        if half_width < known.target.half_width:
+            target = replace(known.target, half_width=half_width)
+            self._aggregates[key] = replace(known, target=target)
+
+    def linear_half_width(self) -> float:
+        """What a linear answer is asked to."""
+        asked = self.requested
+        if asked.relative is not None:
+            most = self.domain.schema.n_records_max * asked.relative / START_SHARE
+            return max(self.width_floor(), most)
+        return self.default.half_width if asked.half_width is None else asked.half_width
+
+    def width_floor(self) -> float:
+        """With `relative`, the half-width that is narrow enough for any answer."""
+        asked = self.requested
+        if asked.relative is None:
+            return 0.0
+        if asked.at_least is None:
+            return self.default.half_width
+        return asked.relative * asked.at_least
+
+    def answer(self, answer: Answer) -> int:
+        """The place of a new answer."""
+        asked = self.requested
+        if answer.formula is not None and self._n_rows > N_FORMULA_ROWS_MAX:
+            raise TooLarge(
+                f"{answer.sql} is a formula for {self._n_rows} groups; "
+                f"{N_FORMULA_ROWS_MAX} are allowed.",
+                hint="Ask its sums and counts as separate columns, or group by fewer columns.",
+            )
+        if asked.relative is not None:
+            answer = replace(answer, relative=asked.relative, width_floor=self.width_floor())
+        elif answer.formula is not None:
+            answer = replace(answer, half_width=asked.half_width)
+        self._answers.append(answer)
+        return len(self._answers) - 1
+
+    def rename(self, answer: int, name: str) -> None:
+        """Give an answer the name that the client sees."""
+        known = self._answers[answer]
+        self._answers[answer] = replace(known, name=name)
+        if known.formula is None:
+            key, aggregate = list(self._aggregates.items())[known.uses[0]]
+            self._aggregates[key] = replace(aggregate, name=name)
+
+    def column(self, kind: ColumnKind, index: int, confidence: float | None = None) -> exp.Column:
+        """A column of the noisy relation, added to it if it is new."""
+        key = (kind, index, confidence)
+        if key not in self._columns:
+            name = f"tacit_{kind.value}_{len(self._columns)}"
+            self._columns[key] = OutputColumn(name, kind, index, confidence)
+        return exp.column(exp.to_identifier(self._columns[key].name, quoted=True))
+
+    def shows(self, column: exp.Column) -> OutputColumn:
+        """The column of the relation that a reference names."""
+        return next(known for known in self._columns.values() if known.name == column.name)
+
+    def build(self, columns: tuple[OutputColumn, ...] | None = None) -> Part:
+        """The part, with all its columns or those that are the result."""
+        if max(len(self._columns), len(self._keys)) > N_COLUMNS_MAX:
+            raise TooLarge(
+                f"The SELECT needs more than {N_COLUMNS_MAX} answers, intervals and group keys.",
+                hint="Ask for them in several statements.",
+            )
+        cap = self.requested.epsilon_cap
+        aggregates = self._aggregates.values()
+        target = AccuracyTarget(  # checks what no aggregate may have checked
+            half_width=self.linear_half_width(),
+            confidence=self.confidence,
+            epsilon_cap=self.default.epsilon_cap if cap is None else cap,
+        )
+        return Part(
+            name=self.name,
+            table=self.rows.table,
+            keys=self._keys,
+            aggregates=tuple(aggregates),
+            answers=tuple(self._answers),
+            columns=tuple(self._columns.values()) if columns is None else columns,
+            confidence=self.confidence,
+            epsilon_cap=target.epsilon_cap,
+            n_rows=self._n_rows,
+        )
+
+
+def _n_rows(section: Grouping) -> int:
+    if not section.keys:
+        return 1
+    return 0 if section.partition is None else section.partition.n_groups
+
+
+def _joined_key(
+    sql_type: str, place: int, sections: Sequence[tuple[Grouping, Sequence[int], int]]
+) -> GroupKey:
+    """A key's values in every section, one after the other; NULL where a section leaves it out."""
+    values: list[object] = []
+    is_summed_over: list[bool] = []
+    for section, chosen, n_rows in sections:
+        is_here = place in chosen
+        values += section.keys[list(chosen).index(place)].values if is_here else [None] * n_rows
+        is_summed_over += [not is_here] * n_rows
+    return GroupKey(sql_type, tuple(values), tuple(is_summed_over))  # type: ignore[arg-type]

@@ -1,0 +1,58 @@
+"""Public relations: tables that anybody may see, as the planner knows them.
+
+They are joined with private rows by their key, on the public domain, and read freely by everything
+that follows the noisy answers. Views of the schema `data_privacy` have no key and no values here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cube.axis import LevelValue
+
+PRIVACY_SCHEMA = "data_privacy"
+REMAINING = "estimate_remaining_dp_aggregates"  # a table function of one private table's name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicRelation:
+    """A public relation's name and columns.
+
+    Parameters
+    ----------
+    name : str
+        Without its schema.
+    columns : tuple of str
+    key : str, optional
+        The column whose values are unique and not NULL.
+    values : mapping
+        With a key, the SQL type and the values of every column.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    key: str | None = None
+    values: Mapping[str, tuple[str, Sequence[LevelValue]]] = field(default_factory=dict)
+
+
+Columns = Mapping[str, tuple[str, Sequence[LevelValue]]]
+PublicRows = Callable[[str, Sequence[str]], Columns]
+"""Runs SQL over the public tables that are named, and gives each column's SQL type and values."""
+
+
+def no_public_rows(sql: str, names: Sequence[str]) -> Columns:
+    """For planners without public tables."""
+    raise ValueError(f"there are no public tables to run {sql!r} on: {names}")
+
+
+def privacy_view(name: str) -> str:
+    """What the outer SQL calls a view of `data_privacy`."""
+    return f"{PRIVACY_SCHEMA}.{name}"
+
+
+def remaining_of(table: str) -> str:
+    """What the outer SQL calls the forecast for one private table.
+
+    >>> remaining_of("adult")
+    'data_privacy.estimate_remaining_dp_aggregates(adult)'
+    """
+    return privacy_view(f"{REMAINING}({table})")

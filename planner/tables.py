@@ -1,0 +1,157 @@
+"""What a table's name in FROM means: private rows, a name of WITH, a public table, a view.
+
+Letter case counts only between double quotes. A name of WITH hides a table, as in PostgreSQL.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from cube.refusals import UnknownName
+from planner.nodes import AS_WRITTEN, IS_PUBLIC
+from planner.parts import PartBuilder, World
+from planner.public import PRIVACY_SCHEMA, REMAINING, privacy_view, remaining_of
+from planner.rows import Rows
+from planner.wording import listed, origin, position, shown, suggestion, unsupported
+
+SCHEMAS = frozenset({"main", "public"})  # what clients of DuckDB and PostgreSQL put before a table
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """An answer that a SELECT shows; an interval's columns are added to that SELECT."""
+
+    part: PartBuilder
+    answer: int
+    select: exp.Select
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A relation without private rows, and the answers it shows by output name."""
+
+    answers: Mapping[str, ShownAnswer] = field(default_factory=dict)
+
+
+Relation = Rows | Answered
+Names = Mapping[str, Relation]
+
+
+class Tables:
+    """Finds tables for one statement.
+
+    Parameters
+    ----------
+    world : World
+        The private and public tables, and the views.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.public: dict[str, None] = {}  # the public relations read, in order
+
+    def find(self, table: exp.Table, names: Names) -> Relation:
+        """What a table's name means; a public relation is named anew, as the outer SQL calls it.
+
+        Raises
+        ------
+        UnknownName, UnsupportedSql
+        """
+        argument = _remaining_argument(table)
+        if argument is not None:
+            return self._remaining(table, argument)
+        if not isinstance(table.this, exp.Identifier):
+            raise unsupported(table, "is not a plain table", "Name a table.")
+        if table.db.casefold() == PRIVACY_SCHEMA:
+            return self._privacy_view(table)
+        if not table.db and table.name.casefold() in names:
+            found = names[table.name.casefold()]
+            return found.renamed(table.alias_or_name) if isinstance(found, Rows) else found
+        if table.db and table.db.casefold() not in SCHEMAS:
+            raise UnknownName(
+                f"There is no schema {table.db}.",
+                hint="Tables are in main, or public.",
+                position=position(table),
+            )
+        schemas, public = self._world.schemas, self._world.public
+        private = _named(table.this, schemas)
+        if private is not None:
+            rows = Rows.of(schemas[private], table.alias_or_name)
+            columns = column_names(table.args.get("alias"))
+            return rows.renamed(table.alias, columns) if columns else rows
+        known = _named(table.this, public)
+        if known is None:
+            every = sorted((*schemas, *public))
+            raise UnknownName(
+                f"There is no table {shown(table.this)}.",
+                hint=suggestion(table.name, every) or f"There is {listed(every)}.",
+                position=position(table.this),
+            )
+        return self._read_public(table, known, table.name)
+
+    def _privacy_view(self, table: exp.Table) -> Answered:
+        views, name = self._world.privacy_views, table.name.casefold()
+        if name not in views:
+            raise UnknownName(
+                f"There is no view {shown(table)}.",
+                hint=suggestion(name, views) or f"There are {listed(sorted(views))}.",
+                position=position(table),
+            )
+        return self._read_public(table, privacy_view(name), name)
+
+    def _remaining(self, table: exp.Table, argument: str) -> Answered:
+        known = _named(exp.to_identifier(argument), self._world.schemas)
+        if known is None:
+            raise UnknownName(
+                f"There is no private table {argument}.",
+                hint=f"There is {listed(sorted(self._world.schemas))}.",
+                position=position(table),
+            )
+        return self._read_public(table, remaining_of(known), REMAINING)
+
+    def _read_public(self, table: exp.Table, relation: str, name: str) -> Answered:
+        """Let FROM name the relation as the outer SQL does, under the name it was called."""
+        as_written = shown(table)
+        if table.args.get("alias") is None:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
+        table.meta.update({IS_PUBLIC: True, AS_WRITTEN: as_written, **origin(table)})
+        table.set("this", exp.to_identifier(relation, quoted=True))
+        table.set("db", None)
+        self.public[relation] = None
+        return Answered()
+
+
+def column_names(alias: exp.Expr | None) -> list[str]:
+    """The column names that an alias gives, such as t(a, b)."""
+    return [] if alias is None else [column.name for column in alias.args.get("columns") or []]
+
+
+def _named(identifier: exp.Identifier, names: Mapping[str, object]) -> str | None:
+    """The name that an identifier means; letter case counts only between double quotes."""
+    if identifier.name in names:
+        return identifier.name
+    if identifier.args.get("quoted"):
+        return None
+    folded = {name.casefold(): name for name in names}
+    return folded.get(identifier.name.casefold())
+
+
+def _remaining_argument(table: exp.Table) -> str | None:
+    """The table name in ``estimate_remaining_dp_aggregates('..')``, however it is called."""
+    call = table.this
+    if isinstance(call, exp.Anonymous) and call.name.upper() == "TABLE" and call.expressions:
+        call = call.expressions[0]
+    if isinstance(call, exp.Dot):
+        if call.this.name.casefold() != PRIVACY_SCHEMA:
+            return None
+        call = call.expression
+    if not isinstance(call, exp.Anonymous) or call.name.casefold() != REMAINING:
+        return None
+    if len(call.expressions) != 1 or not call.expressions[0].is_string:
+        raise unsupported(
+            call,
+            "takes the name of one private table, between quotes",
+            f"As in {REMAINING}('patients').",
+        )
+    return str(call.expressions[0].name)

@@ -1,0 +1,213 @@
+"""A part, answered: its linear queries' posteriors, and the values and intervals of its answers.
+
+An answer that is one linear query has its posterior's interval. A formula of several has an
+interval by simulation from their joint law: draws of the truth given the answers, put through the
+formula, and cut at equal tails.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cube.encoding import fingerprint
+from inference.history import History
+from inference.joint import draw_errors
+from inference.posterior import Posterior
+from planner.workload import Aggregate, Answer, Part, QuantileFormula, SqlFormula
+from proxy.outer_sql import N_ROWS_MAX, OuterSql
+from proxy.quantiles import quantiles
+
+N_DRAWS: Final = 2000  # a 0.95 interval from so many covers 0.95 to within half a per cent
+N_DRAWS_MIN: Final = 400
+N_DRAWN_MAX: Final = 1_000_000  # rows times draws
+LATTICE_MARGIN: Final = 1 + 2.0**-16  # draws are of the continuous law; the lattice's is this close
+
+SOURCE_HISTORY: Final = "history"
+SOURCE_MEASURED: Final = "measured"
+SOURCE_MIXED: Final = "mixed"
+SOURCE_PUBLIC: Final = "public"
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredAggregate:
+    """One linear query of a part: the posterior of every row, where it is from, what it cost."""
+
+    aggregate: Aggregate
+    posteriors: tuple[Posterior, ...]
+    source: str
+    epsilon_spent: Fraction
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredPart:
+    """A part with what is known of its linear queries.
+
+    Parameters
+    ----------
+    part : Part
+    aggregates : tuple of AnsweredAggregate
+    history : History
+        What the posteriors' terms name places of.
+    outer : OuterSql
+        Computes formulas.
+    """
+
+    part: Part
+    aggregates: tuple[AnsweredAggregate, ...]
+    history: History
+    outer: OuterSql
+
+    @cached_property
+    def answers(self) -> "tuple[AnsweredItem, ...]":
+        """Every answer of the part."""
+        return tuple(
+            _linear(answer, cost, self)
+            if answer.formula is None
+            else _simulated(answer, cost, self)
+            for answer, cost in zip(self.part.answers, self._costs(), strict=True)
+        )
+
+    @property
+    def epsilon_spent(self) -> Fraction:
+        """What the part added to its table's cost."""
+        return sum((one.epsilon_spent for one in self.aggregates), Fraction(0))
+
+    def _costs(self) -> list[Fraction]:
+        """What each answer added; what several are made of is the cost of the first of them."""
+        costs, paid = [], set[int]()
+        for answer in self.part.answers:
+            new = set(answer.uses) - paid
+            costs.append(sum((self.aggregates[one].epsilon_spent for one in new), Fraction(0)))
+            paid |= new
+        return costs
+
+    def values(self, aggregate: int) -> NDArray[np.float64]:
+        """An aggregate's estimate in every row of the part, (n_rows,)."""
+        found = np.array([one.value for one in self.aggregates[aggregate].posteriors])
+        is_total = self.aggregates[aggregate].aggregate.is_total
+        return np.repeat(found, self.part.n_rows) if is_total else found
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredItem:
+    """One answer of a part: a value for each row, and the law of the truth given it.
+
+    Parameters
+    ----------
+    answer : Answer
+    values : (n_rows,) ndarray of float64
+        NaN where a formula has no value.
+    source : str
+    epsilon_spent : Fraction
+    posteriors : tuple of Posterior
+        Of a linear answer, one a row.
+    draws : (n_rows, n_draws) ndarray of float64, optional
+        Of a formula: draws of the truth.
+    """
+
+    answer: Answer
+    values: NDArray[np.float64]
+    source: str
+    epsilon_spent: Fraction
+    posteriors: tuple[Posterior, ...] = ()
+    draws: NDArray[np.float64] | None = None
+
+    def intervals(self, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The ends of each row's interval, (n_rows,) each."""
+        if self.draws is None:
+            ends = [posterior.interval(confidence) for posterior in self.posteriors]
+            return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+        return _cut(self.draws, self.values, confidence, self.answer)
+
+    def half_widths(self, confidence: float) -> NDArray[np.float64]:
+        """How far the truth may be from the value, (n_rows,)."""
+        if self.draws is None:
+            return np.array([posterior.half_width(confidence) for posterior in self.posteriors])
+        low, high = self.intervals(confidence)
+        wide = np.maximum(high - self.values, self.values - low)
+        return np.where(np.isnan(wide), np.inf, wide)
+
+    def standard_errors(self) -> NDArray[np.float64]:
+        """The standard deviation of the truth about the value, (n_rows,)."""
+        if self.draws is None:
+            return np.array([posterior.standard_deviation for posterior in self.posteriors])
+        squares = np.square(self.draws - self.values[:, None])
+        n_found = np.count_nonzero(~np.isnan(squares), axis=1)
+        total = np.nansum(squares, axis=1)
+        return np.sqrt(np.where(n_found > 0, total / np.maximum(n_found, 1), np.nan))
+
+
+def _linear(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:
+    (place,) = answer.uses
+    used = part.aggregates[place]
+    return AnsweredItem(answer, part.values(place), used.source, cost, used.posteriors)
+
+
+def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:
+    used = [part.aggregates[place] for place in answer.uses]
+    n_rows = part.part.n_rows
+    posteriors = [posterior for one in used for posterior in one.posteriors]
+    n_draws = int(np.clip(N_DRAWN_MAX // max(n_rows, len(posteriors), 1), N_DRAWS_MIN, N_DRAWS))
+    found = np.array([posterior.value for posterior in posteriors])
+    # Seeded by the question and the history: asked again, the interval is the same.
+    errors = draw_errors(posteriors, part.history, n_draws, _generator(used, part.history))
+    truths = np.concatenate((found[:, None], found[:, None] - errors), axis=1)
+    pieces = np.split(truths, np.cumsum([len(one.posteriors) for one in used])[:-1])
+    if isinstance(answer.formula, QuantileFormula):
+        values = quantiles(answer.formula, pieces[0], n_rows)
+    elif isinstance(answer.formula, SqlFormula):
+        spread = [np.broadcast_to(piece, (n_rows, n_draws + 1)) for piece in pieces]
+        values = _computed(answer.formula, spread, part.outer)
+    else:
+        raise TypeError("a simulated answer has a formula")
+    sources = {one.source for one in used}
+    return AnsweredItem(
+        answer=answer,
+        values=values[:, 0],
+        source=sources.pop() if len(sources) == 1 else SOURCE_MIXED,
+        epsilon_spent=cost,
+        draws=values[:, 1:],
+    )
+
+
+def _computed(
+    formula: SqlFormula, pieces: Sequence[NDArray[np.float64]], outer: OuterSql
+) -> NDArray[np.float64]:
+    """A formula on arrays of the same shape, one for each of its columns."""
+    columns = [piece.ravel() for piece in pieces]
+    # Where a draw is out of a function's range, or the value out of that of numbers, there is none.
+    sql = f"SELECT CAST(TRY({formula.sql}) AS DOUBLE) AS computed FROM draws"  # noqa: S608 - planned
+    computed = []
+    for start in range(0, max(columns[0].size, 1), N_ROWS_MAX):
+        own = slice(start, start + N_ROWS_MAX)
+        draws = pa.table({f"a{place}": column[own] for place, column in enumerate(columns)})
+        result = outer.run(sql, {"draws": draws})
+        computed.append(result.column("computed").to_numpy(zero_copy_only=False))  # NULL as NaN
+    values = np.concatenate(computed).astype(np.float64).reshape(pieces[0].shape)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _cut(
+    draws: NDArray[np.float64], values: NDArray[np.float64], confidence: float, answer: Answer
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Equal tails of draws; the public range where a formula has no value too often to tell."""
+    tail = (1 - confidence) / 2
+    is_lost = np.isnan(draws).mean(axis=1) > tail / 10
+    filled = np.where(np.isnan(draws), values[:, None], draws)
+    low, high = np.quantile(filled, [tail, 1 - tail], axis=1)
+    low = values - (values - low) * LATTICE_MARGIN
+    high = values + (high - values) * LATTICE_MARGIN
+    low = np.where(is_lost | np.isnan(low), -np.inf, low)
+    high = np.where(is_lost | np.isnan(high), np.inf, high)
+    return np.clip(low, answer.low, answer.high), np.clip(high, answer.low, answer.high)
+
+
+def _generator(used: Sequence[AnsweredAggregate], history: History) -> np.random.Generator:
+    names = "".join(fingerprint(block) for one in used for block in one.aggregate.blocks)
+    return np.random.default_rng([len(history), *names.encode()])

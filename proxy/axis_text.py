@@ -1,0 +1,83 @@
+"""Axes in words: what kind of column each is, and its levels, for catalogs and views.
+
+Everything said here is the public declaration; nothing is read from data.
+"""
+
+from fractions import Fraction
+from typing import Final
+
+from cube.axis import (
+    Axis,
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    LevelValue,
+    MeasureAxis,
+    NumericAxis,
+)
+
+N_LEVELS_SHOWN = 8
+
+_KINDS: Final[dict[type[Axis], str]] = {
+    CategoryAxis: "category",
+    IntegerAxis: "integer",
+    NumericAxis: "numeric",
+    BooleanAxis: "boolean",
+    DateAxis: "date",
+    MeasureAxis: "measure",
+}
+
+
+def axis_kind(axis: Axis) -> str:
+    """The word that declares such a column in the configuration."""
+    return _KINDS[type(axis)]
+
+
+def is_summed_only(axis: Axis) -> bool:
+    """Whether a column may be summed and averaged, and be no group key and in no predicate."""
+    return isinstance(axis, MeasureAxis)
+
+
+def axis_ends(axis: Axis) -> tuple[str, str] | None:
+    """The least and the greatest declared value, as text; None for a column without an order.
+
+    >>> axis_ends(NumericAxis(name="hours", edges=(0.0, 20.0, 99.0)))
+    ('0.0', '99.0')
+    """
+    if isinstance(axis, NumericAxis):
+        return str(axis.edges[0]), str(axis.edges[-1])
+    if isinstance(axis, IntegerAxis | DateAxis):
+        return str(axis.low), str(axis.high)
+    if isinstance(axis, MeasureAxis):
+        return _number(axis.low), _number(axis.high)
+    return None
+
+
+def describe_levels(axis: Axis) -> str:
+    """A short text of an axis's levels for a person.
+
+    >>> describe_levels(IntegerAxis(name="age", low=17, high=90, other=-1))
+    '17 .. 90, other: -1'
+    """
+    if isinstance(axis, IntegerAxis | DateAxis):
+        regular = f"{axis.low} .. {axis.high}"
+    elif isinstance(axis, NumericAxis):
+        regular = f"{_few(axis.edges)} (edges)"
+    elif isinstance(axis, MeasureAxis):
+        regular = f"{_number(axis.low)} .. {_number(axis.high)} in steps of {_number(axis.step)}"
+    else:
+        regular = _few(axis.regular)
+    other = "" if axis.other is None else f", other: {axis.other}"
+    return f"{regular}{other}{', NULL' if axis.null else ''}"
+
+
+def _number(value: Fraction | int) -> str:
+    exact = Fraction(value)
+    return str(exact.numerator if exact.denominator == 1 else float(exact))
+
+
+def _few(levels: tuple[LevelValue, ...]) -> str:
+    shown = ", ".join(str(level) for level in levels[:N_LEVELS_SHOWN])
+    n_more = len(levels) - N_LEVELS_SHOWN
+    return f"{shown}, ... ({n_more} more)" if n_more > 0 else shown

@@ -1,0 +1,72 @@
+"""Quantiles read off counts of levels, exact or noisy, for many draws at once."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.workload import QuantileFormula
+
+N_DECIMALS = 6  # of a count; noise is never so small
+
+
+def quantiles(
+    formula: QuantileFormula, counts: NDArray[np.float64], n_groups: int
+) -> NDArray[np.float64]:
+    """The quantile of each group in each draw.
+
+    Parameters
+    ----------
+    formula : QuantileFormula
+    counts : (n_cells, n_draws) ndarray of float64
+        The count of each cell that `formula` lists.
+    n_groups : int
+
+    Returns
+    -------
+    (n_groups, n_draws) ndarray of float64
+        NaN for a group that seems to have no records.
+
+    Notes
+    -----
+    With whole counts this is PERCENTILE_CONT, or PERCENTILE_DISC. Noisy counts may fall as they are
+    added up; their running maximum does not.
+    """
+    n_levels, n_draws = len(formula.levels), counts.shape[1]
+    by_level = np.zeros((n_groups * n_levels, n_draws))
+    # Whole counts stay whole, whatever the estimate's arithmetic did to their last digits.
+    by_level[np.array(formula.cells, dtype=np.int64)] = np.round(counts, N_DECIMALS)
+    below = np.cumsum(by_level.reshape(n_groups, n_levels, n_draws), axis=1)
+    below = np.maximum.accumulate(np.maximum(below, 0.0), axis=1)
+    total = below[:, -1, :]
+    if formula.upper:
+        found = _inside_bins(formula, below, formula.fraction * total)
+    elif formula.is_interpolated:
+        rank = formula.fraction * np.maximum(total - 1, 0.0)
+        lower = _level_at(formula, below, np.floor(rank))
+        upper = _level_at(formula, below, np.minimum(np.ceil(rank), np.ceil(total) - 1))
+        found = lower + (rank - np.floor(rank)) * (upper - lower)
+    else:
+        found = _level_at(formula, below, np.maximum(np.ceil(formula.fraction * total) - 1, 0.0))
+    return np.where(total > 0, found, np.nan)
+
+
+def _level_at(
+    formula: QuantileFormula, below: NDArray[np.float64], rank: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The level of the record that has `rank` records before it, (n_groups, n_draws)."""
+    place = (below <= rank[:, None, :]).sum(axis=1)
+    levels = np.array(formula.levels)
+    return np.asarray(levels[np.minimum(place, levels.size - 1)], dtype=np.float64)
+
+
+def _inside_bins(
+    formula: QuantileFormula, below: NDArray[np.float64], rank: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Where `rank` records lie below, those of a bin being evenly spread in it."""
+    place = np.minimum((below < rank[:, None, :]).sum(axis=1), below.shape[1] - 1)[:, None, :]
+    upto = np.take_along_axis(below, place, axis=1)
+    before = np.where(place > 0, np.take_along_axis(below, np.maximum(place - 1, 0), axis=1), 0.0)
+    share = np.where(
+        upto > before, (rank[:, None, :] - before) / np.maximum(upto - before, 1e-300), 0.0
+    )
+    low, high = np.array(formula.levels)[place], np.array(formula.upper)[place]
+    return np.asarray((low + np.clip(share, 0.0, 1.0) * (high - low))[:, 0, :], dtype=np.float64)

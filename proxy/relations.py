@@ -1,0 +1,192 @@
+"""From answered parts to Arrow: a part's noisy relation, and the receipt of a result.
+
+What an answer rests on and what it cost travels with a result, as JSON in the schema's metadata
+under ``tacit.receipt``, whether or not the SELECT asked for it in columns of its own.
+"""
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from planner.workload import ColumnKind, OutputColumn, Part
+from proxy.answered import AnsweredItem, AnsweredPart
+from proxy.answers import ColumnReceipt, Receipt
+
+Floats: TypeAlias = NDArray[np.float64]
+
+RECEIPT_KEY: Final = b"tacit.receipt"
+N_ROWS_TRIED: Final = 100  # of each relation, to see whether its types can be computed with
+N_INTERVALS_MAX: Final = 2000  # listed in a receipt's JSON; columns of the result have them all
+
+_ARROW_TYPES: Final[dict[str, pa.DataType]] = {
+    "VARCHAR": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
+    "DOUBLE": pa.float64(),
+    "FLOAT": pa.float32(),
+    "TINYINT": pa.int8(),
+    "SMALLINT": pa.int16(),
+    "INTEGER": pa.int32(),
+    "BIGINT": pa.int64(),
+    "UTINYINT": pa.uint8(),
+    "USMALLINT": pa.uint16(),
+    "UINTEGER": pa.uint32(),
+    "UBIGINT": pa.uint64(),
+    "HUGEINT": pa.decimal128(38, 0),
+}
+_DECIMAL: Final = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+_KIND_TYPES: Final = {
+    ColumnKind.GROUPING: pa.int32(),
+    ColumnKind.ESTIMATE: pa.float64(),
+    ColumnKind.ANSWER: pa.float64(),
+    ColumnKind.LOW: pa.float64(),
+    ColumnKind.HIGH: pa.float64(),
+    ColumnKind.STDERR: pa.float64(),
+    ColumnKind.COST: pa.float64(),
+    ColumnKind.SOURCE: pa.string(),
+}
+
+
+def relation_schema(part: Part) -> pa.Schema:
+    """The columns of a part's relation; known before anything is asked."""
+    return pa.schema(
+        [
+            pa.field(column.name, _type_of(part, column), nullable=_may_be_null(part, column))
+            for column in part.columns
+        ]
+    )
+
+
+def relation(answered: AnsweredPart) -> pa.Table:
+    """A part's noisy relation."""
+    schema = relation_schema(answered.part)
+    arrays = [
+        pa.array(_values(answered, column), type=field.type, from_pandas=True)
+        for column, field in zip(answered.part.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def unanswered(part: Part) -> pa.Table:
+    """The first rows of a part's relation as far as they are public: keys, and no answers.
+
+    What is to be computed from the relation can be tried on it before anything is asked.
+    """
+    schema = relation_schema(part)
+    n_rows = min(part.n_rows, N_ROWS_TRIED)
+    arrays = []
+    for column, field in zip(part.columns, schema, strict=True):
+        values: Sequence[object] = [None] * n_rows
+        if column.kind in (ColumnKind.KEY, ColumnKind.GROUPING):
+            values = _keyed(part, column)[:n_rows]
+        arrays.append(pa.array(values, type=field.type, from_pandas=True))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def column_receipt(
+    name: str, answered: AnsweredPart, answer: int, ends: tuple[Sequence[float], Sequence[float]]
+) -> ColumnReceipt:
+    """What one column of the result rests on."""
+    item = answered.answers[answer]
+    low, high = ends
+    return ColumnReceipt(
+        name=name,
+        confidence=answered.part.confidence,
+        epsilon_spent=item.epsilon_spent,
+        source=item.source,
+        low=tuple(low),
+        high=tuple(high),
+    )
+
+
+def with_receipt(table: pa.Table, receipt: Receipt) -> pa.Table:
+    """The result with its receipt in the schema's metadata."""
+    return table.replace_schema_metadata({RECEIPT_KEY: _receipt_json(receipt)})
+
+
+def arrow_type(sql_type: str) -> pa.DataType:
+    """The Arrow type of a DuckDB type name."""
+    if sql_type in _ARROW_TYPES:
+        return _ARROW_TYPES[sql_type]
+    decimal = _DECIMAL.fullmatch(sql_type)
+    if decimal is None:
+        raise ValueError(f"no Arrow type for {sql_type}")
+    return pa.decimal128(int(decimal[1]), int(decimal[2]))
+
+
+def _type_of(part: Part, column: OutputColumn) -> pa.DataType:
+    if column.kind is ColumnKind.KEY:
+        return arrow_type(part.keys[column.index].sql_type)
+    return _KIND_TYPES[column.kind]
+
+
+def _may_be_null(part: Part, column: OutputColumn) -> bool:
+    """Keys may be NULL, and a formula where it divides by what seems to be nothing."""
+    if column.kind in (ColumnKind.ANSWER, ColumnKind.STDERR):
+        return part.answers[column.index].formula is not None
+    return column.kind is ColumnKind.KEY
+
+
+def _values(answered: AnsweredPart, column: OutputColumn) -> Sequence[object] | Floats:
+    part = answered.part
+    if column.kind in (ColumnKind.KEY, ColumnKind.GROUPING):
+        return _keyed(part, column)
+    if column.kind is ColumnKind.ESTIMATE:
+        return answered.values(column.index)
+    confidence = part.confidence if column.confidence is None else column.confidence
+    return _of_item(answered.answers[column.index], column.kind, confidence, part.n_rows)
+
+
+def _keyed(part: Part, column: OutputColumn) -> Sequence[object]:
+    key = part.keys[column.index]
+    if column.kind is ColumnKind.KEY:
+        return key.values
+    return [int(is_summed_over) for is_summed_over in key.is_summed_over]
+
+
+def _of_item(
+    item: AnsweredItem, kind: ColumnKind, confidence: float, n_rows: int
+) -> Sequence[object] | Floats:
+    """What a column shows of one answer."""
+    match kind:
+        case ColumnKind.ANSWER:
+            return item.values
+        case ColumnKind.LOW | ColumnKind.HIGH:
+            return item.intervals(confidence)[int(kind is ColumnKind.HIGH)]
+        case ColumnKind.STDERR:
+            return item.standard_errors()
+        case ColumnKind.COST:
+            return [float(item.epsilon_spent)] * n_rows
+        case _:
+            return [item.source] * n_rows
+
+
+def _receipt_json(receipt: Receipt) -> bytes:
+    return json.dumps(
+        {
+            "table": receipt.table,
+            "epsilon_spent": float(receipt.epsilon_spent),
+            "epsilon_left": float(receipt.budget.left),
+            "columns": [
+                {
+                    "name": column.name,
+                    "confidence": column.confidence,
+                    "epsilon_spent": float(column.epsilon_spent),
+                    "source": column.source,
+                    "low": [_finite(value) for value in column.low[:N_INTERVALS_MAX]],
+                    "high": [_finite(value) for value in column.high[:N_INTERVALS_MAX]],
+                }
+                for column in receipt.columns
+            ],
+        }
+    ).encode()
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,277 @@
+"""Bringing the parts of one table to their targets: look, buy what is missing, look again.
+
+A linear answer's target is met by one purchase. A formula's own target, and one that is a fraction
+of the answer, depend on the answers: after each look the linear parts are asked more narrowly by as
+much as the answers say, until the targets are met. Those answers are public by then: what is bought
+next is decided from noisy values that were paid for, never from the data.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from cube.refusals import (
+    BudgetExhausted,
+    CostAboveCap,
+    InvalidTarget,
+    Refused,
+    TargetNotReached,
+)
+from inference.posterior import Posterior, RowEstimate, widest
+from planner.measuring import meets
+from planner.offers import PurchasePlan
+from planner.workload import Part, Wanted
+from proxy.answered import (
+    SOURCE_HISTORY,
+    SOURCE_MEASURED,
+    SOURCE_PUBLIC,
+    AnsweredAggregate,
+    AnsweredItem,
+    AnsweredPart,
+)
+from proxy.outer_sql import OuterSql
+from proxy.served_table import ServedTable
+
+N_ROUNDS_MAX: Final = 16  # each brings a target much closer
+OVERSHOOT: Final = 0.9  # a formula's width falls about as its parts' do
+SHARE_MIN: Final = 1 / 8  # of the width so far, in one round: raising costs the difference only
+SHARE_LEAST: Final = (
+    2.0**-60
+)  # for a boundless interval: no price is high enough, and it is refused
+FORESEEN_SLACK: Final = 2  # how far the price may rise above what was foreseen at first
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One block of one aggregate: what it is wanted at, and what that has cost so far."""
+
+    part: int
+    aggregate: int
+    wanted: Wanted
+    epsilon: Fraction = Fraction(0)
+    was_known: bool = True
+
+
+def asked_of(parts: Sequence[Part], cap: Fraction | None) -> list[_Asked]:
+    """Every block that the parts need."""
+    return [
+        _Asked(place, number, Wanted(block, replace(aggregate.target, epsilon_cap=cap)))
+        for place, part in enumerate(parts)
+        for number, aggregate in enumerate(part.aggregates)
+        for block in aggregate.blocks
+    ]
+
+
+def smallest_cap(parts: Sequence[Part]) -> Fraction | None:
+    """What the parts of one table may cost together, at the most."""
+    caps = [part.epsilon_cap for part in parts if part.epsilon_cap is not None]
+    return min(caps, default=None)
+
+
+def settle(
+    table: ServedTable, parts: Sequence[Part], *, analyst: str, outer: OuterSql
+) -> list[AnsweredPart]:
+    """The parts, answered to their targets. May charge; the table's lock is held.
+
+    Raises
+    ------
+    BudgetExhausted, CostAboveCap
+        Before anything is charged.
+    TargetNotReached
+        If a target that depends on the answers turns out to cost more than there is.
+    """
+    cap = smallest_cap(parts)
+    asked = asked_of(parts, cap)
+    spent = Fraction(0)
+    foreseen: Fraction | None = None
+    answered: list[AnsweredPart] = []
+    for _ in range(N_ROUNDS_MAX):
+        left = None if cap is None else cap - spent
+        try:
+            rows, epsilon = _bought(table, asked, analyst, left)
+            spent += epsilon
+            answered = _answered(table, parts, asked, rows, outer)
+            shares = _shares_wanted(asked, answered)
+            if not shares:
+                return answered
+            needed = spent + _price(table, asked, shares, None if cap is None else cap - spent)
+        except (BudgetExhausted, CostAboveCap, InvalidTarget) as refusal:
+            if not answered:
+                raise
+            raise _not_reached(answered, refusal) from None
+        foreseen = needed if foreseen is None else foreseen
+        if needed > FORESEEN_SLACK * foreseen:
+            break  # an answer that does not narrow as its parts do, such as a ratio of nothing
+        for place, share in shares.items():
+            _narrow(asked[place], max(share, SHARE_MIN))
+    raise _not_reached(answered, None)
+
+
+def rehearse(table: ServedTable, parts: Sequence[Part]) -> None:
+    """Refuse what `settle` would refuse at once. Charges nothing; the table's lock is held.
+
+    For a statement that asks several tables: none is charged when another refuses.
+    """
+    cap = smallest_cap(parts)
+    wanted = [one.wanted for one in asked_of(parts, cap)]
+    plan = table.plan(wanted, table.estimates(wanted))
+    table.gate.check(plan.planned, epsilon_cap=cap)
+
+
+def _bought(
+    table: ServedTable, asked: Sequence[_Asked], analyst: str, cap: Fraction | None
+) -> tuple[list[tuple[RowEstimate, ...]], Fraction]:
+    """What is known of every block once it is known well enough; and what that cost now."""
+    wanted = [_capped(one.wanted, cap) for one in asked]
+    known = table.estimates(wanted)
+    plan = table.plan(wanted, known)
+    if plan.planned and table.gate.complete_pending():  # paid for before, so free now
+        known = table.estimates(wanted)
+        plan = table.plan(wanted, known)
+    if not plan.planned:
+        return known, Fraction(0)
+    table.gate.measure(plan.planned, analyst=analyst, epsilon_cap=cap)
+    return table.estimates(wanted), _noted(asked, known, plan)
+
+
+def _capped(wanted: Wanted, cap: Fraction | None) -> Wanted:
+    return replace(wanted, target=replace(wanted.target, epsilon_cap=cap))
+
+
+def _price(
+    table: ServedTable, asked: Sequence[_Asked], shares: Mapping[int, float], cap: Fraction | None
+) -> Fraction:
+    """What all that is wanted would cost at once, if widths fall as those of their parts.
+
+    Raises
+    ------
+    BudgetExhausted, CostAboveCap, InvalidTarget
+    """
+    wanted = []
+    for place, one in enumerate(asked):
+        target = one.wanted.target
+        half_width = target.half_width * shares.get(place, 1.0)
+        wanted.append(
+            _capped(replace(one.wanted, target=replace(target, half_width=half_width)), cap)
+        )
+    plan = table.plan(wanted, table.estimates(wanted))
+    table.gate.check(plan.planned, epsilon_cap=cap)
+    return table.gate.price(plan.planned).epsilon
+
+
+def _noted(
+    asked: Sequence[_Asked], known: Sequence[Sequence[RowEstimate]], plan: PurchasePlan
+) -> Fraction:
+    total = Fraction(0)
+    for place, (one, rows) in enumerate(zip(asked, known, strict=True)):
+        one.epsilon += plan.epsilon(place)
+        one.was_known = one.was_known and meets(rows, one.wanted.target)
+        total += plan.epsilon(place)
+    return total
+
+
+def _answered(
+    table: ServedTable,
+    parts: Sequence[Part],
+    asked: Sequence[_Asked],
+    rows: Sequence[Sequence[RowEstimate]],
+    outer: OuterSql,
+) -> list[AnsweredPart]:
+    answered = []
+    for place, part in enumerate(parts):
+        aggregates = []
+        for number, aggregate in enumerate(part.aggregates):
+            own = [
+                (one, found)
+                for one, found in zip(asked, rows, strict=True)
+                if (one.part, one.aggregate) == (place, number)
+            ]
+            source = SOURCE_HISTORY if all(one.was_known for one, _ in own) else SOURCE_MEASURED
+            aggregates.append(
+                AnsweredAggregate(
+                    aggregate=aggregate,
+                    posteriors=_all_known([row for _, found in own for row in found]),
+                    source=SOURCE_PUBLIC if aggregate.is_constant else source,
+                    epsilon_spent=sum((one.epsilon for one, _ in own), Fraction(0)),
+                )
+            )
+        answered.append(AnsweredPart(part, tuple(aggregates), table.history, outer))
+    return answered
+
+
+def _all_known(rows: Sequence[RowEstimate]) -> tuple[Posterior, ...]:
+    """The posteriors of an answered aggregate; after buying, none can be missing."""
+    posteriors = tuple(row for row in rows if isinstance(row, Posterior))
+    if len(posteriors) != len(rows):
+        raise RuntimeError("a measured query is not estimable")
+    return posteriors
+
+
+def _shares_wanted(asked: Sequence[_Asked], answered: Sequence[AnsweredPart]) -> dict[int, float]:
+    """For each block of an answer that has not met its own target, what part of its width to ask.
+
+    Of the width it is wanted at; what is known better already counts from there.
+    """
+    shares: dict[int, float] = {}
+    for number, part in enumerate(answered):
+        for item in part.answers:
+            share = _share_wanted(item, part.part.confidence)
+            if share >= 1:
+                continue
+            for place, one in enumerate(asked):
+                if one.part == number and one.aggregate in item.answer.uses:
+                    posteriors = part.aggregates[one.aggregate].posteriors
+                    known = widest(posteriors, part.part.confidence)
+                    half_width = one.wanted.target.half_width
+                    own = share * min(known, half_width) / half_width
+                    if own > 0:  # what is known exactly cannot be known better
+                        shares[place] = min(shares.get(place, 1.0), own)
+    return shares
+
+
+def _narrow(one: _Asked, share: float) -> None:
+    target = one.wanted.target
+    narrower = replace(target, half_width=target.half_width * share)
+    one.wanted = replace(one.wanted, target=narrower)
+
+
+def _share_wanted(item: AnsweredItem, confidence: float) -> float:
+    """What part of its half-width an answer should have; 1 or more if it is narrow enough.
+
+    A row in which a formula has no value has nothing to be accurate about.
+    """
+    answer = item.answer
+    if answer.relative is None and answer.half_width is None:
+        return 1.0
+    widths = np.where(np.isnan(item.values), 0.0, item.half_widths(confidence))
+    if answer.relative is None:
+        enough = wanted = np.full(widths.shape, answer.half_width)
+    else:
+        size = np.abs(np.nan_to_num(item.values))
+        enough = np.maximum(answer.relative * (size - widths), answer.width_floor)
+        # In the end, the width w with w = relative * (size - w).
+        in_the_end = answer.relative / (1 + answer.relative) * size
+        wanted = np.maximum(in_the_end, answer.width_floor)
+    is_wide = widths > enough
+    if not is_wide.any():
+        return 1.0
+    share = float((wanted[is_wide] / widths[is_wide]).min())
+    return OVERSHOOT * min(max(share, SHARE_LEAST), 1.0)
+
+
+def _not_reached(answered: Sequence[AnsweredPart], refusal: Refused | None) -> TargetNotReached:
+    """The target was not reached; what is known now is free for the asking."""
+    widths = [
+        f"{item.answer.name} {item.half_widths(part.part.confidence).max():.6g}"
+        for part in answered
+        for item in part.answers
+        if item.answer.relative is not None or item.answer.half_width is not None
+    ]
+    why = "" if refusal is None else f" {refusal.message}"
+    return TargetNotReached(
+        f"The target was not reached.{why} What was measured so far is paid for and kept.",
+        hint=f"These half-widths are free now: {', '.join(widths)}.",
+    )

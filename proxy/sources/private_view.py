@@ -1,0 +1,141 @@
+"""Private views: the owner's SQL over private files, run once when the source opens.
+
+It runs in a database of its own that can read the named files and reach nothing else. What it
+gives goes over into the source's database, row by row, and this one is closed. The SQL is trusted
+with what it computes, as the whole configuration is: that a row is about one unit of privacy, and
+that no other unit has a say in it, is the owner's word (`Schema.unit` checks that no unit has two
+rows).
+"""
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import duckdb
+
+from cube.refusals import ConfigurationInvalid
+from proxy.config_problems import key_path
+from proxy.sources import files
+from proxy.sources.location import PrivateView
+
+SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "temp_directory": "",  # never spill private rows to a file
+    "arrow_lossless_conversion": True,  # a sum of BIGINT is a HUGEINT, and stays one
+    # A sum of doubles or an any_value() depends on the order of rows; of threads, it must not.
+    "threads": 1,
+}
+HINTS = {
+    "sources": "A source is a CSV or Parquet file, or a table of a .duckdb file at rest.",
+    "view": "Run it in DuckDB on the files; every column of a CSV file is text there.",
+}
+LENGTH_BYTES = 8
+
+
+def materialise(
+    view: PrivateView, table: str, into: duckdb.DuckDBPyConnection, snapshot: str
+) -> files.Relation:
+    """Run a view and keep what it gives as the table `snapshot` of another database.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        Naming the stage that failed. What the driver says of it may quote a row, and is dropped.
+    """
+    with duckdb.connect(config=SETTINGS) as connection:
+        try:
+            _open_sources(view, connection)
+        except duckdb.Error:
+            raise _refusal(table, "sources", "cannot be read as the files that they name") from None
+        try:
+            result = connection.sql(_one_select(view.sql, table))
+            names = [name.casefold() for name in result.columns]
+        except (duckdb.ParserException, duckdb.SyntaxException):
+            raise _refusal(table, "view", "is no SQL that DuckDB can parse") from None
+        except duckdb.Error:
+            raise _refusal(
+                table, "view", "names what its sources do not have, or does not fit their types"
+            ) from None
+        if len(set(names)) != len(names):
+            raise _refusal(table, "view", "gives two columns of one name")
+        try:
+            into.register("result", result.to_arrow_reader())
+            into.execute(f"CREATE TABLE {snapshot} AS FROM result")
+            into.unregister("result")
+        except duckdb.Error:
+            raise _refusal(table, "view", "fails on the rows of its sources") from None
+    return files.Relation(snapshot, teardown=f"DROP TABLE {snapshot}")
+
+
+def _open_sources(view: PrivateView, connection: duckdb.DuckDBPyConnection) -> None:
+    """Name the sources, then close everything but their files, also to the SQL of the view."""
+    attached: dict[Path, str] = {}
+    for name, location in view.sources:
+        # A database file can be attached once, however many of its tables are sources.
+        outside = attached.setdefault(location.path.resolve(), f"{files.OUTSIDE}_{len(attached)}")
+        relation = files.relation_of(location, outside)
+        if relation.setup:
+            connection.execute(relation.setup)
+        connection.execute(f"CREATE VIEW {files.name_sql(name)} AS FROM {relation.named}")
+    paths = ", ".join(files.text_sql(str(path.resolve())) for path in view.files)
+    for setting in (
+        f"SET allowed_paths = [{paths}]",
+        "SET enable_external_access = false",
+        "SET python_enable_replacements = false",
+        "SET lock_configuration = true",
+    ):
+        connection.execute(setting)
+
+
+def _one_select(sql: str, table: str) -> str:
+    """The text of the view, provided it is one statement that only reads."""
+    statements = duckdb.extract_statements(sql)
+    if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+        raise _refusal(table, "view", "is not one SELECT statement")
+    query: str = statements[0].query
+    return query
+
+
+def _refusal(table: str, key: str, what: str) -> ConfigurationInvalid:
+    where = key_path(("tables", table, key))
+    return ConfigurationInvalid(f"{where}: {what}.", hint=HINTS[key])
+
+
+def fingerprint(
+    view: PrivateView,
+    key: bytes,
+    opened: Mapping[Path, files.FileState],
+    rows: Iterable[bytes],
+) -> str:
+    """HMAC-SHA256 of a view's text, of its sources and of the rows it gave, in hexadecimal.
+
+    The text and the sources do not determine the rows: a view may ask for the day or for a random
+    number, and another release of DuckDB may add doubles in another order. Whatever serves the same
+    ledger must hold the same rows, or noise that is refined later would not be the noise that
+    was drawn.
+
+    Parameters
+    ----------
+    view : PrivateView
+        What was run.
+    key : bytes
+        The ledger's secret.
+    opened : mapping of Path to FileState
+        The state of each file when it was read.
+    rows : iterable of bytes
+        The rows as they are served, in an order of their own.
+    """
+    code = hmac.new(key, digestmod=hashlib.sha256)
+    parts = [view.sql.strip()]
+    for name, location in sorted(view.sources, key=lambda source: source[0].casefold()):
+        parts += [name.casefold(), files.fingerprint(location, key, opened[location.path])]
+    for part in parts:
+        encoded = part.encode()
+        # The length before each part, so that no two lists of parts run together alike.
+        code.update(len(encoded).to_bytes(LENGTH_BYTES, "big"))
+        code.update(encoded)
+    for some in rows:
+        code.update(some)
+    return code.hexdigest()

@@ -1,0 +1,153 @@
+"""Reading public tables from CSV and Parquet files, once, when the server starts.
+
+A CSV file is written as a private one is: UTF-8, commas, double quotes, one header line, an empty
+field for NULL. What type a column has is decided by every one of its fields, not by a sample: it
+is the first of BOOLEAN, BIGINT, DOUBLE and DATE that writes all of them the usual way, else
+VARCHAR. A whole number with a leading zero is a code, and so is text.
+
+Nothing private is ever opened here; still no text of the driver's is shown.
+"""
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from cube.refusals import ConfigurationInvalid
+from proxy.config_problems import Problems
+from proxy.config_public import PublicSettings
+from proxy.public_tables import (
+    N_BYTES_MAX,
+    N_ROWS_MAX,
+    TYPE_NAMES,
+    PublicTable,
+)
+from proxy.sources.duckdb_source import CONNECTION_SETTINGS
+from proxy.sources.files import name_sql, relation_of
+from proxy.sources.location import SourceKind, SourceLocation
+
+# What a field must look like, and the cast that must then succeed. Fifteen digits before the point
+# are as many as a DOUBLE is sure to keep.
+CSV_TYPES = (
+    ("BOOLEAN", "(?i:true|false)"),
+    ("BIGINT", "-?(0|[1-9][0-9]{0,17})"),
+    ("DOUBLE", r"-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?"),
+    ("DATE", "[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+)
+
+
+def load_public_tables(declared: Iterable[PublicSettings]) -> tuple[PublicTable, ...]:
+    """Every public table of a configuration.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        With what is wrong with each file that cannot be served.
+    """
+    loaded: list[PublicTable] = []
+    refused: list[str] = []
+    for settings in declared:
+        try:
+            loaded.append(load_public_table(settings))
+        except ConfigurationInvalid as refusal:
+            refused.append(refusal.explain())
+    if refused:
+        raise ConfigurationInvalid("\n".join(refused))
+    return tuple(loaded)
+
+
+def load_public_table(settings: PublicSettings) -> PublicTable:
+    """One public table, read whole and checked."""
+    problems = Problems(settings.path)
+    try:
+        data = _read(settings, problems)
+    except (duckdb.Error, csv.Error, OSError, UnicodeError):
+        raise ConfigurationInvalid(
+            f"{settings.path} cannot be read as the file of public table {settings.name}.",
+            hint="It must be a Parquet file, or UTF-8 text with commas, double quotes, one header "
+            "line and lines of equal length.",
+        ) from None
+    problems.raise_if_any()
+    key = _key(settings, data, problems)
+    problems.raise_if_any()
+    return PublicTable(settings.name, key, data)
+
+
+def _read(settings: PublicSettings, problems: Problems) -> pa.Table:
+    """The rows as Arrow; if there is a problem with them, perhaps none of them."""
+    keys = ("public", settings.name)
+    if settings.path.stat().st_size > N_BYTES_MAX:
+        problems.add((*keys, "source"), f"has more than {N_BYTES_MAX} bytes")
+        problems.raise_if_any()
+    relation = relation_of(SourceLocation(path=settings.path))
+    with duckdb.connect(config=CONNECTION_SETTINGS) as connection:
+        limited = f"SELECT * FROM {relation.sql} LIMIT {N_ROWS_MAX + 1}"  # noqa: S608 - a quoted path
+        connection.execute(f"CREATE TEMP TABLE source AS {limited}")
+        if SourceLocation(path=settings.path).kind is SourceKind.CSV:
+            selected = _typed_fields(_header(settings.path), connection)
+        else:
+            described = connection.execute("DESCRIBE source").fetchall()
+            selected = _known_columns([(row[0], row[1]) for row in described], keys, problems)
+        problems.raise_if_any()
+        data = connection.sql(f"SELECT {selected} FROM source").to_arrow_table()  # noqa: S608 - quoted names
+    if data.num_rows > N_ROWS_MAX:
+        problems.add((*keys, "source"), f"has more than {N_ROWS_MAX} rows")
+    if data.nbytes > N_BYTES_MAX:
+        problems.add((*keys, "source"), f"takes more than {N_BYTES_MAX} bytes of memory")
+    return data
+
+
+def _header(path: Path) -> list[str]:
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        return next(csv.reader(lines), [])
+
+
+def _typed_fields(names: Sequence[str], connection: duckdb.DuckDBPyConnection) -> str:
+    """A SELECT list that gives the text columns of a CSV file their names and their types."""
+    fields = [f"column_{place}" for place in range(len(names))]
+    tests = ", ".join(
+        f"coalesce(bool_and(regexp_full_match({field}, '{pattern}') "
+        f"AND TRY_CAST({field} AS {sql_type}) IS NOT NULL) FILTER ({field} IS NOT NULL), false)"
+        for field in fields
+        for sql_type, pattern in CSV_TYPES
+    )
+    (found,) = connection.execute(f"SELECT {tests} FROM source").fetchall()  # noqa: S608 - generated names
+    listed = []
+    for place, (field, name) in enumerate(zip(fields, names, strict=True)):
+        flags = found[place * len(CSV_TYPES) : (place + 1) * len(CSV_TYPES)]
+        fitting = (sql_type for (sql_type, _), fits in zip(CSV_TYPES, flags, strict=True) if fits)
+        listed.append(f"CAST({field} AS {next(fitting, 'VARCHAR')}) AS {name_sql(name)}")
+    return ", ".join(listed)
+
+
+def _known_columns(
+    columns: Sequence[tuple[str, str]], keys: tuple[str, ...], problems: Problems
+) -> str:
+    """A SELECT list of the columns of a typed file; those of other types are problems."""
+    for name, sql_type in columns:
+        if sql_type.split("(")[0] not in TYPE_NAMES:
+            problems.add(
+                (*keys, "columns", name),
+                f"is {sql_type}, which is not served; cast it to one of {', '.join(TYPE_NAMES)}",
+            )
+    return ", ".join(name_sql(name) for name, _ in columns)
+
+
+def _key(settings: PublicSettings, data: pa.Table, problems: Problems) -> str | None:
+    """The key in the file's own spelling; what keeps it from being one is a problem."""
+    if settings.key is None:
+        return None
+    keys = ("public", settings.name, "key")
+    spelled = {name.casefold(): name for name in data.column_names}
+    name: str | None = spelled.get(settings.key.casefold())
+    if name is None:
+        problems.add(keys, f"the source has no column {settings.key}")
+        return None
+    column = data[name]
+    if column.null_count:
+        problems.add(keys, f"{name} holds NULL")
+    if len(column.unique()) < len(column):
+        problems.add(keys, f"{name} holds a value twice")
+    return name

@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT COUNT(*) AS n, COUNT(*) AS m, COUNT(*) FROM patients

@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT 2 * COUNT(*) FILTER (WHERE insured) - COUNT(*) + 10 AS odd FROM patients

@@ -1,0 +1,3 @@
+-- compare: rows
+-- half_width: 2
+SELECT AVG(visits) AS visits FROM patients

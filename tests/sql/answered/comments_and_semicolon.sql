@@ -1,0 +1,3 @@
+-- compare: rows
+SELECT /* how many */ COUNT(*) -- of them
+FROM patients;

@@ -1,0 +1,3 @@
+-- compare: rows
+-- spends: nothing
+SELECT DISTINCT sex, insured FROM patients

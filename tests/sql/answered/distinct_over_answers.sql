@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT DISTINCT COUNT(*) > 10 AS enough FROM patients GROUP BY city

@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT age >= 65 AS old, COUNT(*) AS n FROM patients GROUP BY old

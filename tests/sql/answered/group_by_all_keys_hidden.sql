@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT COUNT(*) AS n FROM patients GROUP BY sex

@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT bmi, COUNT(*) AS n FROM patients GROUP BY bmi

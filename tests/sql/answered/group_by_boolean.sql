@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT insured, COUNT(*) AS n FROM patients GROUP BY insured

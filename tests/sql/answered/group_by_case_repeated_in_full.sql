@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT CASE WHEN age < 40 THEN 1 ELSE 2 END, COUNT(*) FROM patients GROUP BY CASE WHEN age < 40 THEN 1 ELSE 2 END

@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT admitted, COUNT(*) AS n FROM patients GROUP BY admitted

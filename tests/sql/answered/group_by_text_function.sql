@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT UPPER(city) AS city_name, COUNT(*) AS n FROM patients GROUP BY UPPER(city)

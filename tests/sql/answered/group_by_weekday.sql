@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT EXTRACT(dow FROM admitted) AS weekday, COUNT(*) AS n FROM patients GROUP BY EXTRACT(dow FROM admitted)

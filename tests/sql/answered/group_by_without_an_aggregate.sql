@@ -1,0 +1,3 @@
+-- compare: rows
+-- spends: nothing
+SELECT city FROM patients GROUP BY city

@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT COUNT(*) AS n FROM patients HAVING COUNT(*) > 100

@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT c.country, COUNT(*) AS n FROM patients AS p JOIN cities AS c ON p.city = c.city GROUP BY c.country

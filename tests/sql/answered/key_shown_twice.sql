@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT city, city AS again, COUNT(*) AS n FROM patients GROUP BY city

@@ -1,0 +1,3 @@
+-- compare: rows
+-- half_width: 20000
+SELECT SUM(cost) AS total FROM patients

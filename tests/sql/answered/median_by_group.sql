@@ -1,0 +1,3 @@
+-- compare: rows
+-- half_width: 100
+SELECT city, MEDIAN(visits) AS middle FROM patients GROUP BY city

@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 40) COUNT(*) AS n FROM patients UNION ALL SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 80) COUNT(*) FROM patients WHERE insured

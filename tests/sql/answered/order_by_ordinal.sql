@@ -1,0 +1,2 @@
+-- compare: ordered
+SELECT city, COUNT(*) FROM patients GROUP BY city ORDER BY 2

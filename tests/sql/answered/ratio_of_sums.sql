@@ -1,0 +1,3 @@
+-- compare: rows
+-- half_width: 5
+SELECT SUM(visits) / COUNT(*) AS visits_each FROM patients

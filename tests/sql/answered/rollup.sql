@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT city, sex, COUNT(*) AS n FROM patients GROUP BY ROLLUP (city, sex)

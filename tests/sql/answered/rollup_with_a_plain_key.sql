@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT sex, city, COUNT(*) AS n FROM patients GROUP BY sex, ROLLUP (city)

@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT COUNT(*) FROM main.patients WHERE patients.sex = 'male'

@@ -1,0 +1,3 @@
+-- compare: rows
+-- spends: nothing
+SELECT 1 AS one

@@ -1,0 +1,3 @@
+-- compare: rows
+-- half_width: 5000
+SELECT SUM(2 * age + visits) AS total FROM patients

@@ -1,0 +1,3 @@
+-- compare: rows
+-- half_width: 2000
+SELECT SUM(age) AS years FROM patients

@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT city FROM patients GROUP BY city UNION SELECT city FROM cities

@@ -1,0 +1,3 @@
+-- compare: none it lists measurements
+-- spends: nothing
+SELECT COUNT(*) AS n FROM data_privacy.history

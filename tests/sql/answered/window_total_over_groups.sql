@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT city, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS total FROM patients GROUP BY city

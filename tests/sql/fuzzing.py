@@ -1,0 +1,238 @@
+"""Generated SQL, asked of two engines whose tables differ in one record, and of DuckDB.
+
+A session has a seed, which makes its statements, its number of records and the record by which the
+two tables differ. Each statement has to
+
+* end in an answer or a refusal, with the columns that were promised, and be refused at no cost;
+* say what DuckDB says of the same records, where there is no noise and it can be put to DuckDB;
+* be planned, priced, bought and refused alike on both tables;
+* be free when it is asked again.
+
+Not held against a neighbour: a statement whose purchases follow noisy answers, as documented (a
+`relative` target, a half-width that is asked of a formula), and one that is broken on purpose. Such
+go to a third engine, whose history may differ.
+"""
+
+import random
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from cube.refusals import Refused, TargetNotReached, UnsupportedSql
+from planner.workload import RequestedTarget
+from proxy.answers import QueryRequest, Release
+from proxy.engine import Engine
+from tests.sql.cases import spent
+from tests.sql.comparing import Row, oracle_rows, rows_of, same_rows, same_sequence
+from tests.sql.fuzz_junk import junk
+from tests.sql.fuzz_outer import statement
+from tests.sql.fuzz_statements import Statement
+from tests.sql.fuzz_worlds import FuzzWorld, fuzz_world, oracle
+
+N_STATEMENTS = 12  # of a session: a longer history makes each answer slower, and finds no more
+HALF_WIDTHS = (*[None] * 8, 200.0, 20_000.0)
+
+
+@dataclass(frozen=True)
+class Find:
+    """What is wrong with a statement."""
+
+    seed: int
+    place: int
+    sql: str
+    wrong: str
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}, statement {self.place}: {self.wrong}\n  {self.sql}"
+
+
+@dataclass
+class Tally:
+    """How much was asked."""
+
+    answered: int = 0
+    refused: int = 0
+    compared: int = 0
+    held_against_a_neighbour: int = 0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a statement ended on one engine."""
+
+    sql: str
+    release: Release | None
+    refusal: Refused | None
+    charged: Fraction
+
+    @property
+    def decision(self) -> tuple[object, ...]:
+        """All of it that must not depend on any one record."""
+        if self.release is None:
+            refusal = self.refusal
+            return (self.charged, None if refusal is None else (refusal.code, refusal.explain()))
+        data, receipt = self.release.data, self.release.receipt
+        columns = [] if receipt is None else receipt.columns
+        sources = [(column.name, column.epsilon_spent, column.source) for column in columns]
+        return (self.charged, data.schema.remove_metadata(), sources)
+
+    @property
+    def follows_answers(self) -> bool:
+        """Whether it is a refusal after the answers, which are kept and free by then.
+
+        A target that depends on the answers was not reached; or a key cannot be compared with one
+        of another type, in a group that HAVING might have left out.
+        """
+        return isinstance(self.refusal, TargetNotReached) or (
+            isinstance(self.refusal, UnsupportedSql)
+            and self.refusal.message.startswith("What is computed from the answers")
+            and "HAVING" in self.sql
+        )
+
+
+def asked(seed: int, place: int) -> tuple[Statement, QueryRequest]:
+    """A statement of a session, and how it is asked."""
+    rng = random.Random(f"statement {seed} {place}")  # noqa: S311 - a statement, not noise
+    found = statement(rng)
+    if rng.random() < 0.15:
+        found = junk(rng, found)
+    half_width = rng.choice(HALF_WIDTHS)
+    if half_width is not None and found.has_formula:
+        found = replace(found, follows_answers=True)
+    return found, QueryRequest(sql=found.for_tacit, target=RequestedTarget(half_width=half_width))
+
+
+def finds(
+    seed: int, folder: Path, tally: Tally, n_statements: int = N_STATEMENTS
+) -> Iterator[Find]:
+    """What is wrong with the first statements of a session."""
+    with fuzz_world(seed, folder) as world:
+        for place in range(n_statements):
+            found, request = asked(seed, place)
+            rng = random.Random(f"checks {seed} {place}")  # noqa: S311 - which checks are made
+            for wrong in _wrongs(world, found, request, rng, tally):
+                shown = f"-- half_width: {request.target.half_width}\n  {request.sql}"
+                yield Find(seed, place, shown, wrong)
+
+
+def _wrongs(
+    world: FuzzWorld, found: Statement, request: QueryRequest, rng: random.Random, tally: Tally
+) -> Iterator[str]:
+    engines = [world.alone] if found.follows_answers else [world.one, world.other]
+    try:
+        if len(engines) > 1 and rng.random() < 0.2:
+            yield from _differing_plans(world, request)
+        ended = [ask(engine, request) for engine in engines]
+        tally.answered += ended[0].release is not None
+        tally.refused += ended[0].release is None
+        yield from _of_one(engines[0], request, ended[0])
+        if found.is_compared and not world.is_noisy and ended[0].release is not None:
+            tally.compared += 1
+            yield from _against_duckdb(found, ended[0].release.data, oracle(world.n_records))
+        if len(engines) > 1:
+            tally.held_against_a_neighbour += 1
+            yield from _of_both(world, found, *ended)
+        if ended[0].release is not None and rng.random() < 0.3:
+            for engine in engines:
+                again = ask(engine, request)
+                if again.charged or again.release is None:
+                    yield f"asked again, it costs {again.charged}: {again.refusal}"
+    except Exception:  # noqa: BLE001 - whatever it is, it is a find
+        yield traceback.format_exc(limit=-3)
+
+
+def _of_one(engine: Engine, request: QueryRequest, ended: Ended) -> Iterator[str]:
+    if ended.release is None:
+        if ended.charged and not ended.follows_answers:
+            yield f"refused, and charged {ended.charged}: {ended.refusal}"
+        return
+    promised, given = engine.result_schema(request), ended.release.data.schema
+    if not promised.equals(given, check_metadata=False):
+        yield f"promised {promised.remove_metadata()}, given {given.remove_metadata()}"
+
+
+def _differing_plans(world: FuzzWorld, request: QueryRequest) -> Iterator[str]:
+    one, other = (_plan(engine, request) for engine in (world.one, world.other))
+    if one != other:
+        yield f"planned {one}, on a neighbouring table {other}"
+
+
+def _of_both(world: FuzzWorld, found: Statement, one: Ended, other: Ended) -> Iterator[str]:
+    sources = world.sources
+    if sources[0].scopes_read != sources[1].scopes_read:
+        yield "other columns were read of a neighbouring table"
+    if one.follows_answers or other.follows_answers:
+        return
+    if one.decision != other.decision:
+        yield f"decided {one.decision}, and on a neighbouring table {other.decision}"
+    if found.has_public_keys and one.release is not None and other.release is not None:
+        keys = [each.data.select(range(found.n_keys)) for each in (one.release, other.release)]
+        if not keys[0].equals(keys[1]):
+            yield "other groups are shown of a neighbouring table"
+
+
+def _against_duckdb(
+    found: Statement, data: pa.Table, database: duckdb.DuckDBPyConnection
+) -> Iterator[str]:
+    ignored = [name for name in data.column_names if name.startswith("c") and name[1:].isdigit()]
+    try:
+        expected = oracle_rows(database, found.for_duckdb, ignored)
+    except duckdb.ConversionException:
+        return  # keys of unlike types, in rows that HAVING left out before they were compared
+    except duckdb.Error as error:
+        yield f"DuckDB: {error}\n  {found.for_duckdb}"
+        return
+    got = rows_of(data, ignored)
+    if found.has_formula:
+        got, expected = _without_ratios_of_nothing(got, expected, found.n_keys)
+    if not (same_sequence if found.is_ordered else same_rows)(got, expected):
+        differing = [pair for pair in zip(got, expected, strict=False) if pair[0] != pair[1]]
+        shown = differing[:3] or (got[-2:], expected[-2:])
+        yield f"{len(got)} rows for {len(expected)}; {shown}\n  {found.for_duckdb}"
+
+
+def _without_ratios_of_nothing(
+    got: list[Row], expected: list[Row], n_keys: int
+) -> tuple[list[Row], list[Row]]:
+    """The rows without the numbers that DuckDB says are NULL.
+
+    A formula that divides by zero is NULL, and any number where rounding has moved the zero.
+    """
+    nothing = {
+        (row[:n_keys], place)
+        for row in expected
+        for place, value in enumerate(row)
+        if value is None and place >= n_keys
+    }
+
+    def without(rows: list[Row]) -> list[Row]:
+        return [
+            tuple(None if (row[:n_keys], place) in nothing else v for place, v in enumerate(row))
+            for row in rows
+        ]
+
+    return without(got), without(expected)
+
+
+def ask(engine: Engine, request: QueryRequest) -> Ended:
+    """Ask, and see what is charged."""
+    before = spent(engine)
+    release, refusal = None, None
+    try:
+        release = engine.answer(request)
+    except Refused as refused:
+        refusal = refused
+    return Ended(request.sql, release, refusal, spent(engine) - before)
+
+
+def _plan(engine: Engine, request: QueryRequest) -> object:
+    """What is planned for a statement, or why it is refused."""
+    try:
+        return engine.explain(request).data.to_pylist()
+    except Refused as refused:
+        return refused.explain()

@@ -1,0 +1,4 @@
+-- code: unsupported_sql
+-- says: ATTACH
+-- works: SELECT COUNT(*) FROM patients
+ATTACH 'other.duckdb'

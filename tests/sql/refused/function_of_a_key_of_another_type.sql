@@ -1,0 +1,4 @@
+-- code: unsupported_sql
+-- says: abs(VARCHAR)
+-- works: SELECT ABS(n - 300) FROM (SELECT city, COUNT(*) AS n FROM patients GROUP BY city) AS t
+SELECT ABS(city) FROM (SELECT city, COUNT(*) AS n FROM patients GROUP BY city) AS t

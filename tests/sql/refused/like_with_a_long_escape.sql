@@ -1,0 +1,4 @@
+-- code: unsupported_sql
+-- says: escape
+-- works: SELECT COUNT(*) FROM patients WHERE city LIKE 'O!%' ESCAPE '!'
+SELECT COUNT(*) FROM patients WHERE city LIKE 'O%' ESCAPE '!!'

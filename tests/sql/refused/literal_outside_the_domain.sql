@@ -1,0 +1,4 @@
+-- code: outside_domain
+-- says: Stockholm
+-- works: SELECT COUNT(*) FROM patients WHERE city = 'elsewhere'
+SELECT COUNT(*) FROM patients WHERE city = 'Stockholm'

@@ -1,0 +1,4 @@
+-- code: unsupported_sql
+-- says: cost
+-- works: SELECT DISTINCT city FROM patients
+SELECT DISTINCT cost FROM patients

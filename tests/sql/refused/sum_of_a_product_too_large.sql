@@ -1,0 +1,4 @@
+-- code: unsupported_sql
+-- says: 2**40
+-- works: SELECT SUM(age * visits) FROM patients WHERE age + visits > 30
+SELECT SUM((age * age * age * age) * (visits * visits * visits * visits * visits * visits)) FROM patients WHERE age + visits > 30

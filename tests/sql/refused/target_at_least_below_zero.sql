@@ -1,0 +1,4 @@
+-- code: invalid_target
+-- says: at_least
+-- works: SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(relative => 0.05, at_least => 500) COUNT(*) FROM patients
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(relative => 0.05, at_least => -1) COUNT(*) FROM patients

@@ -1,0 +1,42 @@
+"""What costs nothing: what reveals nothing, and whatever was answered before."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accountant.noise import SystemNoise
+from proxy.engine import Engine
+from tests.sql import world
+from tests.sql.cases import Case, cases, parameters, request, spent
+from tests.sql.comparing import rows_of
+from tests.support.fakes import KnownTable
+
+ANSWERED = cases("answered")
+FREE = [case for case in ANSWERED if case.is_free]
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    source = KnownTable(world.SCHEMA, world.positions())
+    with world.patients_engine(tmp_path_factory.mktemp("noisy"), source, SystemNoise()) as engine:
+        yield engine
+
+
+@parameters(FREE)
+def test_what_should_be_free_reads_nothing_and_costs_nothing(case: Case, tmp_path: Path) -> None:
+    source = KnownTable(world.SCHEMA, world.positions())
+    with world.patients_engine(tmp_path, source, SystemNoise()) as engine:
+        engine.answer(request(case))
+        assert spent(engine) == 0
+    assert source.scopes_read == []
+
+
+@parameters(ANSWERED)
+def test_asked_again_it_is_free_and_says_the_same(case: Case, noisy: Engine) -> None:
+    first = noisy.answer(request(case)).data
+    before = spent(noisy)
+    again = noisy.answer(request(case)).data
+    assert spent(noisy) == before
+    if case.comparison != "none":
+        assert rows_of(again, case.ignored) == rows_of(first, case.ignored)

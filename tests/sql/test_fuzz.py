@@ -1,0 +1,129 @@
+"""Generated SQL finds no crash, no wrong answer, and nothing that depends on any one record.
+
+A find names its seed and the statement's place: `asked(seed, place)` in fuzzing.py makes it again.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from cube.refusals import UnsupportedSql
+from cube.schema import Schema
+from planner.summands import Product, summed
+from proxy.answered import AnsweredPart
+from proxy.answers import QueryRequest, Release
+from proxy.engine import Engine
+from proxy.relations import relation
+from tests.sql.fuzz_worlds import N_RECORDS
+from tests.sql.fuzzing import Find, Tally, finds
+
+SEEDS = range(36)
+N_STATEMENTS_QUICK = 6
+SECONDS_LONG = 600
+FIRST_SEED_LONG = 1000
+N_SEEDS_TO_CATCH = 10
+
+Breaking = Callable[[pytest.MonkeyPatch], None]
+
+
+def all_finds(seeds: Sequence[int], folder: Path, tally: Tally) -> Iterator[Find]:
+    for seed in seeds:
+        yield from finds(seed, folder, tally, N_STATEMENTS_QUICK)
+
+
+def test_a_few_hundred_statements_find_nothing(tmp_path: Path) -> None:
+    tally = Tally()
+    found = list(all_finds(SEEDS, tmp_path, tally))
+    assert not found, "\n".join(map(str, found))
+    assert tally.answered + tally.refused == len(SEEDS) * N_STATEMENTS_QUICK
+    assert tally.answered > tally.refused
+    assert tally.compared > tally.answered // 3
+    assert tally.held_against_a_neighbour > tally.answered // 2
+
+
+@pytest.mark.slow
+def test_ten_minutes_of_statements_find_nothing(tmp_path: Path) -> None:
+    tally, seed = Tally(), FIRST_SEED_LONG
+    found: list[Find] = []
+    end = time.monotonic() + SECONDS_LONG
+    while time.monotonic() < end:
+        found += finds(seed, tmp_path, tally)
+        seed += 1
+    print(f"\n{tally}, seeds {FIRST_SEED_LONG} to {seed - 1}")  # noqa: T201 - the figure
+    assert not found, "\n".join(map(str, found))
+
+
+def sums_are_one_in_a_thousand_too_large(patch: pytest.MonkeyPatch) -> None:
+    right = summed
+
+    def wrong(*arguments: object) -> list[Product]:
+        node, scale, conditions, schema = arguments
+        assert isinstance(scale, Fraction)
+        assert isinstance(schema, Schema)
+        return right(node, scale * Fraction(1001, 1000), conditions, schema)  # type: ignore[arg-type]  # as it was called
+
+    patch.setattr("planner.linear.summed", wrong)
+
+
+def null_counts_as_if_it_were_there(patch: pytest.MonkeyPatch) -> None:
+    def wrong(_expression: object, scale: Fraction, conditions: tuple[object, ...]) -> Product:
+        return Product(scale, (), conditions)  # type: ignore[arg-type]  # as it was called
+
+    patch.setattr("planner.linear.counted", wrong)
+
+
+def an_odd_answer_is_refused(patch: pytest.MonkeyPatch) -> None:
+    right = Engine.answer
+
+    def wrong(engine: Engine, request: QueryRequest) -> Release:
+        release = right(engine, request)
+        total = sum(sum(column.to_pylist()) for column in _never_null(release.data))
+        if round(total) % 2:
+            raise UnsupportedSql("That is odd.")
+        return release
+
+    patch.setattr(Engine, "answer", wrong)
+
+
+def empty_groups_are_left_out(patch: pytest.MonkeyPatch) -> None:
+    def wrong(answered: AnsweredPart) -> pa.Table:
+        data = relation(answered)
+        for column in _never_null(data):
+            data = data.filter([abs(value) > 1e-6 for value in column.to_pylist()])
+            break
+        return data
+
+    patch.setattr("proxy.engine.relation", wrong)
+
+
+def _never_null(data: pa.Table) -> list[pa.ChunkedArray]:
+    return [
+        column
+        for column in data.columns
+        if pa.types.is_floating(column.type) and not column.null_count
+    ]
+
+
+@pytest.mark.parametrize(
+    ("break_it", "says"),
+    [
+        (sums_are_one_in_a_thousand_too_large, "rows for"),
+        (null_counts_as_if_it_were_there, "rows for"),
+        (an_odd_answer_is_refused, "neighbouring"),
+        (empty_groups_are_left_out, "rows for"),
+    ],
+)
+def test_a_broken_engine_is_caught_within_sixty_statements(
+    break_it: Breaking, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    break_it(monkeypatch)
+    found = all_finds(range(N_SEEDS_TO_CATCH), tmp_path, Tally())
+    assert any(says in one.wrong for one in found)
+
+
+def test_the_seeds_take_turns_with_the_number_of_records() -> None:
+    assert {N_RECORDS[seed % len(N_RECORDS)] for seed in SEEDS} == {0, 1, 40, 2000}
