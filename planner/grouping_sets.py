@@ -25,7 +25,7 @@ def grouping_sets(group: exp.Group) -> list[list[exp.Expr]]:
     """
     entries = list(group.expressions)
     for clause, value in group.args.items():
-        if clause == "expressions" or not value:
+        if clause == "expressions" or value is None or value == []:
             continue
         if clause not in ("rollup", "cube", "grouping_sets"):
             raise unsupported(group, "is more than a list", "Group by one list of expressions.")
@@ -44,6 +44,10 @@ def grouping_sets(group: exp.Group) -> list[list[exp.Expr]]:
 
 def _sets(entry: exp.Expr) -> list[list[exp.Expr]]:
     entry = entry.unnest()
+    if isinstance(entry, exp.Rollup | exp.Cube) and not entry.expressions:
+        raise unsupported(
+            entry, "follows the list, as in other dialects", "Say GROUP BY ROLLUP(a, b)."
+        )
     if isinstance(entry, exp.Rollup):
         members = [_members(member) for member in entry.expressions]
         return [

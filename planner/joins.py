@@ -4,8 +4,8 @@ The join is resolved on the public domain: a record's public columns are looked 
 its own column has. Nothing but a key-to-key equality is a join that does so.
 """
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -19,22 +19,24 @@ from planner.rows import Rows, lookups
 from planner.summands import conjuncts
 from planner.wording import listed, position, shown, unsupported
 
+Entry = tuple[exp.Join | None, exp.Expr]
+
 N_VALUES_MAX = 10_000  # of a subquery in IN: it becomes a list of values
 _ONE_EQUALITY = "Join it by one equality: ON private_column = public_key."
 
 
-def lookup_join(
-    rows: Rows, join: exp.Join | None, entry: exp.Expr, world: World, select: exp.Select
+def joined_rows(
+    rows: Rows, place: int, entries: Sequence[Entry], world: World, select: exp.Select
 ) -> Rows:
-    """The rows with a public table's columns beside.
+    """Private rows with the columns of every public table in FROM beside.
 
     Parameters
     ----------
     rows : Rows
-    join : Join, optional
-        None if the public table comes first in FROM.
-    entry : Expr
-        A public table, or a subquery over public tables, as FROM has it.
+        The entry at `place`.
+    place : int
+    entries : sequence of (Join or None, Expr)
+        FROM, in order; each but the private one is a public table, or a subquery over such.
     world : World
     select : Select
         Its WHERE may hold the equality of a join that was written with a comma.
@@ -42,13 +44,44 @@ def lookup_join(
     Raises
     ------
     UnsupportedSql
-        If it is no equality of an axis with a key.
+        If a join is no equality of an axis with a key.
     """
+    own_join, own = entries[place]
+    if own_join is not None and _kind(own_join, own) == "LEFT":
+        raise unsupported(
+            own, "is joined to keep public rows that no private row has", "Put it first in FROM."
+        )
+    # Conditions of inner joins hold together, wherever they are written.
+    conditions = [
+        condition
+        for join, entry in entries
+        if join is not None and _kind(join, entry) == "INNER" and join.args.get("on") is not None
+        for condition in conjuncts(join.args["on"])
+    ]
+    shared = [] if own_join is None else [one.name for one in own_join.args.get("using") or []]
+    for number, (join, entry) in enumerate(entries):
+        if number != place:
+            rows = _with_lookups(rows, join, entry, _Join(conditions, shared, select), world)
+    rest = tuple(rows.resolved(condition) for condition in conditions)
+    return rows.where(rest)
+
+
+@dataclass(slots=True)
+class _Join:
+    """What a public table may be joined by: taken out of the lists when it is used."""
+
+    conditions: list[exp.Expr]
+    shared: list[str]
+    select: exp.Select
+
+
+def _with_lookups(
+    rows: Rows, join: exp.Join | None, entry: exp.Expr, by: _Join, world: World
+) -> Rows:
+    """The rows with one public table's columns beside."""
     table = _public_table(entry, world)
-    side = "" if join is None else (join.side or join.kind or "").upper()
-    if side not in ("", "INNER", "LEFT", "CROSS"):
-        raise unsupported(entry, f"is joined by {side} JOIN", "Use JOIN or LEFT JOIN.")
-    own, column = _joined_columns(rows, join, entry, table, select)
+    is_left = join is not None and _kind(join, entry) == "LEFT"
+    own, column, merged = _joined_columns(rows, join, entry, table, by)
     table = _keyed(table, column, entry)
     key = rows.meaning(own)
     if not isinstance(key, exp.Column):
@@ -57,12 +90,23 @@ def lookup_join(
         raise unsupported(
             entry, f"is joined by {key.name}, whose single values are not public", _ONE_EQUALITY
         )
-    source = lookups(entry.alias_or_name, world.scratchpad.lookups(table), key)
-    if side == "LEFT":
+    source = lookups(entry.alias_or_name, world.scratchpad.lookups(table), key, merged)
+    if is_left:
         return rows.joined(source, None)
     found = source.columns[str(table.key)].copy()
     matches = exp.Not(this=exp.Is(this=found, expression=exp.null()))
     return rows.joined(source, matches)
+
+
+def _kind(join: exp.Join, entry: exp.Expr) -> str:
+    """INNER or LEFT; a comma and CROSS JOIN are INNER with the condition elsewhere."""
+    side, kind = (join.side or "").upper(), (join.kind or "").upper()
+    if side == "LEFT" and kind in ("", "OUTER"):
+        return "LEFT"
+    if side or kind not in ("", "INNER", "CROSS") or join.args.get("method"):
+        words = " ".join(word for word in (join.args.get("method"), side, kind) if word)
+        raise unsupported(entry, f"is joined by {words} JOIN", "Use JOIN or LEFT JOIN.")
+    return "INNER"
 
 
 def values_of(query: exp.Query, world: World, node: exp.Expr) -> list[exp.Expr]:
@@ -85,8 +129,8 @@ def values_of(query: exp.Query, world: World, node: exp.Expr) -> list[exp.Expr]:
 
 def _public_table(entry: exp.Expr, world: World) -> PublicRelation:
     # A public table's reference was replaced by its relation's name when FROM was read.
-    if isinstance(entry, exp.Table) and entry.meta.get(IS_PUBLIC) and entry.name in world.public:
-        return world.public[entry.name]
+    if isinstance(entry, exp.Table) and entry.meta.get(IS_PUBLIC) in world.public:
+        return world.public[entry.meta[IS_PUBLIC]]
     if not isinstance(entry, exp.Subquery):
         raise _not_public(entry)
     columns = _shown(entry.this, world, entry)
@@ -97,10 +141,9 @@ def _public_table(entry: exp.Expr, world: World) -> PublicRelation:
 def _shown(query: exp.Query, world: World, node: exp.Expr) -> Columns:
     """The columns of a query that reads public tables and nothing else."""
     tables = list(query.find_all(exp.Table))
-    names = list(dict.fromkeys(table.name for table in tables))
-    # A name of WITH may be that of a public table, and mean noisy answers.
-    is_public = all(table.meta.get(IS_PUBLIC) and table.name in world.public for table in tables)
-    if not names or not is_public:
+    # A name of WITH may be that of a public table, and mean noisy answers: it has no such mark.
+    names = list(dict.fromkeys(str(table.meta.get(IS_PUBLIC, "")) for table in tables))
+    if not names or "" in names:
         raise _not_public(node)
     return world.public_rows(outer_sql(query), names)
 
@@ -138,33 +181,35 @@ def _keyed(table: PublicRelation, column: str, entry: exp.Expr) -> PublicRelatio
 
 
 def _joined_columns(
-    rows: Rows,
-    join: exp.Join | None,
-    entry: exp.Expr,
-    table: PublicRelation,
-    select: exp.Select,
-) -> tuple[exp.Column, str]:
-    """The private column, and the public one that it equals."""
+    rows: Rows, join: exp.Join | None, entry: exp.Expr, table: PublicRelation, by: _Join
+) -> tuple[exp.Column, str, str | None]:
+    """The private column, the public one that it equals, and that again if USING merged them."""
     name = entry.alias_or_name
-    using = [] if join is None else join.args.get("using") or []
+    own_using = [] if join is None else [one.name for one in join.args.get("using") or []]
+    using = own_using or [one for one in by.shared if _column_of(table, one) is not None]
     if using:
-        column = _column_of(table, using[0].name)
+        column = _column_of(table, using[0])
         if len(using) != 1 or column is None:
             raise unsupported(entry, "is joined by more than a key", _ONE_EQUALITY)
-        return exp.column(using[0].copy()), column
-    condition = None if join is None else join.args.get("on")
-    if condition is not None:
-        found = _equated(condition, rows, name, table)
+        return exp.column(exp.to_identifier(using[0])), column, column
+    if join is not None and _kind(join, entry) == "LEFT":
+        condition = join.args.get("on")
+        found = None if condition is None else _equated(condition, rows, name, table)
         if found is None:
-            raise unsupported(condition, "is not one equality with a public key", _ONE_EQUALITY)
-        return found
-    where = select.args.get("where")
+            raise unsupported(entry, "is not joined by one equality with its key", _ONE_EQUALITY)
+        return (*found, None)
+    for place, condition in enumerate(by.conditions):
+        found = _equated(condition, rows, name, table)
+        if found is not None:
+            del by.conditions[place]
+            return (*found, None)
+    where = by.select.args.get("where")
     for conjunct in [] if where is None else conjuncts(where.this):
         found = _equated(conjunct, rows, name, table)
         if found is not None:
             conjunct.replace(exp.true())
-            return found
-    raise unsupported(entry, "is joined without a condition", _ONE_EQUALITY)
+            return (*found, None)
+    raise unsupported(entry, "is joined without an equality with its key", _ONE_EQUALITY)
 
 
 def _equated(

@@ -112,14 +112,9 @@ class Lowering:
         self._resolve_order(select, names)
 
     def _read_special(self, node: exp.Expr) -> exp.Expr:
-        """Companions; and COUNT of the unit's key, which is COUNT(*): each person has one row."""
-        if isinstance(node, exp.Count):
-            inner = node.this
-            if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
-                inner = inner.expressions[0]
-            if self._part.rows.is_unit(inner):
-                return exp.Count(this=exp.Star(), big_int=True)
-        return read_companion(node) if is_companion(node) else node
+        """What is no function of columns: companions, and COUNT of the unit's key."""
+        counted = count_of_units(node, self._part.rows)
+        return read_companion(counted) if is_companion(counted) else counted
 
     def _resolve_order(self, select: exp.Select, names: list[str]) -> None:
         """A bare name in ORDER BY is an output column first, as in PostgreSQL."""
@@ -212,6 +207,8 @@ class Lowering:
                 position=position(companion),
             )
         kind = COMPANIONS[companion.name]
+        if companion.confidence is not None and self._part.is_formula(answers[wanted]):
+            self._part.check_draws(shown(companion), companion.confidence)
         return self._part.column(kind, answers[wanted], companion.confidence)
 
     def _clauses(self, select: exp.Select) -> None:
@@ -271,6 +268,19 @@ class Lowering:
         if total is None:
             raise ValueError("the grammar lets no GROUPING be empty")
         return exp.paren(total, copy=False)
+
+
+def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
+    """COUNT of the unit's key is COUNT(*): each person has one row."""
+    if isinstance(node, exp.Count):
+        inner = node.this
+        if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
+            inner = inner.expressions[0]
+        if rows.is_unit(inner):
+            counted = exp.Count(this=exp.Star(), big_int=True)
+            counted.meta.update(node.meta)
+            return counted
+    return node
 
 
 def expand_ordinals(

@@ -29,9 +29,10 @@ from planner.workload import (
     OutputColumn,
     Part,
     RequestedTarget,
+    n_draws_for,
 )
 
-N_FORMULA_ROWS_MAX = 20_000  # each has its interval from hundreds of draws
+N_DRAWN_MAX = 2**23  # of a formula's truth, for all groups: a second or two
 N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is no answer
 START_SHARE = 8  # with `relative`, the first target supposes that an eighth of all records count
 
@@ -206,18 +207,31 @@ class PartBuilder:
     def answer(self, answer: Answer) -> int:
         """The place of a new answer."""
         asked = self.requested
-        if answer.formula is not None and self._n_rows > N_FORMULA_ROWS_MAX:
-            raise TooLarge(
-                f"{answer.sql} is a formula for {self._n_rows} groups; "
-                f"{N_FORMULA_ROWS_MAX} are allowed.",
-                hint="Ask its sums and counts as separate columns, or group by fewer columns.",
-            )
+        if answer.formula is not None:
+            self.check_draws(answer.sql, self.confidence)
         if asked.relative is not None:
-            answer = replace(answer, relative=asked.relative, width_floor=self.width_floor())
+            # The default width is one of counts, and says nothing of a formula's unit.
+            is_bounded = answer.formula is None or asked.at_least is not None
+            floor = self.width_floor() if is_bounded else 0.0
+            answer = replace(answer, relative=asked.relative, width_floor=floor)
         elif answer.formula is not None:
             answer = replace(answer, half_width=asked.half_width)
         self._answers.append(answer)
         return len(self._answers) - 1
+
+    def is_formula(self, answer: int) -> bool:
+        """Whether an answer is a formula of several linear ones."""
+        return self._answers[answer].formula is not None
+
+    def check_draws(self, formula: str, confidence: float) -> None:
+        """Refuse a formula whose intervals would need too many draws."""
+        if 0 < confidence < 1 and n_draws_for(confidence) * self._n_rows > N_DRAWN_MAX:
+            raise TooLarge(
+                f"{formula} is a formula for {self._n_rows} groups, and needs more draws at "
+                f"confidence {confidence:g} than are made.",
+                hint="Ask its sums and counts as separate columns, fewer groups, or a lower "
+                "confidence.",
+            )
 
     def rename(self, answer: int, name: str) -> None:
         """Give an answer the name that the client sees."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from cube.axis import LevelValue
 
+OWN_PREFIX = "tacit_"  # of the relations that the outer SQL reads
 PRIVACY_SCHEMA = "data_privacy"
 REMAINING = "estimate_remaining_dp_aggregates"  # a table function of one private table's name
 
@@ -44,15 +45,24 @@ def no_public_rows(sql: str, names: Sequence[str]) -> Columns:
     raise ValueError(f"there are no public tables to run {sql!r} on: {names}")
 
 
+def public_table(name: str) -> str:
+    """What the outer SQL calls a public table: nothing that a name of WITH could hide.
+
+    >>> public_table("cities")
+    'tacit_public.cities'
+    """
+    return f"{OWN_PREFIX}public.{name}"
+
+
 def privacy_view(name: str) -> str:
     """What the outer SQL calls a view of `data_privacy`."""
-    return f"{PRIVACY_SCHEMA}.{name}"
+    return f"{OWN_PREFIX}{PRIVACY_SCHEMA}.{name}"
 
 
 def remaining_of(table: str) -> str:
     """What the outer SQL calls the forecast for one private table.
 
     >>> remaining_of("adult")
-    'data_privacy.estimate_remaining_dp_aggregates(adult)'
+    'tacit_data_privacy.estimate_remaining_dp_aggregates(adult)'
     """
     return privacy_view(f"{REMAINING}({table})")

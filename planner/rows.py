@@ -27,10 +27,17 @@ class Source:
         What qualifies its columns.
     columns : mapping
         Expressions over axes by output name.
+    merged : str, optional
+        A column that USING made one with another entry's: only a qualified name means this one.
     """
 
     name: str
     columns: Mapping[str, exp.Expr]
+    merged: str | None = None
+
+    def unqualified(self) -> Iterator[tuple[str, exp.Expr]]:
+        """What names without a qualifier mean."""
+        return ((name, it) for name, it in self.columns.items() if name != self.merged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,10 @@ class Rows:
         conditions = self.conditions if condition is None else (*self.conditions, condition)
         return replace(self, sources=(*self.sources, source), conditions=conditions)
 
+    def where(self, conditions: tuple[exp.Expr, ...]) -> "Rows":
+        """Those rows for which all of some more conditions hold."""
+        return replace(self, conditions=(*self.conditions, *conditions))
+
     def column_name(self, column: exp.Column) -> str | None:
         """How a column is spelled where it was declared; None if it is none."""
         if not isinstance(column.this, exp.Identifier):
@@ -96,7 +107,9 @@ class Rows:
     def every_column(self, qualifier: str | None = None) -> Iterator[tuple[str, exp.Expr]]:
         """Names and meanings, in the order of FROM; of one entry, if it is named."""
         for source in self.sources:
-            if qualifier is None or source.name.casefold() == qualifier.casefold():
+            if not qualifier:
+                yield from source.unqualified()
+            elif source.name.casefold() == qualifier.casefold():
                 yield from source.columns.items()
 
     def is_unit(self, column: exp.Expr) -> bool:
@@ -152,12 +165,13 @@ class Rows:
         for source in self.sources:
             if qualifier is not None and not _same(qualifier, source.name):
                 continue
-            if column.name in source.columns:
-                yield source.columns[column.name]
+            columns = dict(source.unqualified()) if qualifier is None else source.columns
+            if column.name in columns:
+                yield columns[column.name]
             elif not column.this.quoted:
                 folded = column.name.casefold()
                 yield from (
-                    meaning for name, meaning in source.columns.items() if name.casefold() == folded
+                    meaning for name, meaning in columns.items() if name.casefold() == folded
                 )
 
     def _unknown(self, column: exp.Column) -> UnknownName:
@@ -184,7 +198,9 @@ class Rows:
         )
 
 
-def lookups(name: str, columns: Mapping[str, str], key: exp.Column) -> Source:
+def lookups(
+    name: str, columns: Mapping[str, str], key: exp.Column, merged: str | None = None
+) -> Source:
     """A public table as an entry of FROM: each column, looked up by `key`.
 
     Parameters
@@ -194,12 +210,14 @@ def lookups(name: str, columns: Mapping[str, str], key: exp.Column) -> Source:
         The scratchpad's function for each column.
     key : Column
         An axis.
+    merged : str, optional
+        See `Source`.
     """
     found: dict[str, exp.Expr] = {}
     for column, function in columns.items():
         found[column] = PublicLookup(this=function, expressions=[key.copy()])
         found[column].meta["text"] = f"{name}.{column}"
-    return Source(name, found)
+    return Source(name, found, merged)
 
 
 def mapped(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:

@@ -6,8 +6,10 @@ file, a network, an extension or its own settings. No private row ever comes nea
 """
 
 import math
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from threading import Lock, Timer
 from typing import Any, TypeAlias
 
@@ -27,6 +29,7 @@ from planner.wording import position, shortened, shown, unsupported
 
 SECONDS_MAX = 5.0  # an expression that takes longer over public levels is a mistake or an attack
 N_UNWATCHED = 10**7  # combinations times characters; what is allowed takes time in proportion
+N_LOOKUPS_MAX = 64  # public tables and subqueries over them, with their rows; made again at need
 N_ENTRIES_MAX = 4096
 N_BYTES_MAX = 256 * 2**20
 EXACT_TYPES = ("DECIMAL", "HUGEINT", "UHUGEINT")  # numpy would get these as doubles
@@ -81,7 +84,8 @@ class Scratchpad:
         for setting in SETTINGS:
             self._database.execute(setting)
         self._relations: dict[tuple[str, str], str] = {}
-        self._lookups: dict[str, dict[str, str]] = {}
+        self._lookups: OrderedDict[str, tuple[int, dict[str, str]]] = OrderedDict()
+        self._numbers = count()
         self._lock = Lock()
         self._cache: BoundedCache[object, Evaluated] = BoundedCache(
             n_entries_max=N_ENTRIES_MAX, n_bytes_max=N_BYTES_MAX
@@ -138,13 +142,18 @@ class Scratchpad:
     def lookups(self, table: PublicRelation) -> dict[str, str]:
         """The functions that look a public table's columns up by its key, by column."""
         with self._lock:
-            known = self._lookups.get(table.name)
-            if known is None:
-                known = self._lookups[table.name] = self._made_lookups(table)
-            return known
+            known = self._lookups.pop(table.name, None)
+            known = self._made_lookups(table) if known is None else known
+            self._lookups[table.name] = known
+            while len(self._lookups) > N_LOOKUPS_MAX:
+                _, (place, functions) = self._lookups.popitem(last=False)
+                for function in functions.values():
+                    self._database.execute(f"DROP MACRO {function}")
+                self._database.execute(f"DROP TABLE public_{place}")
+            return known[1]
 
-    def _made_lookups(self, table: PublicRelation) -> dict[str, str]:
-        place = len(self._lookups)
+    def _made_lookups(self, table: PublicRelation) -> tuple[int, dict[str, str]]:
+        place = next(self._numbers)
         columns = ", ".join(
             f"unnest(?::{sql_type}[]) AS c{number}"
             for number, (sql_type, _) in enumerate(table.values.values())
@@ -157,7 +166,7 @@ class Scratchpad:
             functions[column] = f"public_{place}_{number}"
             found = f"SELECT c{number} FROM public_{place} WHERE {key} = x"  # noqa: S608 - own names
             self._database.execute(f"CREATE MACRO {functions[column]}(x) AS ({found})")
-        return functions
+        return place, functions
 
     def _relation(self, table: str, name: str) -> str:
         """The table that holds an axis's levels, made when it is first needed."""

@@ -15,14 +15,15 @@ from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.allowed import check_scalar
 from planner.dialect import REQUESTED
 from planner.formulas import Total
-from planner.joins import lookup_join, values_of
+from planner.joins import joined_rows, values_of
 from planner.linear import is_linear
-from planner.lowering import Lowering
+from planner.lowering import Lowering, count_of_units
 from planner.names import COMPANIONS, Companion, is_companion, read_companion
 from planner.nodes import Held, aggregates_in
 from planner.parts import PartBuilder, World
-from planner.probes import empty_rows, is_probe, shown_columns
-from planner.rows import Rows
+from planner.probes import empty_rows, has_limit_zero, is_probe, shown_columns
+from planner.public import OWN_PREFIX
+from planner.rows import Rows, mapped
 from planner.summands import conjuncts
 from planner.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
 from planner.wording import listed, origin, position, unsupported
@@ -59,6 +60,7 @@ class Splitter:
         Refused
             If it asks for anything but aggregates of private rows.
         """
+        self._tree: exp.Query = tree
         relation = self._query(tree, _Scope({}, self._requested))
         if isinstance(relation, Answered):
             return tree, relation.answers
@@ -100,6 +102,7 @@ class Splitter:
             )
         names, kept = dict(scope.names), []
         for cte in clause.expressions:
+            _check_name(cte)
             relation = self._query(cte.this, _Scope(names, scope.requested))
             if isinstance(relation, Rows):
                 relation = relation.renamed(cte.alias, column_names(cte.args["alias"]))
@@ -135,7 +138,9 @@ class Splitter:
                 f"More than {N_PARTS_MAX} SELECTs of the statement aggregate private rows.",
                 hint="Ask a part of them at a time.",
             )
-        part = PartBuilder(f"tacit_part_{len(self.parts)}", sources, self._world, scope.requested)
+        part = PartBuilder(
+            f"{OWN_PREFIX}part_{len(self.parts)}", sources, self._world, scope.requested
+        )
         self.parts.append(part)
         self._write_out_values(select)
         answers = Lowering(part, self._total_of).select(select)
@@ -173,6 +178,8 @@ class Splitter:
                     position=position(select),
                 )
         conditions = list(rows.conditions)
+        if has_limit_zero(select):
+            conditions.append(exp.false())
         if select.args.get("where") is not None:
             conditions += conjuncts(rows.resolved(select.args["where"].this))
         columns: dict[str, exp.Expr] = {}
@@ -201,8 +208,13 @@ class Splitter:
         private = [relation for relation in relations if isinstance(relation, Rows)]
         if not private:
             shown_answers: dict[str, ShownAnswer] = {}
+            several: set[str] = set()
             for relation in relations:
-                shown_answers |= relation.answers if isinstance(relation, Answered) else {}
+                if isinstance(relation, Answered):
+                    several |= shown_answers.keys() & relation.answers.keys()
+                    shown_answers |= relation.answers
+            for name in several:  # which of them is meant cannot be told from the name
+                del shown_answers[name]
             return Answered(shown_answers)
         if len(private) > 1:
             raise unsupported(
@@ -210,11 +222,8 @@ class Splitter:
                 "is joined with private rows, and shows private rows itself",
                 "The owner can declare a private view over both, with one row for each person.",
             )
-        rows = private[0]
-        for (join, entry), relation in zip(entries, relations, strict=True):
-            if isinstance(relation, Answered):
-                rows = lookup_join(rows, join, entry, self._world, select)
-        return rows
+        place = next(at for at, one in enumerate(relations) if isinstance(one, Rows))
+        return joined_rows(private[0], place, entries, self._world, select)
 
     def _relation(self, entry: exp.Expr, scope: _Scope) -> Relation:
         if isinstance(entry, exp.Subquery):
@@ -252,7 +261,16 @@ class Splitter:
                     hint="Ask for the interval in the SELECT that aggregates.",
                     position=position(node),
                 )
-            name = f"tacit_{companion.name.lower()}_{len(known.select.expressions)}"
+            if known.select.args.get("distinct") or any(
+                isinstance(one, exp.Star) or isinstance(one.this, exp.Star)
+                for one in self._every_item()
+            ):
+                raise unsupported(
+                    companion,
+                    "is of an answer in FROM, beside a * or of a DISTINCT SELECT",
+                    "Ask for the interval in the SELECT that aggregates, or name the columns.",
+                )
+            name = f"{OWN_PREFIX}{companion.name.lower()}_{len(known.select.expressions)}"
             column = _companion_column(known, companion)
             known.select.append("expressions", exp.alias_(column, name, quoted=True, copy=False))
             shown_column = exp.column(exp.to_identifier(name, quoted=True))
@@ -261,6 +279,11 @@ class Splitter:
             node.replace(
                 shown_column if is_named else exp.alias_(shown_column, own_name, copy=False)
             )
+
+    def _every_item(self) -> Iterator[exp.Expr]:
+        """Everything in any SELECT list of the statement."""
+        for select in self._tree.find_all(exp.Select):
+            yield from (item for item in select.expressions if not isinstance(item, exp.Count))
 
     def _hold_subqueries(self, query: exp.Query, scope: _Scope) -> None:
         """Put the subqueries in a query's own expressions out of the way."""
@@ -306,11 +329,21 @@ class Splitter:
         conditions = list(own.conditions)
         if where is not None:
             conditions += conjuncts(own.resolved(where.this.copy()))
-        return own.resolved(select.expressions[0].unalias().copy()), tuple(conditions)
+        item = select.expressions[0].unalias().copy()
+        item = mapped(item, lambda node: count_of_units(node, own))
+        return own.resolved(item), tuple(conditions)
 
 
 def _companion_column(known: ShownAnswer, companion: Companion) -> exp.Column:
     return known.part.column(COMPANIONS[companion.name], known.answer, companion.confidence)
+
+
+def _check_name(cte: exp.CTE) -> None:
+    """A name of WITH must not hide a noisy relation."""
+    if cte.alias.casefold().startswith(OWN_PREFIX):
+        raise unsupported(
+            cte.args["alias"], "is a name that Tacit keeps for itself", "Call it something else."
+        )
 
 
 def _subqueries(value: object) -> Iterator[exp.Expr]:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from cube.refusals import UnknownName
 from planner.nodes import AS_WRITTEN, IS_PUBLIC
 from planner.parts import PartBuilder, World
-from planner.public import PRIVACY_SCHEMA, REMAINING, privacy_view, remaining_of
+from planner.public import PRIVACY_SCHEMA, REMAINING, privacy_view, public_table, remaining_of
 from planner.rows import Rows
 from planner.wording import listed, origin, position, shown, suggestion, unsupported
 
@@ -88,7 +88,8 @@ class Tables:
                 hint=suggestion(table.name, every) or f"There is {listed(every)}.",
                 position=position(table.this),
             )
-        return self._read_public(table, known, table.name)
+        table.meta[IS_PUBLIC] = known
+        return self._read_public(table, public_table(known), table.name)
 
     def _privacy_view(self, table: exp.Table) -> Answered:
         views, name = self._world.privacy_views, table.name.casefold()
@@ -115,7 +116,7 @@ class Tables:
         as_written = shown(table)
         if table.args.get("alias") is None:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
-        table.meta.update({IS_PUBLIC: True, AS_WRITTEN: as_written, **origin(table)})
+        table.meta.update({AS_WRITTEN: as_written, **origin(table)})
         table.set("this", exp.to_identifier(relation, quoted=True))
         table.set("db", None)
         self.public[relation] = None

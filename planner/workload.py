@@ -5,6 +5,7 @@ are the places where a private table is aggregated: linear queries with targets.
 them is post-processing: formulas of one row's answers, and `outer`, SQL over the noisy relations.
 """
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -57,6 +58,18 @@ class Wanted:
 
     block: QueryBlock
     target: AccuracyTarget
+
+
+N_TAIL_DRAWS = 10  # of a formula's truth, in each tail that an interval cuts off
+
+
+def n_draws_for(confidence: float) -> int:
+    """The fewest draws from which a formula's interval of a confidence can be cut.
+
+    >>> n_draws_for(0.95), n_draws_for(0.999)
+    (400, 20000)
+    """
+    return math.ceil(round(2 * N_TAIL_DRAWS / (1 - confidence), 6))
 
 
 class ColumnKind(StrEnum):

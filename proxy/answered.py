@@ -19,12 +19,18 @@ from cube.encoding import fingerprint
 from inference.history import History
 from inference.joint import draw_errors
 from inference.posterior import Posterior
-from planner.workload import Aggregate, Answer, Part, QuantileFormula, SqlFormula
+from planner.workload import (
+    Aggregate,
+    Answer,
+    Part,
+    QuantileFormula,
+    SqlFormula,
+    n_draws_for,
+)
 from proxy.outer_sql import N_ROWS_MAX, OuterSql
 from proxy.quantiles import quantiles
 
 N_DRAWS: Final = 2000  # a 0.95 interval from so many covers 0.95 to within half a per cent
-N_DRAWS_MIN: Final = 400
 N_DRAWN_MAX: Final = 1_000_000  # rows times draws
 LATTICE_MARGIN: Final = 1 + 2.0**-16  # draws are of the continuous law; the lattice's is this close
 
@@ -153,7 +159,7 @@ def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredIt
     used = [part.aggregates[place] for place in answer.uses]
     n_rows = part.part.n_rows
     posteriors = [posterior for one in used for posterior in one.posteriors]
-    n_draws = int(np.clip(N_DRAWN_MAX // max(n_rows, len(posteriors), 1), N_DRAWS_MIN, N_DRAWS))
+    n_draws = _n_draws(part.part, max(n_rows, len(posteriors), 1))
     found = np.array([posterior.value for posterior in posteriors])
     # Seeded by the question and the history: asked again, the interval is the same.
     errors = draw_errors(posteriors, part.history, n_draws, _generator(used, part.history))
@@ -174,6 +180,13 @@ def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredIt
         epsilon_spent=cost,
         draws=values[:, 1:],
     )
+
+
+def _n_draws(part: Part, n_rows: int) -> int:
+    """As many draws as there is room for; at least what the tails of its intervals need."""
+    confidences = [column.confidence or part.confidence for column in part.columns]
+    fewest = n_draws_for(max((part.confidence, *confidences)))
+    return max(fewest, min(N_DRAWS, N_DRAWN_MAX // n_rows))
 
 
 def _computed(

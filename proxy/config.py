@@ -150,10 +150,21 @@ def load(path: Path) -> Settings:
     private = values.get("tables")
     names = list(private) if isinstance(private, Mapping) else []
     public = read_public(values.get("public", {}), folder, names, problems)
+    _check_public(public, tables, problems)
     problems.raise_if_any()
     if server is None or ledger_path is None:
         raise RuntimeError("a part of the configuration is missing and no problem was noted")
     return Settings(server=server, ledger_path=ledger_path, tables=tables, public=public)
+
+
+def _check_public(
+    public: tuple[PublicSettings, ...], tables: tuple[TableSettings, ...], problems: Problems
+) -> None:
+    """A private table's file is never a public table's, whatever the names."""
+    private = {file.resolve() for table in tables for file in table.location.files}
+    for table in public:
+        if table.path.resolve() in private:
+            problems.add(("public", table.name, "source"), "is the file of a private table")
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

@@ -9,10 +9,11 @@ from fractions import Fraction
 
 import pyarrow as pa
 
+from cube.refusals import Refused
 from planner.cache import BoundedCache
 from planner.planner import Planner
-from planner.public import REMAINING, Columns, privacy_view
-from planner.workload import Part, RequestedTarget, Wanted, Workload
+from planner.public import REMAINING, Columns, privacy_view, public_table
+from planner.workload import Outer, Part, RequestedTarget, Wanted, Workload
 from proxy.answered import AnsweredPart
 from proxy.answers import (
     BatchReport,
@@ -144,9 +145,8 @@ class Engine:
                 columns.append(column_receipt(item.answer.name, only, place, ends))
         else:
             relations = {one.part.name: relation(one) for one in answered}
-            shown = self._outer.run(
-                workload.outer.sql, relations | self._public_relations(workload.outer.public)
-            )
+            relations |= self._public_relations(workload.outer.public)
+            shown = self._computed(workload.outer, relations, is_paid=bool(budgets))
             n_columns = shown.num_columns - 2 * len(workload.outer.intervals)
             data = shown.select(range(n_columns))
             for number, (place, part, answer) in enumerate(workload.outer.intervals):
@@ -163,6 +163,16 @@ class Engine:
             budget=budgets[0],
         )
         return Release(with_receipt(data, receipt), receipt)
+
+    def _computed(self, outer: Outer, relations: dict[str, pa.Table], *, is_paid: bool) -> pa.Table:
+        """What the outer SQL makes of the answers."""
+        try:
+            return self._outer.run(outer.sql, relations)
+        except Refused as refusal:
+            if not is_paid:
+                raise
+            kept = "What was measured for it is paid for and kept."
+            raise type(refusal)(f"{refusal.message} {kept}", hint=refusal.hint) from None
 
     def _schema(self, request: QueryRequest) -> pa.Schema:
         """The result's columns, from relations without answers."""
@@ -183,17 +193,18 @@ class Engine:
 
     def _public_rows(self, sql: str, names: Sequence[str]) -> Columns:
         """What a SELECT over public tables shows, for the planner."""
-        found = self._outer.run(sql, {name: self._public[name] for name in names})
+        found = self._outer.run(sql, {public_table(name): self._public[name] for name in names})
         return PublicTable("public_rows", None, found).columns()
 
     def _public_relations(
         self, names: Sequence[str], *, is_sample: bool = False
     ) -> dict[str, pa.Table]:
         """Public tables, and views of `data_privacy`, as the outer SQL calls them."""
+        tables = {public_table(name): table for name, table in self._public.items()}
         found: dict[str, pa.Table] = {}
         for name in names:
-            if name in self._public:
-                public = self._public[name]
+            if name in tables:
+                public = tables[name]
                 found[name] = public.slice(0, N_ROWS_TRIED) if is_sample else public
                 continue
             view = name.removeprefix(privacy_view(""))

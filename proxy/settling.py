@@ -103,11 +103,20 @@ def settle(
                 raise
             raise _not_reached(answered, refusal) from None
         foreseen = needed if foreseen is None else foreseen
-        if needed > FORESEEN_SLACK * foreseen:
+        if needed > FORESEEN_SLACK * foreseen and not _may_cost_more(parts):
             break  # an answer that does not narrow as its parts do, such as a ratio of nothing
         for place, share in shares.items():
             _narrow(asked[place], max(share, SHARE_MIN))
     raise _not_reached(answered, None)
+
+
+def _may_cost_more(parts: Sequence[Part]) -> bool:
+    """Whether a price may rise as an answer becomes known: of a fraction of a linear answer."""
+    return any(
+        answer.relative is not None and answer.formula is None
+        for part in parts
+        for answer in part.answers
+    )
 
 
 def rehearse(table: ServedTable, parts: Sequence[Part]) -> None:

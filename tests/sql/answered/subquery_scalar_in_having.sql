@@ -1,2 +1,2 @@
 -- compare: rows
-SELECT city, COUNT(*) AS n FROM patients GROUP BY city HAVING COUNT(*) > (SELECT COUNT(*) / 5.0 FROM patients)
+SELECT city, COUNT(*) AS n FROM patients GROUP BY city HAVING COUNT(*) > (SELECT COUNT(*) / 5.5 FROM patients)

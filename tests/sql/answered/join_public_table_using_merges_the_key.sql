@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT city, COUNT(*) AS n FROM patients JOIN cities USING (city) GROUP BY city
