@@ -100,7 +100,7 @@ class FormulaReader:
         """An aggregate, or a formula without SQL around it, over the relation; None if neither."""
         part = self._part
         if is_linear(node):
-            place = part.aggregate(node, part.linear_half_width())
+            place = part.aggregate(node, self._unshown_half_width(node))
             return part.column(ColumnKind.ESTIMATE, place)
         quantile = quantile_of(node)
         if quantile is not None:
@@ -228,6 +228,13 @@ class FormulaReader:
 
     def _total(self, node: exp.Expr, conditions: tuple[exp.Expr, ...]) -> int:
         return self._part.aggregate_of(node, conditions, self._base_half_width(node), is_total=True)
+
+    def _unshown_half_width(self, node: exp.Expr) -> float:
+        """What an answer is known to that only HAVING, ORDER BY or other SQL looks at."""
+        asked = self._part.requested
+        if asked.half_width is None and asked.relative is None:
+            return self._base_half_width(node)
+        return self._part.linear_half_width()
 
     def _base_half_width(self, node: exp.Expr) -> float:
         """What a part of a formula is known to: as a count by default, times what it counts."""

@@ -39,13 +39,17 @@ class RequestedTarget:
     at_least: float | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
-        """Take what this request says, and from `other` what it leaves open."""
+        """Take what this request says, and from `other` what it leaves open.
+
+        Of two caps the smaller holds: whoever names one is not overruled by anybody else.
+        """
         names_width = self.half_width is not None or self.relative is not None
         width = self if names_width else other
+        caps = [one.epsilon_cap for one in (self, other) if one.epsilon_cap is not None]
         return RequestedTarget(
             half_width=width.half_width,
             confidence=other.confidence if self.confidence is None else self.confidence,
-            epsilon_cap=other.epsilon_cap if self.epsilon_cap is None else self.epsilon_cap,
+            epsilon_cap=min(caps, default=None),
             simultaneous=other.simultaneous if self.simultaneous is None else self.simultaneous,
             relative=width.relative,
             at_least=width.at_least,

@@ -93,14 +93,22 @@ class Engine:
         answered: dict[str, AnsweredPart] = {}
         budgets: list[BudgetStatus] = []
         if len(workload.tables) > 1:
+            foreseen = Fraction(0)
             for name in workload.tables:
                 with self._tables[name].lock:
-                    rehearse(self._tables[name], workload.of_table(name))
+                    table = self._tables[name]
+                    foreseen += rehearse(table, workload.of_table(name), foreseen)
         for name in workload.tables:
             parts = workload.of_table(name)
             table = self._tables[name]
             with table.lock:
-                found = settle(table, parts, analyst=request.analyst, outer=self._outer)
+                found = settle(
+                    table,
+                    parts,
+                    analyst=request.analyst,
+                    outer=self._outer,
+                    elsewhere=sum((one.epsilon_spent for one in answered.values()), Fraction(0)),
+                )
                 budgets.append(table.budget())
             answered |= {one.part.name: one for one in found}
         return self._released(workload, [answered[part.name] for part in workload.parts], budgets)

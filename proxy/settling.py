@@ -72,9 +72,16 @@ def smallest_cap(parts: Sequence[Part]) -> Fraction | None:
 
 
 def settle(
-    table: ServedTable, parts: Sequence[Part], *, analyst: str, outer: OuterSql
+    table: ServedTable,
+    parts: Sequence[Part],
+    *,
+    analyst: str,
+    outer: OuterSql,
+    elsewhere: Fraction = Fraction(0),
 ) -> list[AnsweredPart]:
     """The parts, answered to their targets. May charge; the table's lock is held.
+
+    What the statement has spent on other tables, `elsewhere`, counts towards its cap.
 
     Raises
     ------
@@ -85,7 +92,7 @@ def settle(
     """
     cap = smallest_cap(parts)
     asked = asked_of(parts, cap)
-    spent = Fraction(0)
+    spent = elsewhere
     foreseen: Fraction | None = None
     answered: list[AnsweredPart] = []
     for _ in range(N_ROUNDS_MAX):
@@ -119,15 +126,17 @@ def _may_cost_more(parts: Sequence[Part]) -> bool:
     )
 
 
-def rehearse(table: ServedTable, parts: Sequence[Part]) -> None:
-    """Refuse what `settle` would refuse at once. Charges nothing; the table's lock is held.
+def rehearse(table: ServedTable, parts: Sequence[Part], elsewhere: Fraction) -> Fraction:
+    """Refuse what `settle` would refuse at once; the price. Charges nothing; the lock is held.
 
     For a statement that asks several tables: none is charged when another refuses.
     """
     cap = smallest_cap(parts)
+    cap = None if cap is None else cap - elsewhere
     wanted = [one.wanted for one in asked_of(parts, cap)]
     plan = table.plan(wanted, table.estimates(wanted))
     table.gate.check(plan.planned, epsilon_cap=cap)
+    return table.gate.price(plan.planned).epsilon
 
 
 def _bought(

@@ -180,3 +180,33 @@ def test_a_requested_half_width_is_that_of_a_formula_too(engine: Engine) -> None
     assert release.receipt is not None
     (column,) = release.receipt.columns
     assert column.high[0] - column.low[0] <= 2.0
+
+
+def test_the_smallest_of_several_caps_holds(engine: Engine) -> None:
+    inner = f"{DP}(epsilon => 5, half_width => 1) COUNT(*) AS n FROM people"
+    with pytest.raises(CostAboveCap):
+        ask(engine, f"{DP}(epsilon => 0.01) n FROM ({inner}) AS t")
+    request = QueryRequest(
+        sql=f"{DP}(epsilon => 5, half_width => 1) COUNT(*) AS n FROM people",
+        target=RequestedTarget(epsilon_cap=Fraction(1, 100)),
+    )
+    with pytest.raises(CostAboveCap):
+        engine.answer(request)
+    assert spent(engine) == 0
+
+
+def test_a_cap_is_one_for_all_tables_of_a_statement(tmp_path: Path) -> None:
+    with two_tables(tmp_path, (Fraction(1), Fraction(1))) as engine:
+        ask(engine, BOTH)
+        one = engine.budgets()[0].spent
+    (tmp_path / "again").mkdir()
+    with two_tables(tmp_path / "again", (Fraction(1), Fraction(1))) as engine:
+        request = QueryRequest(sql=BOTH, target=RequestedTarget(epsilon_cap=one * Fraction(3, 2)))
+        with pytest.raises(CostAboveCap):
+            engine.answer(request)
+        assert spent(engine) == 0
+
+
+def test_what_only_having_looks_at_is_not_known_to_a_fraction_of_a_record(engine: Engine) -> None:
+    ask(engine, "SELECT city, COUNT(*) AS n FROM people GROUP BY city HAVING 1000 * COUNT(*) > 5")
+    assert spent(engine) < Fraction(1, 2)

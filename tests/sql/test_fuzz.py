@@ -23,54 +23,48 @@ from tests.sql.fuzz_worlds import N_RECORDS
 from tests.sql.fuzzing import Find, Tally, ask, finds
 from tests.support.fakes import KnownTable, NoNoise
 
-# Of the first 72, those that take a second at most.
+# Of the first 160, the quarter that takes least time.
 SEEDS = (
     0,
     1,
-    3,
     4,
-    5,
-    8,
     14,
-    16,
     17,
-    18,
     19,
-    20,
-    21,
-    23,
-    24,
     25,
-    26,
-    28,
     29,
     30,
-    34,
-    35,
-    36,
     38,
     39,
     40,
     41,
-    42,
-    44,
     45,
     48,
-    50,
-    51,
-    55,
     56,
     57,
-    58,
     59,
-    61,
     62,
     63,
-    65,
     66,
     68,
     70,
-    71,
+    73,
+    75,
+    76,
+    80,
+    88,
+    98,
+    104,
+    109,
+    117,
+    120,
+    125,
+    131,
+    133,
+    136,
+    145,
+    155,
+    156,
 )
 N_STATEMENTS_QUICK = 4
 SECONDS_LONG = 600
@@ -85,7 +79,7 @@ def all_finds(seeds: Sequence[int], folder: Path, tally: Tally) -> Iterator[Find
         yield from finds(seed, folder, tally, N_STATEMENTS_QUICK)
 
 
-def test_a_few_hundred_statements_find_nothing(tmp_path: Path) -> None:
+def test_a_hundred_and_sixty_statements_find_nothing(tmp_path: Path) -> None:
     tally = Tally()
     found = list(all_finds(SEEDS, tmp_path, tally))
     assert not found, "\n".join(map(str, found))
