@@ -48,12 +48,13 @@ IGNORED: Final = frozenset(
 )
 _PHRASES: Final = (("time", "zone"), ("session", "characteristics"), ("names",), ("transaction",))
 
-# Possessive throughout: no text makes the reader go back over what it has read.
-_GAP = re.compile(r"(?:\s++|--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)*+")
+# No two alternatives can begin alike, so that no text makes the reader go back far. Single classes
+# are possessive; groups are not, which early releases of Python 3.11 match wrongly.
+_GAP = re.compile(r"(?:\s++|--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*\*/)*")
 _BEGINS = re.compile(_GAP.pattern + r"(?i:set|reset|show)\b")
 _WORD = re.compile(
-    r"(?P<string>'(?:[^']|'')*+')"
-    r'|(?P<quoted>"(?:[^"]|"")*+")'
+    r"(?P<string>'(?:[^']++|'')*'(?!'))"
+    r'|(?P<quoted>"(?:[^"]++|"")*"(?!"))'
     r"|(?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![\w$]))"
     r"|(?P<word>[^\W\d][\w$]*+)"
     r"|(?P<sign>[^\s'\"])"
