@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.report import Bar, progress, run, wants_quick
 from planner.dialect import Tacit
 from planner.planner import Planner
-from planner.public import Columns
+from planner.public import Columns, public_table
 from planner.workload import RequestedTarget
 from proxy.outer_sql import OuterSql
 from proxy.privacy_views import VIEW_SCHEMAS
@@ -82,7 +82,9 @@ def planned_ms(case: Case) -> float:
 
 def public_rows(sql: str, names: Sequence[str]) -> Columns:
     """What a subquery over public tables shows; run as the engine runs it."""
-    relations = {table.name: table.data for table in world.PUBLIC if table.name in names}
+    relations = {
+        public_table(table.name): table.data for table in world.PUBLIC if table.name in names
+    }
     return PublicTable("found", None, PUBLIC_SQL.run(sql, relations)).columns()
 
 
