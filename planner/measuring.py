@@ -80,11 +80,8 @@ def plan_purchases(
         found = _Chooser(market, block, target, planned).offers(every_offer=every_offer)
         offers.append(found)
         planned = _chosen(found).plan
-    unknown = [
-        place
-        for place, (one, known) in enumerate(zip(wanted, estimates, strict=True))
-        if not meets(known, one.target)
-    ]
+    is_known = [meets(known, one.target) for one, known in zip(wanted, estimates, strict=True)]
+    unknown = [place for place, known in enumerate(is_known) if not known]
     return PurchasePlan(*_looked_at_again(wanted, unknown, planned, offers, market))
 
 
