@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from cube.axis import LevelValue
 from cube.block import N_GROUPS_MAX, Partition, QueryBlock
 from cube.refusals import TooLarge
 from cube.schema import Schema
@@ -290,10 +291,10 @@ def _joined_key(
     sql_type: str, place: int, sections: Sequence[tuple[Grouping, Sequence[int], int]]
 ) -> GroupKey:
     """A key's values in every section, one after the other; NULL where a section leaves it out."""
-    values: list[object] = []
+    values: list[LevelValue] = []
     is_summed_over: list[bool] = []
     for section, chosen, n_rows in sections:
         is_here = place in chosen
         values += section.keys[list(chosen).index(place)].values if is_here else [None] * n_rows
         is_summed_over += [not is_here] * n_rows
-    return GroupKey(sql_type, tuple(values), tuple(is_summed_over))  # type: ignore[arg-type]
+    return GroupKey(sql_type, tuple(values), tuple(is_summed_over))

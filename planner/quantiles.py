@@ -98,7 +98,7 @@ def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str)
         n_before += 1 if section.partition is None else section.partition.n_groups
     key = (f"levels of {call.value.sql()} where {conditions!r}", False)
     place = part.add(key, f"counts of {axis.name}", tuple(blocks), part.default.half_width)
-    levels = tuple(float(level) for level in axis.regular)  # type: ignore[arg-type]
+    levels = tuple(float(level) for level in axis.regular)  # type: ignore[arg-type]  # numbers, by _ordered_axis
     upper = axis.edges[1:] if isinstance(axis, NumericAxis) else ()
     formula = QuantileFormula(
         call.fraction, levels, tuple(cells), call.is_interpolated, tuple(map(float, upper))
