@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from cube.refusals import Refused
 from planner.exact import constant_value
 from planner.linear import aggregated_twice, is_linear, linear_query, summed_numbers
 from planner.names import Companion
@@ -112,11 +113,11 @@ class FormulaReader:
             return self._expanded(node, lambda place: part.column(ColumnKind.ESTIMATE, place))
         return None
 
-    def refusal(self, node: exp.Expr) -> Exception:
+    def refusal(self, node: exp.Expr) -> Refused:
         """Why an aggregate is none that is answered."""
         try:
             linear_query(node, self._part.conditions, self._part.domain)
-        except Exception as refusal:  # noqa: BLE001 - whatever it is, it is the reason
+        except Refused as refusal:
             return refusal
         raise ValueError("a linear item is lowered, and not refused")
 

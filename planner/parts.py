@@ -103,11 +103,6 @@ class PartBuilder:
         return confidence
 
     @property
-    def is_grouped(self) -> bool:
-        """Whether there are group keys."""
-        return bool(self._keys)
-
-    @property
     def n_sections(self) -> int:
         """The number of grouping sets."""
         return len(self._sections)
