@@ -1,4 +1,4 @@
-"""Sequences that grow at their end without being copied, each of them immutable to its holder.
+"""Sequences and sets that grow without being copied, each of them immutable to its holder.
 
 A history has tens of thousands of measurements, and every entry makes a new history of it. What
 follows the longest sequence shares its list; what follows a shorter one gets a list of its own, so
@@ -48,3 +48,38 @@ class AppendOnly(Sequence[Item]):
         longer._items.extend(items)
         longer._n_items = len(longer._items)
         return longer
+
+
+class GrowingSet:
+    """Whole numbers to which others are only added.
+
+    >>> few = GrowingSet().joined_by([7])
+    >>> more = few.joined_by([9])
+    >>> 9 in few, 9 in more, len(more)
+    (False, True, 2)
+    """
+
+    __slots__ = ("_joined", "_size")
+
+    def __init__(self) -> None:
+        self._joined: dict[int, int] = {}  # when each joined: the size of the set before
+        self._size = 0
+
+    def __contains__(self, number: int) -> bool:
+        return self._joined.get(number, self._size) < self._size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def joined_by(self, numbers: Iterable[int]) -> "GrowingSet":
+        """The set with more numbers. One thread at a time."""
+        larger = GrowingSet()
+        is_largest = len(self._joined) == self._size
+        larger._joined = self._joined if is_largest else self._only_own()
+        for number in numbers:
+            larger._joined.setdefault(number, len(larger._joined))
+        larger._size = len(larger._joined)
+        return larger
+
+    def _only_own(self) -> dict[int, int]:
+        return {number: when for number, when in self._joined.items() if when < self._size}

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.grid import AxisClasses, by_first_appearance, slice_keys
+from cube.grid import AxisClasses, by_first_appearance, first_places, slice_keys
 from cube.query import Scope, check_scope
 
 INT64_SAFE = 2**62  # magnitudes below it add and compare in int64 with a bit to spare
@@ -81,15 +81,14 @@ class CellFunction:
         axes, classes, values = [], [], self.values
         dimension = 0
         for name, own in zip(self.axes, self.classes, strict=True):
-            _, first, merged = np.unique(
-                slice_keys(values, dimension), return_index=True, return_inverse=True
-            )
+            merged = by_first_appearance(slice_keys(values, dimension))
+            first = first_places(merged)
             if first.size == 1:
                 values = _array(values.take(0, axis=dimension), values)
                 continue
             if first.size < own.n_classes:
                 values = values.take(first, axis=dimension)
-                own = AxisClasses(merged.astype(np.int64)[own.of_level])  # noqa: PLW2901 - the merged one
+                own = AxisClasses(merged[own.of_level])  # noqa: PLW2901 - the merged one
             axes.append(name)
             classes.append(own)
             dimension += 1
@@ -116,13 +115,17 @@ class CellFunction:
             _array(self.values.max(axis=place), self.values),
         )
 
-    def on(self, representatives: dict[str, NDArray[np.int64]]) -> "CellFunction":
-        """The function read at a few levels of each axis, which become its only levels."""
-        classes = tuple(
-            AxisClasses(own.of_level[representatives[name]])
-            for name, own in zip(self.axes, self.classes, strict=True)
+    def equals(self, other: "CellFunction") -> bool:
+        """Whether both are surely the same function: on the same classes, the same values."""
+        return (
+            self.axes == other.axes
+            and self.values.shape == other.values.shape
+            and bool((self.values == other.values).all())
+            and all(
+                one is two or bool((one.of_level == two.of_level).all())
+                for one, two in zip(self.classes, other.classes, strict=True)
+            )
         )
-        return CellFunction(self.axes, classes, self.values)
 
 
 def whole_dtype(bound: int) -> type[Any]:
@@ -177,17 +180,17 @@ def joint_classes(functions: Sequence[CellFunction]) -> dict[str, AxisClasses]:
 def joint_of(parts: Sequence[AxisClasses]) -> AxisClasses:
     """The coarsest classes of one axis's levels that refine every one of `parts`."""
     distinct = list({id(part): part for part in parts}.values())
-    if len(distinct) == 1:
-        return distinct[0]
-    codes = np.zeros(distinct[0].of_level.size, dtype=np.int64)
-    n_codes = 1
+    joint = max(distinct, key=lambda part: part.n_classes)
     for part in distinct:
-        if n_codes * part.n_classes >= INT64_SAFE:
-            codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-            n_codes = int(codes.max()) + 1
-        codes = codes * part.n_classes + part.of_level
-        n_codes *= part.n_classes
-    return AxisClasses(np.unique(codes, return_inverse=True)[1].astype(np.int64))
+        if part is not joint and not _refines(joint, part):
+            joint = joint.refined(part.of_level)
+    return joint
+
+
+def _refines(fine: AxisClasses, coarse: AxisClasses) -> bool:
+    """Whether levels that are together in `fine` are together in `coarse`."""
+    of_class = coarse.of_level[fine.representatives]
+    return bool((of_class[fine.of_level] == coarse.of_level).all())
 
 
 def _array(result: Any, like: Whole) -> Whole:
@@ -204,11 +207,13 @@ def _combined(
     combined: Whole | None = None
     for function in functions:
         shape = [1] * len(joint)
-        chosen = []
-        for name, own in zip(function.axes, function.classes, strict=True):
-            chosen.append(own.of_level[joint[name].representatives])
-            shape[place[name]] = joint[name].n_classes
-        values = function.values[np.ix_(*chosen)] if chosen else function.values
+        values = function.values
+        for dimension, (name, own) in enumerate(zip(function.axes, function.classes, strict=True)):
+            wanted = joint[name]
+            if wanted is not own:
+                chosen = own.of_level[wanted.representatives]
+                values = values.take(chosen, axis=dimension)
+            shape[place[name]] = wanted.n_classes
         values = values.astype(dtype, copy=False).reshape(shape)
         combined = values if combined is None else _array(operation(combined, values), values)
     if combined is None:

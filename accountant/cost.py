@@ -18,10 +18,14 @@ from fractions import Fraction
 from accountant.cell_function import CellFunction, added
 from accountant.elimination import N_TABLE_CELLS_MAX, Elimination, eliminated, pieces_of
 from accountant.profile import profile_of
+from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
 
 REORDERED_GROWTH = 1.25  # once history is so much longer, another order of axes is tried
+N_ORDERED_LEAST = (
+    64  # functions that a history counts as: a short one is not put in order each time
+)
 BULK_GROWTH = 2.0  # and from here on nothing is kept of the old one
 N_MERGED_CELLS_MAX = (
     2**10
@@ -83,6 +87,7 @@ class CostState:
         self._before: CostState | None = None
         self._plan: Sequence[PlannedMeasurement] = ()
         self._is_at_its_limit = False
+        self._priced: _Priced | None = None
         nothing = Elimination(n_cells_max=n_cells_max)
         self._known: _Known | None = _Known((), 0, nothing, exact=True)
 
@@ -99,12 +104,17 @@ class CostState:
     def cost_with(self, plan: Sequence[PlannedMeasurement]) -> TableCost:
         """What `table_cost` would be after `plan`, or a bound on it that is found faster."""
         before = self._computed()
+        priced = self._priced
+        if priced is not None and priced.name == _name(plan):
+            return priced.cost
         after = before.with_added(plan)
-        if before.cost.exact and not after.cost.exact and not self._is_at_its_limit:
+        cost = after.cost
+        if before.cost.exact and not cost.exact and not self._is_at_its_limit:
             afresh = after.reordered(self.n_cells_max)
             self._is_at_its_limit = not afresh.cost.exact  # do not try again for every price
-            return min(after.cost, afresh.cost, key=lambda cost: cost.units)
-        return after.cost
+            cost = min(cost, afresh.cost, key=lambda one: one.units)
+        self._priced = _Priced(_name(plan), after, cost)
+        return cost
 
     def _computed(self) -> "_Known":
         """What is known of the cost, from the nearest earlier state of which it was."""
@@ -113,6 +123,7 @@ class CostState:
         while True:
             # Read in this order: whoever cuts a link (below) has written `_known` before.
             plan, before, known = state._plan, state._before, state._known
+            priced = state._priced
             if known is not None or before is None:
                 break
             plans.append(plan)
@@ -121,7 +132,9 @@ class CostState:
             raise RuntimeError("a state of which nothing is known, and that follows none")
         if plans:
             everything = [planned for plan in reversed(plans) for planned in plan]
-            known = self._known = known.followed_by(everything, self.n_cells_max)
+            is_that = priced is not None and priced.name == _name(everything)
+            after = priced.after if priced is not None and is_that else None
+            known = self._known = known.followed_by(everything, self.n_cells_max, after)
             self._before, self._plan = None, ()  # thousands of states would go on living
         return known
 
@@ -153,13 +166,18 @@ class _Known:
         found = self.elimination.maximum
         return TableCost(found.value, found.exact and self.exact)
 
-    def followed_by(self, plan: Sequence[PlannedMeasurement], n_cells_max: int) -> "_Known":
-        """The cost once `plan` is paid for too, in a new order where that may help."""
+    def followed_by(
+        self, plan: Sequence[PlannedMeasurement], n_cells_max: int, after: "_Known | None"
+    ) -> "_Known":
+        """The cost once `plan` is paid for too, in a new order where that may help.
+
+        `after` is the cost in the old order, if it was worked out before.
+        """
         n_functions = len(self.functions) + len(plan)
         if n_functions > BULK_GROWTH * self.n_ordered:
             functions, exact = self._functions_with(plan)
             return _Known(functions, 0, Elimination(), exact).reordered(n_cells_max)
-        after = self.with_added(plan)
+        after = self.with_added(plan) if after is None else after
         has_grown = n_functions > REORDERED_GROWTH * self.n_ordered
         if has_grown or (self.cost.exact and not after.cost.exact):
             afresh = after.reordered(n_cells_max)
@@ -179,7 +197,8 @@ class _Known:
         """The same sum, eliminated afresh."""
         functions = _fewer(self.functions, n_cells_max)
         n_cells = min(n_cells_max, max(N_CELLS_ALL_MAX // max(1, len(functions)), N_CELLS_LEAST))
-        return _Known(functions, len(functions), eliminated(functions, n_cells), self.exact)
+        n_ordered = max(len(functions), N_ORDERED_LEAST)
+        return _Known(functions, n_ordered, eliminated(functions, n_cells), self.exact)
 
     def _functions_with(
         self, plan: Sequence[PlannedMeasurement]
@@ -189,6 +208,20 @@ class _Known:
         costs = [part.scaled(units) for profile, units in profiles for part in profile.parts]
         exact = self.exact and all(profile.exact for profile, _ in profiles)
         return (*self.functions, *costs), exact
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Priced:
+    """A plan by its `_name`, the cost after it in the order as it was, and the cost found."""
+
+    name: tuple[tuple[str, int], ...]
+    after: _Known
+    cost: TableCost
+
+
+def _name(plan: Sequence[PlannedMeasurement]) -> tuple[tuple[str, int], ...]:
+    """What a plan's cost depends on: its rows and their weights."""
+    return tuple((fingerprint(planned.block), planned.weight.units) for planned in plan)
 
 
 def _fewer(functions: Sequence[CellFunction], n_cells_max: int) -> tuple[CellFunction, ...]:

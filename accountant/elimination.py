@@ -47,6 +47,15 @@ class _Piece:
             message = message.reduced()
         return cls(tuple(functions), total, message)
 
+    def followed_by(
+        self, functions: Sequence[CellFunction], change: CellFunction, axis: str
+    ) -> "_Piece":
+        """The piece with other functions, whose sum is `change` more; its message if that stays."""
+        after = _Piece.of(functions, added([self.total, change]), axis)
+        if self.message.equals(after.message):
+            return _Piece(after.functions, after.total, self.message)
+        return after
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Elimination:
@@ -93,12 +102,12 @@ class Elimination:
             before = buckets[place]
             after = _exchanged(before, leaving, coming, axis, self.n_cells_max)
             buckets[place] = after
-            kept = {id(piece) for piece in before} & {id(piece) for piece in after}
+            kept = {id(piece.message) for piece in before} & {id(piece.message) for piece in after}
             for piece in before:
-                if id(piece) not in kept:
+                if id(piece.message) not in kept:
                     moves.withdraw(piece.message)
             for piece in after:
-                if id(piece) not in kept:
+                if id(piece.message) not in kept:
                     moves.send(piece.message)
         constant = self.constant + moves.constant
         return Elimination(order, tuple(buckets), constant, self.n_cells_max)
@@ -234,7 +243,8 @@ class _Draft:
             return _Piece.of(self.functions, added(self._change), axis)
         if not self._change:
             return self.piece
-        return _Piece.of(self.functions, added([self.piece.total, *self._change]), axis)
+        # What comes and what goes are of a few classes: together, before the sum is gone through.
+        return self.piece.followed_by(self.functions, added(self._change).reduced(), axis)
 
 
 def _exchanged(

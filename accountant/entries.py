@@ -1,30 +1,42 @@
-"""What a ledger says: four kinds of entry, each as canonical JSON, chained by their digests.
+"""What a ledger says: ten kinds of entry, chained by their digests.
 
     table_opened    which schema and which data this table is, and its budget
+    table_declared  the public declaration of its columns, so that a reader can name what was asked
     budget_set      the owner changed the budget
+    limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: who, what, at which weight, cost before and after;
                     a row that was measured before may be raised, and says from which measurement
+    taken_over      another attempt is made to measure a charge; earlier ones count no more
     measurement     the noisy values of the rows of one charge
+    served          how many answers were given, free and paid, and how wide they were
+    access_granted  somebody may come in
+    access_revoked  and no more
 
-An entry of any other kind makes a ledger unreadable, not half-read.
+The last two are about no table; their table is the empty text. An entry of any other kind makes a
+ledger unreadable, not half-read.
 
-Entries hold public things and released values only. Nothing here does input or output, or judges
-whether entries make sense together (replay.py does).
+Entries hold public things and released values only. Nothing here does input or output, judges
+whether entries make sense together (replay.py does), or knows their text (entry_text.py).
 """
 
 import hashlib
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Final, TypeAlias
 
-from accountant.noise import LATTICE_BITS_MAX, LatticeNoise
+from accountant.access import Credential
+from accountant.limits import Limit, Payer
+from accountant.noise import LatticeNoise
 from cube.block import QueryBlock
-from cube.encoding import canonical_json, decode_block, encode_block
-from cube.measurement import Measurement, PlannedMeasurement, Weight
+from cube.encoding import canonical_json
+from cube.measurement import Measurement, PlannedMeasurement
 
-GENESIS = "0" * 64  # what the first entry's digest is chained to
+GENESIS: Final = "0" * 64  # what the first entry's digest is chained to
+NO_TABLE: Final = ""  # of entries that are about no table
+
+# Of the width given as a share of the width promised; the last bin is whatever was promised and
+# not given. `Tally.widths` counts answers in (0, 1/4], (1/4, 1/2], (1/2, 3/4], (3/4, 1], (1, oo).
+WIDTH_BINS: Final = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +49,25 @@ class TableOpened:
 
 
 @dataclass(frozen=True, slots=True)
+class TableDeclared:
+    """The public declaration of a table as JSON text (`cube.declaration`); for readers only."""
+
+    declaration: str
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetSet:
     """The owner set another limit; what is spent stays spent."""
 
     budget: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSet:
+    """What a subject may spend from now on, in full; who set it."""
+
+    limit: Limit
+    by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +103,88 @@ class ChargedBlock:
 class Charge:
     """A plan was paid for; it may be measured once."""
 
-    analyst: str
+    payer: Payer
     blocks: tuple[ChargedBlock, ...]
     units_before: int
     units_after: int
 
 
 @dataclass(frozen=True, slots=True)
+class TakenOver:
+    """A new turn to measure the charge with sequence number `charge`: this entry's number."""
+
+    charge: int
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
-    """The noisy values of the charge with sequence number `charge`, in lattice steps."""
+    """The noisy values of the charge with sequence number `charge`, in lattice steps.
+
+    They were drawn in the latest turn: 0, that of who charged, or the number of a `TakenOver`.
+    """
 
     charge: int
     lattice_values: tuple[tuple[int, ...], ...]
+    turn: int = 0
 
 
-Body: TypeAlias = TableOpened | BudgetSet | Charge | Measured
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The answers that one analyst was given in one stretch of time.
+
+    Parameters
+    ----------
+    analyst : str
+    n_free, n_paid : int
+        Answers from history alone; answers for which something was charged.
+    plain_units_free, plain_units_paid : int
+        What plain Laplace would have cost each for the same accuracy, in units of 2**-40 epsilon.
+    widths : tuple of int
+        How many had which part of the width that was promised; see `WIDTH_BINS`.
+    """
+
+    analyst: str
+    n_free: int
+    n_paid: int
+    plain_units_free: int
+    plain_units_paid: int
+    widths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        numbers = (self.n_free, self.n_paid, self.plain_units_free, self.plain_units_paid)
+        if min(numbers + self.widths) < 0 or len(self.widths) != len(WIDTH_BINS) + 1:
+            raise ValueError("a tally of fewer than no answers, or of other widths")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What was answered since a moment, for reports. Nothing is decided by it."""
+
+    since: str
+    tallies: tuple[Tally, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessGranted:
+    """A credential was issued."""
+
+    credential: Credential
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRevoked:
+    """A credential opens nothing from now on."""
+
+    credential_id: str
+    by: str
+
+
+AccessBody: TypeAlias = AccessGranted | AccessRevoked
+TableBody: TypeAlias = (
+    TableOpened | TableDeclared | BudgetSet | LimitSet | Charge | TakenOver | Measured | Served
+)
+Body: TypeAlias = TableBody | AccessBody
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +196,7 @@ class Entry:
     seq : int
         1, 2, 3, ... without gaps.
     at : str
-        When, as UTC text. For people; nothing is decided by it.
+        When, as UTC text; never earlier than the entry before. Windows of limits go by it.
     kind, table, body : str
         What it says, about which table; `body` is canonical JSON.
     digest : str
@@ -126,111 +220,3 @@ def chained_digest(previous: str, fields: tuple[int, str, str, str, str]) -> str
     """SHA-256 over the digest before and an entry's fields in order, as hexadecimal text."""
     text = canonical_json([previous, *fields])
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def write(body: Body) -> tuple[str, str]:
-    """The kind and the JSON text of an entry."""
-    match body:
-        case TableOpened():
-            return "table_opened", canonical_json(_encode_opened(body))
-        case BudgetSet():
-            return "budget_set", canonical_json({"budget": str(body.budget)})
-        case Charge():
-            return "charge", canonical_json(_encode_charge(body))
-        case Measured():
-            values = [list(row) for row in body.lattice_values]
-            return "measurement", canonical_json({"charge": body.charge, "lattice_values": values})
-
-
-def read(kind: str, fields: dict[str, Any]) -> Body:
-    """The entry that `write` wrote.
-
-    Raises
-    ------
-    ValueError, KeyError, TypeError
-        If it is no such entry.
-    """
-    if kind not in _READERS:
-        raise ValueError(f"an entry of unknown kind {kind!r}")
-    return _READERS[kind](fields)
-
-
-def _encode_opened(body: TableOpened) -> dict[str, Any]:
-    return {
-        "schema_digest": body.schema_digest,
-        "data_fingerprint": body.data_fingerprint,
-        "budget": str(body.budget),
-    }
-
-
-def _encode_charge(body: Charge) -> dict[str, Any]:
-    return {
-        "analyst": body.analyst,
-        "blocks": [_encode_charged(charged) for charged in body.blocks],
-        "units_before": body.units_before,
-        "units_after": body.units_after,
-    }
-
-
-def _encode_charged(charged: ChargedBlock) -> dict[str, Any]:
-    encoded: dict[str, Any] = {
-        "block": encode_block(charged.block),
-        "weight_units": charged.noise.weight.units,
-        "lattice_bits": charged.noise.lattice_bits,
-        # Hexadecimal: the scale that was drawn from, to the last bit.
-        "noise_scale": charged.noise.noise_scale.hex(),
-    }
-    if charged.raised_from is not None:
-        encoded["raised_from"] = charged.raised_from
-    return encoded
-
-
-def _decode_opened(fields: dict[str, Any]) -> TableOpened:
-    return TableOpened(
-        _typed(fields["schema_digest"], str),
-        _typed(fields["data_fingerprint"], str),
-        Fraction(_typed(fields["budget"], str)),
-    )
-
-
-def _decode_charge(fields: dict[str, Any]) -> Charge:
-    return Charge(
-        _typed(fields["analyst"], str),
-        tuple(_decode_charged(charged) for charged in fields["blocks"]),
-        _typed(fields["units_before"], int),
-        _typed(fields["units_after"], int),
-    )
-
-
-def _decode_charged(fields: dict[str, Any]) -> ChargedBlock:
-    lattice_bits = _typed(fields["lattice_bits"], int)
-    if not 0 <= lattice_bits <= LATTICE_BITS_MAX:
-        raise ValueError(f"a lattice of {lattice_bits} bits")
-    scale_in_steps = math.ldexp(float.fromhex(_typed(fields["noise_scale"], str)), lattice_bits)
-    weight = Weight(_typed(fields["weight_units"], int))
-    charged = ChargedBlock(
-        decode_block(fields["block"]),
-        LatticeNoise(weight, lattice_bits, scale_in_steps),
-        _typed(fields["raised_from"], int) if "raised_from" in fields else None,
-    )
-    charged.planned  # noqa: B018 - checks that the rows are whole and have no constant
-    return charged
-
-
-def _decode_measured(fields: dict[str, Any]) -> Measured:
-    values = tuple(tuple(_typed(value, int) for value in row) for row in fields["lattice_values"])
-    return Measured(_typed(fields["charge"], int), values)
-
-
-def _typed(value: Any, expected: type[Any]) -> Any:
-    if type(value) is not expected:  # bool is an int to isinstance, but not here
-        raise TypeError(f"expected {expected.__name__}, found {type(value).__name__}")
-    return value
-
-
-_READERS: dict[str, Callable[[dict[str, Any]], Body]] = {
-    "table_opened": _decode_opened,
-    "budget_set": lambda fields: BudgetSet(Fraction(_typed(fields["budget"], str))),
-    "charge": _decode_charge,
-    "measurement": _decode_measured,
-}

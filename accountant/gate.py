@@ -14,38 +14,43 @@ of nothing else.
 Proof: proofs/gate.md.
 """
 
-import hashlib
-import hmac
-import threading
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from typing import Final
 
 from accountant.contraction import answer_bound, exact_answers
 from accountant.cost import Price, price_of
-from accountant.entries import BudgetSet, Charge, ChargedBlock, Measured, TableOpened
+from accountant.entries import (
+    Charge,
+    ChargedBlock,
+    Measured,
+    TakenOver,
+)
 from accountant.ledger import Ledger
+from accountant.limits import Payer, Window
 from accountant.noise import LatticeNoise, NoiseSource
-from accountant.replay import StalePlan, TableHistory
+from accountant.replay import Allowance, Payment, StalePlan, TableHistory
 from accountant.source import CellCounts, Source
 from cube.block import QueryBlock
-from cube.encoding import canonical_json, fingerprint
 from cube.grid import arrays_of
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.query import Scope
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
-    DataChanged,
-    LedgerMismatch,
+    LimitReached,
     SourceUnavailable,
 )
 from cube.schema import Schema
 
-__all__ = ["Budget", "CellCounts", "Gate", "Price", "Source", "StalePlan", "open_table"]
+_WIDER: Final = (
+    "Ask for a wider half_width or a lower confidence; what the history can answer stays free."
+)
+
+__all__ = ["Budget", "CellCounts", "Gate", "Price", "Source", "StalePlan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,34 +67,6 @@ class Budget:
         return max(Fraction(0), self.limit - self.spent)
 
 
-def open_table(
-    ledger: Ledger, schema: Schema, budget: Fraction, source: Source, noise: NoiseSource
-) -> "Gate":
-    """The gate of one table, its history replayed from the ledger.
-
-    Raises
-    ------
-    LedgerMismatch
-        If the ledger knows the table by another schema.
-        Also if it knows this data under another name, whose budget would then be spent twice.
-    DataChanged
-        If it knows the table with other data.
-    """
-    opened = ledger.history(schema.table).opened
-    seen = TableOpened(_schema_digest(schema), source.fingerprint(ledger.key), budget)
-    if opened is None:
-        _check_new_data(schema.table, ledger.openings(), seen)
-        ledger.append(schema.table, seen)
-    else:
-        _check_same_table(schema.table, opened, seen)
-        if ledger.history(schema.table).budget != budget:
-            ledger.append(schema.table, BudgetSet(budget))
-    gate = Gate(ledger, schema, source, noise)
-    with suppress(SourceUnavailable, RuntimeError):  # what waits goes on; history still answers
-        gate.complete_pending()
-    return gate
-
-
 class Gate:
     """The only caller of a source, and the only spender of one table's budget. Thread-safe."""
 
@@ -98,19 +75,24 @@ class Gate:
         self._ledger = ledger
         self._source = source
         self._noise = noise
-        self._mutex = threading.RLock()
+        self._turns: dict[int, int] = {}  # of charges that this process is to measure
 
     @property
-    def _history(self) -> TableHistory:
+    def history(self) -> TableHistory:
+        """What the ledger says of the table, as far as this process has seen it."""
         return self._ledger.history(self.schema.table)
 
     def measurements(self) -> Sequence[Measurement]:
         """Everything that was measured, in the order of purchase; it only grows at its end."""
-        return self._history.measurements
+        return self.history.measurements
 
-    def charges(self) -> tuple[Charge, ...]:
+    def payments(self) -> Sequence[Payment]:
         """Everything that was paid for, in order; it only grows at its end."""
-        return self._history.charges
+        return self.history.payments
+
+    def refresh(self) -> None:
+        """Take in what other processes have charged and measured; LedgerUnavailable if not."""
+        self._ledger.refresh()
 
     def noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
         """The noise that a planned measurement would have.
@@ -120,11 +102,11 @@ class Gate:
         TooLarge
             If it raises a measurement whose noise cannot be refined so far.
         """
-        return self._history.noise_for(planned)
+        return self.history.noise_for(planned)
 
     def budget(self) -> Budget:
         """The budget now."""
-        history = self._history
+        history = self.history
         spent = Fraction(history.units_spent, UNITS_PER_EPSILON)
         return Budget(history.budget, spent, len(history.measurements))
 
@@ -138,100 +120,176 @@ class Gate:
         StalePlan
             If a measurement that is to be raised has been raised since.
         """
-        history = self._history
+        return self._price(self.history, plan)
+
+    def check(
+        self, plan: Sequence[PlannedMeasurement], payer: Payer, *, epsilon_cap: Fraction | None
+    ) -> None:
+        """Refuse a plan as `measure` would; reads no data and charges nothing.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
+        """
+        history = self._history_now()
+        self._refuse(history, self._price(history, plan), payer, epsilon_cap)
+
+    def allowances(self, payer: Payer) -> tuple[Allowance, ...]:
+        """The limits that bind somebody now."""
+        return self._history_now().allowances(payer)
+
+    def measure(
+        self,
+        plan: Sequence[PlannedMeasurement],
+        payer: Payer,
+        *,
+        epsilon_cap: Fraction | None,
+    ) -> tuple[Measurement, ...]:
+        """Buy the measurements of `plan`, one for each of its blocks, in its order.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
+            Before anything is charged.
+        LedgerUnavailable, SourceUnavailable
+            If the ledger could not be written, or the data not be read; a charge made waits, and
+            is completed later.
+        """
+        if not plan:
+            return ()
+        measured = self.complete(self.charge(plan, payer, epsilon_cap=epsilon_cap).seq)
+        if measured is None:
+            raise RuntimeError("a charge that another process is about to measure")
+        return measured
+
+    def charge(
+        self,
+        plan: Sequence[PlannedMeasurement],
+        payer: Payer,
+        *,
+        epsilon_cap: Fraction | None,
+        n_read: int | None = None,
+    ) -> Payment:
+        """Pay for a plan on the newest history there is.
+
+        With `n_read`, the number of entries that had been read when the plan was made, a plan that
+        does not know what another process has done since is stale.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan, LedgerUnavailable
+        """
+
+        def charged(history: TableHistory) -> Charge:
+            if n_read not in (None, len(history.read)):
+                raise StalePlan("another process has charged or measured meanwhile")
+            return self._charged(history, plan, payer, epsilon_cap)
+
+        seq = self._ledger.append(self.schema.table, charged)
+        payment = next(one for one in reversed(self.payments()) if one.seq == seq)
+        self._turns[payment.seq] = 0
+        return payment
+
+    def complete(self, seq: int) -> tuple[Measurement, ...] | None:
+        """Measure what was charged, in the turn that this process has; what it gave.
+
+        None if the turn has been used, or another process has taken it over: one draw is made in
+        a turn, and only that of the latest turn is ever kept.
+
+        Raises
+        ------
+        SourceUnavailable, LedgerUnavailable
+            If the data could not be read, or the values not be kept; the charge goes on waiting.
+        """
+        turn = self._turns.pop(seq, None)
+        charge = self.history.pending.get(seq)
+        if charge is not None and turn is not None:
+            body = Measured(seq, self._noisy_values(charge), turn)
+            self._ledger.append(
+                self.schema.table, lambda history: body if _is_turn(history, seq, turn) else None
+            )
+        return self.history.measured_under(seq) or None
+
+    def take_over(self, seq: int) -> bool:
+        """Begin a new turn to measure a charge that waits; False if it waits no more.
+
+        Raises
+        ------
+        LedgerUnavailable
+        """
+        turn = self._ledger.append(
+            self.schema.table,
+            lambda history: TakenOver(seq) if seq in history.pending else None,
+        )
+        if turn is not None:
+            self._turns[seq] = turn
+        return turn is not None
+
+    def complete_pending(self) -> int:
+        """Measure everything that was charged and not measured; how many charges.
+
+        Raises
+        ------
+        SourceUnavailable, LedgerUnavailable
+            If the data could not be read, or the values not be kept; what waits goes on waiting.
+        """
+        waiting = sorted(self.history.pending)
+        for seq in waiting:
+            if self.take_over(seq):
+                self.complete(seq)
+        return len(waiting)
+
+    def _history_now(self) -> TableHistory:
+        return replace(self.history, now=self._ledger.now())
+
+    def _charged(
+        self,
+        history: TableHistory,
+        plan: Sequence[PlannedMeasurement],
+        payer: Payer,
+        epsilon_cap: Fraction | None,
+    ) -> Charge:
+        """The charge for a plan on a history, the same that it will be judged by."""
+        price = self._price(history, plan)
+        self._refuse(history, price, payer, epsilon_cap)
+        blocks = tuple(
+            ChargedBlock(planned.block, history.noise_for(planned), planned.raised_from)
+            for planned in plan
+        )
+        return Charge(payer, blocks, price.units_before, price.units_after)
+
+    def _price(self, history: TableHistory, plan: Sequence[PlannedMeasurement]) -> Price:
         for planned in plan:
             _check_fits(planned.block, self.schema)
             noise = history.noise_for(planned)
             noise.lattice_bound(answer_bound(planned.block, self.schema))
         return price_of(history.cost, history.units_spent, history.added(plan))
 
-    def check(self, plan: Sequence[PlannedMeasurement], *, epsilon_cap: Fraction | None) -> None:
-        """Refuse a plan as `measure` would; reads no data and charges nothing.
-
-        Raises
-        ------
-        BudgetExhausted, CostAboveCap, TooLarge, StalePlan
-        """
-        self._refuse(self.price(plan), epsilon_cap)
-
-    def measure(
-        self,
-        plan: Sequence[PlannedMeasurement],
-        *,
-        analyst: str,
-        epsilon_cap: Fraction | None,
-    ) -> tuple[Measurement, ...]:
-        """Buy the measurements of `plan`, one for each of its blocks, in its order.
-
-        Charges that still wait for their measurement are completed first, and serve this plan
-        where it asks for the same block at the same weight: nothing is paid twice.
-
-        Raises
-        ------
-        BudgetExhausted, CostAboveCap, TooLarge, StalePlan
-            Before anything is charged.
-        SourceUnavailable
-            If the data could not be read; a charge made is completed later.
-        """
-        with self._mutex:
-            waiting = deque(self._complete_pending())
-            served: list[Measurement | None] = [_taken(waiting, planned) for planned in plan]
-            missing = [
-                planned for planned, found in zip(plan, served, strict=True) if found is None
-            ]
-            bought = iter(self._bought(missing, analyst, epsilon_cap) if missing else ())
-            return tuple(next(bought) if found is None else found for found in served)
-
-    def complete_pending(self) -> int:
-        """Measure what was charged and not measured, under the same charge; how many blocks.
-
-        Raises
-        ------
-        SourceUnavailable
-            If the data could not be read; what waits goes on waiting.
-        """
-        with self._mutex:
-            return len(self._complete_pending())
-
-    def _bought(
-        self, plan: Sequence[PlannedMeasurement], analyst: str, epsilon_cap: Fraction | None
-    ) -> tuple[Measurement, ...]:
-        price = self.price(plan)
-        self._refuse(price, epsilon_cap)
-        noise_for = self._history.noise_for
-        blocks = tuple(
-            ChargedBlock(planned.block, noise_for(planned), planned.raised_from) for planned in plan
-        )
-        charge = Charge(analyst, blocks, price.units_before, price.units_after)
-        seq = self._ledger.append(self.schema.table, charge)  # durable; reading is safe from here
-        return self._completed(seq, charge)
-
-    def _refuse(self, price: Price, epsilon_cap: Fraction | None) -> None:
-        if price.units_after > self._history.units_max:
-            left = self.budget().left
+    def _refuse(
+        self, history: TableHistory, price: Price, payer: Payer, epsilon_cap: Fraction | None
+    ) -> None:
+        units = price.units_after - price.units_before
+        cost = f"This costs epsilon {_text(price.epsilon, ROUND_CEILING)}"
+        if units and price.units_after > history.units_max:
+            left = max(0, history.units_max - history.units_spent)
             raise BudgetExhausted(
-                f"This costs epsilon {_text(price.epsilon, ROUND_CEILING)}, and "
-                f"{self.schema.table} has {_text(left, ROUND_FLOOR)} left.",
-                hint="Ask for a wider half_width or a lower confidence; what the history can "
-                "answer stays free.",
+                f"{cost}, and {self.schema.table} has {_units_text(left)} left.", hint=_WIDER
             )
+        for allowance in history.allowances(payer):
+            left_units = allowance.units_left
+            if left_units is not None and units > left_units:
+                window = allowance.limit.window
+                when = "" if window is Window.NEVER else f" this {window}"
+                raise LimitReached(
+                    f"{cost}, and {allowance.account} may spend {_units_text(left_units)} more "
+                    f"on {self.schema.table} with one query{when}.",
+                    hint=_WIDER,
+                )
         if epsilon_cap is not None and price.epsilon > epsilon_cap:
             raise CostAboveCap(
-                f"This costs epsilon {_text(price.epsilon, ROUND_CEILING)}, more than the cap of "
-                f"{_text(epsilon_cap, ROUND_FLOOR)}.",
+                f"{cost}, more than the cap of {_text(epsilon_cap, ROUND_FLOOR)}.",
                 hint="Raise the epsilon option, or ask for a wider half_width.",
             )
-
-    def _complete_pending(self) -> list[Measurement]:
-        completed: list[Measurement] = []
-        for seq, charge in sorted(self._history.pending.items()):
-            completed.extend(self._completed(seq, charge))
-        return completed
-
-    def _completed(self, seq: int, charge: Charge) -> tuple[Measurement, ...]:
-        values = self._noisy_values(charge)
-        self._ledger.append(self.schema.table, Measured(seq, values))
-        return self._history.measurements[-len(charge.blocks) :]
 
     def _noisy_values(self, charge: Charge) -> tuple[tuple[int, ...], ...]:
         """Read and add noise; on failure, raise where no traceback reaches an exact value."""
@@ -254,7 +312,7 @@ class Gate:
 
         The one function whose locals are exact values and noise.
         """
-        known = self._history.measurements
+        known = self.history.measurements
         counts: dict[Scope, CellCounts] = {}
         for scope in {charged.block.scope for charged in charge.blocks}:
             try:
@@ -275,14 +333,9 @@ class Gate:
         return tuple(values)
 
 
-def _taken(waiting: deque[Measurement], planned: PlannedMeasurement) -> Measurement | None:
-    """Take from `waiting` the measurement that was planned: block, weight and what it raises."""
-    wanted = (fingerprint(planned.block), planned.weight, planned.raised_from)
-    for found in waiting:
-        if (fingerprint(found.block), found.weight, found.supersedes) == wanted:
-            waiting.remove(found)
-            return found
-    return None
+def _is_turn(history: TableHistory, seq: int, turn: int) -> bool:
+    """Whether a charge waits to be measured in this turn."""
+    return seq in history.pending and history.turns.get(seq, 0) == turn
 
 
 def _check_fits(block: QueryBlock, schema: Schema) -> None:
@@ -292,43 +345,13 @@ def _check_fits(block: QueryBlock, schema: Schema) -> None:
             raise ValueError(f"a block over {axes} does not fit the schema of {schema.table}")
 
 
-def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> None:
-    forgetting = "A new ledger would forget what was already spent on this data."
-    if opened.schema_digest != seen.schema_digest:
-        raise LedgerMismatch(
-            f"The ledger knows {table} with other columns, levels or neighbours.",
-            hint=f"Restore the declaration it began with. {forgetting}",
-        )
-    if not hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint):
-        raise DataChanged(
-            f"The data of {table} is not the data its ledger began with.",
-            hint="Restore that data; changed data is a new table, with a ledger and a budget "
-            f"of its own. {forgetting}",
-        )
-
-
-def _check_new_data(table: str, openings: Mapping[str, TableOpened], seen: TableOpened) -> None:
-    """Refuse a second budget for data that already has one, whatever it is called now."""
-    for known, opened in openings.items():
-        if hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint):
-            raise LedgerMismatch(
-                f"The ledger knows the data of {table} as {known}.",
-                hint=f"Call it {known}: under a second name it would be given a second budget.",
-            )
-
-
-def _schema_digest(schema: Schema) -> str:
-    """A name for what the coefficients of a row mean: the table, its axes, its neighbours.
-
-    The order of the columns and the public cap on records change no meaning, and are left out.
-    """
-    axes = sorted(ascii(axis) for axis in schema.axes)  # a frozen axis's repr is its declaration
-    text = canonical_json([schema.table, axes, schema.neighbours.value])
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def _text(epsilon: Fraction, rounding: str) -> str:
     """Six digits of an epsilon: a price rounded up, what is left rounded down."""
     context = Context(prec=6, rounding=rounding)
     rounded = context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
     return f"{rounded.normalize(context):f}"
+
+
+def _units_text(units: int) -> str:
+    """What is left, rounded down."""
+    return _text(Fraction(units, UNITS_PER_EPSILON), ROUND_FLOOR)

@@ -1,131 +1,172 @@
 """The ledger: everything that was ever charged and measured, durable and append-only.
 
-One file serves all tables of a process, and one process at a time writes it. Opening checks the
-database, the chain of digests and that every entry follows from those before it; what does not
-check out is refused, never repaired. `verify` is the same check for an auditor, read-only, also
-beside a running server.
+What one process appends is decided on the newest history there is: inside the store's one write
+transaction, after taking in what other processes have appended. Requests that come while another
+is being written are written together (group commit). Nobody who only reads waits for a writer, and
+what is read changes only once it is durable.
 
-The chain shows any change within it. It cannot show that entries at its end are missing: whoever
-must be able to prove that keeps the last digest, which `verify` reports, somewhere else.
+Opening checks the chain of digests and that every entry follows from those before it; what does not
+check out is refused, never repaired. The audit of a ledger is elsewhere (auditor/), and shares none
+of this code.
 
-Proof: proofs/gate.md, "The history".
+Proof: proofs/gate.md, "The history"; proofs/ledger.md.
 """
 
 import datetime as dt
 import json
-import os
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from fractions import Fraction
-from pathlib import Path
-from typing import Self
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from accountant import storage
-from accountant.entries import GENESIS, Body, Entry, TableOpened, chained_digest, read, write
+from accountant.access import AccessBook
+from accountant.entries import (
+    GENESIS,
+    NO_TABLE,
+    AccessBody,
+    AccessGranted,
+    AccessRevoked,
+    Body,
+    Entry,
+    TableBody,
+    TableOpened,
+    chained_digest,
+)
+from accountant.entry_text import read, write
 from accountant.replay import TableHistory
-from cube.measurement import UNITS_PER_EPSILON
+from accountant.stores.store import Store, unreadable
+from cube.refusals import LedgerLost, LedgerUnavailable
 
-
-@dataclass(frozen=True, slots=True)
-class TableReport:
-    """What the ledger says of one table.
-
-    `spent` is what was charged; `recomputed` is what the rows cost when they are added up afresh,
-    never more than `spent` where it is `exact` (otherwise both are proved upper bounds).
-    """
-
-    table: str
-    budget: Fraction
-    spent: Fraction
-    recomputed: Fraction
-    exact: bool
-    n_measurements: int
-    n_pending: int
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerReport:
-    """The result of an audit.
-
-    Parameters
-    ----------
-    n_entries : int
-        How many entries were found good, from the first on.
-    head : str
-        The digest of the last good entry.
-    tables : tuple of TableReport
-        What the good entries add up to.
-    problem : str, optional
-        What is wrong with the first bad entry.
-    """
-
-    n_entries: int
-    head: str
-    tables: tuple[TableReport, ...]
-    problem: str | None
+NOT_AN_ENTRY = (ValueError, KeyError, TypeError, IndexError, ArithmeticError)
 
 
 @dataclass(slots=True)
 class _Replay:
-    """Entries read so far, all good until `problem` is set."""
+    """What a number of entries add up to. A fork may go another way."""
 
     histories: dict[str, TableHistory] = field(default_factory=dict)
+    access: AccessBook = field(default_factory=AccessBook)
     n_entries: int = 0
     head: str = GENESIS
-    problem: str | None = None
+    at: str = ""
+
+    def fork(self) -> "_Replay":
+        return replace(self, histories=dict(self.histories))
 
     def read(self, entries: Iterable[Entry]) -> Self:
-        """Take in entries up to the first that is bad."""
-        place = f"entry {self.n_entries + 1}"
-        try:
-            for entry in entries:
-                self._take(entry)
-                place = f"entry {self.n_entries + 1}"
-            for table, history in self.histories.items():
-                place = f"table {table}"
-                history.check_cost()
-        except (ValueError, KeyError, TypeError, IndexError, ArithmeticError) as error:
-            self.problem = f"{place}: {type(error).__name__}: {error}"
+        """Take in entries; ValueError and its like if one cannot follow."""
+        for entry in entries:
+            try:
+                self._check_place(entry)
+                self._take(entry, read(entry.kind, _fields(entry.body)))
+                self._note_read(entry)
+            except NOT_AN_ENTRY as error:
+                raise ValueError(f"entry {entry.seq}: {type(error).__name__}: {error}") from error
         return self
 
-    def _take(self, entry: Entry) -> None:
+    def appended(self, at: str, table: str, body: Body) -> Entry:
+        """The entry that says `body`, taken in."""
+        seq = self.n_entries + 1
+        kind, text = write(body)
+        digest = chained_digest(self.head, (seq, at, kind, table, text))
+        entry = Entry(seq, at, kind, table, text, digest)
+        self._take(entry, body)
+        return entry
+
+    def at_now(self, table: str, at: str) -> TableHistory:
+        """The history of a table at a moment."""
+        return replace(self.histories.get(table, TableHistory()), now=at)
+
+    def _note_read(self, entry: Entry) -> None:
+        if entry.table != NO_TABLE:
+            history = self.histories[entry.table]
+            read = history.read.joined_by([entry.seq])
+            self.histories[entry.table] = replace(history, read=read)
+
+    def _check_place(self, entry: Entry) -> None:
         if entry.seq != self.n_entries + 1:
-            raise ValueError(f"found number {entry.seq} in its place")
+            raise ValueError(f"found in the place of entry {self.n_entries + 1}")
         if not entry.follows(self.head):
             raise ValueError("its digest does not match its content and the entries before it")
-        before = self.histories.get(entry.table, TableHistory())
-        body = read(entry.kind, json.loads(entry.body))
-        self.histories[entry.table] = before.after(entry.seq, body)
-        self.n_entries, self.head = entry.seq, entry.digest
+        if entry.at < self.at:
+            raise ValueError("it is older than the entry before")
+
+    def _take(self, entry: Entry, body: Body) -> None:
+        if isinstance(body, AccessGranted | AccessRevoked):
+            self._take_access(entry, body)
+        else:
+            if isinstance(body, TableOpened):
+                self._check_new_data(entry.table, body)
+            before = self.histories.get(entry.table, TableHistory())
+            self.histories[entry.table] = before.after(entry.seq, entry.at, body)
+        self.n_entries, self.head, self.at = entry.seq, entry.digest, entry.at
+
+    def _take_access(self, entry: Entry, body: AccessBody) -> None:
+        if entry.table != NO_TABLE:
+            raise ValueError("access is granted to a ledger's tables, in an entry about none")
+        match body:
+            case AccessGranted():
+                self.access = self.access.granted(body.credential)
+            case AccessRevoked():
+                self.access = self.access.without(body.credential_id)
+
+    def _check_new_data(self, table: str, opened: TableOpened) -> None:
+        if table == NO_TABLE:
+            raise ValueError("a table without a name")
+        for known, history in self.histories.items():
+            same = history.opened and history.opened.data_fingerprint == opened.data_fingerprint
+            if same and known != table:
+                raise ValueError(f"the data of {table} is known as {known}")
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """Something to append, decided on the newest history; then its number, or why it was not."""
+
+    table: str
+    build: Callable[["_Replay", str], Body | None]
+    is_done: bool = False
+    seq: int | None = None
+    error: Exception | None = None
 
 
 class Ledger:
-    """A ledger held open by this process. Thread-safe."""
+    """A ledger held open by this process, and perhaps by others. Thread-safe.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path.resolve()  # one name for one file, or the lock would not mean much
-        self._mutex = threading.Lock()
-        self._lock = storage.lock(self.path)
+    Parameters
+    ----------
+    store : Store
+        Where its entries lie; closed with the ledger.
+    key : bytes
+        Of its data fingerprints.
+    clock : callable, optional
+        The time as UTC text. For tests of windows; an entry is never older than the one before.
+    """
+
+    def __init__(self, store: Store, key: bytes, clock: Callable[[], str] | None = None) -> None:
+        self._store = store
+        self.key = key
+        self._clock = utc_now if clock is None else clock
+        self._queue: deque[_Request] = deque()
+        self._writing = threading.Lock()
+        self._is_writable = True
         try:
-            self._connection = storage.connect(self.path)
-            self._replay = self._replayed()
-            may_create = self._replay.n_entries == 0
-            self.key = storage.fingerprint_key(self.path, may_create=may_create)
+            self._replay = _Replay().read(store.entries_after(0))
+            for table, history in self._replay.histories.items():
+                self._check_cost(table, history)
+        except ValueError as error:
+            store.close()
+            raise unreadable(store.name, error) from None
         except BaseException:
-            self.close()
+            store.close()
             raise
-        self._is_sound = True
 
     def close(self) -> None:
-        """Let go of the files. Closing twice does no harm."""
-        with self._mutex:
-            self._is_sound = False
-            if "_connection" in self.__dict__:
-                self._connection.close()
-            if self._lock >= 0:
-                os.close(self._lock)
-                self._lock = -1
+        """Let go of the store. Closing twice does no harm."""
+        with self._writing:
+            self._is_writable = False
+            self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -134,7 +175,7 @@ class Ledger:
         self.close()
 
     def history(self, table: str) -> TableHistory:
-        """What the entries about `table` add up to now."""
+        """What the entries about `table` add up to, as far as this process has seen them."""
         return self._replay.histories.get(table, TableHistory())
 
     def openings(self) -> dict[str, TableOpened]:
@@ -142,70 +183,164 @@ class Ledger:
         histories = self._replay.histories.items()
         return {table: one.opened for table, one in histories if one.opened is not None}
 
-    def append(self, table: str, body: Body) -> int:
-        """Make an entry durable and return its number.
+    @property
+    def access(self) -> AccessBook:
+        """Who may come in."""
+        return self._replay.access
+
+    @property
+    def position(self) -> tuple[int, str]:
+        """How many entries this process has seen, and the digest of the last."""
+        replay = self._replay
+        return replay.n_entries, replay.head
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the last attempt to write it went well."""
+        return self._is_writable
+
+    def now(self) -> str:
+        """The time of an entry that would be made now."""
+        return max(self._clock(), self._replay.at)
+
+    def entries(self) -> Iterator[Entry]:
+        """Every durable entry, in order."""
+        return self._store.entries_after(0)
+
+    def append(self, table: str, build: Callable[[TableHistory], TableBody | None]) -> int | None:
+        """Make an entry about a table durable and return its number.
+
+        Parameters
+        ----------
+        table : str
+        build : callable
+            Makes what the entry says from the newest history, inside the write transaction; it is
+            called once, maybe in another thread, may not use the ledger, and may raise. None for
+            nothing to say.
 
         Raises
         ------
         ValueError
             If the entry cannot follow what the ledger says; nothing was written.
-        RuntimeError
-            If an earlier entry failed to be written, or the ledger is closed.
+        LedgerUnavailable
+            If it could not be written. A later look at the ledger tells whether it is there.
         """
-        with self._mutex:
-            if not self._is_sound:
-                raise RuntimeError("the ledger cannot be written any more; restart the server")
-            seq = self._replay.n_entries + 1
-            history = self.history(table).after(seq, body)
-            entry = self._entry(seq, table, body)
-            self._insert(entry)
-            self._replay.histories[table] = history
-            self._replay.n_entries, self._replay.head = seq, entry.digest
-            return seq
+        return self._done(_Request(table, lambda replay, at: build(replay.at_now(table, at))))
 
-    def _replayed(self) -> _Replay:
-        replay = _Replay().read(storage.entries(self._connection, self.path))
-        if replay.problem is not None:
-            raise storage.unreadable(self.path, replay.problem)
-        return replay
+    def append_access(self, build: Callable[[AccessBook], AccessBody]) -> int | None:
+        """The same for an entry about who may come in."""
+        return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.access)))
 
-    def _entry(self, seq: int, table: str, body: Body) -> Entry:
-        at = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
-        kind, text = write(body)
-        digest = chained_digest(self._replay.head, (seq, at, kind, table, text))
-        return Entry(seq, at, kind, table, text, digest)
+    def refresh(self) -> None:
+        """Take in what other processes have appended.
 
-    def _insert(self, entry: Entry) -> None:
-        # Unless the commit is known to have succeeded, nobody knows what is on the disk: only
-        # opening the ledger again can tell.
-        self._is_sound = False
-        row = (entry.seq, entry.at, entry.kind, entry.table, entry.body, entry.digest)
-        self._connection.execute(storage.INSERT, row)
-        self._is_sound = True
+        Raises
+        ------
+        LedgerUnavailable
+            If the store cannot be read.
+        """
+        if not self._writing.acquire(blocking=False):
+            return  # whoever is writing takes it in
+        try:
+            self._replay = self._caught_up(self._store.entries_after)
+        finally:
+            self._writing.release()
+
+    def probe(self) -> None:
+        """Learn whether the ledger can be written just now; LedgerUnavailable if not."""
+        with self._writing:
+            try:
+                self._store.probe()
+            except BaseException:
+                self._is_writable = False
+                raise
+            self._is_writable = True
+
+    def _done(self, request: _Request) -> int | None:
+        self._queue.append(request)
+        with self._writing:  # whoever holds it writes for all who wait
+            if not request.is_done:
+                self._write_queue()
+        if request.error is not None:
+            raise request.error
+        return request.seq
+
+    def _write_queue(self) -> None:
+        """Decide and write everything that waits, in one transaction."""
+        batch = [self._queue.popleft() for _ in range(len(self._queue))]
+        try:
+            with self._store.writing() as appender:
+                replay = self._caught_up(appender.entries_after)
+                entries = [entry for one in batch if (entry := self._decided(one, replay))]
+                if entries:
+                    appender.insert(entries)
+        except Exception as error:  # noqa: BLE001 - each who waits is told in his own thread
+            self._is_writable = False
+            for request in batch:
+                request.error = request.error or _copy(error)
+        else:
+            self._replay = replay
+            self._is_writable = self._is_writable or bool(entries)
+        finally:
+            for request in batch:
+                request.is_done = True
+
+    def _decided(self, request: _Request, replay: _Replay) -> Entry | None:
+        """The entry of a request, taken into the replay; None if it makes none."""
+        at = max(self._clock(), replay.at)
+        try:
+            body = request.build(replay, at)
+            entry = None if body is None else replay.appended(at, request.table, body)
+        except Exception as error:  # noqa: BLE001 - it is raised again by who asked
+            request.error = error
+            return None
+        request.seq = None if entry is None else entry.seq
+        return entry
+
+    def _caught_up(self, entries_after: Callable[[int], Iterator[Entry]]) -> _Replay:
+        """What this process knows, and what others have appended since.
+
+        The last entry known is read again: a store that does not have it is not what it was.
+        """
+        known = self._replay
+        entries = entries_after(max(known.n_entries - 1, 0))
+        if known.n_entries:
+            last = next(entries, None)
+            if last is None or last.digest != known.head:
+                raise self._lost("does not hold what it held")
+        try:
+            return known.fork().read(entries)
+        except ValueError as error:
+            raise self._lost(f"has an entry that does not follow ({error})") from None
+
+    def _lost(self, why: str) -> LedgerLost:
+        self._is_writable = False
+        return LedgerLost(
+            f"The ledger {why}.",
+            hint="The server's owner has to see to it: `tacit audit verify` tells what is wrong.",
+        )
+
+    def _check_cost(self, table: str, history: TableHistory) -> None:
+        try:
+            history.check_cost()
+        except ValueError as error:
+            raise ValueError(f"table {table}: {error}") from None
 
 
-def verify(path: Path) -> LedgerReport:
-    """Check a ledger from its first entry to its last, or to the first that is bad.
-
-    Raises
-    ------
-    LedgerCorrupt
-        If `path` is no ledger database, or its pages are damaged.
-    """
-    with storage.reading(path) as connection:
-        replay = _Replay().read(storage.entries(connection, path))
-    tables = tuple(_report(table, history) for table, history in sorted(replay.histories.items()))
-    return LedgerReport(replay.n_entries, replay.head, tables, replay.problem)
+def _fields(body: str) -> dict[str, Any]:
+    fields = json.loads(body)
+    if not isinstance(fields, dict):
+        raise TypeError(f"expected an object, found {type(fields).__name__}")
+    return fields
 
 
-def _report(table: str, history: TableHistory) -> TableReport:
-    found = history.cost.table_cost()
-    return TableReport(
-        table=table,
-        budget=history.budget,
-        spent=Fraction(history.units_spent, UNITS_PER_EPSILON),
-        recomputed=Fraction(found.units, UNITS_PER_EPSILON),
-        exact=found.exact,
-        n_measurements=len(history.measurements),
-        n_pending=len(history.pending),
-    )
+def utc_now() -> str:
+    """The time as text that sorts."""
+    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+
+
+def _copy(error: Exception) -> Exception:
+    """An exception of its own for each thread that is to raise it."""
+    if isinstance(error, LedgerUnavailable):
+        return type(error)(error.message, hint=error.hint)
+    return RuntimeError(f"the ledger could not be written ({type(error).__name__})")

@@ -1,20 +1,33 @@
 """The history of one table: what its ledger entries add up to.
 
 A `TableHistory` is an immutable value; an entry takes it to the next one or is refused. The gate,
-the opening of a ledger and its audit all go through `after`, so that what was charged while serving
-is what is read back.
+the opening of a ledger and every other process that has it open go through `after`, so that what
+was charged while serving is what is read back.
 
 Nothing here does input or output. Proof: proofs/gate.md, "The history".
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from accountant.append_only import AppendOnly
+from accountant.append_only import AppendOnly, GrowingSet
 from accountant.cost import CostState
-from accountant.entries import Body, BudgetSet, Charge, ChargedBlock, Measured, TableOpened
+from accountant.entries import (
+    BudgetSet,
+    Charge,
+    ChargedBlock,
+    LimitSet,
+    Measured,
+    Served,
+    TableBody,
+    TableDeclared,
+    TableOpened,
+    TakenOver,
+)
+from accountant.limits import Limit, Payer, Subject, SubjectKind
 from accountant.noise import LatticeNoise, may_be_clamped
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement, Weight
@@ -22,7 +35,49 @@ from cube.refusals import TooLarge
 
 
 class StalePlan(ValueError):
-    """A plan raises a measurement that was raised meanwhile: plan again, nothing was charged."""
+    """A plan for another history than there is: plan again, nothing was charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """A charge, its number and its time."""
+
+    seq: int
+    at: str
+    charge: Charge
+
+    @property
+    def units(self) -> int:
+        """What it added to the table's cost, in units of 2**-40 epsilon."""
+        return self.charge.units_after - self.charge.units_before
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A limit that binds somebody, and what counts towards it now.
+
+    Parameters
+    ----------
+    limit : Limit
+    account : Subject
+        Whose spending counts: of a limit for each analyst, the analyst's.
+    units_spent : int
+        In the window, in units of 2**-40 epsilon.
+    """
+
+    limit: Limit
+    account: Subject
+    units_spent: int
+
+    @property
+    def units_left(self) -> int | None:
+        """The most that a charge may add now, rounded down; None for no limit."""
+        lefts = []
+        if self.limit.epsilon is not None:
+            lefts.append(max(0, units_of(self.limit.epsilon) - self.units_spent))
+        if self.limit.per_query is not None:
+            lefts.append(units_of(self.limit.per_query))
+        return min(lefts, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,38 +88,62 @@ class TableHistory:
     ----------
     opened : TableOpened, optional
         How the table began; None before it did.
+    declaration : str, optional
+        The latest public declaration, as JSON text.
     budget : Fraction
-        The limit, in epsilon.
+        The limit on the table, in epsilon.
+    limits : mapping of Subject to Limit
+        Those in force.
     measurements : sequence of Measurement
         In the order in which they became durable.
+    paid_by : sequence of int
+        For each measurement, the number of its charge.
     pending : mapping of int to Charge
         Charges without a measurement, by sequence number.
+    turns : mapping of int to int
+        Of those that were taken over, the turn in which they are measured now.
     units_spent : int
         The table's cost as it was charged, in units of 2**-40 epsilon.
     cost : CostState
         What every cell has paid, computed from the rows of every charge.
-    superseded : frozenset of int
+    superseded : GrowingSet
         Places of measurements that a later one was raised from.
-    charges : tuple of Charge
+    payments : sequence of Payment
         Every charge, measured or waiting, in order.
+    served : sequence of Served
+        Tallies of answers, for reports.
+    now : str
+        The time of the latest entry; while one is being made, of that.
+    read : GrowingSet
+        Numbers of the entries that this process has read, and not made.
     """
 
     opened: TableOpened | None = None
+    declaration: str | None = None
     budget: Fraction = Fraction(0)
+    limits: Mapping[Subject, Limit] = field(default_factory=lambda: MappingProxyType({}))
     measurements: AppendOnly[Measurement] = field(default_factory=AppendOnly)
+    paid_by: AppendOnly[int] = field(default_factory=AppendOnly)
     pending: Mapping[int, Charge] = field(default_factory=lambda: MappingProxyType({}))
+    turns: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     units_spent: int = 0
     cost: CostState = field(default_factory=CostState)
-    superseded: frozenset[int] = frozenset()
-    charges: tuple[Charge, ...] = ()
+    superseded: GrowingSet = field(default_factory=GrowingSet)
+    payments: AppendOnly[Payment] = field(default_factory=AppendOnly)
+    served: AppendOnly[Served] = field(default_factory=AppendOnly)
+    now: str = ""
+    read: GrowingSet = field(default_factory=GrowingSet)
+    _accounts: Mapping[Subject, AppendOnly[tuple[str, int]]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
 
     @property
     def units_max(self) -> int:
         """The limit in whole units, rounded down."""
-        return int(self.budget * UNITS_PER_EPSILON)
+        return units_of(self.budget)
 
-    def after(self, seq: int, body: Body) -> "TableHistory":
-        """The history once entry number `seq` says `body`.
+    def after(self, seq: int, at: str, body: TableBody) -> "TableHistory":
+        """The history once entry number `seq`, made at `at`, says `body`.
 
         Raises
         ------
@@ -73,15 +152,52 @@ class TableHistory:
         """
         if (self.opened is None) != isinstance(body, TableOpened):
             raise ValueError("a table is opened once, before anything else is said of it")
+        history = replace(self, now=at)
         match body:
-            case TableOpened():
-                return replace(self, opened=body, budget=_budget(body.budget))
-            case BudgetSet():
-                return replace(self, budget=_budget(body.budget))
             case Charge():
-                return self._charged(seq, body)
+                return history._charged(seq, body)  # noqa: SLF001 - of this class
+            case TakenOver():
+                return history._taken_over(seq, body)  # noqa: SLF001 - the same
             case Measured():
-                return self._measured(body)
+                return history._measured(body)  # noqa: SLF001 - the same
+            case _:
+                return history._ruled(body)  # noqa: SLF001 - the same
+
+    def spent_by(self, account: Subject, since: str = "") -> int:
+        """What an analyst or a group has spent since a moment, in units of 2**-40 epsilon."""
+        spendings = self._accounts.get(account, AppendOnly())
+        if not spendings:
+            return 0
+        first = bisect_left(spendings, since, key=lambda spending: spending[0])
+        before = spendings[first - 1][1] if first else 0
+        return spendings[-1][1] - before
+
+    @property
+    def accounts(self) -> tuple[Subject, ...]:
+        """Every analyst and group that has paid for something."""
+        return tuple(sorted(self._accounts))
+
+    def allowances(self, payer: Payer) -> tuple[Allowance, ...]:
+        """The limits that bind somebody at the moment `now`."""
+        bound = []
+        for account in payer.subjects:
+            limit = self.limits.get(account)
+            if limit is None and account.kind is SubjectKind.ANALYST:
+                limit = self.limits.get(Subject(SubjectKind.EACH_ANALYST))
+            if limit is not None:
+                units = self.spent_by(account, limit.window.start(self.now))
+                bound.append(Allowance(limit, account, units))
+        return tuple(bound)
+
+    def measured_under(self, seq: int) -> tuple[Measurement, ...]:
+        """The measurements of a charge; none if it waits for them."""
+        place = len(self.paid_by)
+        found: list[Measurement] = []
+        while place and (not found or self.paid_by[place - 1] == seq):
+            place -= 1
+            if self.paid_by[place] == seq:
+                found.append(self.measurements[place])
+        return tuple(reversed(found))
 
     def check_cost(self) -> None:
         """Raise ValueError if the rows cost more than was charged for them."""
@@ -138,15 +254,36 @@ class TableHistory:
         if place is None:
             return None
         if place >= len(self.measurements):
-            raise ValueError("a measurement raised that was never made")
+            raise StalePlan("a measurement raised that is not there")
         earlier = self.measurements[place]
         if fingerprint(earlier.block) != fingerprint(planned.block):
-            raise ValueError("a measurement raised for other rows than it is of")
+            raise StalePlan("a measurement raised for other rows than it is of")
         if planned.weight <= earlier.weight:
-            raise ValueError("a measurement raised to a weight that is no larger")
+            raise StalePlan("a measurement raised to a weight that is no larger")
         if place in self.superseded:
             raise StalePlan("a measurement raised that has been raised since")
         return earlier
+
+    def _ruled(
+        self, body: TableOpened | TableDeclared | BudgetSet | LimitSet | Served
+    ) -> "TableHistory":
+        match body:
+            case TableOpened():
+                return replace(self, opened=body, budget=_budget(body.budget))
+            case TableDeclared():
+                return replace(self, declaration=body.declaration)
+            case BudgetSet():
+                return replace(self, budget=_budget(body.budget))
+            case LimitSet():
+                return self._limited(body.limit)
+            case Served():
+                return replace(self, served=self.served.followed_by([body]))
+
+    def _limited(self, limit: Limit) -> "TableHistory":
+        limits = {subject: one for subject, one in self.limits.items() if subject != limit.subject}
+        if not limit.is_empty:
+            limits[limit.subject] = limit
+        return replace(self, limits=MappingProxyType(limits))
 
     def _charged(self, seq: int, charge: Charge) -> "TableHistory":
         if not charge.blocks:
@@ -155,17 +292,36 @@ class TableHistory:
             raise ValueError(
                 f"charged on top of {charge.units_before} units, but {self.units_spent} were spent"
             )
-        if charge.units_after < charge.units_before:
-            raise ValueError("a charge that lowers what is spent")
+        payment = Payment(seq, self.now, charge)
+        self._check_payment(payment)
         added = self.added([charged.planned for charged in charge.blocks])
         checked = replace(charge, blocks=tuple(map(self._checked, charge.blocks)))
         return replace(
             self,
             pending=MappingProxyType({**self.pending, seq: checked}),
-            charges=(*self.charges, checked),
+            payments=self.payments.followed_by([replace(payment, charge=checked)]),
             units_spent=charge.units_after,
             cost=self.cost.charged(added),
+            _accounts=self._debited(payment),
         )
+
+    def _check_payment(self, payment: Payment) -> None:
+        if payment.units < 0:
+            raise ValueError("a charge that lowers what is spent")
+        if payment.units and payment.charge.units_after > self.units_max:
+            raise ValueError("a charge beyond the table's budget")
+        for allowance in self.allowances(payment.charge.payer):
+            left = allowance.units_left
+            if left is not None and payment.units > left:
+                raise ValueError(f"a charge beyond the limit of {allowance.limit.subject}")
+
+    def _debited(self, payment: Payment) -> Mapping[Subject, AppendOnly[tuple[str, int]]]:
+        accounts = dict(self._accounts)
+        for account in payment.charge.payer.subjects:
+            spendings: AppendOnly[tuple[str, int]] = accounts.get(account, AppendOnly())
+            before = spendings[-1][1] if spendings else 0
+            accounts[account] = spendings.followed_by([(payment.at, before + payment.units)])
+        return MappingProxyType(accounts)
 
     def _checked(self, charged: ChargedBlock) -> ChargedBlock:
         """The same charged block; one that is raised shares its arrays with the earlier one."""
@@ -174,7 +330,7 @@ class TableHistory:
             return charged
         raised = {other.raised_from for charge in self.pending.values() for other in charge.blocks}
         if charged.raised_from in raised:
-            raise ValueError("a measurement raised while a raise of it waits")
+            raise StalePlan("a measurement raised while a raise of it waits")
         before = LatticeNoise.of(earlier)
         if (
             may_be_clamped(earlier)
@@ -184,12 +340,19 @@ class TableHistory:
             raise ValueError("a measurement raised to noise that is no refinement of its own")
         return replace(charged, block=earlier.block)
 
+    def _taken_over(self, seq: int, body: TakenOver) -> "TableHistory":
+        if body.charge not in self.pending:
+            raise ValueError(f"{body.charge} taken over, which is no charge waiting")
+        return replace(self, turns=MappingProxyType({**self.turns, body.charge: seq}))
+
     def _measured(self, body: Measured) -> "TableHistory":
         charge = self.pending.get(body.charge)
         if charge is None:
             raise ValueError(
                 f"a measurement under {body.charge}, which is no charge waiting for one"
             )
+        if body.turn != self.turns.get(body.charge, 0):
+            raise ValueError("a measurement by who has been taken over from")
         if len(body.lattice_values) != len(charge.blocks):
             raise ValueError("a measurement of other rows than were charged")
         new = tuple(
@@ -200,8 +363,12 @@ class TableHistory:
         return replace(
             self,
             measurements=self.measurements.followed_by(new),
+            paid_by=self.paid_by.followed_by([body.charge] * len(new)),
             pending=MappingProxyType(waiting),
-            superseded=self.superseded.union(
+            turns=MappingProxyType(
+                {seq: turn for seq, turn in self.turns.items() if seq in waiting}
+            ),
+            superseded=self.superseded.joined_by(
                 found.supersedes for found in new if found.supersedes is not None
             ),
         )
@@ -211,3 +378,8 @@ def _budget(value: Fraction) -> Fraction:
     if value < 0:
         raise ValueError("a budget below zero")
     return value
+
+
+def units_of(epsilon: Fraction) -> int:
+    """An epsilon that may be spent, in whole units of 2**-40, rounded down."""
+    return int(epsilon * UNITS_PER_EPSILON)

@@ -21,9 +21,11 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.gate import Gate, open_table
-from accountant.ledger import Ledger
+from accountant.gate import Gate
+from accountant.ledger_file import open_ledger
+from accountant.limits import Payer
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.block import Partition, QueryBlock
 from cube.query import Factor, counting
@@ -74,7 +76,7 @@ def bought(gate: Gate, schema: Schema, queries: list[Wanted]) -> Fraction:
     before = gate.budget().spent
     plan = plan_batch(queries, schema, gate.measurements())
     if plan.measurements:
-        gate.measure(plan.measurements, analyst="benchmark", epsilon_cap=None)
+        gate.measure(plan.measurements, Payer("benchmark"), epsilon_cap=None)
     return gate.budget().spent - before
 
 
@@ -117,7 +119,7 @@ def main() -> None:
         exact = of_bin if name == "QW1" else np.cumsum(of_bin)
         with (
             tempfile.TemporaryDirectory() as folder,
-            Ledger(Path(folder) / "adult.ledger") as ledger,
+            open_ledger(Path(folder) / "adult.ledger") as ledger,
         ):
             gate = open_table(ledger, schema, Fraction(1), source, SystemNoise())
             begun = perf_counter()

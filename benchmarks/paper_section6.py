@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from accountant.gate import open_table
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
+from accountant.limits import Payer
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
 from benchmarks.histogram_source import HistogramSource
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import IntegerAxis
@@ -88,11 +89,11 @@ def served(
     axis = IntegerAxis(name="x", low=0, high=counts.size - 1)
     schema = Schema(table="t", axes=(axis,), n_records_max=max(int(counts.sum()), 1))
     default = AccuracyTarget(half_width=100.0, confidence=CONFIDENCE)
-    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "t.ledger") as ledger:
+    with tempfile.TemporaryDirectory() as folder, open_ledger(Path(folder) / "t.ledger") as ledger:
         source = HistogramSource(("x",), counts)
         gate = open_table(ledger, schema, budget, source, SystemNoise())
         if tree_epsilon:
-            gate.measure(binary_tree(counts.size, tree_epsilon), analyst="tree", epsilon_cap=None)
+            gate.measure(binary_tree(counts.size, tree_epsilon), Payer("tree"), epsilon_cap=None)
         table = ServedTable(schema, default, gate, strategy)
         yield Engine({"t": table}), table
 

@@ -10,6 +10,7 @@ then takes the measurements in and answers a first question.
 
 import resource
 from collections.abc import Iterator
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,20 +18,24 @@ from time import perf_counter
 
 import numpy as np
 
-from accountant import storage
+from accountant.auditor.verify import verify
 from accountant.entries import (
     GENESIS,
-    Body,
     Charge,
     ChargedBlock,
+    Entry,
     Measured,
+    TableBody,
     TableOpened,
     chained_digest,
-    write,
 )
-from accountant.ledger import Ledger, verify
+from accountant.entry_text import write
+from accountant.ledger_file import open_ledger, open_reader
+from accountant.limits import Payer
 from accountant.noise import LatticeNoise
 from accountant.profile import profile_of
+from accountant.stores.key_file import fingerprint_key, key_beside
+from accountant.stores.sqlite_store import SqliteStore
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import Axis
 from cube.block import Partition, QueryBlock
@@ -71,7 +76,7 @@ class Past:
         self._measured: list[ChargedBlock] = []
         self._can_be_raised: list[int] = []
 
-    def bodies(self, n_measurements: int) -> Iterator[Body]:
+    def bodies(self, n_measurements: int) -> Iterator[TableBody]:
         """The opening, then charges, each with its measurement behind it."""
         yield TableOpened("schema", "data", Fraction(4096))
         seq = 1
@@ -89,7 +94,7 @@ class Past:
             self._measured.append(charged)
             # More than was needed for a raise: what is charged only has to be enough.
             self._units_spent += charged.noise.weight.units * profile_of(charged.block).bound
-        return Charge("analyst", blocks, before, self._units_spent)
+        return Charge(Payer("analyst"), blocks, before, self._units_spent)
 
     def _charged(self) -> ChargedBlock:
         if self._can_be_raised and self._rng.random() < SHARE_RAISED:
@@ -123,18 +128,17 @@ class Past:
         return tuple(drawn.tolist())
 
 
-def write_ledger(path: Path, bodies: Iterator[Body], table: str) -> int:
+def write_ledger(path: Path, bodies: Iterator[TableBody], table: str) -> int:
     """A ledger file as if it had been written entry by entry; how many entries."""
-    connection = storage.connect(path)
+    store = SqliteStore(path)
     digest, seq, at = GENESIS, 0, "2024-01-01T00:00:00.000+00:00"
-    connection.execute("BEGIN")
-    for seq, body in enumerate(bodies, start=1):
-        kind, text = write(body)
-        digest = chained_digest(digest, (seq, at, kind, table, text))
-        connection.execute(storage.INSERT, (seq, at, kind, table, text, digest))
-    connection.execute("COMMIT")
-    connection.close()
-    storage.fingerprint_key(path, may_create=True)
+    with store.writing() as appender:
+        for seq, body in enumerate(bodies, start=1):
+            kind, text = write(body)
+            digest = chained_digest(digest, (seq, at, kind, table, text))
+            appender.insert([Entry(seq, at, kind, table, text, digest)])
+    store.close()
+    fingerprint_key(key_beside(path), may_create=True)
     return seq
 
 
@@ -151,12 +155,13 @@ def main() -> None:
         n_bytes = path.stat().st_size
         progress(f"opening {n_entries} entries, {n_bytes / 2**20:.0f} MiB")
         start = perf_counter()
-        with Ledger(path) as ledger:
+        with open_ledger(path) as ledger:
             open_seconds = perf_counter() - start
             history = ledger.history(schema.table)
         progress(f"open after {open_seconds:.1f} s; auditing")
         start = perf_counter()
-        report = verify(path)
+        with closing(open_reader(str(path))) as reader:
+            report = verify(reader.entries_after(0))
         verify_seconds = perf_counter() - start
         if report.problem is not None:
             raise RuntimeError(report.problem)

@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from accountant.gate import open_table
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
 from benchmarks.histogram_source import HistogramSource
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.strategy import Strategy
-from proxy.answers import QueryRequest
+from proxy.answers import LOCAL, QueryRequest
 from proxy.engine import Engine
 from proxy.served_table import ServedTable
 
@@ -107,7 +107,10 @@ def answered(
     target = AccuracyTarget(half_width=ALPHA * N_RECORDS, confidence=1 - BETA)
     n_missed = n_paid = 0
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "pool.ledger") as ledger:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_ledger(Path(folder) / "pool.ledger") as ledger,
+    ):
         gate = open_table(
             ledger, SCHEMA, Fraction(10), HistogramSource(tuple(SIZES), counts), SystemNoise()
         )
@@ -117,7 +120,7 @@ def answered(
             truth = counts[np.ix_(*sets)].sum()
             n_missed += abs(release.data.column(0)[0].as_py() - truth) > target.half_width
             n_paid += release.receipt is not None and release.receipt.epsilon_spent > 0
-        (budget,) = engine.budgets()
+        (budget,) = engine.budgets(LOCAL)
     return {
         "n_draws": len(draws),
         "epsilon": float(budget.spent),

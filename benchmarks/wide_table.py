@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from accountant.cost import CostState
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
 from benchmarks.dashboards import CONFIDENCE, Day
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.serve_latency import ask, summary
@@ -31,7 +31,7 @@ from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.schema import Schema
 from examples.adult.demo import prepare, serving
 from proxy import config
-from proxy.answers import QueryRequest
+from proxy.answers import LOCAL, QueryRequest
 from proxy.bootstrap import build
 from proxy.engine import Engine
 
@@ -102,7 +102,7 @@ def main() -> None:
                 again = free_questions(log.asked, rng)
                 by_flight = [through_flight(connection, sql) for sql in again]
         served_bytes = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        cost = compared_cost(settings.ledger_path, schema)
+        cost = compared_cost(Path(settings.ledger.location), schema)
     engine_ms = [milliseconds for milliseconds, is_free in in_engine if is_free]
     flight_ms = [milliseconds for milliseconds, is_free in by_flight if is_free]
     engine_p95, flight_p95 = summary(engine_ms)["p95"], summary(flight_ms)["p95"]
@@ -142,7 +142,7 @@ def live(engine: Engine, statements: Iterable[str]) -> DayLog:
         log.asked.append(sql)
         log.slowest = max(log.slowest, (milliseconds, sql))
         if place % N_EVERY == 0:
-            budget = engine.budgets()[0]
+            budget = engine.budgets(LOCAL)[0]
             progress(
                 f"{place} statements, {len(log.paid_ms)} paid, epsilon {float(budget.spent):.4f}, "
                 f"last {N_EVERY} paid {np.median(log.paid_ms[-N_EVERY:]):.1f} ms, "
@@ -154,7 +154,7 @@ def live(engine: Engine, statements: Iterable[str]) -> DayLog:
 def answered(engine: Engine, sql: str) -> tuple[float, bool]:
     """The milliseconds an answer took, and whether it was free."""
     start = time.perf_counter()
-    release = engine.answer(QueryRequest(sql=sql, analyst="benchmark"))
+    release = engine.answer(QueryRequest(sql=sql))
     milliseconds = 1e3 * (time.perf_counter() - start)
     if release.receipt is None:
         raise RuntimeError(f"no answer: {sql}")
@@ -180,7 +180,7 @@ def free_questions(asked: list[str], rng: np.random.Generator) -> list[str]:
 def compared_cost(path: Path, schema: Schema) -> dict[str, float]:
     """What the accountant says of the rows on five columns, beside the truth cell by cell."""
     start = time.perf_counter()
-    with Ledger(path) as ledger:
+    with open_ledger(path) as ledger:
         history = ledger.history(schema.table)
     replay_seconds = time.perf_counter() - start
     raised = {one.supersedes for one in history.measurements}

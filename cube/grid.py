@@ -9,12 +9,15 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import QueryBlock
 from cube.query import LinearQuery, Scope, Term, check_scope
+
+N_FEW = 48  # so many are numbered by a dictionary in less time than sorting takes to begin
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +46,8 @@ class AxisClasses:
     def sizes(self) -> NDArray[np.int64]:
         """The number of levels in each class, (n_classes,)."""
         starts = self._run_starts
-        lengths = np.diff(starts, append=self.of_level.size)
         sizes = np.zeros(self.n_classes, dtype=np.int64)
-        np.add.at(sizes, self.of_level[starts], lengths)
+        np.add.at(sizes, self.of_level[starts], _lengths(starts, self.of_level.size))
         return sizes
 
     @cached_property
@@ -58,13 +60,10 @@ class AxisClasses:
         # Neither keys nor classes change within these runs, so one level of each is looked at: a
         # range on an axis of a million levels is three runs.
         starts = _merged(self._run_starts, run_starts(keys))
-        of_run = self.of_level[starts]
-        _, key = np.unique(keys[starts], return_inverse=True)
-        joint = by_first_appearance(of_run * (int(key.max()) + 1) + key)
-        if int(joint.max()) + 1 == self.n_classes:
+        joint, n_classes = _numbered(self.of_level[starts], keys[starts])
+        if n_classes == self.n_classes:
             return self
-        lengths = np.diff(starts, append=keys.size)
-        return AxisClasses(np.repeat(joint, lengths))
+        return AxisClasses(np.repeat(joint, _lengths(starts, keys.size)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,10 +174,35 @@ def run_starts(values: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def by_first_appearance(codes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Equal labels for equal codes, ``0 .. n - 1`` in the order in which they first appear."""
+    starts = run_starts(codes)
+    labels, _ = _numbered(codes[starts])
+    return np.repeat(labels, _lengths(starts, codes.size))
+
+
+def _numbered(
+    codes: NDArray[np.int64], keys: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], int]:
+    """Labels in the order of first appearance for what is equal in both vectors; how many."""
+    if codes.size <= N_FEW:
+        numbers: dict[Any, int] = {}
+        each = codes.tolist() if keys is None else zip(codes.tolist(), keys.tolist(), strict=True)
+        labels = [numbers.setdefault(one, len(numbers)) for one in each]
+        return np.array(labels, dtype=np.int64), len(numbers)
+    if keys is not None:
+        _, key = np.unique(keys, return_inverse=True)
+        codes = codes * (int(key.max()) + 1) + key
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
     rank = np.empty(first.size, dtype=np.int64)
     rank[np.argsort(first, kind="stable")] = np.arange(first.size)
-    return rank[inverse]
+    return rank[inverse], first.size
+
+
+def _lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:
+    """How long the runs are that begin at `starts`, the last of which ends at `end`."""
+    lengths = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+    lengths[-1] = end - starts[-1]
+    return lengths
 
 
 def _merged(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:

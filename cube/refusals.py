@@ -9,14 +9,19 @@
     │   ├── InvalidTarget         invalid_target      half_width, confidence or epsilon out of range
     │   ├── TooLarge              too_large           a stated limit on size was passed
     │   ├── BudgetExhausted       budget_exhausted    the table's budget cannot cover the cost
+    │   ├── LimitReached          limit_reached       the caller's own limit cannot cover the cost
     │   ├── CostAboveCap          cost_above_cap      the request's own epsilon cap cannot cover it
     │   ├── TargetNotReached      target_not_reached  a ratio's or relative target costs too much
     │   ├── InvalidRequest        invalid_request     a call that is malformed outside its SQL
     │   ├── UnknownTicket         unknown_ticket      a result that is no longer (or never was) here
-    │   └── SourceUnavailable     source_unavailable  the private table cannot be read just now
+    │   ├── NotAuthenticated      not_authenticated   the call shows no credential that is in force
+    │   ├── NotAllowed            not_allowed         the caller's role does not include this
+    │   ├── TooManyCalls          too_many_calls      the caller has as many calls open as he may
+    │   ├── SourceUnavailable     source_unavailable  the private table cannot be read just now
+    │   └── LedgerUnavailable     ledger_unavailable  the ledger cannot be written just now
+    │       └── LedgerLost        ledger_lost         nor until somebody has looked at it
     └── CannotStart               the process refuses to serve
         ├── ConfigurationInvalid  configuration_invalid
-        ├── LedgerLocked          ledger_locked
         ├── LedgerCorrupt         ledger_corrupt
         ├── LedgerMismatch        ledger_mismatch     the ledger belongs to another table or schema
         └── DataChanged           data_changed        the data is not what the ledger began with
@@ -121,6 +126,12 @@ class BudgetExhausted(Refused):
     code = "budget_exhausted"
 
 
+class LimitReached(Refused):
+    """What the analyst, or a group he is of, may spend cannot cover the cost."""
+
+    code = "limit_reached"
+
+
 class CostAboveCap(Refused):
     """The epsilon cap named in the request cannot cover the cost."""
 
@@ -154,6 +165,36 @@ class SourceUnavailable(Refused):
     code = "source_unavailable"
 
 
+class NotAuthenticated(Refused):
+    """The call shows no credential, or none that is in force. Which of them it is goes unsaid."""
+
+    code = "not_authenticated"
+
+
+class NotAllowed(Refused):
+    """The caller is known, and his role does not include what he asks for."""
+
+    code = "not_allowed"
+
+
+class TooManyCalls(Refused):
+    """One caller has as many calls open as one caller may."""
+
+    code = "too_many_calls"
+
+
+class LedgerUnavailable(Refused):
+    """The ledger could not be read or written; a charge already made is completed later."""
+
+    code = "ledger_unavailable"
+
+
+class LedgerLost(LedgerUnavailable):
+    """What the ledger holds is not known, or is not what it held: this process stops using it."""
+
+    code = "ledger_lost"
+
+
 class CannotStart(TacitError):
     """The process refuses to serve."""
 
@@ -164,12 +205,6 @@ class ConfigurationInvalid(CannotStart):
     """The configuration file has problems, all of them listed in the message."""
 
     code = "configuration_invalid"
-
-
-class LedgerLocked(CannotStart):
-    """Another process holds the ledger."""
-
-    code = "ledger_locked"
 
 
 class LedgerCorrupt(CannotStart):

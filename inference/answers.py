@@ -25,11 +25,14 @@ class Answer:
         Whether every way to estimate them was tried.
     n_seen : int
         The number of measurements that there were.
+    is_apart : bool
+        Whether nothing measured by then said anything of the rows, nor of all of them together.
     """
 
     rows: tuple[RowEstimate, ...]
     is_narrowest: bool
     n_seen: int
+    is_apart: bool = False
 
     @property
     def n_terms(self) -> int:

@@ -75,9 +75,15 @@ class Atoms:
         return sizes.astype(np.float64)
 
     def refined(
-        self, blocks: Sequence[QueryBlock]
+        self, blocks: Sequence[QueryBlock], n_atoms_max: int = N_GRID_CELLS_MAX
     ) -> tuple["Atoms", NDArray[np.int64], NDArray[np.float64]] | None:
         """Split atoms until every row of `blocks` is constant on each.
+
+        Parameters
+        ----------
+        blocks : sequence of QueryBlock
+        n_atoms_max : int
+            The most atoms that there may be.
 
         Returns
         -------
@@ -92,7 +98,7 @@ class Atoms:
         """
         grid = self.grid.refined(blocks)
         n_rows = sum(block.n_rows for block in blocks)
-        if grid.n_cells > N_GRID_CELLS_MAX or grid.n_cells * len(blocks) > N_ENTRIES_MAX:
+        if not _can_be_laid_out(grid, len(blocks)):
             return None
         old = self._on(grid)
         signatures = [row_signature(grid, block) for block in blocks]
@@ -101,13 +107,34 @@ class Atoms:
             of_cell = _common_refinement(of_cell, group, coefficient)
         atoms = Atoms(grid, _numbered_after(old, of_cell))
         first = atoms.representatives
-        if n_rows * first.size > N_ENTRIES_MAX:
+        if first.size > n_atoms_max or n_rows * first.size > N_ENTRIES_MAX:
             return None
         on_atoms = [
             _spread(coefficient[first], group[first], block.n_rows)
             for (coefficient, group), block in zip(signatures, blocks, strict=True)
         ]
         return atoms, old[first], np.concatenate(on_atoms)
+
+    def fitting(
+        self, blocks: Sequence[QueryBlock], *, n_atoms_max: int, n_rows_max: int
+    ) -> list[int] | None:
+        """Which blocks fit, each beside those before it that do: their places.
+
+        None if the products of classes of all of them are too many to lay out.
+        """
+        grid = self.grid.refined(blocks)
+        if not _can_be_laid_out(grid, len(blocks)):
+            return None
+        of_cell, n_rows, places = self._on(grid), 0, []
+        for place, block in enumerate(blocks):
+            if n_rows + block.n_rows > n_rows_max:
+                continue
+            coefficient, group = row_signature(grid, block)
+            finer = _common_refinement(of_cell, group, coefficient)
+            if int(finer.max()) < n_atoms_max:
+                of_cell, n_rows = finer, n_rows + block.n_rows
+                places.append(place)
+        return places
 
     def rows(self, block: QueryBlock) -> RowsOnAtoms | None:
         """Read the rows of a block, which need not be constant on the atoms.
@@ -127,6 +154,24 @@ class Atoms:
             is_constant[cut[cut >= 0]] = False
         return RowsOnAtoms(_spread(coefficient[first], group[first], block.n_rows), is_constant)
 
+    def sums(self, block: QueryBlock) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """What the rows of a block add up to on each atom, and the square of each row's length.
+
+        Over cells, as the rows need not be constant on the atoms: (n_rows, n_atoms), (n_rows,).
+        None if the products of classes, or the rows, are too many to lay out.
+        """
+        grid = self.grid.refined([block])
+        if grid.n_cells > N_GRID_CELLS_MAX or block.n_rows * self.n_atoms > N_ENTRIES_MAX:
+            return None
+        coefficient, group = row_signature(grid, block)
+        (touched,) = np.nonzero(group >= 0)
+        coefficient, group = coefficient[touched], group[touched]
+        weighted = coefficient * grid.cell_sizes().ravel()[touched]
+        place = group * self.n_atoms + self._on(grid)[touched]
+        sums = np.bincount(place, weighted, block.n_rows * self.n_atoms).astype(np.float64)
+        squares = np.bincount(group, weighted * coefficient, block.n_rows).astype(np.float64)
+        return sums.reshape(block.n_rows, self.n_atoms), squares
+
     def _on(self, grid: Grid) -> NDArray[np.int64]:
         """The atom of each cell of a finer grid of the same axes."""
         if grid is self.grid:
@@ -137,6 +182,10 @@ class Atoms:
         ]
         cells = self.of_cell.reshape(self.grid.shape)
         return cells[np.ix_(*coarser)].ravel() if coarser else self.of_cell
+
+
+def _can_be_laid_out(grid: Grid, n_blocks: int) -> bool:
+    return grid.n_cells <= N_GRID_CELLS_MAX and grid.n_cells * n_blocks <= N_ENTRIES_MAX
 
 
 def row_signature(grid: Grid, block: QueryBlock) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -119,7 +119,7 @@ class OnlineBlue:
         other._rows = self._rows.copy()
         other._coordinates = self._coordinates.copy()
         other._weights = self._weights.copy()
-        other._factor = self._factor.copy(order="F")
+        other._factor = self._factor  # replaced when it changes, never written to
         other._is_fresh = self._is_fresh
         return other
 
@@ -215,6 +215,14 @@ class OnlineBlue:
         half_variance = np.square(coefficients / self._weights).sum(axis=1)
         half_variance[~estimable] = np.inf
         return Combination(coefficients, estimable, _largest(missing), half_variance)
+
+    def are_apart(self, sums: NDArray[np.float64], squares: NDArray[np.float64]) -> bool:
+        """Whether surely no combination of some rows follows from the history.
+
+        See `RowSpace.are_apart`. Then none of them is estimable; and once all of them are measured,
+        each at one weight, the rest of the history still says nothing of them.
+        """
+        return self._space.are_apart(sums, squares)
 
     def _solve(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
         """Coefficients with ``coefficients @ coordinates = targets``, refined once."""

@@ -10,6 +10,7 @@ The estimator sees noisy values only. It keeps no data and draws nothing.
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -21,8 +22,9 @@ from cube.query import Scope
 from cube.schema import Schema
 from inference.answers import Answer, Answers
 from inference.bearing import Bearing, rows_that_bear
+from inference.cuts import CutIndex
 from inference.error_terms import ErrorTerms
-from inference.history import History, counts_groups
+from inference.history import N_JOINT_ROWS_MAX, History, counts_groups
 from inference.posterior import NotEstimable, Posterior, RowEstimate, widest
 from inference.reading import N_READ_CELLS_MAX, PartitionReader
 from inference.scaling import Scaling, posteriors_of, split_dust
@@ -50,6 +52,12 @@ class Estimator:
         self._bearings: dict[Scope, Bearing] = {}
         self._readers: dict[Scope, PartitionReader] = {}
         self._answers = Answers()
+        self._scalings: WeakKeyDictionary[QueryBlock, Scaling] = WeakKeyDictionary()
+        self._cuts = CutIndex()
+        self._apart: WeakKeyDictionary[QueryBlock, int] = WeakKeyDictionary()
+        """How many measurements there were when a block last stood apart."""
+        self._entangled: tuple[WeakSet[QueryBlock], ...] = (WeakSet(),)
+        """Blocks that did not: more measurements change nothing of that."""
 
     @property
     def n_measurements(self) -> int:
@@ -69,6 +77,9 @@ class Estimator:
         other._workspaces = self._workspaces.copy()
         other._bearings = self._bearings.copy()
         other._readers = self._readers.copy()
+        other._scalings = self._scalings
+        other._cuts = self._cuts.fork()
+        other._entangled = (WeakSet(), *self._entangled)
         other._is_fork = True
         return other
 
@@ -81,6 +92,9 @@ class Estimator:
         self._classes = classes.refined(measurement.block for measurement in measurements)
         if self._classes is not classes or self._history.n_rows != n_rows:
             self._bearings.clear()
+        for one in measurements:
+            if one.supersedes is None and one.block.n_rows <= N_JOINT_ROWS_MAX:
+                self._cuts.add(one.block)
         counted = [set(one.block.scope) for one in measurements if counts_groups(one.block)]
         for axes in list(self._readers):
             if any(scope.issubset(axes) for scope in counted):
@@ -109,61 +123,100 @@ class Estimator:
         if answer.n_seen < len(self._history) or not (
             answer.is_narrowest or widest(answer.rows, confidence) <= half_width
         ):
-            rows, is_narrowest = self._estimate(block, confidence, half_width, answer.rows)
-            answer = Answer(rows, is_narrowest, len(self._history))
+            answer = self._estimate(block, confidence, half_width, answer)
         self._answers.keep(asked, answer)
         return answer.rows
+
+    def stands_apart(self, block: QueryBlock, confidence: float) -> bool:
+        """Whether it is known that no other rows say anything of a block that was just estimated.
+
+        Once it is measured, or measured more precisely, `with_measured` is its estimate.
+        """
+        if self._is_outside(block.primitive[0]):
+            return True
+        answer = self._answers.get((fingerprint(block), confidence))
+        return answer.is_apart and answer.n_seen == len(self._history)
+
+    def with_measured(
+        self, block: QueryBlock, confidence: float, measurement: Measurement
+    ) -> tuple[RowEstimate, ...]:
+        """The posterior of each row of a block that stands apart, if its rows were measured."""
+        scaling = self._scaling(block)
+        rows = _from_own(measurement, len(self._history), scaling)
+        return _narrowest(rows, self.estimate(block, confidence), confidence)
 
     def noisiest(self, block: QueryBlock) -> int | None:
         """The place of the measurement that puts most of the noise into the joint estimate."""
         measured, _ = block.primitive
+        if self._is_outside(measured):
+            return self._history.most_precise(measured)
         workspace = self._workspace(self._bearing(measured.scope))
-        estimates = workspace.estimate(measured)
+        estimates = None if workspace.is_apart(measured) else workspace.estimate(measured)
         if estimates is None or not estimates.is_estimable.all():
             return None
         variance = np.square(estimates.coefficients * workspace.noise_scales).sum(axis=0)
         return int(workspace.noise_places[variance.argmax()]) if variance.size else None
 
+    def _scaling(self, block: QueryBlock) -> Scaling:
+        scaling = self._scalings.get(block)
+        if scaling is None:
+            scaling = self._scalings[block] = Scaling(block, self._schema.n_records_max)
+        return scaling
+
+    def _is_outside(self, measured: QueryBlock) -> bool:
+        """Whether a block is plainly not what other rows add up to."""
+        if any(measured in some for some in self._entangled):
+            return False
+        if self._apart.get(measured) == len(self._history):
+            return True
+        is_apart = self._cuts.is_apart(measured, self._bearing(measured.scope).scopes)
+        if is_apart:
+            self._apart[measured] = len(self._history)
+        else:
+            self._entangled[0].add(measured)
+        return is_apart
+
     def _estimate(
-        self,
-        block: QueryBlock,
-        confidence: float,
-        half_width: float,
-        known: tuple[RowEstimate, ...],
-    ) -> tuple[tuple[RowEstimate, ...], bool]:
+        self, block: QueryBlock, confidence: float, half_width: float, before: Answer
+    ) -> Answer:
         """The posteriors, and whether every way was tried.
 
-        What was `known` from fewer measurements is still an estimate. With the limits on what is
-        combined, a longer history may combine other rows; nothing is to be lost by that.
+        What was known `before`, from fewer measurements, is still an estimate. With the limits on
+        what is combined, a longer history may combine other rows; nothing is to be lost by that.
         """
         measured, _ = block.primitive
-        scaling = Scaling(block, self._schema.n_records_max)
+        n_seen = len(self._history)
+        scaling = self._scaling(block)
         if block.query.is_constant:
-            return (scaling.constant(),) * block.n_rows, True
+            return Answer((scaling.constant(),) * block.n_rows, is_narrowest=True, n_seen=n_seen)
         rows = self._alone(measured, scaling)
-        rows = _narrowest(rows, known, confidence) if known else rows
+        rows = _narrowest(rows, before.rows, confidence) if before.rows else rows
         for axes in self._scopes_to_read(measured.scope):
             rows = _narrowest(rows, self._read(measured, axes, scaling), confidence)
+        if self._is_outside(measured) or self._has_only_been_measured(measured, before):
+            return Answer(rows, is_narrowest=True, n_seen=n_seen)
         bearing = self._bearing(measured.scope)
         is_enough = widest(rows, confidence) <= half_width
         if is_enough and self._n_rows_behind(bearing) > N_ROWS_TAKEN_IN:
-            return rows, False
-        return _narrowest(
-            rows, self._together(measured, bearing, scaling, confidence), confidence
-        ), True
+            return Answer(rows, is_narrowest=False, n_seen=n_seen)
+        workspace = self._workspace(bearing)
+        if workspace.is_apart(measured):
+            return Answer(rows, is_narrowest=True, n_seen=n_seen, is_apart=True)
+        together = self._together(measured, workspace, scaling, confidence)
+        rows = _narrowest(rows, together, confidence)
+        return Answer(rows, is_narrowest=True, n_seen=n_seen)
+
+    def _has_only_been_measured(self, measured: QueryBlock, before: Answer) -> bool:
+        """Whether a block stood apart, and nothing came since but its own measurement."""
+        is_next = before.is_apart and before.n_seen == len(self._history) - 1
+        return is_next and self._history.most_precise(measured) == before.n_seen
 
     def _alone(self, block: QueryBlock, scaling: Scaling) -> tuple[RowEstimate, ...]:
         """From the most precise measurement of the very same rows."""
         place = self._history.most_precise(block)
         if place is None:
             return (NotEstimable("these rows were never measured"),) * block.n_rows
-        best = self._history[place]
-        law = scaling.law(np.array([best.noise_scale]))
-        places, one = np.array([place]), np.ones(1)
-        return tuple(
-            scaling.posterior(float(value), law, best.lattice_step, ErrorTerms(places, rows, one))
-            for value, rows in zip(best.values, np.arange(block.n_rows)[:, np.newaxis], strict=True)
-        )
+        return _from_own(self._history[place], place, scaling)
 
     def _scopes_to_read(self, scope: Scope) -> list[Scope]:
         """Scopes whose counted groups may add up to a query of `scope`, the least noisy first."""
@@ -184,10 +237,9 @@ class Estimator:
         return posteriors_of(reader.read(block), scaling)
 
     def _together(
-        self, block: QueryBlock, bearing: Bearing, scaling: Scaling, confidence: float
+        self, block: QueryBlock, workspace: Workspace, scaling: Scaling, confidence: float
     ) -> tuple[RowEstimate, ...]:
         """From every row that bears on the query."""
-        workspace = self._workspace(bearing)
         estimates = workspace.estimate(block)
         if estimates is None:
             return (NotEstimable("too many rows to combine with the history"),) * block.n_rows
@@ -281,6 +333,18 @@ class Estimator:
         ):
             _, (forgotten, *_) = self._workspaces.popitem(last=False)
             n_bytes -= forgotten.n_bytes
+
+
+def _from_own(measurement: Measurement, place: int, scaling: Scaling) -> tuple[Posterior, ...]:
+    """From a measurement of the very same rows, at its place in the history."""
+    law = scaling.law(np.array([measurement.noise_scale]))
+    places, one = np.array([place]), np.ones(1)
+    every = np.arange(measurement.block.n_rows)[:, np.newaxis]
+    step = measurement.lattice_step
+    return tuple(
+        scaling.posterior(float(value), law, step, ErrorTerms(places, row, one))
+        for value, row in zip(measurement.values, every, strict=True)
+    )
 
 
 def _narrowest(

@@ -24,6 +24,7 @@ class GrowingMatrix:
         self._n_rows = 0
         self._n_columns = n_columns
         self._room = np.zeros((0, n_columns))
+        self._is_lent = False
 
     @property
     def values(self) -> NDArray[np.float64]:
@@ -36,9 +37,13 @@ class GrowingMatrix:
         return self._room.nbytes
 
     def copy(self) -> "GrowingMatrix":
-        """An equal matrix, without the spare room."""
+        """An equal matrix that grows on its own.
+
+        It looks at the same memory until it grows, and never writes there. This one goes on writing
+        outside of what the copy looks at.
+        """
         other = GrowingMatrix(self._n_columns)
-        other.append(self.values)
+        other._n_rows, other._room, other._is_lent = self._n_rows, self._room, True
         return other
 
     def append(self, rows: NDArray[np.float64]) -> None:
@@ -60,7 +65,7 @@ class GrowingMatrix:
             self._n_columns = sources.size
             return
         self._n_columns = sources.size
-        self._room = np.zeros((self._room.shape[0], sources.size))
+        self._room, self._is_lent = np.zeros((self._room.shape[0], sources.size)), False
         np.take(old, sources, axis=1, out=self._room[: self._n_rows])
 
     def _make_room(self, n_rows: int, n_columns: int) -> None:
@@ -69,7 +74,7 @@ class GrowingMatrix:
             rows_room = max(n_rows, 3 * rows_room // 2, N_ROWS_SPARE)
         if n_columns > columns_room:
             columns_room = max(n_columns, 3 * columns_room // 2, N_ROWS_SPARE)
-        if (rows_room, columns_room) != self._room.shape:
+        if self._is_lent or (rows_room, columns_room) != self._room.shape:
             old = self.values
-            self._room = np.zeros((rows_room, columns_room))
+            self._room, self._is_lent = np.zeros((rows_room, columns_room)), False
             self._room[: self._n_rows, : self._n_columns] = old

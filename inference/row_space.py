@@ -15,6 +15,7 @@ from inference.growing import GrowingMatrix
 
 DEPENDENCE_TOLERANCE = 1e-9  # relative; between rounding (1e-14) and what histories tell apart
 SIZE_ROUNDING = 1e-9  # relative; pieces of an atom must have its size but for summation order
+APART = 1e-6  # squared; far above rounding, and nearly all that lies outside lies farther
 N_PANEL_ROWS = 64  # rows made orthogonal at once: matrix products outside, a pivoted QR inside
 
 
@@ -90,6 +91,23 @@ class RowSpace:
         return coordinates, np.divide(
             outside, lengths, out=np.zeros_like(lengths), where=lengths > 0
         )
+
+    def are_apart(self, sums: NDArray[np.float64], squares: NDArray[np.float64]) -> bool:
+        """Whether no combination of some rows is surely in the span, but the one of zeros.
+
+        Parameters
+        ----------
+        sums : (k, n_atoms) ndarray of float64
+            What each row adds up to on each atom; within an atom a row may differ.
+        squares : (k,) ndarray of float64
+            The square of each row's length; the rows share no cell.
+        """
+        if not squares.all():
+            return False
+        inside = (sums @ self.basis.T) / np.sqrt(squares)[:, np.newaxis]
+        # What is left of the rows outside the span, as a Gram matrix: no direction of it is short.
+        outside = np.eye(squares.size) - inside @ inside.T
+        return bool(np.linalg.eigvalsh(outside)[0] > APART)
 
     def extend(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Widen the span to hold rows (k, n_atoms); their coordinates, (k, new rank).

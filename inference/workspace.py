@@ -18,6 +18,7 @@ from inference.history import History
 
 N_ATOMS_MAX = 4096  # with N_VALUES_MAX: matrices of at most 128 MB and answers in milliseconds
 N_VALUES_MAX = 4096
+N_APART_MAX = 256  # rows of a block; beyond it the question costs more than it saves
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,20 +109,29 @@ class Workspace:
 
     def _add(self, history: History, places: Sequence[int]) -> None:
         """Take in measurements as new rows, but for those that would pass a limit."""
-        if not places or self._take(history, places) or len(places) == 1:
+        if self._take(history, places) or len(places) == 1:
             return  # a single measurement that passes a limit is left out
+        fitting = self._atoms.fitting(
+            [history[place].block for place in places],
+            n_atoms_max=N_ATOMS_MAX,
+            n_rows_max=N_VALUES_MAX - self.values.size,
+        )
+        if fitting is not None and self._take(history, [places[one] for one in fitting]):
+            return
         half = len(places) // 2
         self._add(history, places[:half])
         self._add(history, places[half:])
 
     def _take(self, history: History, places: Sequence[int]) -> bool:
         """Take all of them in at once, or none if together they pass a limit."""
+        if not places:
+            return True
         measurements = [history[place] for place in places]
         n_rows = [one.block.n_rows for one in measurements]
         if self.values.size + sum(n_rows) > N_VALUES_MAX:
             return False
-        refinement = self._atoms.refined([one.block for one in measurements])
-        if refinement is None or refinement[0].n_atoms > N_ATOMS_MAX:
+        refinement = self._atoms.refined([one.block for one in measurements], N_ATOMS_MAX)
+        if refinement is None:
             return False
         atoms, parents, rows = refinement
         if atoms.n_atoms > self._atoms.n_atoms:
@@ -139,6 +149,13 @@ class Workspace:
         self.noise_places = np.concatenate((self.noise_places, np.repeat(places, n_rows)))
         self.noise_rows = np.concatenate((self.noise_rows, *(np.arange(n) for n in n_rows)))
         return True
+
+    def is_apart(self, block: QueryBlock) -> bool:
+        """Whether surely no combination of a block's rows follows from the rows in use."""
+        if block.n_rows > N_APART_MAX:
+            return False
+        found = self._atoms.sums(block)
+        return found is not None and self._blue.are_apart(*found)
 
     def estimate(self, block: QueryBlock) -> LinearEstimates | None:
         """The best linear unbiased estimate of each row of a block.

@@ -55,6 +55,8 @@ class Prospect:
         The rows of `lightest` are put beside the history once. A plan that has the same blocks,
         none of them lighter, then only raises them there, which takes no algebra of rows.
         """
+        if self._is_own(block, target, lightest):
+            return lambda plan: self._half_width_of_own(block, target, plan)
         foot = self.estimator.fork()
         foot.add([self._imagined(planned) for planned in lightest])
         foot.estimate(block, target.confidence)  # its workspaces are copied, not made, from here on
@@ -76,6 +78,24 @@ class Prospect:
             return widest(rows, target.confidence)
 
         return half_width
+
+    def _is_own(
+        self, block: QueryBlock, target: AccuracyTarget, plan: Sequence[PlannedMeasurement]
+    ) -> bool:
+        """Whether a plan measures only the block itself, of which nothing else says anything."""
+        if len(plan) != 1 or fingerprint(plan[0].block) != fingerprint(block.primitive[0]):
+            return False
+        place = self.estimator.history.most_precise(plan[0].block)
+        is_one = place is None or place == plan[0].raised_from
+        return is_one and self.estimator.stands_apart(block, target.confidence)
+
+    def _half_width_of_own(
+        self, block: QueryBlock, target: AccuracyTarget, plan: Sequence[PlannedMeasurement]
+    ) -> float:
+        (planned,) = plan
+        imagined = self._imagined(planned)
+        rows = self.estimator.with_measured(block, target.confidence, imagined)
+        return widest(rows, target.confidence)
 
     def _imagined(self, planned: PlannedMeasurement, raised_from: int | None = None) -> Measurement:
         noise = self.noise_for(planned)

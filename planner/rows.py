@@ -63,7 +63,7 @@ class Rows:
     def of(cls, schema: Schema, name: str) -> "Rows":
         """All rows of a table."""
         columns: dict[str, exp.Expr] = {
-            axis.name: exp.column(exp.to_identifier(axis.name)) for axis in schema.axes
+            axis.name: exp.Column(this=exp.to_identifier(axis.name)) for axis in schema.axes
         }
         return cls(schema.table, schema, (Source(name, columns),))
 

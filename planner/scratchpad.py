@@ -23,6 +23,7 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from planner.allowed import check_scalar
 from planner.cache import BoundedCache
+from planner.comparing import Comparable, compared_column, is_comparable
 from planner.duckdb_text import duckdb_text
 from planner.public import PublicRelation
 from planner.wording import position, shortened, shown, unsupported
@@ -86,6 +87,7 @@ class Scratchpad:
         self._relations: dict[tuple[str, str], str] = {}
         self._lookups: OrderedDict[str, tuple[int, dict[str, str]]] = OrderedDict()
         self._numbers = count()
+        self._comparable: dict[tuple[str, str], Comparable] = {}
         self._lock = Lock()
         self._cache: BoundedCache[object, Evaluated] = BoundedCache(
             n_entries_max=N_ENTRIES_MAX, n_bytes_max=N_BYTES_MAX
@@ -112,6 +114,9 @@ class Scratchpad:
         """
         check_scalar(expression)
         probes = {} if probes is None else probes
+        plain = self._compared(expression, table, probes)
+        if plain is not None:
+            return plain
         axes = columns_of(expression)
         places = {name: f"c{place}" for place, name in enumerate(axes)}
         text = duckdb_text(expression, places)
@@ -138,6 +143,25 @@ class Scratchpad:
         n_bytes = result.values.size * (64 if result.values.dtype == object else 8)
         self._cache.put(key, result, n_bytes=n_bytes)
         return result
+
+    def _compared(self, expression: exp.Expr, table: str, probes: Probes) -> Evaluated | None:
+        """The value of a plain comparison, without asking the database; None if it is none."""
+        column = compared_column(expression)
+        if column is None:
+            return None
+        name, axis = column.name, self._schemas[table].by_name[column.name]
+        if name in probes:
+            comparable = Comparable(probes[name], "DOUBLE")
+        elif is_comparable(axis):
+            known = self._comparable.get((table, name))
+            comparable = Comparable(axis.levels, axis.sql_type) if known is None else known
+            self._comparable[table, name] = comparable
+        else:
+            return None
+        found = comparable.holds(expression)
+        if found is None:
+            return None
+        return Evaluated((name,), "BOOLEAN", found, comparable.null)
 
     def lookups(self, table: PublicRelation) -> dict[str, str]:
         """The functions that look a public table's columns up by its key, by column."""

@@ -11,11 +11,38 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
+from accountant.access import EVERY_TABLE, Role
+from accountant.limits import Payer
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.workload import RequestedTarget
 
 NOTHING_REQUESTED: Final = RequestedTarget()
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is asking.
+
+    Parameters
+    ----------
+    payer : Payer
+        To whose account it goes.
+    role : Role
+    tables : tuple of str
+        Those that he may know of; ``*`` for every one. Any other is, to him, not there.
+    """
+
+    payer: Payer
+    role: Role
+    tables: tuple[str, ...]
+
+    def opens(self, table: str) -> bool:
+        """Whether he may know of a private table."""
+        return EVERY_TABLE in self.tables or table in self.tables
+
+
+LOCAL: Final = Caller(Payer("local"), Role.OWNER, (EVERY_TABLE,))  # whoever runs the process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +56,13 @@ class QueryRequest:
     target : RequestedTarget
         What the client asked for beside the SQL; the SQL's own OPTIONS and the table's default
         fill in the rest.
-    analyst : str
-        Who is asking.
+    caller : Caller
+        Who is asking; whoever runs the process, unless the wire says otherwise.
     """
 
     sql: str
     target: RequestedTarget = NOTHING_REQUESTED
-    analyst: str = "local"
+    caller: Caller = LOCAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +96,42 @@ class ColumnReceipt:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitStatus:
+    """A limit that binds somebody, in epsilon, and what counts towards it now.
+
+    Parameters
+    ----------
+    subject : str
+        Whom the limit is about: ``analyst:ann``, ``group:sales`` or ``each_analyst``.
+    window : str
+    limit : Fraction, optional
+        None if only single queries are limited.
+    spent : Fraction
+        In the window.
+    per_query : Fraction, optional
+    """
+
+    subject: str
+    window: str
+    limit: Fraction | None
+    spent: Fraction
+    per_query: Fraction | None
+
+    @property
+    def left(self) -> Fraction | None:
+        """What may still be spent in the window."""
+        return None if self.limit is None else max(Fraction(0), self.limit - self.spent)
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """How much of a table's budget is gone, in epsilon."""
+    """How much of a table's budget is gone, in epsilon, and what binds the one who asked."""
 
     table: str
     limit: Fraction
     spent: Fraction
     n_measurements: int
+    limits: tuple[LimitStatus, ...] = ()
 
     @property
     def left(self) -> Fraction:
@@ -132,7 +188,7 @@ class BatchRequest:
     sql: str
     target: RequestedTarget = NOTHING_REQUESTED
     buy: bool = False
-    analyst: str = "local"
+    caller: Caller = LOCAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +229,10 @@ class QueryEngine(Protocol):
         """What a batch would cost, planned together; charges only if the request says so."""
         ...
 
-    def tables(self) -> tuple[TableInfo, ...]:
-        """Every table served."""
+    def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
+        """Every private table that a caller may know of."""
         ...
 
-    def budgets(self) -> tuple[BudgetStatus, ...]:
-        """The budget of every table served."""
+    def budgets(self, caller: Caller) -> tuple[BudgetStatus, ...]:
+        """The budgets of these tables, and the limits that bind the caller."""
         ...

@@ -1,27 +1,31 @@
 """A declared batch of statements: planned together, shown with its price, and bought if asked.
 
 The plan is made outside the table's lock, since it takes seconds; if something was bought
-meanwhile, it is made again inside. Nothing is charged before everything that may refuse has passed.
+meanwhile, it is made again. Nothing is charged before everything that may refuse has passed.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from threading import Lock
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from accountant.gate import Gate
-from cube.measurement import Measurement
+from accountant.limits import Payer
+from accountant.replay import StalePlan
+from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.refusals import CannotStart, InvalidRequest
 from inference.posterior import Posterior, RowEstimate
 from planner.batch import BatchPlan, plan_batch
 from planner.batch_promise import with_kept_promises
+from planner.offers import PurchasePlan
 from planner.prospect import Prospect
 from planner.statements import split_statements
 from planner.workload import Aggregate, RequestedTarget, Wanted, Workload
 from proxy.answers import BatchReport, BatchRequest, BudgetStatus, TableInfo
+from proxy.purchases import Purchases
 
 BATCH_SCHEMA = pa.schema(
     [
@@ -42,15 +46,19 @@ class BatchTable(Protocol):
 
     info: TableInfo
     gate: Gate
-    lock: Lock
     prospect: Prospect
+    purchases: Purchases
+
+    def held(self) -> AbstractContextManager[None]:
+        """The table to oneself."""
+        ...
 
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows."""
         ...
 
-    def budget(self) -> BudgetStatus:
-        """What was spent and what is left."""
+    def budget(self, payer: Payer | None = None) -> BudgetStatus:
+        """What was spent and what is left; with the limits that bind somebody."""
         ...
 
 
@@ -84,26 +92,46 @@ def run_batch(
     tables = _check_together(workloads)
     table = table_named(tables[0])
     cap = _cap(request.target.epsilon_cap, workloads)
-    with table.lock:
-        items = _items(table, workloads)
-        history = table.gate.measurements()
-    plan = _planned(items, table, history)
-    with table.lock:
-        if len(table.gate.measurements()) != len(history):
+    while True:
+        with table.held():
             items = _items(table, workloads)
-            plan = _planned(items, table, table.gate.measurements())
-        plan = with_kept_promises(plan, _queries(items), table.prospect)
-        epsilon = table.gate.price(plan.measurements).epsilon
+            history = table.gate.measurements()
+        plan = _planned(items, table, history)
+        with table.held():
+            plan = with_kept_promises(plan, _queries(items), table.prospect)
+            epsilon = table.gate.price(plan.measurements).epsilon
         if request.buy and plan.measurements:
-            table.gate.measure(plan.measurements, analyst=request.analyst, epsilon_cap=cap)
-        budget = table.budget()
-    return BatchReport(
-        data=_table(items, plan),
-        epsilon=epsilon,
-        n_measurements=len(plan.measurements),
-        is_bought=request.buy,
-        budget=budget,
-    )
+            try:
+                epsilon = _bought(table, plan, history, request.caller.payer, cap)
+            except StalePlan:
+                continue  # something was bought meanwhile: the plan is for another history
+        return BatchReport(
+            data=_table(items, plan),
+            epsilon=epsilon,
+            n_measurements=len(plan.measurements),
+            is_bought=request.buy,
+            budget=table.budget(request.caller.payer),
+        )
+
+
+def _bought(
+    table: BatchTable,
+    plan: BatchPlan,
+    history: Sequence[Measurement],
+    payer: Payer,
+    cap: Fraction | None,
+) -> Fraction:
+    """What the plan cost; StalePlan if the history is not the one it was made for."""
+    table.purchases.complete_overdue()
+    while table.purchases.promised():
+        table.purchases.wait()
+    with table.held():
+        if len(table.gate.measurements()) != len(history):
+            raise StalePlan("something was measured while the batch was planned")
+        everything = PurchasePlan(tuple(plan.measurements), ())
+        purchase = table.purchases.begin(everything, is_urgent=False)
+    payment = table.purchases.carry_out(purchase, payer, epsilon_cap=cap)
+    return Fraction(payment.units, UNITS_PER_EPSILON)
 
 
 def _check_together(workloads: Sequence[Workload]) -> list[str]:

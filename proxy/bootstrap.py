@@ -1,30 +1,63 @@
 """Wires the world: settings in, a running engine out. The only place that knows every part."""
 
-from accountant.gate import Gate, open_table
+from contextlib import suppress
+
+from accountant.gate import Gate
 from accountant.ledger import Ledger
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
+from cube.refusals import LedgerUnavailable
+from proxy.answers import LOCAL, BudgetStatus
 from proxy.config import Settings, TableSettings
+from proxy.config_ledger import LedgerSettings
 from proxy.engine import Engine
+from proxy.head_signing import HeadSigner
+from proxy.ledgers import open_configured
 from proxy.public_tables import PublicTable
 from proxy.served_table import ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.public_file import load_public_tables
+from proxy.watch import UNWATCHED, Watcher
 
 
 class Service:
-    """An engine, the public tables beside it, and what it holds open."""
+    """An engine, the public tables beside it, and the ledger it writes."""
 
-    def __init__(self, engine: Engine, ledger: Ledger, public: tuple[PublicTable, ...]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        ledger: Ledger,
+        public: tuple[PublicTable, ...],
+        signer: HeadSigner | None = None,
+    ) -> None:
         self.engine = engine
+        self.ledger = ledger
         self.public = public
-        self._ledger = ledger
+        self._signer = signer
+
+    def budgets(self) -> tuple[BudgetStatus, ...]:
+        """The budget of every table."""
+        return self.engine.budgets(LOCAL)
+
+    def sign_head(self) -> None:
+        """Sign how far the ledger has come, if the server has a key for that."""
+        if self._signer is not None:
+            self._signer.sign(self.ledger.position)
+
+    def write_tallies(self) -> None:
+        """Write what was answered since the last time to the ledger, or keep it for later."""
+        self.engine.tallies.write(self.ledger)
 
     def close(self) -> None:
-        """Release the ledger; nothing is lost by not calling it."""
-        self._ledger.close()
+        """Write the last tallies and release the ledger; nothing else is lost by not calling it."""
+        with suppress(LedgerUnavailable):
+            self.write_tallies()
+        with suppress(OSError):
+            self.sign_head()
+        self.ledger.close()
 
 
-def build(settings: Settings) -> Service:
+def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
     """Open the ledger and every table, and complete what a crash left unfinished.
 
     Raises
@@ -33,18 +66,25 @@ def build(settings: Settings) -> Service:
         With what is wrong and what to do: configuration, ledger or data.
     """
     public = load_public_tables(settings.public)
-    ledger = Ledger(settings.ledger_path)
+    signer = _signer(settings.ledger)
+    ledger = open_configured(settings.ledger)
     try:
         tables = {
             table.schema.table: ServedTable(
-                table.schema, table.default, _open_gate(table, ledger), table.strategy
+                table.schema, table.default, _open_gate(table, ledger), table.strategy, watcher
             )
             for table in settings.tables
         }
-        return Service(Engine(tables, public), ledger, public)
+        return Service(Engine(tables, public, watcher), ledger, public, signer)
     except BaseException:
         ledger.close()
         raise
+
+
+def _signer(settings: LedgerSettings) -> HeadSigner | None:
+    if settings.signing_key is None or settings.signed_head is None:
+        return None
+    return HeadSigner(settings.signing_key, settings.signed_head)
 
 
 def _open_gate(table: TableSettings, ledger: Ledger) -> Gate:

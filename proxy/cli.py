@@ -15,17 +15,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from accountant import ledger
 from cube.refusals import ConfigurationInvalid, TacitError
-from proxy import cli_client, cli_plan, drafting, rendering
+from proxy import cli_access, cli_audit, cli_client, cli_plan, drafting, rendering
 from proxy.cli_client import Declined, ServerAddress, Unreachable
 from proxy.cli_options import (
-    CaOption,
     ConfidenceOption,
     EpsilonOption,
     HalfWidthOption,
-    ServerOption,
     SqlArgument,
+    asks_server,
 )
 from proxy.sources.location import SourceLocation
 
@@ -43,8 +41,9 @@ app = typer.Typer(
     help="Ask a private table questions; pay privacy only for what is not known yet.",
     epilog="Begin with: tacit init people.csv --table people, then tacit serve tacit.toml",
 )
-audit = typer.Typer(no_args_is_help=True, help="Check what a ledger says was spent.")
-app.add_typer(audit, name="audit")
+app.add_typer(cli_audit.app, name="audit")
+app.add_typer(cli_access.tokens, name="token")
+app.add_typer(cli_access.limits, name="limit")
 
 
 class OutputFormat(StrEnum):
@@ -101,16 +100,17 @@ def serve(
 @app.command(
     epilog='Example: tacit query "SELECT COUNT(*) FROM adult WHERE age >= 65" --half-width 50'
 )
-def query(  # noqa: PLR0913, PLR0917 - one parameter an option
+@asks_server
+def query(  # noqa: PLR0913 - one parameter an option
     sql: SqlArgument,
     half_width: HalfWidthOption = None,
     confidence: ConfidenceOption = None,
     epsilon: EpsilonOption = None,
-    server: ServerOption = None,
-    tls_ca: CaOption = None,
     output: Annotated[
         OutputFormat, typer.Option("--format", help="How to print the answer.")
     ] = OutputFormat.TABLE,
+    *,
+    server: ServerAddress,
 ) -> None:
     """Answer a SELECT, from earlier answers if they suffice, else by spending epsilon.
 
@@ -118,7 +118,7 @@ def query(  # noqa: PLR0913, PLR0917 - one parameter an option
     default.
     """
     target = cli_client.target_of(half_width, confidence, epsilon)
-    answer = cli_client.query(ServerAddress.chosen(server, tls_ca), sql, target)
+    answer = cli_client.query(server, sql, target)
     match output:
         case OutputFormat.TABLE:
             _console().print(rendering.answer_table(answer))
@@ -129,29 +129,31 @@ def query(  # noqa: PLR0913, PLR0917 - one parameter an option
 
 
 @app.command(epilog='Example: tacit explain "SELECT sex, COUNT(*) FROM adult GROUP BY sex"')
-def explain(  # noqa: PLR0913, PLR0917 - one parameter an option
+@asks_server
+def explain(
     sql: SqlArgument,
     half_width: HalfWidthOption = None,
     confidence: ConfidenceOption = None,
     epsilon: EpsilonOption = None,
-    server: ServerOption = None,
-    tls_ca: CaOption = None,
+    *,
+    server: ServerAddress,
 ) -> None:
     """Show what a SELECT would cost. Reads no data, spends nothing."""
     target = cli_client.target_of(half_width, confidence, epsilon)
-    found = cli_client.explain(ServerAddress.chosen(server, tls_ca), sql, target)
+    found = cli_client.explain(server, sql, target)
     _console().print(rendering.explanation_table(*found))
 
 
 @app.command(epilog="Example: tacit plan workload.sql --half-width 50, then again with --buy")
-def plan(  # noqa: PLR0913, PLR0917 - one parameter an option
+@asks_server
+def plan(  # noqa: PLR0913 - one parameter an option
     file: cli_plan.FileArgument,
     buy: cli_plan.BuyOption = False,
     half_width: HalfWidthOption = None,
     confidence: ConfidenceOption = None,
     epsilon: EpsilonOption = None,
-    server: ServerOption = None,
-    tls_ca: CaOption = None,
+    *,
+    server: ServerAddress,
 ) -> None:
     """Plan many SELECTs together, for less than they cost one by one.
 
@@ -159,28 +161,31 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter an option
     the statements are then answered for nothing. --epsilon caps the whole plan.
     """
     target = cli_client.target_of(half_width, confidence, epsilon)
-    _console().print(
-        cli_plan.plan_file(file, ServerAddress.chosen(server, tls_ca), target, buy=buy)
-    )
+    _console().print(cli_plan.plan_file(file, server, target, buy=buy))
 
 
 @app.command(epilog="Example: tacit budget adult")
+@asks_server
 def budget(
     table: Annotated[
         str, typer.Argument(metavar="[TABLE]", help="One table; all of them if left out.")
     ] = "",
-    server: ServerOption = None,
-    tls_ca: CaOption = None,
+    *,
+    server: ServerAddress,
 ) -> None:
-    """Show the epsilon spent and left."""
-    budgets = cli_client.get_budgets(ServerAddress.chosen(server, tls_ca), table)
+    """Show the epsilon spent and left, and the limits that bind you."""
+    budgets = cli_client.get_budgets(server, table)
     _console().print(rendering.budgets_table(budgets))
+    binding = cli_access.binding_table(budgets)
+    if binding is not None:
+        _console().print(binding)
 
 
 @app.command(epilog="Example: tacit tables --server 127.0.0.1:31337")
-def tables(server: ServerOption = None, tls_ca: CaOption = None) -> None:
+@asks_server
+def tables(*, server: ServerAddress) -> None:
     """Show the public schema of every table: the columns and levels that SQL may name."""
-    for table in cli_client.list_tables(ServerAddress.chosen(server, tls_ca)):
+    for table in cli_client.list_tables(server):
         _console().print(rendering.schema_table(table))
 
 
@@ -231,19 +236,6 @@ def init(  # noqa: PLR0913, PLR0917 - one parameter an option
     )
     _write_new(output, text)
     typer.echo(f"Wrote {output}. Fill in what it leaves open, then: tacit serve {output}")
-
-
-@audit.command(epilog="Example: tacit audit verify adult.ledger")
-def verify(
-    path: Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger's file.")],
-) -> None:
-    """Check every entry of a ledger and add up again what was spent. Changes nothing."""
-    report = ledger.verify(path)
-    typer.echo(f"{report.n_entries} entries, head {report.head}")
-    _console().print(rendering.audit_table(report.tables))
-    if report.problem is not None:
-        _fail("ledger_corrupt", report.problem, EXIT_CANNOT_START)
-    typer.echo("Every entry follows from those before it.")
 
 
 def _write_new(path: Path, text: str) -> None:

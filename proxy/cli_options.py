@@ -1,11 +1,14 @@
-"""The arguments that several commands share, and what their help says."""
+"""The options that several commands share, and what their help says."""
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from proxy.cli_client import SERVER_VARIABLE
+from proxy.cli_client import SERVER_VARIABLE, TOKEN_VARIABLE, ServerAddress
 from proxy.config_server import DEFAULT_LISTEN
 
 SqlArgument: TypeAlias = Annotated[
@@ -29,16 +32,54 @@ EpsilonOption: TypeAlias = Annotated[
         help="The most this request may cost; it is refused if that is not enough.",
     ),
 ]
-ServerOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOST:PORT",
-        help=f"The server; else {SERVER_VARIABLE} in the environment, else {DEFAULT_LISTEN}.",
-    ),
+ConfigOption: TypeAlias = Annotated[
+    Path, typer.Option("--config", metavar="FILE", help="The configuration that is served.")
 ]
-CaOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--tls-ca", metavar="FILE", help="Speak TLS, and trust this CA certificate (PEM)."
-    ),
-]
+
+_FILE: Final = Path | None
+_SERVER_OPTIONS: Final[dict[str, Any]] = {
+    "server": Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help=f"The server; else {SERVER_VARIABLE} in the environment, else {DEFAULT_LISTEN}.",
+        ),
+    ],
+    "tls_ca": Annotated[
+        _FILE, typer.Option(metavar="FILE", help="Speak TLS, and trust this CA certificate (PEM).")
+    ],
+    "token_file": Annotated[
+        _FILE,
+        typer.Option(
+            metavar="FILE", help=f"Your token; else {TOKEN_VARIABLE} in the environment holds it."
+        ),
+    ],
+    "tls_cert": Annotated[
+        _FILE, typer.Option(metavar="FILE", help="Your certificate (PEM), if the server wants one.")
+    ],
+    "tls_key": Annotated[_FILE, typer.Option(metavar="FILE", help="Its private key (PEM).")],
+}
+
+
+def asks_server(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say how a server is reached.
+
+    On the command line they are options like any other; the command itself takes what they come to
+    as one keyword, ``server: ServerAddress``.
+    """
+    signature = inspect.signature(command)
+    own = [one for one in signature.parameters.values() if one.name != "server"]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in _SERVER_OPTIONS.items()
+    ]
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        chosen = {name: options.pop(name) for name in _SERVER_OPTIONS}
+        server = ServerAddress.chosen(address=chosen.pop("server"), **chosen)
+        command(**options, server=server)
+
+    run.__annotations__ = {one.name: one.annotation for one in (*own, *shared)}
+    vars(run)["__signature__"] = signature.replace(parameters=[*own, *shared])
+    return run

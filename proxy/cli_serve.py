@@ -4,24 +4,36 @@ Kept out of `proxy.cli`, so that a client command does not load the engine.
 """
 
 import gc
+import resource
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
 import structlog
 from rich.console import Console
 from rich.text import Text
 from threadpoolctl import threadpool_limits
 
+from accountant.auditor.verify import verify
 from proxy import config
 from proxy.answers import BudgetStatus
-from proxy.bootstrap import build
+from proxy.bootstrap import Service, build
+from proxy.config import Settings
+from proxy.config_server import ServerSettings
+from proxy.identity.access import LedgerAccess
+from proxy.ledger_desk import ServedLedgerDesk
 from proxy.logs import configure_logs
-from proxy.server import TlsIdentity, start_server
+from proxy.metrics import Metrics
+from proxy.reporting.make import ReportFormat, make_report
+from proxy.server import SERVICES, RunningServer, TlsIdentity, start_server
+from proxy.watch_health import Monitoring, Readiness
+from proxy.watch_service import watching
 
-GRACE_SECONDS = 5.0  # for calls in flight; what they bought is in the ledger in any case
+GRACE_SECONDS: Final = 5.0  # for calls in flight; what they bought is in the ledger in any case
 
 
 def serve(path: Path, console: Console) -> None:
@@ -31,28 +43,41 @@ def serve(path: Path, console: Console) -> None:
     # Requests are the parallelism. Two threads of linear algebra each, on matrices this small,
     # wait for one another longer than they compute.
     threadpool_limits(limits=1)
-    stop = _stop_on_signals()
-    files = settings.server.tls
-    tls = None if files is None else TlsIdentity.load(files.certificate, files.key)
-    service = build(settings)
+    allow_many_connections()
+    wait = _wait_for_signals()
+    tls = _tls(settings.server)
+    metrics = Metrics(table.schema.table for table in settings.tables)
+    service = build(settings, metrics)
+    readiness = Readiness(SERVICES)
     # What is alive now stays: the collector need not look at it again, during a query, for nothing.
     gc.freeze()
     try:
-        server, address = start_server(service.engine, settings.server.listen, tls, service.public)
-        for line in greeting(address, service.engine.budgets(), is_tls=tls is not None):
-            console.print(Text(line), soft_wrap=True)
-        structlog.get_logger("tacit").info("serving", address=address)
-        stop()
-        server.stop(GRACE_SECONDS).wait()
-        structlog.get_logger("tacit").info("stopped", address=address)
+        with watching(
+            service, metrics, readiness, settings.server.metrics_listen
+        ) as metrics_address:
+            server = _started(settings, service, tls, Monitoring(metrics, readiness))
+            try:
+                told = greeting(server.address, service.budgets(), settings.server)
+                if metrics_address is not None:
+                    told.insert(-1, f"Metrics: http://{metrics_address}/metrics")
+                for line in told:
+                    console.print(Text(line), soft_wrap=True)
+                structlog.get_logger("tacit").info("serving", address=server.address)
+                wait()
+                readiness.end()
+            finally:
+                server.stop(GRACE_SECONDS)
+                structlog.get_logger("tacit").info("stopped", address=server.address)
     finally:
         service.close()
         gc.unfreeze()  # or what native modules hold would be reported as leaked on the way out
 
 
-def greeting(address: str, budgets: tuple[BudgetStatus, ...], *, is_tls: bool) -> list[str]:
-    """What the owner of the data should see: where it listens, what is left, how to connect."""
-    scheme = "grpc+tls" if is_tls else "grpc"
+def greeting(address: str, budgets: tuple[BudgetStatus, ...], server: ServerSettings) -> list[str]:
+    """What the owner of the data should see: where it listens, to whom, and what is left."""
+    scheme = "grpc" if server.tls is None else "grpc+tls"
+    header = '"adbc.flight.sql.authorization_header": "Bearer TOKEN"'
+    shown = "" if server.allow_anonymous else f", db_kwargs={{{header}}}"
     tables = [
         f"  {budget.table}: epsilon {float(budget.left):.6g} of {float(budget.limit):.6g} left"
         for budget in budgets
@@ -60,13 +85,61 @@ def greeting(address: str, budgets: tuple[BudgetStatus, ...], *, is_tls: bool) -
     return [
         f"Tacit serves on {address}",
         *tables,
-        f"ADBC: adbc_driver_flightsql.dbapi.connect({scheme + '://' + address!r})",
+        who_may_come_in(server),
+        f"ADBC: adbc_driver_flightsql.dbapi.connect({scheme + '://' + address!r}{shown})",
         f"Shell: tacit tables --server {address}",
         "Ctrl-C stops it.",
     ]
 
 
-def _stop_on_signals() -> Callable[[], None]:
+def who_may_come_in(server: ServerSettings) -> str:
+    """One sentence on who is let in."""
+    if server.allow_anonymous:
+        return (
+            "ANYBODY on this machine may ask, without a credential, as the analyst 'anonymous' "
+            "(allow_anonymous)."
+        )
+    if server.tls is not None and server.tls.client_ca is not None:
+        return "Clients show a certificate that `tacit token issue --certificate` knows."
+    return "Clients show a token that `tacit token issue` has issued."
+
+
+def allow_many_connections() -> None:
+    """Let the process hold as many connections as the system lets it; each is an open file."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # some systems name a limit that they do not grant
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _tls(server: ServerSettings) -> TlsIdentity | None:
+    files = server.tls
+    if files is None:
+        return None
+    return TlsIdentity.load(files.certificate, files.key, files.client_ca)
+
+
+def _started(
+    settings: Settings, service: Service, tls: TlsIdentity | None, monitoring: Monitoring
+) -> RunningServer:
+    """The server of a service, with its ledger's credentials at the door."""
+    names = [table.schema.table for table in settings.tables]
+
+    def report(report_format: str) -> bytes:
+        entries = list(service.ledger.entries())
+        return make_report(entries, ReportFormat(report_format), verdict=verify(entries))
+
+    return start_server(
+        service.engine,
+        settings.server.listen,
+        access=LedgerAccess(service.ledger, allow_anonymous=settings.server.allow_anonymous),
+        tls=tls,
+        public=service.public,
+        desk=ServedLedgerDesk(service.ledger, names, report),
+        monitoring=monitoring,
+    )
+
+
+def _wait_for_signals() -> Callable[[], object]:
     """Take over SIGINT and SIGTERM; the result waits for the first of them."""
     stopped = threading.Event()
 
@@ -75,8 +148,4 @@ def _stop_on_signals() -> Callable[[], None]:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, note)
-
-    def wait() -> None:
-        stopped.wait()
-
-    return wait
+    return stopped.wait

@@ -22,6 +22,7 @@ from cube.schema import N_RECORDS_MAX, Neighbours, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget
 from planner.strategy import Strategy
 from proxy.config_axes import read_axis
+from proxy.config_ledger import LedgerSettings, read_ledger
 from proxy.config_location import read_location
 from proxy.config_problems import Problems, Section
 from proxy.config_public import PublicSettings, read_public
@@ -62,7 +63,7 @@ class Settings:
     """Everything one server process is told."""
 
     server: ServerSettings
-    ledger_path: Path
+    ledger: LedgerSettings
     tables: tuple[TableSettings, ...]
     public: tuple[PublicSettings, ...] = ()
 
@@ -74,12 +75,6 @@ class FileSection(Section):
     ledger: Any
     tables: Any
     public: Any = Field(default_factory=dict)
-
-
-class LedgerSection(Section):
-    """Where the durable record of spending lies."""
-
-    path: str = Field(min_length=1)
 
 
 class TableSection(Section):
@@ -145,16 +140,16 @@ def load(path: Path) -> Settings:
     problems = Problems(path)
     problems.section(FileSection, values, ())
     server = read_server(values.get("server", {}), folder, problems)
-    ledger_path = _read_ledger(values["ledger"], folder, problems) if "ledger" in values else None
+    ledger = read_ledger(values["ledger"], folder, problems) if "ledger" in values else None
     tables = _read_tables(values["tables"], folder, problems) if "tables" in values else ()
     private = values.get("tables")
     names = list(private) if isinstance(private, Mapping) else []
     public = read_public(values.get("public", {}), folder, names, problems)
     _check_public(public, tables, problems)
     problems.raise_if_any()
-    if server is None or ledger_path is None:
+    if server is None or ledger is None:
         raise RuntimeError("a part of the configuration is missing and no problem was noted")
-    return Settings(server=server, ledger_path=ledger_path, tables=tables, public=public)
+    return Settings(server=server, ledger=ledger, tables=tables, public=public)
 
 
 def _check_public(
@@ -187,16 +182,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigurationInvalid(f"{path} is not valid TOML: {error}.") from None
     except RecursionError:
         raise ConfigurationInvalid(f"{path} is nested too deeply.") from None
-
-
-def _read_ledger(values: Any, folder: Path, problems: Problems) -> Path | None:
-    section = problems.section(LedgerSection, values, ("ledger",))
-    if section is None:
-        return None
-    path = folder / section.path
-    if path.is_dir() or not path.parent.is_dir():
-        problems.add(("ledger", "path"), "should be a file in an existing directory")
-    return path
 
 
 def _read_tables(values: Any, folder: Path, problems: Problems) -> tuple[TableSettings, ...]:

@@ -1,4 +1,4 @@
-"""The `[server]` table: where to listen, and the certificate that leaving loopback takes.
+"""The `[server]` table: where to listen, who may come in, and what leaving loopback takes.
 
 The one part of the configuration that the environment may override.
 """
@@ -20,18 +20,35 @@ ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """The PEM files of the server's certificate chain and its private key."""
+    """The PEM files of the server's certificate chain and its private key.
+
+    With `client_ca`, clients must show a certificate that an authority in that file signed.
+    """
 
     certificate: Path
     key: Path
+    client_ca: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Where the server listens (``host:port``, port 0 for any free one) and its TLS files."""
+    """How the server is reached.
+
+    Parameters
+    ----------
+    listen : str
+        ``host:port``; port 0 for any free one.
+    tls : TlsFiles, optional
+    allow_anonymous : bool
+        Whether calls without a credential are those of the analyst ``anonymous``.
+    metrics_listen : str, optional
+        Where Prometheus finds its metrics, if they are served at all.
+    """
 
     listen: str
     tls: TlsFiles | None
+    allow_anonymous: bool = False
+    metrics_listen: str | None = None
 
 
 class ServerSection(BaseSettings):
@@ -44,6 +61,9 @@ class ServerSection(BaseSettings):
     listen: str = DEFAULT_LISTEN
     tls_certificate: str | None = None
     tls_key: str | None = None
+    tls_client_ca: str | None = None
+    allow_anonymous: bool = False
+    metrics_listen: str | None = None
 
     @classmethod
     def settings_customise_sources(
@@ -72,7 +92,26 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
         problems.add(
             ("server", "listen"), "is not loopback, which needs tls_certificate and tls_key"
         )
-    return ServerSettings(listen=section.listen, tls=tls)
+    if section.allow_anonymous:
+        _check_anonymous(section, host, problems)
+    metrics_host = None if section.metrics_listen is None else host_of(section.metrics_listen)
+    if section.metrics_listen is not None and not (metrics_host and is_loopback(metrics_host)):
+        problems.add(("server", "metrics_listen"), 'should be loopback, such as "127.0.0.1:9464"')
+    return ServerSettings(
+        listen=section.listen,
+        tls=tls,
+        allow_anonymous=section.allow_anonymous,
+        metrics_listen=section.metrics_listen,
+    )
+
+
+def _check_anonymous(section: ServerSection, host: str | None, problems: Problems) -> None:
+    """Whoever reaches the port is somebody then; so nobody else may be able to reach it."""
+    keys = ("server", "allow_anonymous")
+    if host is not None and not is_loopback(host):
+        problems.add(keys, "is for a loopback address only")
+    if section.tls_client_ca is not None:
+        problems.add(keys, "does not go with tls_client_ca, by which everybody is named")
 
 
 def host_of(address: str) -> str | None:
@@ -97,6 +136,8 @@ def is_loopback(host: str) -> bool:
 
 def _read_tls(section: ServerSection, folder: Path, problems: Problems) -> TlsFiles | None:
     named = {"tls_certificate": section.tls_certificate, "tls_key": section.tls_key}
+    if section.tls_client_ca is not None:
+        named["tls_client_ca"] = section.tls_client_ca
     if not any(named.values()):
         return None
     for key, name in named.items():
@@ -104,7 +145,12 @@ def _read_tls(section: ServerSection, folder: Path, problems: Problems) -> TlsFi
             problems.add(("server", key), "is missing: a certificate and a key go together")
         elif not (folder / name).is_file():
             problems.add(("server", key), "names no file")
-    certificate, key_file = named["tls_certificate"], named["tls_key"]
+    certificate, key_file = section.tls_certificate, section.tls_key
     if not certificate or not key_file:
         return None
-    return TlsFiles(certificate=folder / certificate, key=folder / key_file)
+    client_ca = section.tls_client_ca
+    return TlsFiles(
+        certificate=folder / certificate,
+        key=folder / key_file,
+        client_ca=None if client_ca is None else folder / client_ca,
+    )

@@ -21,6 +21,8 @@ from cube.refusals import InvalidRequest
 from proxy.answers import QueryEngine, QueryRequest, Receipt, Release
 from proxy.arrow_ipc import flight_messages, schema_bytes
 from proxy.flight_catalog import METADATA_COMMANDS, Catalog, metadata_schema, metadata_table
+from proxy.identity.calls import caller_of
+from proxy.identity.shown import HEADER, presented_token
 from proxy.interceptors import NotOffered, report_epsilon
 from proxy.protocol import flight_pb2, flight_pb2_grpc
 from proxy.protocol import flight_sql_pb2 as sql
@@ -33,8 +35,6 @@ N_RELEASES_MAX = 1_000
 RELEASES_BYTES_MAX = 64 * 2**20
 N_PREPARED_MAX = 10_000
 PREPARED_BYTES_MAX = 16 * 2**20
-
-ANONYMOUS_TOKEN: Final = "anonymous"  # noqa: S105 - there is no identity to prove on loopback
 
 _READ_ONLY = "This server only answers SELECT and EXPLAIN PRIVACY; it does not offer"
 _ASK_AGAIN = "Ask the statement again: what was bought before is answered from history, free."
@@ -88,9 +88,11 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         request_iterator: Iterator[flight_pb2.HandshakeRequest],
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.HandshakeResponse]:
-        """A token for clients that insist on one; it grants nothing."""
-        context.send_initial_metadata((("authorization", f"Bearer {ANONYMOUS_TOKEN}"),))
-        yield flight_pb2.HandshakeResponse(payload=ANONYMOUS_TOKEN.encode())
+        """Hand the token that came as a password back, as what later calls are to show."""
+        token = presented_token(context)
+        if token is not None:
+            context.send_initial_metadata(((HEADER, f"Bearer {token}"),))
+        yield flight_pb2.HandshakeResponse(payload=(token or "").encode())
 
     def ListFlights(
         self,
@@ -108,9 +110,10 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         if isinstance(command, METADATA_COMMANDS):
             schema = metadata_schema(command)
             return _flight_info(request, schema, ticket=request.cmd, n_rows=-1)
-        release = self._answered(self._statement(command), context)
+        release = self._answered(self._statement(command, context), context)
         messages = flight_messages(release.data)
-        key = self._releases.put(messages, sum(message.ByteSize() for message in messages))
+        n_bytes = sum(message.ByteSize() for message in messages)
+        key = self._releases.put(messages, n_bytes, caller_of(context))
         ticket = _pack(sql.TicketStatementQuery(statement_handle=key))
         info = _flight_info(request, release.data.schema, ticket, release.data.num_rows)
         if release.receipt is not None:
@@ -128,7 +131,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         if isinstance(command, METADATA_COMMANDS):
             schema = metadata_schema(command)
         else:
-            schema = self._promised(self._statement(command), context)
+            schema = self._promised(self._statement(command, context), context)
         return flight_pb2.SchemaResult(schema=schema_bytes(schema))
 
     def DoGet(
@@ -139,10 +142,10 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         """The stored release of a ticket, or the rows of a metadata command. Never charges."""
         command = _unpack(request.ticket)
         if isinstance(command, METADATA_COMMANDS):
-            served = Catalog(self._engine.tables(), self._public)
+            served = Catalog(self._engine.tables(caller_of(context)), self._public)
             yield from flight_messages(metadata_table(command, served))
         elif isinstance(command, sql.TicketStatementQuery):
-            yield from self._releases.get(command.statement_handle)
+            yield from self._releases.get(command.statement_handle, caller_of(context))
         else:
             raise InvalidRequest(
                 "A ticket comes from GetFlightInfo; this is something else.",
@@ -188,7 +191,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         if isinstance(action, sql.ActionCreatePreparedStatementRequest):
             yield flight_pb2.Result(body=_pack(self._prepare(action, context)))
         elif isinstance(action, sql.ActionClosePreparedStatementRequest):
-            self._prepared.discard(action.prepared_statement_handle)
+            self._prepared.discard(action.prepared_statement_handle, caller_of(context))
 
     def ListActions(
         self,
@@ -204,34 +207,39 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         asked = self._sessions.run(text, context)
         if asked.reply is not None:
             return Release(asked.reply, None)
-        return self._engine.answer(QueryRequest(sql=asked.sql, target=asked.target))
+        return self._engine.answer(
+            QueryRequest(sql=asked.sql, target=asked.target, caller=caller_of(context))
+        )
 
     def _promised(self, text: str, context: grpc.ServicerContext) -> pa.Schema:
         """The columns of that answer; what the text sets is not kept."""
         asked = self._sessions.preview(text, context)
         if asked.reply is not None:
             return asked.reply.schema
-        return self._engine.result_schema(QueryRequest(sql=asked.sql, target=asked.target))
+        return self._engine.result_schema(
+            QueryRequest(sql=asked.sql, target=asked.target, caller=caller_of(context))
+        )
 
     def _prepare(
         self, action: sql.ActionCreatePreparedStatementRequest, context: grpc.ServicerContext
     ) -> sql.ActionCreatePreparedStatementResult:
         _refuse_transaction(action)
         schema = self._promised(action.query, context)
+        n_bytes = len(action.query.encode())
         return sql.ActionCreatePreparedStatementResult(
-            prepared_statement_handle=self._prepared.put(action.query, len(action.query.encode())),
+            prepared_statement_handle=self._prepared.put(action.query, n_bytes, caller_of(context)),
             dataset_schema=schema_bytes(schema),
             parameter_schema=schema_bytes(pa.schema([])),
             is_update=False,  # or the JDBC driver tries an update first
         )
 
-    def _statement(self, command: Message) -> str:
+    def _statement(self, command: Message, context: grpc.ServicerContext) -> str:
         """The text of the statement that a command names."""
         if isinstance(command, sql.CommandStatementQuery):
             _refuse_transaction(command)
             return command.query
         if isinstance(command, sql.CommandPreparedStatementQuery):
-            return self._prepared.get(command.prepared_statement_handle)
+            return self._prepared.get(command.prepared_statement_handle, caller_of(context))
         raise InvalidRequest(f"{type(command).__name__} is not a statement.")
 
 

@@ -2,7 +2,8 @@
 
 A refusal explains itself to the client. Anything else that goes wrong, whatever it is, becomes a
 fixed text and an incident number, because an exception's text may hold private data; the log gets
-the number and the name of the exception's type, nothing more. SQL and results are never logged.
+the number and the name of the exception's type, nothing more. SQL and results are never logged, and
+times only by the bucket, since how long a measurement takes depends on data.
 """
 
 import logging
@@ -15,16 +16,22 @@ from fractions import Fraction
 from typing import Any, Final, NoReturn
 
 import grpc
-import structlog
 
 from cube import refusals
+from cube.refusals import TooManyCalls
+from proxy.buckets import edge_of
+from proxy.identity.calls import caller_of
+from proxy.logs import write_log
+from proxy.watch import UNWATCHED, Stage, Watcher
 
 CODE_KEY = "tacit-code"  # trailing metadata: the stable code of a refusal
 INCIDENT_KEY = "tacit-incident"  # trailing metadata: what to quote to the server's owner
 EPSILON_KEY = "tacit-epsilon"  # trailing metadata: what the call spent; the log reads it there
 
+OK_CODE = "ok"
 INTERNAL_CODE = "internal_error"
 CANCELLED_CODE = "cancelled"
+NO_METHOD_CODE = "unimplemented"
 DETAILS_BYTES_MAX = 4096  # a status travels in a header, and clients take about 8 KiB of headers
 
 
@@ -43,9 +50,15 @@ STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
     refusals.UnknownName: grpc.StatusCode.NOT_FOUND,
     refusals.UnknownTicket: grpc.StatusCode.NOT_FOUND,
     refusals.BudgetExhausted: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    refusals.LimitReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
     refusals.CostAboveCap: grpc.StatusCode.RESOURCE_EXHAUSTED,
     refusals.TargetNotReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    TooManyCalls: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    refusals.NotAuthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    refusals.NotAllowed: grpc.StatusCode.PERMISSION_DENIED,
     refusals.SourceUnavailable: grpc.StatusCode.UNAVAILABLE,
+    refusals.LedgerUnavailable: grpc.StatusCode.UNAVAILABLE,
+    refusals.LedgerLost: grpc.StatusCode.UNAVAILABLE,
     refusals.Refused: grpc.StatusCode.INVALID_ARGUMENT,
 }
 
@@ -67,7 +80,16 @@ class Failure:
 
 
 class Firewall(grpc.ServerInterceptor):
-    """Wraps every method of every service of the server."""
+    """Wraps every method of every service of the server.
+
+    Parameters
+    ----------
+    watcher : Watcher
+        Hears how each call ended, and times what no other stage accounts for.
+    """
+
+    def __init__(self, watcher: Watcher = UNWATCHED) -> None:
+        self._watcher = watcher
 
     # The handler's message types vary by method, so the signature is only as precise as Any.
     def intercept_service(
@@ -78,6 +100,7 @@ class Firewall(grpc.ServerInterceptor):
         """The method's handler, guarded; None if there is no such method."""
         handler = continuation(handler_call_details)
         if handler is None:
+            self._watcher.called(handler_call_details.method, NO_METHOD_CODE)
             return None
         kind = (handler.request_streaming, handler.response_streaming)
         attribute, rebuild = _KINDS[kind]
@@ -86,7 +109,7 @@ class Firewall(grpc.ServerInterceptor):
             return handler  # health's Watch pushes from callbacks and sees no data to leak
         guard = _guarded_stream if handler.response_streaming else _guarded_reply
         return rebuild(
-            guard(handler_call_details.method, behaviour),
+            guard(_Method(handler_call_details.method, self._watcher), behaviour),
             request_deserializer=handler.request_deserializer,
             response_serializer=handler.response_serializer,
         )
@@ -102,33 +125,50 @@ _KINDS: Final[dict[tuple[bool, bool], tuple[str, Callable[..., Any]]]] = {
 _Behaviour = Callable[[Any, grpc.ServicerContext], Any]
 
 
-def _guarded_reply(method: str, behaviour: _Behaviour) -> _Behaviour:
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """A method, and who hears of its calls."""
+
+    name: str
+    watcher: Watcher
+
+    def ended(self, code: str, started: float, context: grpc.ServicerContext) -> None:
+        """Count and log a call that is over."""
+        self.watcher.called(self.name, code)
+        if code == refusals.NotAuthenticated.code:
+            return  # the door logs these, so that nobody can fill a disk with them
+        _log_request(self.name, code, started, context)
+
+
+def _guarded_reply(method: _Method, behaviour: _Behaviour) -> _Behaviour:
     def guarded(request: Any, context: grpc.ServicerContext) -> Any:
         started = time.monotonic()
         try:
-            reply = behaviour(request, context)
+            with method.watcher.stage(Stage.WIRE):
+                reply = behaviour(request, context)
         except BaseException as error:  # noqa: BLE001 - native code may raise beyond Exception
-            failure = judge(error, method, context)
+            failure = judge(error, method.name, context)
         else:
-            _log_request(method, "ok", started, context)
+            method.ended(OK_CODE, started, context)
             return reply
         _end(failure, method, started, context)
 
     return guarded
 
 
-def _guarded_stream(method: str, behaviour: _Behaviour) -> _Behaviour:
+def _guarded_stream(method: _Method, behaviour: _Behaviour) -> _Behaviour:
     def guarded(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
         started = time.monotonic()
         try:
-            yield from behaviour(request, context)
+            with method.watcher.stage(Stage.WIRE):
+                yield from behaviour(request, context)
         except GeneratorExit:  # the client went away
-            _log_request(method, CANCELLED_CODE, started, context)
+            method.ended(CANCELLED_CODE, started, context)
             raise
         except BaseException as error:  # noqa: BLE001 - native code may raise beyond Exception
-            failure = judge(error, method, context)
+            failure = judge(error, method.name, context)
         else:
-            _log_request(method, "ok", started, context)
+            method.ended(OK_CODE, started, context)
             return
         _end(failure, method, started, context)
 
@@ -149,7 +189,7 @@ def judge(error: BaseException, method: str, context: grpc.ServicerContext) -> F
         # Reading a request stream raises this when the client hangs up; nobody sees the reply.
         return Failure(grpc.StatusCode.CANCELLED, "The client went away.", CANCELLED_CODE)
     incident = secrets.token_hex(8)
-    _write_log(
+    write_log(
         logging.ERROR, "incident", incident=incident, method=method, error=type(error).__name__
     )
     details = (
@@ -177,31 +217,34 @@ def header_text(text: str) -> str:
     return sendable
 
 
-def _end(failure: Failure, method: str, started: float, context: grpc.ServicerContext) -> NoReturn:
-    """Log a failed call and end it; called outside the handler, so that no exception is chained."""
-    _log_request(method, failure.code, started, context)
+def _end(
+    failure: Failure, method: _Method, started: float, context: grpc.ServicerContext
+) -> NoReturn:
+    """End a failed call; called outside the handler, so that no exception is chained."""
+    if failure.incident is not None:
+        method.watcher.incident()
+    method.ended(failure.code, started, context)
     context.set_trailing_metadata(failure.trailers)
     context.abort(failure.status, failure.details)
-
-
-def _write_log(level: int, event: str, **fields: str | float) -> None:
-    """One line of the log, by whatever configuration holds when it is written.
-
-    A log that cannot be written (its disk is full, its pipe is closed) is no reason to withhold an
-    answer that was paid for, nor to send the client the text of the log's own error.
-    """
-    with suppress(Exception):
-        structlog.get_logger("tacit").log(level, event, **fields)
 
 
 def _log_request(method: str, code: str, started: float, context: grpc.ServicerContext) -> None:
     """One line a call. What it spent is what the service put in the trailing metadata."""
     trailers = dict(context.trailing_metadata() or ())
-    _write_log(
+    write_log(
         logging.INFO,
         "request",
         method=method,
         code=code,
-        milliseconds=round((time.monotonic() - started) * 1e3, 3),
+        milliseconds_max=1e3 * edge_of(time.monotonic() - started),
         epsilon=float(trailers.get(EPSILON_KEY, 0)),
+        **_caller_fields(context),
     )
+
+
+def _caller_fields(context: grpc.ServicerContext) -> dict[str, str]:
+    """Who called, if the call came past the door."""
+    with suppress(RuntimeError):
+        caller = caller_of(context)
+        return {"analyst": caller.payer.analyst, "role": str(caller.role)}
+    return {}

@@ -8,12 +8,14 @@ is public: names of the schema, codes, costs and times, never SQL, never a resul
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, TextIO
 
 import structlog
 
 ALLOWED_FIELDS: Mapping[str, tuple[type, ...]] = {
     "address": (str,),
+    "analyst": (str,),  # chosen by the owner when the credential was issued
     "code": (str,),
     "epsilon": (int, float),
     "epsilon_left": (int, float),
@@ -21,8 +23,10 @@ ALLOWED_FIELDS: Mapping[str, tuple[type, ...]] = {
     "incident": (str,),
     "level": (str,),
     "method": (str,),
-    "milliseconds": (int, float),
+    "milliseconds_max": (int, float),
+    "role": (str,),
     "signal": (str,),
+    "stage": (str,),
     "table": (str,),
     "timestamp": (str,),
 }
@@ -48,6 +52,16 @@ def configure_logs(stream: TextIO | None = None) -> None:
         logger_factory=structlog.PrintLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
+
+
+def write_log(level: int, event: str, **fields: str | float) -> None:
+    """One line of the log, by whatever configuration holds when it is written.
+
+    A log that cannot be written (its disk is full, its pipe is closed) is no reason to withhold an
+    answer that was paid for, nor to send the client the text of the log's own error.
+    """
+    with suppress(Exception):
+        structlog.get_logger("tacit").log(level, event, **fields)
 
 
 def keep_allowed(

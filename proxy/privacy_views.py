@@ -5,6 +5,7 @@ what the gate shows to everybody and from public declarations: no noisy value is
 is no way for an exact one to be. Reading them is free.
 """
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,14 +14,15 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from accountant.entries import Charge
+from accountant.access import Role
 from accountant.gate import Budget, Gate
+from accountant.replay import Payment
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.refusals import InvalidTarget, UnknownName
 from planner.public import PRIVACY_SCHEMA
 from planner.weights import weight_for
 from planner.wording import listed, suggestion
-from proxy.answers import TableInfo
+from proxy.answers import Caller, TableInfo
 from proxy.axis_text import axis_ends, axis_kind, describe_levels, is_summed_only
 
 WINDOW_NEVER: Final = "NEVER"  # a budget is for the life of its ledger: nothing comes back
@@ -31,7 +33,7 @@ Row: TypeAlias = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """What may be told of one private table at one moment.
+    """What may be told somebody of one private table at one moment.
 
     Parameters
     ----------
@@ -39,21 +41,31 @@ class TableRecord:
         Its public schema and its default target.
     budget : Budget
         Its budget.
-    charges : tuple of Charge
-        Everything that was paid for, in order.
+    payments : tuple of Payment
+        What was paid for, in order: an analyst is told of his own payments, an owner and an
+        auditor of everybody's.
     measurements : sequence of Measurement
         Everything that was measured, in order.
     """
 
     info: TableInfo
     budget: Budget
-    charges: tuple[Charge, ...]
+    payments: tuple[Payment, ...]
     measurements: Sequence[Measurement]
 
     @classmethod
-    def of(cls, info: TableInfo, gate: Gate) -> "TableRecord":
-        """The record now; taken under the table's lock, its parts are of one moment."""
-        return cls(info, gate.budget(), gate.charges(), gate.measurements())
+    def of(cls, info: TableInfo, gate: Gate, caller: Caller) -> "TableRecord":
+        """The record for a caller now."""
+        history = gate.history
+        spent = Fraction(history.units_spent, UNITS_PER_EPSILON)
+        payments = tuple(
+            payment
+            for payment in history.payments
+            if caller.role is not Role.ANALYST
+            or payment.charge.payer.analyst == caller.payer.analyst
+        )
+        budget = Budget(history.budget, spent, len(history.measurements))
+        return cls(info, budget, payments, history.measurements)
 
 
 def _columns(*, may_be_null: tuple[str, ...] = (), **types: pa.DataType) -> pa.Schema:
@@ -74,7 +86,8 @@ VIEW_SCHEMAS: Final[Mapping[str, pa.Schema]] = MappingProxyType(
             window=pa.string(),
         ),
         "losses": _columns(
-            place=pa.int64(),
+            seq=pa.int64(),
+            at=pa.timestamp("ms", tz="UTC"),
             table_name=pa.string(),
             analyst=pa.string(),
             epsilon=pa.float64(),
@@ -193,14 +206,15 @@ def _budget_rows(record: TableRecord) -> Iterator[Row]:
 
 def _loss_rows(record: TableRecord) -> Iterator[Row]:
     """One row a charge, whether or not its measurement has become durable."""
-    for place, charge in enumerate(record.charges):
+    for payment in record.payments:
         yield {
-            "place": place,
+            "seq": payment.seq,
+            "at": dt.datetime.fromisoformat(payment.at),
             "table_name": record.info.schema.table,
-            "analyst": charge.analyst,
-            "epsilon": _epsilon(charge.units_after - charge.units_before),
-            "epsilon_total": _epsilon(charge.units_after),
-            "n_blocks": len(charge.blocks),
+            "analyst": payment.charge.payer.analyst,
+            "epsilon": _epsilon(payment.units),
+            "epsilon_total": _epsilon(payment.charge.units_after),
+            "n_blocks": len(payment.charge.blocks),
         }
 
 

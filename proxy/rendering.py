@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from accountant.ledger import TableReport
+from accountant.auditor.verdict import TableVerdict
 from proxy.cli_client import Answer
 from proxy.protocol import tacit_pb2
 
@@ -99,20 +99,21 @@ def schema_table(table: tacit_pb2.Table) -> RenderableType:
     return Group(plain(table.name), shown, Text(f"default target: half_width {target}"))
 
 
-def audit_table(reports: Iterable[TableReport]) -> Table:
+def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
     """What a ledger adds up to, a line for each private table."""
     shown = _grid()
-    headings = ("table", "epsilon limit", "charged", "recomputed", "measurements", "pending")
-    for heading in headings:
+    numbers = ("epsilon limit", "charged", "recomputed", "measurements", "raised", "pending")
+    for heading in ("table", *numbers):
         shown.add_column(heading, justify="left" if heading == "table" else "right")
-    for report in reports:
+    for verdict in verdicts:
         shown.add_row(
-            plain(report.table),
-            f"{float(report.budget):.6g}",
-            f"{float(report.spent):.6g}",
-            f"{'' if report.exact else 'at most '}{float(report.recomputed):.6g}",
-            str(report.n_measurements),
-            str(report.n_pending),
+            plain(verdict.table),
+            f"{float(verdict.budget):.6g}",
+            f"{float(verdict.spent):.6g}",
+            f"{'' if verdict.exact else 'at most '}{float(verdict.recomputed):.6g}",
+            str(verdict.n_measurements),
+            str(verdict.n_raised),
+            str(verdict.n_pending),
         )
     return shown
 

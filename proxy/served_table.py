@@ -1,12 +1,19 @@
 """One private table as the engine sees it: its public schema, its gate, its history.
 
-It never sees an exact count: a gate hands out noisy values only. Callers hold `lock`.
+It never sees an exact count: a gate hands out noisy values only. Callers of what reads or plans
+have it `held`, and let go of it while a purchase is under way.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
 
 from accountant.gate import Gate
+from accountant.limits import Payer
+from accountant.replay import Allowance, StalePlan
+from cube.measurement import UNITS_PER_EPSILON
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
@@ -18,7 +25,9 @@ from planner.prospect import Prospect
 from planner.rents import Rents
 from planner.strategy import Strategy
 from planner.workload import Wanted
-from proxy.answers import BudgetStatus, TableInfo
+from proxy.answers import BudgetStatus, LimitStatus, TableInfo
+from proxy.purchases import Purchase, Purchases
+from proxy.watch import UNWATCHED, Stage, Watcher
 
 
 class ServedTable:
@@ -32,6 +41,7 @@ class ServedTable:
     gate : Gate
     strategy : Strategy
         How measurements are chosen.
+    watcher : Watcher
     """
 
     def __init__(
@@ -40,16 +50,29 @@ class ServedTable:
         default: AccuracyTarget,
         gate: Gate,
         strategy: Strategy = Strategy.AUTO,
+        watcher: Watcher = UNWATCHED,
     ) -> None:
         self.info = TableInfo(schema, default)
         self.gate = gate
-        self.lock = threading.Lock()
+        self.watcher = watcher
+        self._lock = threading.Lock()
+        self.purchases = Purchases(gate, watcher)
         self._estimator = Estimator(schema)
         self._rents = Rents()
         self.prospect = Prospect(self._estimator, gate.noise_for)
         self._market = Market(
             schema, strategy, self.prospect, gate.price, self._rents, lambda: gate.budget().left
         )
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """The table to oneself; not to be kept while a purchase is under way."""
+        with self.watcher.stage(Stage.WAIT):
+            self._lock.acquire()
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     @property
     def history(self) -> History:
@@ -58,12 +81,10 @@ class ServedTable:
 
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows."""
-        bought = self.gate.measurements()
-        self._estimator.add(bought[self._estimator.n_measurements :])
-        return [
-            self._estimator.estimate(one.block, one.target.confidence, one.target.half_width)
-            for one in wanted
-        ]
+        with self.watcher.stage(Stage.LOOK):
+            bought = self.gate.measurements()
+            self._estimator.add(bought[self._estimator.n_measurements :])
+            return _estimates(self._estimator, wanted)
 
     def plan(
         self,
@@ -73,15 +94,70 @@ class ServedTable:
         every_offer: bool = False,
     ) -> PurchasePlan:
         """What to buy beyond what the history says, in the order of `wanted`."""
-        self._rents.add(self.gate.charges()[self._rents.n_charges :])
-        return plan_purchases(wanted, estimates, self._market, every_offer=every_offer)
+        with self.watcher.stage(Stage.PRICE):
+            self._look_at_rents()
+            return plan_purchases(wanted, estimates, self._market, every_offer=every_offer)
 
-    def budget(self) -> BudgetStatus:
-        """What was spent and what is left."""
+    def purchase(
+        self,
+        wanted: Sequence[Wanted],
+        estimates: Sequence[Sequence[RowEstimate]],
+        *,
+        is_urgent: bool,
+    ) -> Purchase | None:
+        """The purchase of what is wanted, begun; None if others' purchases are worth waiting for.
+
+        What it was planned as is in its `plan`.
+        """
+        plan = self._plan_beside_promises(wanted, estimates)
+        return None if plan is None else self.purchases.begin(plan, is_urgent=is_urgent)
+
+    def _plan_beside_promises(
+        self, wanted: Sequence[Wanted], estimates: Sequence[Sequence[RowEstimate]]
+    ) -> PurchasePlan | None:
+        promised = self.purchases.promised()
+        if not promised:
+            return self.plan(wanted, estimates)
+        with self.watcher.stage(Stage.PRICE):
+            self._look_at_rents()
+            try:
+                future = self.prospect.after(promised)
+                expected = _estimates(future.estimator, wanted)
+                plan = plan_purchases(wanted, expected, replace(self._market, prospect=future))
+            except StalePlan:  # it would raise what is not there yet
+                return None
+        return plan if plan.planned else None
+
+    def budget(self, payer: Payer | None = None) -> BudgetStatus:
+        """What was spent and what is left; with the limits that bind somebody."""
         budget = self.gate.budget()
+        allowances = () if payer is None else self.gate.allowances(payer)
         return BudgetStatus(
             table=self.info.schema.table,
             limit=budget.limit,
             spent=budget.spent,
             n_measurements=budget.n_measurements,
+            limits=tuple(_limit_status(allowance) for allowance in allowances),
         )
+
+    def _look_at_rents(self) -> None:
+        new = self.gate.payments()[self._rents.n_charges :]
+        self._rents.add([payment.charge for payment in new])
+
+
+def _estimates(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+    return [
+        estimator.estimate(one.block, one.target.confidence, one.target.half_width)
+        for one in wanted
+    ]
+
+
+def _limit_status(allowance: Allowance) -> LimitStatus:
+    limit = allowance.limit
+    return LimitStatus(
+        subject=str(limit.subject),
+        window=limit.window.value,
+        limit=limit.epsilon,
+        spent=Fraction(allowance.units_spent, UNITS_PER_EPSILON),
+        per_query=limit.per_query,
+    )

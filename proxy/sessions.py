@@ -6,12 +6,12 @@
     settings of the session        go before    SET tacit.half_width = 50
     the table's default
 
-A session is one gRPC connection, known by the address at its other end, for Flight SQL and for
-`tacit.v1` alike. It ends with the connection: a client that reconnects, as some do after half an
-hour of silence, begins with no settings. A header, or OPTIONS, is there whenever it is sent, which
-is where a cap on epsilon that must hold belongs. The least recently used sessions are forgotten
-beyond `N_SESSIONS_MAX`, and any after `IDLE_SECONDS_MAX` without a call, so that whoever is given
-the same address later does not find them.
+A session is what one analyst does on one gRPC connection, known by the address at its other end,
+for Flight SQL and for `tacit.v1` alike. It ends with the connection: a client that reconnects, as
+some do after half an hour of silence, begins with no settings. A header, or OPTIONS, is there
+whenever it is sent, which is where a cap on epsilon that must hold belongs. The least recently used
+sessions are forgotten beyond `N_SESSIONS_MAX`, and any after `IDLE_SECONDS_MAX` without a call, so
+that whoever is given the same address later does not find them.
 
 Nothing here is durable, and nothing decides what a statement costs.
 """
@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeAlias
 
 import grpc
 import pyarrow as pa
@@ -32,6 +32,7 @@ from cube.refusals import InvalidTarget
 from cube.target import AccuracyTarget
 from planner.wording import suggestion
 from planner.workload import RequestedTarget
+from proxy.identity.calls import caller_of
 from proxy.session_statements import (
     NAMESPACE,
     SETTING_NAMES,
@@ -51,6 +52,7 @@ HEADER_PREFIX: Final = "tacit-"
 HEADERS: Final[Mapping[str, str]] = {
     HEADER_PREFIX + name.replace("_", "-"): name for name in SETTING_NAMES
 }
+Key: TypeAlias = tuple[str, str]  # whose session it is, and the address at its other end
 SET_SCHEMA: Final = pa.schema([pa.field("setting", pa.string(), nullable=False)])
 
 _NOTHING: Final = RequestedTarget()
@@ -88,7 +90,7 @@ class Sessions:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._held: OrderedDict[str, tuple[RequestedTarget, float]] = OrderedDict()
+        self._held: OrderedDict[Key, tuple[RequestedTarget, float]] = OrderedDict()
 
     def run(self, sql: str, context: grpc.ServicerContext) -> Asked:
         """Take the settings off a text, and keep them for its session.
@@ -108,43 +110,47 @@ class Sessions:
 
     def change(self, commands: Iterable[Command], context: grpc.ServicerContext) -> RequestedTarget:
         """Carry out commands, all or none of them; the session's settings then."""
-        peer = context.peer()
+        key = _key(context)
         with self._lock:
-            before = self._settings(peer)
+            before = self._settings(key)
             after = applied(before, commands)
             if after != before:
-                self._keep(peer, after)
+                self._keep(key, after)
             return after
 
     def settings(self, context: grpc.ServicerContext) -> RequestedTarget:
         """What a call's session has set."""
         with self._lock:
-            return self._settings(context.peer())
+            return self._settings(_key(context))
 
     def close(self, context: grpc.ServicerContext) -> None:
         """Forget what a call's session has set."""
         with self._lock:
-            self._held.pop(context.peer(), None)
+            self._held.pop(_key(context), None)
 
     def __len__(self) -> int:
         with self._lock:
             return len(self._held)
 
-    def _settings(self, peer: str) -> RequestedTarget:
+    def _settings(self, key: Key) -> RequestedTarget:
         """The settings of a session, which becomes the most recently used."""
         now = self._clock()
-        settings, used = self._held.pop(peer, (_NOTHING, now))
+        settings, used = self._held.pop(key, (_NOTHING, now))
         if settings == _NOTHING or now - used > IDLE_SECONDS_MAX:
             return _NOTHING
-        self._held[peer] = (settings, now)
+        self._held[key] = (settings, now)
         return settings
 
-    def _keep(self, peer: str, settings: RequestedTarget) -> None:
-        self._held.pop(peer, None)
+    def _keep(self, key: Key, settings: RequestedTarget) -> None:
+        self._held.pop(key, None)
         if settings != _NOTHING:
-            self._held[peer] = (settings, self._clock())
+            self._held[key] = (settings, self._clock())
         while len(self._held) > N_SESSIONS_MAX:
             self._held.popitem(last=False)
+
+
+def _key(context: grpc.ServicerContext) -> Key:
+    return caller_of(context).payer.analyst, context.peer()
 
 
 def applied(settings: RequestedTarget, commands: Iterable[Command]) -> RequestedTarget:

@@ -13,17 +13,15 @@ from typing import Final
 
 import numpy as np
 
-from cube.refusals import (
-    BudgetExhausted,
-    CostAboveCap,
-    InvalidTarget,
-    Refused,
-    TargetNotReached,
-)
+from accountant.limits import Payer
+from accountant.replay import StalePlan
+from cube.measurement import UNITS_PER_EPSILON
+from cube.refusals import InvalidTarget, Refused, TargetNotReached
 from inference.posterior import Posterior, RowEstimate, widest
 from planner.measuring import meets
 from planner.offers import PurchasePlan
 from planner.workload import Part, Wanted
+from proxy.advice import NO_BUDGET, advised
 from proxy.answered import (
     SOURCE_HISTORY,
     SOURCE_MEASURED,
@@ -34,6 +32,7 @@ from proxy.answered import (
 )
 from proxy.outer_sql import OuterSql
 from proxy.served_table import ServedTable
+from proxy.watch import Stage
 
 N_ROUNDS_MAX: Final = 16  # each brings a target much closer
 OVERSHOOT: Final = 0.9  # a formula's width falls about as its parts' do
@@ -41,6 +40,7 @@ SHARE_MIN: Final = 1 / 8  # of the width so far, in one round: raising costs the
 SHARE_LEAST: Final = (
     2.0**-60
 )  # for a boundless interval: no price is high enough, and it is refused
+N_OVERTAKEN_MAX: Final = 3  # times that a plan is made again because another process was faster
 FORESEEN_SLACK: Final = 2  # how far the price may rise above what was foreseen at first
 
 
@@ -75,22 +75,24 @@ def settle(
     table: ServedTable,
     parts: Sequence[Part],
     *,
-    analyst: str,
+    payer: Payer,
     outer: OuterSql,
     elsewhere: Fraction = Fraction(0),
 ) -> list[AnsweredPart]:
-    """The parts, answered to their targets. May charge; the table's lock is held.
+    """The parts, answered to their targets. May charge.
 
     What the statement has spent on other tables, `elsewhere`, counts towards its cap.
 
     Raises
     ------
-    BudgetExhausted, CostAboveCap
-        Before anything is charged.
+    BudgetExhausted, LimitReached, CostAboveCap
+        Before anything is charged; with what could be had instead.
+    LedgerUnavailable, SourceUnavailable
+        What was charged waits, and is completed for whoever asks next.
     TargetNotReached
         If a target that depends on the answers turns out to cost more than there is.
     """
-    cap = smallest_cap(parts)
+    cap = _cap(table, parts, payer)
     asked = asked_of(parts, cap)
     spent = elsewhere
     foreseen: Fraction | None = None
@@ -98,16 +100,22 @@ def settle(
     for _ in range(N_ROUNDS_MAX):
         left = None if cap is None else cap - spent
         try:
-            rows, epsilon = _bought(table, asked, analyst, left)
+            rows, epsilon = _bought(table, asked, payer, left)
             spent += epsilon
-            answered = _answered(table, parts, asked, rows, outer)
-            shares = _shares_wanted(asked, answered)
+            with table.watcher.stage(Stage.OUTER):
+                answered = _answered(table, parts, asked, rows, outer)
+                shares = _shares_wanted(asked, answered)
             if not shares:
                 return answered
-            needed = spent + _price(table, asked, shares, None if cap is None else cap - spent)
-        except (BudgetExhausted, CostAboveCap, InvalidTarget) as refusal:
+            left = None if cap is None else cap - spent
+            needed = spent + _price(table, asked, shares, payer, left)
+        except InvalidTarget as refusal:
             if not answered:
                 raise
+            raise _not_reached(answered, refusal) from None
+        except NO_BUDGET as refusal:
+            if not answered:
+                raise advised(refusal, table, [one.wanted for one in asked], payer, left) from None
             raise _not_reached(answered, refusal) from None
         foreseen = needed if foreseen is None else foreseen
         if needed > FORESEEN_SLACK * foreseen and not _may_cost_more(parts):
@@ -126,33 +134,69 @@ def _may_cost_more(parts: Sequence[Part]) -> bool:
     )
 
 
-def rehearse(table: ServedTable, parts: Sequence[Part], elsewhere: Fraction) -> Fraction:
-    """Refuse what `settle` would refuse at once; the price. Charges nothing; the lock is held.
+def rehearse(
+    table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction
+) -> Fraction:
+    """Refuse what `settle` would refuse at once; the price. Charges nothing.
 
     For a statement that asks several tables: none is charged when another refuses.
     """
-    cap = smallest_cap(parts)
+    cap = _cap(table, parts, payer)
     cap = None if cap is None else cap - elsewhere
     wanted = [one.wanted for one in asked_of(parts, cap)]
-    plan = table.plan(wanted, table.estimates(wanted))
-    table.gate.check(plan.planned, epsilon_cap=cap)
-    return table.gate.price(plan.planned).epsilon
+    try:
+        return _checked_price(table, wanted, payer, cap)
+    except NO_BUDGET as refusal:
+        raise advised(refusal, table, wanted, payer, cap) from None
+
+
+def _cap(table: ServedTable, parts: Sequence[Part], payer: Payer) -> Fraction | None:
+    """What a statement may cost in all: what it says itself, and what binds who asks."""
+    of_payer = [allowance.limit.per_query for allowance in table.gate.allowances(payer)]
+    caps = [cap for cap in (smallest_cap(parts), *of_payer) if cap is not None]
+    return min(caps, default=None)
 
 
 def _bought(
-    table: ServedTable, asked: Sequence[_Asked], analyst: str, cap: Fraction | None
+    table: ServedTable, asked: Sequence[_Asked], payer: Payer, cap: Fraction | None
 ) -> tuple[list[tuple[RowEstimate, ...]], Fraction]:
-    """What is known of every block once it is known well enough; and what that cost now."""
+    """What is known of every block once it is known well enough; and what that cost now.
+
+    What history answers waits for nobody. Otherwise what others are buying is counted on, and
+    waited for if it is enough; a plan that was overtaken is made again. So it is after a purchase
+    that counted on another's, which may not have come about.
+    """
     wanted = [_capped(one.wanted, cap) for one in asked]
-    known = table.estimates(wanted)
-    plan = table.plan(wanted, known)
-    if plan.planned and table.gate.complete_pending():  # paid for before, so free now
+    with table.held():
         known = table.estimates(wanted)
-        plan = table.plan(wanted, known)
-    if not plan.planned:
+    if _all_met(known, wanted):
         return known, Fraction(0)
-    table.gate.measure(plan.planned, analyst=analyst, epsilon_cap=cap)
-    return table.estimates(wanted), _noted(asked, known, plan)
+    table.gate.refresh()
+    spent, n_overtaken = Fraction(0), 0
+    while True:
+        table.purchases.complete_overdue()
+        with table.held():
+            known = table.estimates(wanted)
+            if _all_met(known, wanted):
+                return known, spent
+            is_urgent = n_overtaken >= N_OVERTAKEN_MAX
+            purchase = table.purchase(wanted, known, is_urgent=is_urgent)
+        if purchase is None:
+            table.purchases.wait()
+            continue
+        left = None if cap is None else cap - spent
+        try:
+            payment = table.purchases.carry_out(purchase, payer, epsilon_cap=left)
+        except StalePlan:
+            n_overtaken += 1
+            continue
+        paid = Fraction(payment.units, UNITS_PER_EPSILON)
+        _note(asked, known, purchase.plan, paid)
+        spent += paid
+
+
+def _all_met(known: Sequence[Sequence[RowEstimate]], wanted: Sequence[Wanted]) -> bool:
+    return all(meets(rows, one.target) for rows, one in zip(known, wanted, strict=True))
 
 
 def _capped(wanted: Wanted, cap: Fraction | None) -> Wanted:
@@ -160,13 +204,17 @@ def _capped(wanted: Wanted, cap: Fraction | None) -> Wanted:
 
 
 def _price(
-    table: ServedTable, asked: Sequence[_Asked], shares: Mapping[int, float], cap: Fraction | None
+    table: ServedTable,
+    asked: Sequence[_Asked],
+    shares: Mapping[int, float],
+    payer: Payer,
+    cap: Fraction | None,
 ) -> Fraction:
     """What all that is wanted would cost at once, if widths fall as those of their parts.
 
     Raises
     ------
-    BudgetExhausted, CostAboveCap, InvalidTarget
+    BudgetExhausted, LimitReached, CostAboveCap, InvalidTarget
     """
     wanted = []
     for place, one in enumerate(asked):
@@ -175,20 +223,36 @@ def _price(
         wanted.append(
             _capped(replace(one.wanted, target=replace(target, half_width=half_width)), cap)
         )
-    plan = table.plan(wanted, table.estimates(wanted))
-    table.gate.check(plan.planned, epsilon_cap=cap)
-    return table.gate.price(plan.planned).epsilon
+    return _checked_price(table, wanted, payer, cap)
 
 
-def _noted(
-    asked: Sequence[_Asked], known: Sequence[Sequence[RowEstimate]], plan: PurchasePlan
+def _checked_price(
+    table: ServedTable, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
 ) -> Fraction:
-    total = Fraction(0)
+    with table.held():
+        plan = table.plan(wanted, table.estimates(wanted))
+        table.gate.check(plan.planned, payer, epsilon_cap=cap)
+        return table.gate.price(plan.planned).epsilon
+
+
+def _note(
+    asked: Sequence[_Asked],
+    known: Sequence[Sequence[RowEstimate]],
+    plan: PurchasePlan,
+    paid: Fraction,
+) -> None:
+    """Share what was paid among those who needed it, as it was planned.
+
+    Others may have paid for cells meanwhile, so that it came to more or less than was planned.
+    """
+    left = paid
+    buyers = [place for place, offers in enumerate(plan.offers) if offers]
     for place, (one, rows) in enumerate(zip(asked, known, strict=True)):
-        one.epsilon += plan.epsilon(place)
         one.was_known = one.was_known and meets(rows, one.wanted.target)
-        total += plan.epsilon(place)
-    return total
+        if place in buyers:
+            share = left if place == buyers[-1] else min(left, plan.epsilon(place))
+            one.epsilon += share
+            left -= share
 
 
 def _answered(

@@ -5,18 +5,19 @@ Translates between protobuf messages and the engine's values; decides nothing.
 
 # ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
 
-import re
 from collections.abc import Iterator
-from fractions import Fraction
+from typing import Final
 
 import grpc
 
-from cube.refusals import InvalidRequest, InvalidTarget, UnknownName
+from accountant.limits import SubjectKind, Window
+from cube.refusals import InvalidRequest
 from cube.target import AccuracyTarget
 from planner.workload import RequestedTarget
 from proxy.answers import (
     BatchRequest,
     BudgetStatus,
+    LimitStatus,
     QueryEngine,
     QueryRequest,
     Receipt,
@@ -25,12 +26,18 @@ from proxy.answers import (
 )
 from proxy.arrow_ipc import stream_bytes, stream_chunks
 from proxy.axis_text import axis_kind, describe_levels
-from proxy.interceptors import report_epsilon
+from proxy.epsilon_text import exact_epsilon
+from proxy.identity.calls import caller_of
+from proxy.interceptors import NotOffered, report_epsilon
+from proxy.ledger_desk import LedgerDesk, unknown_table
+from proxy.limit_changes import LimitChange
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.sessions import Sessions
 
-# Short, so that no exponent makes an exact number of a billion digits.
-_DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
+REPORT_CHUNK_BYTES: Final = 2**20
+WINDOW_NOTE: Final = (
+    "The window divides the budget over time; it is no promise about what is learnt in a lifetime."
+)
 
 
 class TacitService(tacit_pb2_grpc.TacitServicer):
@@ -42,11 +49,16 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
         Answers the statements.
     sessions : Sessions
         What the clients have set.
+    desk : LedgerDesk, optional
+        For owners and auditors; without one, what they ask for is not offered.
     """
 
-    def __init__(self, engine: QueryEngine, sessions: Sessions) -> None:
+    def __init__(
+        self, engine: QueryEngine, sessions: Sessions, desk: LedgerDesk | None = None
+    ) -> None:
         self._engine = engine
         self._sessions = sessions
+        self._given_desk = desk
 
     def Query(
         self, request: tacit_pb2.QueryRequest, context: grpc.ServicerContext
@@ -56,7 +68,9 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
         asked = self._sessions.run(named.sql, context)
         if asked.reply is None:
             target = named.target.over(asked.target)
-            release = self._engine.answer(QueryRequest(sql=asked.sql, target=target))
+            release = self._engine.answer(
+                QueryRequest(sql=asked.sql, target=target, caller=caller_of(context))
+            )
         else:
             release = Release(asked.reply, None)
         if release.receipt is not None:
@@ -85,7 +99,7 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
         """What a batch of statements costs together; measured if the request says so."""
         asked = self._without_settings(request, context)
         report = self._engine.plan_batch(
-            BatchRequest(sql=asked.sql, target=asked.target, buy=request.buy, analyst=asked.analyst)
+            BatchRequest(sql=asked.sql, target=asked.target, buy=request.buy, caller=asked.caller)
         )
         if report.is_bought:
             report_epsilon(context, report.epsilon)
@@ -102,23 +116,61 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
         request: tacit_pb2.ListTablesRequest,
         context: grpc.ServicerContext,
     ) -> tacit_pb2.ListTablesReply:
-        """The public schema of every table."""
-        return tacit_pb2.ListTablesReply(tables=[_table(info) for info in self._engine.tables()])
+        """The public schema of every table that the caller may know of."""
+        tables = self._engine.tables(caller_of(context))
+        return tacit_pb2.ListTablesReply(tables=[_table(info) for info in tables])
 
     def GetBudget(
         self,
         request: tacit_pb2.GetBudgetRequest,
         context: grpc.ServicerContext,
     ) -> tacit_pb2.GetBudgetReply:
-        """The budget of one table, or of every table."""
-        budgets = self._engine.budgets()
+        """The budget of one table, or of every table, with the limits that bind the caller."""
+        budgets = self._engine.budgets(caller_of(context))
         chosen = [budget for budget in budgets if request.table in ("", budget.table)]
         if request.table and not chosen:
-            raise UnknownName(
-                f"There is no table {request.table[:64]!a}.",
-                hint=f"Tables here: {', '.join(budget.table for budget in budgets)}.",
-            )
+            raise unknown_table(request.table, [budget.table for budget in budgets])
         return tacit_pb2.GetBudgetReply(budgets=[_budget(budget) for budget in chosen])
+
+    def SetLimit(
+        self, request: tacit_pb2.SetLimitRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.SetLimitReply:
+        """Change a limit; what the request leaves out stays as it is."""
+        change = LimitChange(
+            subject=request.subject,
+            epsilon=request.epsilon if request.HasField("epsilon") else None,
+            window=request.window if request.HasField("window") else None,
+            per_query=request.per_query if request.HasField("per_query") else None,
+            clear=request.clear,
+        )
+        status = self._desk.set_limit(caller_of(context), request.table, change)
+        return tacit_pb2.SetLimitReply(limit=None if status is None else _listed_limit(status))
+
+    def ListLimits(
+        self, request: tacit_pb2.ListLimitsRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.ListLimitsReply:
+        """Every limit in force."""
+        found = self._desk.limits(caller_of(context), request.table)
+        return tacit_pb2.ListLimitsReply(
+            tables=[
+                tacit_pb2.TableLimits(table=table, limits=[_listed_limit(one) for one in limits])
+                for table, limits in found.items()
+            ]
+        )
+
+    def AuditReport(
+        self, request: tacit_pb2.AuditReportRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.AuditReportReply]:
+        """The audit report in pieces."""
+        report = self._desk.report(caller_of(context), request.format)
+        for start in range(0, len(report), REPORT_CHUNK_BYTES):
+            yield tacit_pb2.AuditReportReply(chunk=report[start : start + REPORT_CHUNK_BYTES])
+
+    @property
+    def _desk(self) -> LedgerDesk:
+        if self._given_desk is None:
+            raise NotOffered("This server answers queries; it has no ledger to administer.")
+        return self._given_desk
 
     def _without_settings(
         self,
@@ -133,7 +185,8 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
                 "A setting costs nothing, and there is nothing to plan.",
                 hint="Send it with Query, or put a SELECT after it.",
             )
-        return QueryRequest(sql=asked.sql, target=named.target.over(asked.target))
+        target = named.target.over(asked.target)
+        return QueryRequest(sql=asked.sql, target=target, caller=caller_of(context))
 
 
 def query_request(
@@ -150,21 +203,12 @@ def query_request(
     target = RequestedTarget(
         half_width=asked.half_width if asked.HasField("half_width") else None,
         confidence=asked.confidence if asked.HasField("confidence") else None,
-        epsilon_cap=_exact_epsilon(asked.epsilon) if asked.HasField("epsilon") else None,
+        epsilon_cap=exact_epsilon("epsilon", asked.epsilon) if asked.HasField("epsilon") else None,
     )
     filled = target.over(RequestedTarget(half_width=1.0, confidence=0.5))
     if filled.half_width is not None and filled.confidence is not None:
         AccuracyTarget(half_width=filled.half_width, confidence=filled.confidence)
     return QueryRequest(sql=message.sql, target=target)
-
-
-def _exact_epsilon(text: str) -> Fraction:
-    if _DECIMAL.fullmatch(text) is None:
-        raise InvalidTarget(
-            f"epsilon must be a decimal number that is not negative, not {text[:40]!a}.",
-            hint="Write it like 0.25 or 1e-3.",
-        )
-    return Fraction(text)
 
 
 def _receipt(receipt: Receipt) -> tacit_pb2.Receipt:
@@ -193,7 +237,29 @@ def _budget(budget: BudgetStatus) -> tacit_pb2.Budget:
         epsilon_spent=float(budget.spent),
         epsilon_left=float(budget.left),
         n_measurements=budget.n_measurements,
+        limits=[_limit(status) for status in budget.limits],
     )
+
+
+def _limit(status: LimitStatus) -> tacit_pb2.LimitStatus:
+    return tacit_pb2.LimitStatus(
+        subject=status.subject,
+        window=status.window,
+        epsilon_limit=None if status.limit is None else float(status.limit),
+        epsilon_spent=float(status.spent),
+        epsilon_left=None if status.left is None else float(status.left),
+        per_query=None if status.per_query is None else float(status.per_query),
+        note="" if status.window == Window.NEVER else WINDOW_NOTE,
+    )
+
+
+def _listed_limit(status: LimitStatus) -> tacit_pb2.LimitStatus:
+    """A limit as such, not as it binds somebody: one for each analyst has no one account."""
+    message = _limit(status)
+    if status.subject == SubjectKind.EACH_ANALYST:
+        message.ClearField("epsilon_spent")
+        message.ClearField("epsilon_left")
+    return message
 
 
 def _table(info: TableInfo) -> tacit_pb2.Table:

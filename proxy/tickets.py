@@ -1,13 +1,16 @@
 """What the server holds between two calls of one client: prepared statements and releases.
 
-A key is 128 random bits, so holding one is the right to use it. Everything held can be had again
-without charge (a release from history, a statement by preparing it again), which is why a shelf
-may forget its least recently used items when it is full. Nothing here is durable.
+A key is 128 random bits, and opens an item for whoever put it there and for nobody else. Everything
+held can be had again without charge (a release from history, a statement by preparing it again),
+which is why a shelf may forget its least recently used items when it is full. Nothing here is
+durable.
 """
 
 import secrets
 import threading
 from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from cube.refusals import UnknownTicket
@@ -15,6 +18,15 @@ from cube.refusals import UnknownTicket
 KEY_BYTES = 16
 
 Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class _Held(Generic[Item]):
+    """An item, whose it is, and its size."""
+
+    item: Item
+    owner: Hashable
+    n_bytes: int
 
 
 class Shelf(Generic[Item]):
@@ -39,45 +51,48 @@ class Shelf(Generic[Item]):
         self._n_items_max = n_items_max
         self._n_bytes_max = n_bytes_max
         self._lock = threading.Lock()
-        self._held: OrderedDict[bytes, tuple[Item, int]] = OrderedDict()
+        self._held: OrderedDict[bytes, _Held[Item]] = OrderedDict()
         self._n_bytes = 0
 
-    def put(self, item: Item, n_bytes: int) -> bytes:
-        """Hold an item of a stated size; the key to it."""
+    def put(self, item: Item, n_bytes: int, owner: Hashable) -> bytes:
+        """Hold an item of a stated size for its owner; the key to it."""
         key = secrets.token_bytes(KEY_BYTES)
         with self._lock:
-            self._held[key] = (item, n_bytes)
+            self._held[key] = _Held(item, owner, n_bytes)
             self._n_bytes += n_bytes
             while len(self._held) > 1 and self._is_over_full():
-                _, (_, n_bytes_forgotten) = self._held.popitem(last=False)
-                self._n_bytes -= n_bytes_forgotten
+                _, forgotten = self._held.popitem(last=False)
+                self._n_bytes -= forgotten.n_bytes
         return key
 
-    def get(self, key: bytes) -> Item:
+    def get(self, key: bytes, owner: Hashable) -> Item:
         """The item under a key, which becomes the most recently used.
 
         Raises
         ------
         UnknownTicket
-            If it was forgotten, closed, or never here.
+            If it was forgotten, closed, never here, or is another's.
         """
         with self._lock:
-            if key not in self._held:
+            if not self._is_held(key, owner):
                 raise UnknownTicket(
                     f"This server no longer holds that {self._item_name}.", hint=self._again
                 )
             self._held.move_to_end(key)
-            return self._held[key][0]
+            return self._held[key].item
 
-    def discard(self, key: bytes) -> None:
+    def discard(self, key: bytes, owner: Hashable) -> None:
         """Forget an item; no error if it is not here, so that closing twice is harmless."""
         with self._lock:
-            _, n_bytes = self._held.pop(key, (None, 0))
-            self._n_bytes -= n_bytes
+            if self._is_held(key, owner):
+                self._n_bytes -= self._held.pop(key).n_bytes
 
     def __len__(self) -> int:
         with self._lock:
             return len(self._held)
+
+    def _is_held(self, key: bytes, owner: Hashable) -> bool:
+        return key in self._held and self._held[key].owner == owner
 
     def _is_over_full(self) -> bool:
         return len(self._held) > self._n_items_max or self._n_bytes > self._n_bytes_max

@@ -5,6 +5,8 @@ import scipy.linalg  # noqa: F401 - and these
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
+from tests.support.postgres import postgres_server  # noqa: F401 - a fixture for every test
+
 # As in the served process; with one pool of threads a worker, they would fight over the cores.
 threadpool_limits(limits=1)
 

@@ -23,6 +23,11 @@ HOMES = {
     "grpc": {"proxy"},
     "duckdb": {"proxy", "planner"},
     "sqlite3": {"accountant"},
+    "psycopg": {"accountant"},
+    "cryptography": {"accountant", "proxy"},
+    "prometheus_client": {"proxy"},
+    "matplotlib": {"proxy"},
+    "jinja2": {"proxy"},
 }
 # Within a component, the files that may hold a DuckDB connection.
 DUCKDB_FILES = {

@@ -1,7 +1,8 @@
 """The demo: load the Adult census table, start the proxy, ask it ten questions, ask again.
 
-Everything is real: a DuckDB file, the ``tacit serve`` process on a free port, and the ADBC Flight
-SQL driver as the client. Run it with ``make demo``.
+Everything is real: a DuckDB file, a token of its own for the analyst and for the owner, the ``tacit
+serve`` process on a free port, and the ADBC Flight SQL driver as the client. Run it with ``make
+demo``.
 """
 
 import json
@@ -22,6 +23,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from accountant.access import EVERY_TABLE, Role
+from proxy.config import load
+from proxy.identity.issuing import Grant, issue_token
+from proxy.ledgers import open_configured
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 
 HERE = Path(__file__).resolve().parent
@@ -78,12 +83,18 @@ def main() -> None:
     console = terminal if terminal.width >= N_COLUMNS else Console(highlight=False, width=N_COLUMNS)
     with tempfile.TemporaryDirectory(prefix="tacit-demo-") as folder:
         config = prepare(Path(folder))
+        analyst, owner = issue_tokens(config)
         with serving(config) as address:
             console.print(f"[bold]Tacit is serving the Adult census table at grpc://{address}[/]")
-            with flight_sql.connect(f"grpc://{address}", autocommit=True) as connection:
+            console.print(f"Ann's token: {analyst[:12]}... (shown once, known by its hash)")
+            with flight_sql.connect(
+                f"grpc://{address}",
+                db_kwargs={"adbc.flight.sql.authorization_header": f"Bearer {analyst}"},
+                autocommit=True,
+            ) as connection:
                 ask_all(console, connection, "First time", QUESTIONS)
                 ask_all(console, connection, "Again", QUESTIONS[:N_ASKED_AGAIN])
-            show_budget(console, address)
+            show_budget(console, address, owner)
 
 
 def prepare(folder: Path) -> Path:
@@ -96,6 +107,7 @@ def prepare(folder: Path) -> Path:
     text = (HERE / "tacit.toml").read_text()
     for pattern, replacement in (
         (r"(?m)^listen = .*$", 'listen = "127.0.0.1:0"'),
+        (r"(?m)^allow_anonymous = .*$", "allow_anonymous = false"),
         (r"(?m)^source = .*$", 'source = "adult.duckdb"\nsource_table = "adult"'),
         (r"(?m)^path = .*$", 'path = "demo.ledger"'),
     ):
@@ -105,6 +117,17 @@ def prepare(folder: Path) -> Path:
     config = folder / "tacit.toml"
     config.write_text(text)
     return config
+
+
+def issue_tokens(config: Path) -> tuple[str, str]:
+    """What ``tacit token issue`` does, twice: for the analyst Ann, and for the table's owner."""
+    with open_configured(load(config).ledger) as ledger:
+        grants = (
+            Grant(analyst="ann", tables=("adult",)),
+            Grant(analyst="owner", role=Role.OWNER, tables=(EVERY_TABLE,)),
+        )
+        analyst, owner = (issue_token(ledger, grant, by="the demo")[1] for grant in grants)
+    return analyst, owner
 
 
 @contextmanager
@@ -171,10 +194,12 @@ def ask(connection: flight_sql.Connection, sql: str) -> tuple[str, str, str, str
     )
 
 
-def show_budget(console: Console, address: str) -> None:
+def show_budget(console: Console, address: str, token: str) -> None:
     """Ask the proxy's own service what was spent."""
     with grpc.insecure_channel(address) as channel:
-        reply = tacit_pb2_grpc.TacitStub(channel).GetBudget(tacit_pb2.GetBudgetRequest())
+        reply = tacit_pb2_grpc.TacitStub(channel).GetBudget(
+            tacit_pb2.GetBudgetRequest(), metadata=(("authorization", f"Bearer {token}"),)
+        )
     for budget in reply.budgets:
         console.print(
             f"[bold]Budget of {budget.table}[/]: epsilon {budget.epsilon_spent:.4f} of "

@@ -153,15 +153,89 @@ class GetBudgetReply(_message.Message):
     def __init__(self, budgets: _Optional[_Iterable[_Union[Budget, _Mapping]]] = ...) -> None: ...
 
 class Budget(_message.Message):
-    __slots__ = ("table", "epsilon_limit", "epsilon_spent", "epsilon_left", "n_measurements")
+    __slots__ = ("table", "epsilon_limit", "epsilon_spent", "epsilon_left", "n_measurements", "limits")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     EPSILON_LIMIT_FIELD_NUMBER: _ClassVar[int]
     EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
     EPSILON_LEFT_FIELD_NUMBER: _ClassVar[int]
     N_MEASUREMENTS_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
     table: str
     epsilon_limit: float
     epsilon_spent: float
     epsilon_left: float
     n_measurements: int
-    def __init__(self, table: _Optional[str] = ..., epsilon_limit: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., epsilon_left: _Optional[float] = ..., n_measurements: _Optional[int] = ...) -> None: ...
+    limits: _containers.RepeatedCompositeFieldContainer[LimitStatus]
+    def __init__(self, table: _Optional[str] = ..., epsilon_limit: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., epsilon_left: _Optional[float] = ..., n_measurements: _Optional[int] = ..., limits: _Optional[_Iterable[_Union[LimitStatus, _Mapping]]] = ...) -> None: ...
+
+class LimitStatus(_message.Message):
+    __slots__ = ("subject", "window", "epsilon_limit", "epsilon_spent", "epsilon_left", "per_query", "note")
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_LIMIT_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_LEFT_FIELD_NUMBER: _ClassVar[int]
+    PER_QUERY_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
+    subject: str
+    window: str
+    epsilon_limit: float
+    epsilon_spent: float
+    epsilon_left: float
+    per_query: float
+    note: str
+    def __init__(self, subject: _Optional[str] = ..., window: _Optional[str] = ..., epsilon_limit: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., epsilon_left: _Optional[float] = ..., per_query: _Optional[float] = ..., note: _Optional[str] = ...) -> None: ...
+
+class SetLimitRequest(_message.Message):
+    __slots__ = ("table", "subject", "epsilon", "window", "per_query", "clear")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    PER_QUERY_FIELD_NUMBER: _ClassVar[int]
+    CLEAR_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    subject: str
+    epsilon: str
+    window: str
+    per_query: str
+    clear: bool
+    def __init__(self, table: _Optional[str] = ..., subject: _Optional[str] = ..., epsilon: _Optional[str] = ..., window: _Optional[str] = ..., per_query: _Optional[str] = ..., clear: bool = ...) -> None: ...
+
+class SetLimitReply(_message.Message):
+    __slots__ = ("limit",)
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    limit: LimitStatus
+    def __init__(self, limit: _Optional[_Union[LimitStatus, _Mapping]] = ...) -> None: ...
+
+class ListLimitsRequest(_message.Message):
+    __slots__ = ("table",)
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    def __init__(self, table: _Optional[str] = ...) -> None: ...
+
+class ListLimitsReply(_message.Message):
+    __slots__ = ("tables",)
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    tables: _containers.RepeatedCompositeFieldContainer[TableLimits]
+    def __init__(self, tables: _Optional[_Iterable[_Union[TableLimits, _Mapping]]] = ...) -> None: ...
+
+class TableLimits(_message.Message):
+    __slots__ = ("table", "limits")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    limits: _containers.RepeatedCompositeFieldContainer[LimitStatus]
+    def __init__(self, table: _Optional[str] = ..., limits: _Optional[_Iterable[_Union[LimitStatus, _Mapping]]] = ...) -> None: ...
+
+class AuditReportRequest(_message.Message):
+    __slots__ = ("format",)
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    format: str
+    def __init__(self, format: _Optional[str] = ...) -> None: ...
+
+class AuditReportReply(_message.Message):
+    __slots__ = ("chunk",)
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    chunk: bytes
+    def __init__(self, chunk: _Optional[bytes] = ...) -> None: ...

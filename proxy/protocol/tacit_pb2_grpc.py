@@ -59,6 +59,21 @@ class TacitStub(object):
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.GetBudgetRequest.SerializeToString,
                 response_deserializer=proxy_dot_protocol_dot_tacit__pb2.GetBudgetReply.FromString,
                 _registered_method=True)
+        self.SetLimit = channel.unary_unary(
+                '/tacit.v1.Tacit/SetLimit',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.SetLimitRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.SetLimitReply.FromString,
+                _registered_method=True)
+        self.ListLimits = channel.unary_unary(
+                '/tacit.v1.Tacit/ListLimits',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.ListLimitsRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.ListLimitsReply.FromString,
+                _registered_method=True)
+        self.AuditReport = channel.unary_stream(
+                '/tacit.v1.Tacit/AuditReport',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.AuditReportRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.AuditReportReply.FromString,
+                _registered_method=True)
 
 
 class TacitServicer(object):
@@ -100,6 +115,27 @@ class TacitServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def SetLimit(self, request, context):
+        """Changes what an analyst or a group may spend of a table. For owners.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListLimits(self, request, context):
+        """Every limit in force, and what was spent under it. For owners and auditors.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AuditReport(self, request, context):
+        """The audit report of the whole ledger, in pieces. For owners and auditors of every table.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TacitServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -127,6 +163,21 @@ def add_TacitServicer_to_server(servicer, server):
                     servicer.GetBudget,
                     request_deserializer=proxy_dot_protocol_dot_tacit__pb2.GetBudgetRequest.FromString,
                     response_serializer=proxy_dot_protocol_dot_tacit__pb2.GetBudgetReply.SerializeToString,
+            ),
+            'SetLimit': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetLimit,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.SetLimitRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.SetLimitReply.SerializeToString,
+            ),
+            'ListLimits': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListLimits,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ListLimitsRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.ListLimitsReply.SerializeToString,
+            ),
+            'AuditReport': grpc.unary_stream_rpc_method_handler(
+                    servicer.AuditReport,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.AuditReportRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.AuditReportReply.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -264,6 +315,87 @@ class Tacit(object):
             '/tacit.v1.Tacit/GetBudget',
             proxy_dot_protocol_dot_tacit__pb2.GetBudgetRequest.SerializeToString,
             proxy_dot_protocol_dot_tacit__pb2.GetBudgetReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetLimit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/SetLimit',
+            proxy_dot_protocol_dot_tacit__pb2.SetLimitRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.SetLimitReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListLimits(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/ListLimits',
+            proxy_dot_protocol_dot_tacit__pb2.ListLimitsRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.ListLimitsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AuditReport(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/tacit.v1.Tacit/AuditReport',
+            proxy_dot_protocol_dot_tacit__pb2.AuditReportRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.AuditReportReply.FromString,
             options,
             channel_credentials,
             insecure,

@@ -23,6 +23,15 @@ class TacitServicer:
     def GetBudget(
         self, request: tacit_pb2.GetBudgetRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.GetBudgetReply: ...
+    def SetLimit(
+        self, request: tacit_pb2.SetLimitRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.SetLimitReply: ...
+    def ListLimits(
+        self, request: tacit_pb2.ListLimitsRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.ListLimitsReply: ...
+    def AuditReport(
+        self, request: tacit_pb2.AuditReportRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.AuditReportReply]: ...
 
 class TacitStub:
     def __init__(self, channel: grpc.Channel) -> None: ...
@@ -31,5 +40,10 @@ class TacitStub:
     Plan: grpc.UnaryUnaryMultiCallable[tacit_pb2.PlanRequest, tacit_pb2.PlanReply]
     ListTables: grpc.UnaryUnaryMultiCallable[tacit_pb2.ListTablesRequest, tacit_pb2.ListTablesReply]
     GetBudget: grpc.UnaryUnaryMultiCallable[tacit_pb2.GetBudgetRequest, tacit_pb2.GetBudgetReply]
+    SetLimit: grpc.UnaryUnaryMultiCallable[tacit_pb2.SetLimitRequest, tacit_pb2.SetLimitReply]
+    ListLimits: grpc.UnaryUnaryMultiCallable[tacit_pb2.ListLimitsRequest, tacit_pb2.ListLimitsReply]
+    AuditReport: grpc.UnaryStreamMultiCallable[
+        tacit_pb2.AuditReportRequest, tacit_pb2.AuditReportReply
+    ]
 
 def add_TacitServicer_to_server(servicer: TacitServicer, server: grpc.Server) -> None: ...

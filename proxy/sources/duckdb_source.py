@@ -3,6 +3,9 @@
 The table, or what the owner's view gives, is read when the source opens, and the outside world is
 closed behind it: no files, no extensions, no settings. What stays holds no column that was not
 declared and no value, only positions. Only the accountant's gate may call `measure`.
+
+Counts of scopes asked before are kept beside it: they are as private as the table, are locked, and
+leave by `measure` alone. The table never changes, so they are as good as counted again.
 """
 
 import csv
@@ -14,6 +17,7 @@ import numpy as np
 from accountant.source import CellCounts
 from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
 from cube.schema import Schema
+from planner.cache import BoundedCache
 from proxy.config_problems import Problems
 from proxy.sources import files, private_view
 from proxy.sources.axis_sql import (
@@ -36,6 +40,9 @@ LOCK_DOWN = (
     "SET python_enable_replacements = false",
     "SET lock_configuration = true",
 )
+N_SCOPES_KEPT = 256
+N_COUNTED_BYTES_MAX = 64 * 2**20
+
 HINTS = {
     SourceKind.CSV: "It must be UTF-8 with commas, double quotes and lines of equal length.",
     SourceKind.PARQUET: "It must be one Parquet file.",
@@ -63,6 +70,9 @@ class DuckDbSource:
         self._column = {axis.name: f"axis_{place}" for place, axis in enumerate(schema.axes)}
         self._location = location
         self._connection = duckdb.connect(config=CONNECTION_SETTINGS)
+        self._counted: BoundedCache[tuple[str, ...], CellCounts] = BoundedCache(
+            n_entries_max=N_SCOPES_KEPT, n_bytes_max=N_COUNTED_BYTES_MAX
+        )
         unreadable = _unreadable(location)
         try:
             self._states = files.states_of(location.files)
@@ -98,6 +108,14 @@ class DuckDbSource:
 
     def measure(self, scope: tuple[str, ...]) -> CellCounts:
         """Exact counts of the cells of `scope` that are not empty, in the order of positions."""
+        known = self._counted.get(scope)
+        if known is None:
+            known = self._count(scope)
+            n_bytes = 8 * known.counts.size * (len(scope) + 1)
+            self._counted.put(scope, known, n_bytes=n_bytes)
+        return known
+
+    def _count(self, scope: tuple[str, ...]) -> CellCounts:
         columns = [self._column[name] for name in scope]
         try:
             # One connection serves one thread at a time; a cursor is a connection of its own.
@@ -106,6 +124,8 @@ class DuckDbSource:
         except duckdb.Error:
             raise SourceUnavailable("The private table could not be read.") from None
         arrays = [column.to_numpy().astype(np.int64) for column in found.columns]
+        for array in arrays:
+            array.setflags(write=False)
         return CellCounts(levels=tuple(arrays[:-1]), counts=arrays[-1])
 
 

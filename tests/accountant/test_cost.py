@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from accountant.cell_function import CellFunction, added, multiplied
 from accountant.cost import CostState, TableCost, price_of
-from accountant.elimination import maximum
+from accountant.elimination import Elimination, maximum
 from accountant.profile import profile_of
 from cube.block import Partition, QueryBlock
+from cube.encoding import decode_block, encode_block
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from tests.support.cubes import SIZES, blocks, dense_rows
@@ -150,6 +151,38 @@ def _conjunction(rng: np.random.Generator) -> PlannedMeasurement:
 
 def _units(rng: np.random.Generator) -> int:
     return int(rng.integers(1, 1000))
+
+
+@settings(deadline=None)
+@given(plans, plans, st.integers(1, 4))
+def test_a_plan_costs_the_same_whether_it_was_priced_before_or_not(
+    paid: list[PlannedMeasurement], plan: list[PlannedMeasurement], n_cells_max: int
+) -> None:
+    priced, plain = (CostState(n_cells_max).charged(paid) for _ in range(2))
+    assert priced.table_cost() == plain.table_cost()
+    assert priced.cost_with(plan) == priced.cost_with(plan)
+    priced.cost_with(plan[:1])  # of another plan nothing is taken
+    assert priced.cost_with(plan).units >= brute_force_cost([*paid, *plan])
+    after = [state.charged(plan).table_cost() for state in (priced, plain)]
+    assert after[0] == after[1]
+    again = [PlannedMeasurement(decode_block(encode_block(p.block)), p.weight) for p in plan]
+    assert priced.charged(again).table_cost() == after[0]
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(planned(), min_size=1, max_size=2), min_size=2, max_size=8))
+def test_a_sum_that_grows_has_the_maximum_of_a_sum_made_at_once(
+    steps: list[list[PlannedMeasurement]],
+) -> None:
+    """Also where a message stays what it was, and nothing beyond it is computed again."""
+    grown, functions = Elimination(), list[CellFunction]()
+    for plan in steps:
+        new = [
+            part.scaled(one.weight.units) for one in plan for part in profile_of(one.block).parts
+        ]
+        grown = grown.added(new)
+        functions += new
+        assert grown.maximum == maximum(functions)
 
 
 @pytest.mark.parametrize("n_cells_max", [2**16, 300, 40])

@@ -10,11 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.gate import Gate, open_table
-from accountant.ledger import Ledger, verify
+from accountant.gate import Gate
+from accountant.ledger_file import open_ledger
+from accountant.limits import Payer
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement
+from tests.support.auditing import audited
 from tests.support.dying_gate import EVERYONE, SCHEMA, SECONDS, STEPS, TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,7 +37,7 @@ def answered(gate: Gate, asked: PlannedMeasurement) -> Measurement:
         wanted = (fingerprint(asked.block), asked.weight)
         if (fingerprint(known.block), known.weight) == wanted:
             return known
-    (bought,) = gate.measure([asked], analyst="bob", epsilon_cap=None)
+    (bought,) = gate.measure([asked], Payer("bob"), epsilon_cap=None)
     return bought
 
 
@@ -56,14 +59,14 @@ def test_a_process_killed_at_any_step_loses_no_privacy_and_no_budget(
     seen = released(died.stdout)
     assert len(seen) == 1, "the second answer was never released"
 
-    report = verify(path)
+    report = audited(path)
     assert report.problem is None
     (table,) = report.tables
     n_charged = 1 if step == "before charge" else 2
     assert table.spent == n_charged * Fraction(1, 4)
     assert table.n_pending == (0 if step in {"before charge", "after measurement"} else 1)
 
-    with Ledger(path) as ledger:
+    with open_ledger(path) as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(1000), TABLE, SystemNoise())
         assert gate.budget().spent == table.spent
         assert seen <= {known.lattice_values for known in gate.measurements()}
@@ -92,7 +95,7 @@ def test_a_process_killed_at_any_moment_has_recorded_whatever_it_released(
             process.kill()
             output, _ = process.communicate(timeout=60)
         seen = released("\n".join(output.split("\n")[:-1]))
-        with Ledger(path) as ledger:
+        with open_ledger(path) as ledger:
             gate = open_table(ledger, SCHEMA, Fraction(1000), TABLE, SystemNoise())
             known = gate.measurements()
             assert seen <= {measurement.lattice_values for measurement in known}

@@ -4,6 +4,7 @@ import gc
 import threading
 import types
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,9 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.contraction import answer_bound, exact_answers
-from accountant.gate import CellCounts, Gate, Source, open_table
-from accountant.ledger import Ledger, verify
+from accountant.gate import CellCounts, Gate, Source
+from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
+from accountant.limits import Payer
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
@@ -53,7 +57,7 @@ def plan(*blocks: QueryBlock, weight: Weight = QUARTER) -> list[PlannedMeasureme
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "people.ledger") as ledger:
+    with open_ledger(tmp_path / "people.ledger") as ledger:
         yield ledger
 
 
@@ -85,7 +89,7 @@ def test_what_is_bought_is_the_exact_answer_plus_the_noise_on_the_lattice(
     ledger: Ledger, table: KnownTable
 ) -> None:
     gate = open_table(ledger, SCHEMA, BUDGET, table, NoNoise())
-    bought = gate.measure(plan(EVERYONE, BY_SEX), analyst="ann", epsilon_cap=None)
+    bought = gate.measure(plan(EVERYONE, BY_SEX), Payer("ann"), epsilon_cap=None)
     assert [list(measurement.values) for measurement in bought] == [[7.0], [1.0, 3.0]]
     assert tuple(gate.measurements()) == bought
     assert all(measurement.weight == QUARTER for measurement in bought)
@@ -97,7 +101,7 @@ def test_a_price_reads_nothing_and_charges_nothing(gate: Gate, table: KnownTable
     assert price.exact
     assert not table.scopes_read
     assert gate.budget().spent == 0
-    gate.measure(plan(EVERYONE, BY_SEX), analyst="ann", epsilon_cap=None)
+    gate.measure(plan(EVERYONE, BY_SEX), Payer("ann"), epsilon_cap=None)
     assert gate.budget().spent == price.epsilon
     assert gate.budget().left == Fraction(1, 2)
     assert gate.budget().n_measurements == 2
@@ -107,11 +111,11 @@ def test_a_budget_can_be_spent_to_the_last_unit_and_no_further(
     gate: Gate, table: KnownTable
 ) -> None:
     for _ in range(4):
-        gate.measure(plan(EVERYONE), analyst="ann", epsilon_cap=None)
+        gate.measure(plan(EVERYONE), Payer("ann"), epsilon_cap=None)
     assert gate.budget().left == 0
     n_reads = len(table.scopes_read)
     with pytest.raises(BudgetExhausted, match=r"costs epsilon 9\.09495e-13|0\.00000") as refused:
-        gate.measure(plan(EVERYONE, weight=Weight(1)), analyst="ann", epsilon_cap=None)
+        gate.measure(plan(EVERYONE, weight=Weight(1)), Payer("ann"), epsilon_cap=None)
     assert "people has 0 left" in refused.value.message
     assert len(table.scopes_read) == n_reads
     assert gate.budget().spent == BUDGET
@@ -119,27 +123,27 @@ def test_a_budget_can_be_spent_to_the_last_unit_and_no_further(
 
 def test_a_refusal_rounds_the_price_up_and_what_is_left_down(gate: Gate) -> None:
     third = Weight.at_least(Fraction(1, 3))
-    gate.measure(plan(EVERYONE, weight=third), analyst="ann", epsilon_cap=None)
+    gate.measure(plan(EVERYONE, weight=third), Payer("ann"), epsilon_cap=None)
     too_much = Weight.at_least(Fraction(2, 3) + Fraction(1, 10**9))
     with pytest.raises(BudgetExhausted, match=r"costs epsilon 0\.666667, .* has 0\.666666 left"):
-        gate.measure(plan(EVERYONE, weight=too_much), analyst="ann", epsilon_cap=None)
+        gate.measure(plan(EVERYONE, weight=too_much), Payer("ann"), epsilon_cap=None)
 
 
 def test_a_cap_of_the_request_is_kept_to_exactly(gate: Gate, table: KnownTable) -> None:
     just_below = QUARTER.exact - Fraction(1, UNITS_PER_EPSILON)
     with pytest.raises(CostAboveCap, match=r"0\.25, more than the cap of 0\.249999"):
-        gate.measure(plan(EVERYONE), analyst="ann", epsilon_cap=just_below)
+        gate.measure(plan(EVERYONE), Payer("ann"), epsilon_cap=just_below)
     assert not table.scopes_read
-    gate.measure(plan(EVERYONE), analyst="ann", epsilon_cap=QUARTER.exact)
+    gate.measure(plan(EVERYONE), Payer("ann"), epsilon_cap=QUARTER.exact)
 
 
 def test_one_scope_is_read_once(gate: Gate, table: KnownTable) -> None:
-    gate.measure(plan(BY_SEX, BY_SEX, ADULTS), analyst="ann", epsilon_cap=None)
+    gate.measure(plan(BY_SEX, BY_SEX, ADULTS), Payer("ann"), epsilon_cap=None)
     assert sorted(table.scopes_read) == [("age",), ("age", "sex")]
 
 
 def test_an_empty_plan_is_free(gate: Gate, table: KnownTable) -> None:
-    assert gate.measure([], analyst="ann", epsilon_cap=Fraction(0)) == ()
+    assert gate.measure([], Payer("ann"), epsilon_cap=Fraction(0)) == ()
     assert not table.scopes_read
 
 
@@ -148,7 +152,7 @@ def test_an_answer_too_large_for_the_lattice_is_refused_before_the_charge(
 ) -> None:
     huge = QueryBlock(LinearQuery((Term(Fraction(2**40), ()), Term(Fraction(2**40), ()))))
     with pytest.raises(TooLarge):
-        gate.measure(plan(huge), analyst="ann", epsilon_cap=None)
+        gate.measure(plan(huge), Payer("ann"), epsilon_cap=None)
     assert not table.scopes_read
     assert gate.budget().spent == 0
 
@@ -157,40 +161,40 @@ def test_an_answer_too_large_for_the_lattice_is_refused_before_the_charge(
 def test_a_block_over_other_axes_is_a_broken_plan(gate: Gate, axes: tuple[str, ...]) -> None:
     foreign = QueryBlock(counting([Factor(axes, np.arange(7, dtype=np.int64))]))
     with pytest.raises(ValueError, match="does not fit the schema"):
-        gate.measure(plan(foreign), analyst="ann", epsilon_cap=None)
+        gate.measure(plan(foreign), Payer("ann"), epsilon_cap=None)
     assert gate.budget().spent == 0
 
 
 def test_everything_is_there_again_after_a_restart(tmp_path: Path, table: KnownTable) -> None:
     path = tmp_path / "people.ledger"
-    with Ledger(path) as ledger:
+    with open_ledger(path) as ledger:
         gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-        bought = gate.measure(plan(EVERYONE, BY_SEX), analyst="ann", epsilon_cap=None)
+        bought = gate.measure(plan(EVERYONE, BY_SEX), Payer("ann"), epsilon_cap=None)
         budget = gate.budget()
-    with Ledger(path) as ledger:
+    with open_ledger(path) as ledger:
         gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
         assert gate.budget() == budget
         for before, after in zip(bought, gate.measurements(), strict=True):
             assert after.lattice_values == before.lattice_values
             assert after.noise_scale == before.noise_scale
             assert fingerprint(after.block) == fingerprint(before.block)
-        gate.measure(plan(EVERYONE), analyst="ann", epsilon_cap=None)
+        gate.measure(plan(EVERYONE), Payer("ann"), epsilon_cap=None)
         with pytest.raises(BudgetExhausted):
-            gate.measure(plan(EVERYONE, BY_SEX), analyst="ann", epsilon_cap=None)
+            gate.measure(plan(EVERYONE, BY_SEX), Payer("ann"), epsilon_cap=None)
 
 
 def test_an_owner_may_set_another_budget_and_what_is_spent_stays_spent(
     ledger: Ledger, table: KnownTable
 ) -> None:
     open_table(ledger, SCHEMA, BUDGET, table, SystemNoise()).measure(
-        plan(EVERYONE), analyst="ann", epsilon_cap=None
+        plan(EVERYONE), Payer("ann"), epsilon_cap=None
     )
     lowered = open_table(ledger, SCHEMA, Fraction(1, 8), table, SystemNoise())
     assert (lowered.budget().spent, lowered.budget().left) == (Fraction(1, 4), Fraction(0))
     with pytest.raises(BudgetExhausted):
-        lowered.measure(plan(EVERYONE), analyst="ann", epsilon_cap=None)
+        lowered.measure(plan(EVERYONE), Payer("ann"), epsilon_cap=None)
     raised = open_table(ledger, SCHEMA, Fraction(1, 2), table, SystemNoise())
-    raised.measure(plan(EVERYONE), analyst="ann", epsilon_cap=None)
+    raised.measure(plan(EVERYONE), Payer("ann"), epsilon_cap=None)
     assert raised.budget().left == 0
 
 
@@ -226,7 +230,7 @@ def test_threads_share_one_budget(gate: Gate) -> None:
 
     def ask() -> None:
         try:
-            gate.measure(plan(EVERYONE, weight=tenth), analyst="ann", epsilon_cap=None)
+            gate.measure(plan(EVERYONE, weight=tenth), Payer("ann"), epsilon_cap=None)
             outcomes.append("answered")
         except BudgetExhausted:
             outcomes.append("refused")
@@ -247,47 +251,51 @@ def test_a_source_that_fails_leaves_a_charge_that_is_completed_and_not_made_agai
     source = FailingSource(table, 1, "the disk of the private table is on fire")
     gate = open_table(ledger, SCHEMA, BUDGET, source, NoNoise())
     with pytest.raises(SourceUnavailable) as refused:
-        gate.measure(plan(BY_SEX), analyst="ann", epsilon_cap=None)
+        gate.measure(plan(BY_SEX), Payer("ann"), epsilon_cap=None)
     assert "fire" not in refused.value.explain()
     assert gate.budget().spent == Fraction(1, 4)
     assert tuple(gate.measurements()) == ()
-    (found,) = gate.measure(plan(BY_SEX), analyst="bob", epsilon_cap=Fraction(0))
+    assert gate.complete_pending() == 1
+    (found,) = gate.measurements()
     assert list(found.values) == [1.0, 3.0]
     assert gate.budget().spent == Fraction(1, 4)
     assert len(gate.measurements()) == 1
-    gate.measure(plan(BY_SEX), analyst="ann", epsilon_cap=None)
+    gate.measure(plan(BY_SEX), Payer("ann"), epsilon_cap=None)
     assert gate.budget().spent == Fraction(1, 2), "asked once more, it is bought once more"
 
 
-def test_one_waiting_charge_serves_one_request(ledger: Ledger, table: KnownTable) -> None:
-    gate = open_table(ledger, SCHEMA, BUDGET, FailingSource(table, 1, ""), SystemNoise())
-    with pytest.raises(SourceUnavailable):
-        gate.measure(plan(BY_SEX), analyst="ann", epsilon_cap=None)
-    first, second = gate.measure(plan(BY_SEX, BY_SEX), analyst="ann", epsilon_cap=None)
-    assert first is not second
-    assert gate.budget().spent == Fraction(1, 2)
-
-
-def test_nothing_new_is_charged_while_the_data_cannot_be_read(
+def test_a_charge_that_two_complete_at_once_is_measured_once(
     ledger: Ledger, table: KnownTable
 ) -> None:
-    gate = open_table(ledger, SCHEMA, BUDGET, FailingSource(table, 3, ""), NoNoise())
-    for block in (BY_SEX, EVERYONE, ADULTS):
-        with pytest.raises(SourceUnavailable):
-            gate.measure(plan(block), analyst="ann", epsilon_cap=None)
-    assert gate.budget().spent == Fraction(1, 4)
-    served = gate.measure(plan(ADULTS, BY_SEX), analyst="ann", epsilon_cap=None)
-    assert [list(measurement.values) for measurement in served] == [[4.0], [1.0, 3.0]]
-    assert gate.budget().spent == Fraction(1, 2)
+    gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
+    payment = gate.charge(plan(BY_SEX), Payer("ann"), epsilon_cap=None)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: gate.complete(payment.seq), range(8)))
+    assert len(gate.measurements()) == 1
+    assert len(table.scopes_read) == 1, "one turn, one draw"
+    assert gate.complete(payment.seq) == tuple(gate.measurements())
+
+
+def test_a_draw_is_kept_only_if_nobody_took_over(ledger: Ledger, table: KnownTable) -> None:
+    slow = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
+    other = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
+    payment = slow.charge(plan(BY_SEX), Payer("ann"), epsilon_cap=None)
+    assert other.take_over(payment.seq)
+    assert slow.complete(payment.seq) is None
+    assert tuple(slow.measurements()) == ()
+    assert other.complete(payment.seq) == tuple(slow.measurements())
+    assert len(slow.measurements()) == 1
+    assert not slow.take_over(payment.seq)
+    assert slow.budget().spent == QUARTER.exact
 
 
 def test_what_waits_is_completed_at_the_next_opening(ledger: Ledger, table: KnownTable) -> None:
     failing = open_table(ledger, SCHEMA, BUDGET, FailingSource(table, 9, ""), NoNoise())
     with pytest.raises(SourceUnavailable):
-        failing.measure(plan(BY_SEX, EVERYONE), analyst="ann", epsilon_cap=None)
+        failing.measure(plan(BY_SEX, EVERYONE), Payer("ann"), epsilon_cap=None)
     still_failing = open_table(ledger, SCHEMA, BUDGET, FailingSource(table, 9, ""), NoNoise())
     assert tuple(still_failing.measurements()) == ()
-    assert verify(ledger.path).tables[0].n_pending == 1
+    assert len(still_failing.history.pending) == 1
     gate = open_table(ledger, SCHEMA, BUDGET, table, NoNoise())
     assert [list(found.values) for found in gate.measurements()] == [[1.0, 3.0], [7.0]]
     assert gate.complete_pending() == 0
@@ -323,9 +331,9 @@ def test_the_search_for_the_canary_has_teeth() -> None:
 def test_an_exact_count_is_in_no_file_and_no_repr(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Ledger(tmp_path / "people.ledger") as ledger:
+    with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, CANARY_SCHEMA, BUDGET, CanarySource(), SystemNoise())
-        bought = gate.measure(plan(EVERYONE, BY_SEX), analyst="ann", epsilon_cap=None)
+        bought = gate.measure(plan(EVERYONE, BY_SEX), Payer("ann"), epsilon_cap=None)
         shown = [*map(repr, bought), repr(gate), repr(vars(gate)), repr(ledger._replay)]
         files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert {"people.ledger", "people.ledger-wal", "people.ledger.key"} <= files.keys()
@@ -350,7 +358,7 @@ def test_no_failure_carries_an_exact_count(
     """Neither in its text, nor in what it hangs on to: causes, contexts, locals of frames."""
     gate = open_table(ledger, CANARY_SCHEMA, BUDGET, source, noise)
     with pytest.raises(raised) as failed:
-        gate.measure(plan(EVERYONE), analyst="ann", epsilon_cap=None)
+        gate.measure(plan(EVERYONE), Payer("ann"), epsilon_cap=None)
     error: BaseException = failed.value
     assert error.__cause__ is None
     assert error.__context__ is None
@@ -419,13 +427,13 @@ def test_decisions_are_the_same_on_neighbouring_tables(
     for records in (RECORDS, np.delete(RECORDS, without, axis=0)):
         table = KnownTable(SCHEMA, records)
         seen: list[object] = []
-        with Ledger(tmp_path_factory.mktemp("neighbour") / "ledger") as ledger:
+        with open_ledger(tmp_path_factory.mktemp("neighbour") / "ledger") as ledger:
             gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
             for block, weight, epsilon_cap in asked:
                 wanted = plan(block, weight=weight)
                 seen.append(gate.price(wanted))
                 try:
-                    bought = gate.measure(wanted, analyst="ann", epsilon_cap=epsilon_cap)
+                    bought = gate.measure(wanted, Payer("ann"), epsilon_cap=epsilon_cap)
                     seen.append(len(bought))
                 except Refused as refused:
                     seen.append((refused.code, refused.explain()))

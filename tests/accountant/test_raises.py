@@ -12,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from accountant.gate import CellCounts, Gate, StalePlan, open_table
-from accountant.ledger import Ledger, verify
+from accountant.gate import CellCounts, Gate, StalePlan
+from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
+from accountant.limits import Payer
 from accountant.noise import LatticeNoise, SystemNoise
+from accountant.opening import open_table
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
@@ -22,6 +25,7 @@ from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, counting
 from cube.refusals import BudgetExhausted, CostAboveCap, SourceUnavailable, TooLarge
 from cube.schema import Schema
+from tests.support.auditing import audited
 from tests.support.cubes import SIZES, blocks, dense_rows
 from tests.support.fakes import BrokenNoise, FailingSource, KnownTable, NoNoise
 
@@ -52,7 +56,7 @@ class PlantedNoise(SystemNoise):
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger(tmp_path / "people.ledger") as ledger:
+    with open_ledger(tmp_path / "people.ledger") as ledger:
         yield ledger
 
 
@@ -70,7 +74,7 @@ def gate(ledger: Ledger, table: KnownTable) -> Gate:
 
 
 def buy(gate: Gate, *plan: PlannedMeasurement, cap: Fraction | None = None) -> None:
-    gate.measure(plan, analyst="ann", epsilon_cap=cap)
+    gate.measure(plan, Payer("ann"), epsilon_cap=cap)
 
 
 def test_a_raise_costs_the_difference_and_stays_on_its_lattice(
@@ -78,14 +82,14 @@ def test_a_raise_costs_the_difference_and_stays_on_its_lattice(
 ) -> None:
     (before,) = gate.measurements()
     assert gate.price([RAISE]).epsilon == Fraction(1, 4)
-    (raised,) = gate.measure([RAISE], analyst="ann", epsilon_cap=Fraction(1, 4))
+    (raised,) = gate.measure([RAISE], Payer("ann"), epsilon_cap=Fraction(1, 4))
     assert gate.budget().spent == Fraction(1, 2)
     assert tuple(gate.measurements()) == (before, raised)
     assert (before.supersedes, raised.supersedes) == (None, 0)
     assert (raised.weight, raised.lattice_bits) == (HALF, before.lattice_bits)
     assert raised.noise_scale == 2.0
     assert len(table.scopes_read) == 2, "the exact answers are read again"
-    (report,) = verify(ledger.path).tables
+    (report,) = audited(Path(ledger._store.name)).tables
     assert report.spent == report.recomputed == Fraction(1, 2)
     buy(gate, PlannedMeasurement(BY_SEX, Weight.at_least(1), raised_from=1))
     assert gate.budget().left == 0
@@ -121,12 +125,12 @@ def test_the_noise_that_is_refined_is_the_noise_that_was_drawn(
 
 def test_raises_are_there_again_after_a_restart(tmp_path: Path, table: KnownTable) -> None:
     path = tmp_path / "again.ledger"
-    with Ledger(path) as ledger:
+    with open_ledger(path) as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(1), table, SystemNoise())
         buy(gate, FRESH)
         buy(gate, RAISE)
         before, budget = gate.measurements(), gate.budget()
-    with Ledger(path) as ledger:
+    with open_ledger(path) as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(1), table, SystemNoise())
         assert gate.budget() == budget
         for old, new in zip(before, gate.measurements(), strict=True):
@@ -157,7 +161,7 @@ def test_what_is_paid_after_raises_is_the_table_cost_of_the_last_weights(
     schema = Schema(table="cube", axes=axes, n_records_max=30)
     table = KnownTable(schema, np.zeros((3, len(axes)), dtype=np.int64))
     paid = np.zeros(int(np.prod(list(SIZES.values()))), dtype=object)
-    with Ledger(tmp_path_factory.mktemp("raises") / "ledger") as ledger:
+    with open_ledger(tmp_path_factory.mktemp("raises") / "ledger") as ledger:
         gate = open_table(ledger, schema, Fraction(10**6), table, NoNoise())
         for block, weights in wanted:
             place: int | None = None
@@ -171,14 +175,14 @@ def test_what_is_paid_after_raises_is_the_table_cost_of_the_last_weights(
         assert recomputed.exact
         assert recomputed.units == paid.max()
         assert gate.budget().spent == Fraction(int(paid.max()), UNITS_PER_EPSILON)
-    assert verify(ledger.path).problem is None
+    assert audited(Path(ledger._store.name)).problem is None
 
 
 @pytest.mark.parametrize(
     ("plan", "error", "why"),
     [
         ([replace(RAISE, block=ADULTS)], ValueError, "for other rows"),
-        ([replace(RAISE, raised_from=7)], ValueError, "never made"),
+        ([replace(RAISE, raised_from=7)], ValueError, "not there"),
         ([replace(RAISE, weight=QUARTER)], ValueError, "no larger"),
         ([replace(RAISE, weight=Weight(1))], ValueError, "no larger"),
         ([RAISE, replace(RAISE, weight=Weight.at_least(1))], ValueError, "twice at once"),
@@ -267,7 +271,8 @@ def waiting(ledger: Ledger, gate: Gate, table: KnownTable) -> Gate:
 
 
 def test_a_raise_that_waits_serves_who_asks_for_it_and_is_not_charged_again(waiting: Gate) -> None:
-    (raised,) = waiting.measure([RAISE], analyst="bob", epsilon_cap=Fraction(0))
+    assert waiting.complete_pending() == 1
+    raised = waiting.measurements()[-1]
     assert raised.supersedes == 0
     assert waiting.measurements()[1:] == (raised,)
     assert waiting.budget().spent == Fraction(1, 2)
@@ -276,15 +281,20 @@ def test_a_raise_that_waits_serves_who_asks_for_it_and_is_not_charged_again(wait
 
 
 def test_a_raise_that_waits_does_not_pass_for_a_fresh_measurement(waiting: Gate) -> None:
-    (fresh,) = waiting.measure([PlannedMeasurement(BY_SEX, HALF)], analyst="bob", epsilon_cap=None)
+    (fresh,) = waiting.measure([PlannedMeasurement(BY_SEX, HALF)], Payer("bob"), epsilon_cap=None)
     assert fresh.supersedes is None
-    assert [found.supersedes for found in waiting.measurements()] == [None, 0, None]
+    assert waiting.complete_pending() == 1
+    assert [found.supersedes for found in waiting.measurements()] == [None, None, 0]
     assert waiting.budget().spent == 1
 
 
 def test_a_raise_that_waits_goes_before_another_of_the_same_measurement(waiting: Gate) -> None:
+    more = replace(RAISE, weight=Weight.at_least(Fraction(3, 4)))
+    with pytest.raises(ValueError, match="while a raise of it waits"):
+        buy(waiting, more)
+    assert waiting.complete_pending() == 1
     with pytest.raises(StalePlan):
-        buy(waiting, replace(RAISE, weight=Weight.at_least(Fraction(3, 4))))
+        buy(waiting, more)
     assert [found.weight for found in waiting.measurements()] == [QUARTER, HALF]
     assert waiting.budget().spent == Fraction(1, 2)
 
@@ -311,7 +321,7 @@ def test_raised_answers_have_the_noise_of_their_weight_and_do_not_know_the_earli
     )
     records = np.repeat(np.arange(N_ROWS, dtype=np.int64), 3)[:, np.newaxis]
     rows = QueryBlock(counting(), Partition(("x",), np.arange(N_ROWS, dtype=np.int64)))
-    with Ledger(tmp_path / "wide.ledger") as ledger:
+    with open_ledger(tmp_path / "wide.ledger") as ledger:
         gate = open_table(ledger, wide, Fraction(1), KnownTable(wide, records), SystemNoise())
         buy(gate, PlannedMeasurement(rows, QUARTER))
         buy(gate, PlannedMeasurement(rows, HALF, raised_from=0))
@@ -360,7 +370,7 @@ def test_the_noise_of_a_raised_row_is_in_no_file_and_no_repr(
 
     The latter is short enough to be met by accident once in some million runs.
     """
-    with Ledger(tmp_path / "people.ledger") as ledger:
+    with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, CANARY_SCHEMA, Fraction(1), CanarySource(), PlantedNoise(PLANTED))
         buy(gate, THIN)
         buy(gate, PlannedMeasurement(EVERYONE, Weight(2), raised_from=0))

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from accountant import refinement
-from accountant.entries import Body, Charge, ChargedBlock, Measured, TableOpened
+from accountant.entries import Charge, ChargedBlock, Measured, TableBody, TableOpened
+from accountant.limits import Payer
 from accountant.noise import LatticeNoise, SystemNoise
 from accountant.refinement import Refinement
 from accountant.replay import TableHistory
@@ -168,17 +169,17 @@ def test_a_history_with_a_raise_loses_what_was_charged_for_it() -> None:
     raised = QueryBlock(counting([Factor(("a",), np.array([1, 2, 0], dtype=np.int64))]))
     other = QueryBlock(counting([Factor(("a",), np.array([0, 1, 3], dtype=np.int64))]))
     epsilon = UNITS_PER_EPSILON
-    entries: list[Body] = [
+    entries: list[TableBody] = [
         TableOpened("schema", "data", Fraction(9)),
-        Charge("ann", (ChargedBlock(raised, COARSE),), 0, epsilon),
+        Charge(Payer("ann"), (ChargedBlock(raised, COARSE),), 0, epsilon),
         Measured(2, ((5,),)),
-        Charge("ann", (ChargedBlock(raised, FINE, 0),), epsilon, 2 * epsilon),
+        Charge(Payer("ann"), (ChargedBlock(raised, FINE, 0),), epsilon, 2 * epsilon),
         Measured(4, ((4,),)),
-        Charge("ann", (ChargedBlock(other, COARSE),), 2 * epsilon, 5 * epsilon // 2),
+        Charge(Payer("ann"), (ChargedBlock(other, COARSE),), 2 * epsilon, 5 * epsilon // 2),
     ]
     history = TableHistory()
     for seq, body in enumerate(entries, start=1):
-        history = history.after(seq, body)
+        history = history.after(seq, "2026-01-01T00:00:00.000+00:00", body)
     sampled = sampled_law(COARSE.scale_in_steps, FINE.scale_in_steps)
     losses = [
         (pair_loss(of_raised, sampled) if of_raised else 0) + mpmath.mpf(of_other) / 2

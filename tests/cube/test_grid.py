@@ -4,12 +4,13 @@ import gc
 import weakref
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cube.block import QueryBlock
 from cube.encoding import decode_block, encode_block
-from cube.grid import AxisClasses, by_first_appearance, run_starts
+from cube.grid import N_FEW, AxisClasses, by_first_appearance, run_starts
 from cube.query import Factor, counting
 
 keys = st.lists(st.lists(st.integers(-2, 2), min_size=6, max_size=6), min_size=1, max_size=4)
@@ -47,6 +48,17 @@ def test_labels_are_numbered_as_they_appear(codes: list[int]) -> None:
     order = list(dict.fromkeys(codes))
     labels = by_first_appearance(np.array(codes, dtype=np.int64))
     assert labels.tolist() == [order.index(code) for code in codes]
+
+
+@pytest.mark.parametrize("n_levels", [N_FEW - 1, N_FEW, N_FEW + 1, 5 * N_FEW])
+def test_many_runs_are_numbered_as_few_are(n_levels: int) -> None:
+    rng = np.random.default_rng(n_levels)
+    first, second = rng.integers(-4, 4, size=(2, n_levels))
+    both = list(zip(first.tolist(), second.tolist(), strict=True))
+    order = list(dict.fromkeys(both))
+    classes = AxisClasses(by_first_appearance(first)).refined(second)
+    assert classes.of_level.tolist() == [order.index(one) for one in both]
+    assert classes.n_classes == len(order)
 
 
 def test_blocks_read_back_share_their_predicates_and_keep_none_alive() -> None:

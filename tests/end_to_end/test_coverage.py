@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.gate import open_table
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
 from accountant.noise import LatticeNoise, SystemNoise
+from accountant.opening import open_table
 from cube.target import AccuracyTarget
 from planner.strategy import Strategy
 from proxy.answers import QueryRequest
@@ -92,7 +92,7 @@ def coverage(
     default = AccuracyTarget(half_width=HALF_WIDTH, confidence=CONFIDENCE)
     for run in range(n_runs):
         noise = SystemNoise() if factor is None else ScaledNoise(factor)
-        with Ledger(folder / f"{run}.ledger") as ledger:
+        with open_ledger(folder / f"{run}.ledger") as ledger:
             gate = open_table(ledger, SCHEMA, Fraction(100), source, noise)
             engine = Engine({"people": ServedTable(SCHEMA, default, gate, Strategy.QUERY)})
             for place, ((expression, _), truth) in enumerate(zip(QUESTIONS, truths, strict=True)):

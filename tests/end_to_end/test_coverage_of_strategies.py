@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.gate import open_table
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
+from accountant.limits import Payer
 from accountant.noise import NoiseSource, SystemNoise
+from accountant.opening import open_table
 from cube.axis import BooleanAxis, IntegerAxis
 from cube.measurement import PlannedMeasurement
 from cube.schema import Schema
@@ -85,10 +86,10 @@ def coverage(  # noqa: PLR0913, PLR0917 - one experiment's parameters
     truths = [sum(map(keep, rows)) for _, _, keep in QUESTIONS]
     held: dict[str, list[bool]] = {"history": [], "measured": []}
     for run in range(n_runs):
-        with Ledger(folder / f"{run}.ledger") as ledger:
+        with open_ledger(folder / f"{run}.ledger") as ledger:
             gate = open_table(ledger, SCHEMA, Fraction(100), source, noise)
             if batch:
-                gate.measure(batch, analyst="batch", epsilon_cap=None)
+                gate.measure(batch, Payer("batch"), epsilon_cap=None)
             engine = Engine({"visits": ServedTable(SCHEMA, default, gate, strategy)})
             for (expression, half_width, _), truth in zip(QUESTIONS, truths, strict=True):
                 request = QueryRequest(

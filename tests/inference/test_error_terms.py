@@ -68,10 +68,10 @@ def ways(estimator: Estimator, asked: QueryBlock) -> list[tuple[RowEstimate, ...
     """The posteriors of a block by each way there is: alone, together, read on some scopes."""
     measured, _ = asked.primitive
     scaling = Scaling(asked, SCHEMA.n_records_max)
-    bearing = estimator._bearing(measured.scope)
+    workspace = estimator._workspace(estimator._bearing(measured.scope))
     return [
         estimator._alone(measured, scaling),
-        estimator._together(measured, bearing, scaling, CONFIDENCE),
+        estimator._together(measured, workspace, scaling, CONFIDENCE),
         *(
             estimator._read(measured, axes, scaling)
             for axes in estimator._scopes_to_read(measured.scope)

@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cube.axis import IntegerAxis
 from cube.block import Partition, QueryBlock
+from cube.encoding import fingerprint
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, LinearQuery, counting
 from cube.schema import Schema
@@ -128,23 +129,80 @@ def test_leaving_out_dust_never_narrows_an_interval(large: list[float], small: l
 
 def test_workspaces_are_forgotten_when_they_hold_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = np.ones(N_CELLS)
-    asked = [
-        QueryBlock(counting([Factor((name,), np.eye(1, SIZES[name], dtype=np.int64)[0])]))
-        for name in SIZES
-    ]
+    low, high, both = (
+        [
+            QueryBlock(counting([Factor((name,), np.array([*row, *[0] * (SIZES[name] - 2)]))]))
+            for name in SIZES
+        ]
+        for row in ((1, 0), (0, 2), (1, 2))
+    )
     monkeypatch.setattr(estimator_module, "N_WORKING_CELLS_MAX", 1)
     answers = []
     for limit in (2**30, 1):
         monkeypatch.setattr(estimator_module, "N_WORKSPACE_BYTES_MAX", limit)
         estimator = Estimator(SCHEMA)
-        estimator.add([measured(block, counts, 1.0) for block in asked])
-        answers.append([estimator.estimate(block, CONFIDENCE)[0] for block in asked])
+        estimator.add([measured(whole(block), counts, 1.0) for block in (*low, *high)])
+        answers.append([estimator.estimate(block, CONFIDENCE)[0] for block in both])
         assert len(estimator._workspaces) == (len(SIZES) if limit > 1 else 1)
     first, second = answers
     for one, other in zip(first, second, strict=True):
         assert isinstance(one, Posterior)
         assert isinstance(other, Posterior)
         assert one.interval(CONFIDENCE) == other.interval(CONFIDENCE)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    history=st.lists(blocks(whole=True), max_size=5),
+    asked=blocks(whole=True),
+    is_raised=st.booleans(),
+)
+def test_what_stands_apart_is_known_from_its_own_measurement_as_from_everything(
+    history: list[QueryBlock], asked: QueryBlock, is_raised: bool
+) -> None:
+    """Whether that was told by cuts or by algebra, before a first measurement or a raise."""
+    assume(not any(block.query.is_constant for block in (*history, asked)))
+    counts = np.zeros(N_CELLS)
+    asked = whole(asked)
+    bought = [measured(whole(block), counts, 0.5) for block in history]
+    assume(all(fingerprint(one.block) != fingerprint(asked) for one in bought))
+    estimator = Estimator(SCHEMA)
+    estimator.add(bought + [measured(asked, counts, 0.1)] * is_raised)
+    before = estimator.estimate(asked, CONFIDENCE)
+    if not estimator.stands_apart(asked, CONFIDENCE):
+        return
+    own = measured(asked, counts, 0.25)
+    if is_raised:
+        own = replace(own, supersedes=len(bought))
+    assert is_raised == any(isinstance(row, Posterior) for row in before)
+    foreseen = estimator.with_measured(asked, CONFIDENCE, own)
+    estimator.add([own])
+    found = estimator.estimate(asked, CONFIDENCE)
+    # And from nothing, with no shortcut: every row of the history in one dense problem.
+    rows = np.array([row for one in (*bought, own) for row in dense_rows(one.block)], dtype=float)
+    scales = np.array([one.noise_scale for one in (*bought, own) for _ in range(one.block.n_rows)])
+    for place, row in enumerate(dense_rows(asked)):
+        solution, *_ = np.linalg.lstsq(rows.T / scales, np.array(row, dtype=float), rcond=1e-10)
+        best = np.sqrt(2 * np.sum(solution**2))
+        for posterior in (foreseen[place], found[place]):
+            assert isinstance(posterior, Posterior)
+            assert posterior.standard_deviation == pytest.approx(best, rel=1e-6)
+
+
+def test_groups_stand_apart_by_algebra_where_cuts_say_nothing() -> None:
+    counts = np.zeros(N_CELLS)
+    square = np.array([[1, 0, 0, 1], [0, 1, 1, 0], [1, 1, 0, 0]])  # over two axes: many cuts
+    known = [QueryBlock(counting([Factor(("a", "b"), np.roll(square, n, axis=1))])) for n in (0, 1)]
+    groups = QueryBlock(
+        counting([Factor(("a",), np.array([1, 0, 1]))]), Partition(("c",), np.arange(2))
+    )
+    total = QueryBlock(counting([Factor(("a",), np.array([1, 0, 1]))]))
+    for others, is_apart in ((known, True), ([*known, total], False)):
+        estimator = Estimator(SCHEMA)
+        estimator.add([measured(block, counts, 1.0) for block in others])
+        rows = estimator.estimate(groups, CONFIDENCE)
+        assert all(isinstance(row, NotEstimable) for row in rows)
+        assert estimator.stands_apart(groups, CONFIDENCE) is is_apart
 
 
 def test_a_total_is_read_from_the_groups_and_a_group_from_total_and_rest() -> None:

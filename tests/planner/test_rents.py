@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from accountant.entries import Charge, ChargedBlock
+from accountant.limits import Payer
 from accountant.noise import LatticeNoise
 from cube.axis import IntegerAxis
 from cube.block import QueryBlock
@@ -36,7 +37,7 @@ def paid(*purchases: tuple[int, QueryBlock]) -> Rents:
     """The rents after purchases at these prices, one after the other."""
     rents, spent = Rents(), 0
     for units, block in purchases:
-        rents.add([Charge("me", (ChargedBlock(block, NOISE),), spent, spent + units)])
+        rents.add([Charge(Payer("me"), (ChargedBlock(block, NOISE),), spent, spent + units)])
         spent += units
     return rents
 

@@ -16,7 +16,7 @@ from cube.refusals import (
 )
 from planner.statements import split_statements
 from planner.workload import RequestedTarget
-from proxy.answers import BatchRequest, QueryRequest
+from proxy.answers import LOCAL, BatchRequest, QueryRequest
 from tests.support.worlds import people_engine, random_rows
 
 STATEMENTS = (
@@ -42,9 +42,9 @@ def test_a_plan_is_free_to_see_then_bought_once_and_every_statement_free_after_i
 ) -> None:
     with people_engine(tmp_path, ROWS) as engine:
         seen = engine.plan_batch(BatchRequest(sql=FILE))
-        assert engine.budgets()[0].spent == 0
+        assert engine.budgets(LOCAL)[0].spent == 0
         bought = engine.plan_batch(BatchRequest(sql=FILE, buy=True))
-        assert bought.epsilon == seen.epsilon == engine.budgets()[0].spent > 0
+        assert bought.epsilon == seen.epsilon == engine.budgets(LOCAL)[0].spent > 0
         for row in bought.data.to_pylist():
             assert row["half_width_promised"] <= row["half_width_wanted"]
         for sql in STATEMENTS:
@@ -84,7 +84,7 @@ def test_a_batch_costs_less_than_its_statements_one_by_one(tmp_path: Path) -> No
         together = engine.plan_batch(BatchRequest(sql=FILE)).epsilon
         for sql in STATEMENTS:
             engine.answer(QueryRequest(sql=sql))
-        assert together < engine.budgets()[0].spent
+        assert together < engine.budgets(LOCAL)[0].spent
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_one_bad_statement_refuses_the_batch_and_nothing_is_charged(
     with people_engine(tmp_path, ROWS) as engine:
         with pytest.raises(refusal):
             engine.plan_batch(BatchRequest(sql=sql, buy=True))
-        assert engine.budgets()[0].spent == 0
+        assert engine.budgets(LOCAL)[0].spent == 0
 
 
 def test_caps_and_budgets_refuse_the_whole_plan(tmp_path: Path) -> None:
@@ -118,4 +118,4 @@ def test_caps_and_budgets_refuse_the_whole_plan(tmp_path: Path) -> None:
         target = RequestedTarget(half_width=1000.0, epsilon_cap=Fraction(1, 10_000))
         with pytest.raises(CostAboveCap):
             engine.plan_batch(BatchRequest(sql=STATEMENTS[0], target=target, buy=True))
-        assert engine.budgets()[0].spent == 0
+        assert engine.budgets(LOCAL)[0].spent == 0

@@ -22,6 +22,7 @@ from cube.schema import Neighbours
 from cube.target import AccuracyTarget
 from proxy.config import Settings, load, parse_epsilon
 from proxy.config_axes import read_axis
+from proxy.config_ledger import LedgerSettings
 from proxy.config_problems import Problems
 from proxy.sources.location import SourceLocation
 
@@ -91,7 +92,7 @@ def test_a_short_file_is_filled_in_with_defaults(folder: Path) -> None:
     (table,) = settings.tables
     assert settings.server.listen == "127.0.0.1:31337"
     assert settings.server.tls is None
-    assert settings.ledger_path == folder / "people.ledger"
+    assert settings.ledger == LedgerSettings(path=folder / "people.ledger")
     assert table.schema.table == "people"
     assert table.schema.neighbours is Neighbours.ADD_REMOVE
     assert table.location == SourceLocation(path=folder / "people.csv")
@@ -210,7 +211,7 @@ def test_the_environment_overrides_the_server_and_nothing_else(
     monkeypatch.setenv("BUDGET", "99")
     settings = loaded(folder, f'[server]\nlisten = "127.0.0.1:3"\n{GOOD}')
     assert settings.server.listen == "127.0.0.1:4"
-    assert settings.ledger_path == folder / "people.ledger"
+    assert settings.ledger == LedgerSettings(path=folder / "people.ledger")
     assert settings.tables[0].budget == Fraction(3, 2)
     monkeypatch.setenv("TACIT_SERVER__LISTEN", "0.0.0.0:4")
     assert problems(folder, GOOD)[0].startswith("server.listen: is not loopback")
@@ -279,6 +280,59 @@ def test_no_tables_and_no_columns_are_problems(folder: Path) -> None:
 def test_a_ledger_lies_in_a_directory_that_exists(folder: Path, path: str) -> None:
     (problem,) = problems(folder, GOOD.replace("people.ledger", path))
     assert problem.startswith("ledger.path: ")
+
+
+SHARED = GOOD.replace(
+    'path = "people.ledger"', 'url = "postgresql://tacit@localhost/money"\nkey = "shared.key"'
+)
+
+
+def test_a_ledger_may_lie_in_a_database_that_servers_share(folder: Path) -> None:
+    ledger = loaded(folder, SHARED).ledger
+    url = "postgresql://tacit@localhost/money"
+    assert ledger == LedgerSettings(url=url, key=folder / "shared.key")
+    assert ledger.location == url
+    assert loaded(folder, GOOD).ledger.location == str(folder / "people.ledger")
+
+
+def test_a_server_may_sign_how_far_its_ledger_has_come(folder: Path) -> None:
+    text = SHARED.replace("key =", 'signing_key = "owner.pem"\nsigned_head = "head.json"\nkey =')
+    ledger = loaded(folder, text).ledger
+    assert (ledger.signing_key, ledger.signed_head) == (folder / "owner.pem", folder / "head.json")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('key = "shared.key"', "", "ledger.key: is missing"),
+        ('key = "shared.key"', 'key = "absent/shared.key"', "ledger.key: should be a file"),
+        ("key =", 'path = "x.ledger"\nkey =', "ledger.url: stands beside path"),
+        ("key =", 'signing_key = "owner.pem"\nkey =', "ledger.signed_head: is missing"),
+        ("key =", 'signed_head = "head.json"\nkey =', "ledger.signing_key: is missing"),
+        ("tacit@localhost", "tacit:hush@localhost", "ledger.url: holds a password"),
+        ("postgresql:", "mysql:", "ledger.url: should be postgresql://"),
+        ("/money", "", "ledger.url: should name one database"),
+        ("/money", "/money?sslmode=disable&password=hush", "ledger.url: has an option"),
+        (
+            "localhost/money",
+            "db.example/money?sslmode=prefer",
+            "ledger.url: is not on this machine",
+        ),
+    ],
+)
+def test_a_shared_ledger_that_cannot_be_is_a_problem(
+    folder: Path, old: str, new: str, expected: str
+) -> None:
+    (problem,) = problems(folder, SHARED.replace(old, new))
+    assert problem.startswith(expected)
+    assert "hush" not in problem
+
+
+def test_a_ledger_is_somewhere_and_a_file_has_its_key_beside_it(folder: Path) -> None:
+    (problem,) = problems(folder, GOOD.replace('path = "people.ledger"', ""))
+    assert problem.startswith("ledger.path: is missing")
+    (problem,) = problems(folder, GOOD.replace("path =", 'key = "k"\npath ='))
+    assert problem.startswith("ledger.key: goes with url")
 
 
 def refusal(path: Path) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from accountant.gate import open_table
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
@@ -17,7 +17,7 @@ from cube.refusals import (
     SourceUnavailable,
 )
 from planner.workload import RequestedTarget
-from proxy.answers import QueryRequest, Release
+from proxy.answers import LOCAL, QueryRequest, Release
 from proxy.engine import Engine
 from proxy.explaining import EXPLANATION_SCHEMA
 from proxy.served_table import ServedTable
@@ -41,7 +41,7 @@ def ask(engine: Engine, sql: str, **target: object) -> Release:
 
 
 def spent(engine: Engine) -> Fraction:
-    return engine.budgets()[0].spent
+    return engine.budgets(LOCAL)[0].spent
 
 
 def test_a_count_is_measured_once_and_free_ever_after(engine: Engine) -> None:
@@ -169,7 +169,7 @@ def test_what_waited_for_the_source_is_not_bought_again(tmp_path: Path) -> None:
     """The charge of a failed read stands; later questions are answered by it, at no price."""
     folder = write_csv(tmp_path / "people.csv", ROWS)
     source = FailingSource(DuckDbSource(SCHEMA, SourceLocation(path=folder)), 1, "down")
-    with Ledger(tmp_path / "people.ledger") as ledger:
+    with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(1), source, SystemNoise())
         engine = Engine({SCHEMA.table: ServedTable(SCHEMA, DEFAULT, gate)})
         with pytest.raises(SourceUnavailable):
@@ -188,7 +188,7 @@ def test_what_is_left_is_never_below_nothing(tmp_path: Path) -> None:
         ask(engine, "SELECT COUNT(*) FROM people")
     with people_engine(tmp_path, ROWS, budget=Fraction(1, 100)) as engine:
         assert spent(engine) > Fraction(1, 100)
-        assert engine.budgets()[0].left == 0
+        assert engine.budgets(LOCAL)[0].left == 0
 
 
 @pytest.mark.parametrize("half_width", [0.0, -3.0, float("nan"), float("inf"), 1e-9])

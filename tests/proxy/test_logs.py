@@ -33,7 +33,8 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
 def test_a_line_is_json_with_the_listed_fields() -> None:
     stream = io.StringIO()
     configure_logs(stream)
-    structlog.get_logger("tacit").info("request", method="/tacit.v1.Tacit/Query", epsilon=0.25)
+    fields = {"method": "/tacit.v1.Tacit/Query", "epsilon": 0.25, "analyst": "ann"}
+    structlog.get_logger("tacit").info("request", **fields)
     (line,) = lines(stream)
     assert line.pop("timestamp").endswith("Z")
     assert line == {
@@ -41,6 +42,7 @@ def test_a_line_is_json_with_the_listed_fields() -> None:
         "level": "info",
         "method": "/tacit.v1.Tacit/Query",
         "epsilon": 0.25,
+        "analyst": "ann",
     }
 
 

@@ -17,8 +17,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from accountant.gate import open_table
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
+from accountant.limits import Payer
+from accountant.opening import open_table
 from cube.axis import IntegerAxis, MeasureAxis
 from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
@@ -234,11 +235,11 @@ def test_the_gate_sells_a_sum_about_the_middle_for_half_the_range(tmp_path: Path
     assert from_middle == list(range(-10, 11, 2))
     block = QueryBlock(counting([Factor(("pay",), np.array(from_middle, dtype=np.int64))]))
     weight = Weight.at_least(Fraction(1, 100))
-    with Ledger(tmp_path / "a.ledger") as ledger:
+    with open_ledger(tmp_path / "a.ledger") as ledger:
         source = DuckDbSource(schema, SourceLocation(path=path))
         gate = open_table(ledger, schema, Fraction(1), source, NoNoise())
         (found,) = gate.measure(
-            [PlannedMeasurement(block, weight)], analyst="anybody", epsilon_cap=None
+            [PlannedMeasurement(block, weight)], Payer("anybody"), epsilon_cap=None
         )
         spent = gate.budget().spent
     n_records = 5

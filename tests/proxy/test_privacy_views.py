@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.gate import Budget, Gate, open_table
-from accountant.ledger import Ledger
+from accountant.gate import Budget, Gate
+from accountant.ledger_file import open_ledger
+from accountant.limits import Payer
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
 from cube.axis import (
     BooleanAxis,
     CategoryAxis,
@@ -32,7 +34,7 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.public import PRIVACY_SCHEMA
 from planner.weights import weight_for
-from proxy.answers import TableInfo
+from proxy.answers import LOCAL, TableInfo
 from proxy.privacy_views import (
     REMAINING_SCHEMA,
     VIEW_SCHEMAS,
@@ -80,7 +82,7 @@ def planned(block: QueryBlock, weight: str, raised_from: int | None = None) -> P
 @pytest.fixture
 def gate(tmp_path: Path) -> Iterator[Gate]:
     records = np.zeros((CANARY, len(PEOPLE.axes)), dtype=np.int64)
-    with Ledger(tmp_path / "people.ledger") as ledger:
+    with open_ledger(tmp_path / "people.ledger") as ledger:
         source = KnownTable(PEOPLE, records)
         yield open_table(ledger, PEOPLE, Fraction(1), source, SystemNoise())
 
@@ -89,10 +91,10 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
 def record(gate: Gate) -> TableRecord:
     """After three purchases by two analysts: two blocks, another table's worth, and a raise."""
     buy = [planned(by_sex(), "1/8"), planned(members(), "1/16")]
-    gate.measure(buy, analyst="ada", epsilon_cap=None)
-    gate.measure([planned(by_sex(), "1/4", 0)], analyst="bob", epsilon_cap=None)
-    gate.measure([planned(QueryBlock(counting()), "1/8")], analyst="ada", epsilon_cap=None)
-    return TableRecord.of(INFO, gate)
+    gate.measure(buy, Payer("ada"), epsilon_cap=None)
+    gate.measure([planned(by_sex(), "1/4", 0)], Payer("bob"), epsilon_cap=None)
+    gate.measure([planned(QueryBlock(counting()), "1/8")], Payer("ada"), epsilon_cap=None)
+    return TableRecord.of(INFO, gate, LOCAL)
 
 
 @pytest.mark.parametrize("name", VIEW_SCHEMAS)
@@ -137,11 +139,13 @@ def test_budgets_add_up(record: TableRecord) -> None:
 
 def test_losses_are_one_row_a_charge_and_sum_to_what_is_spent(record: TableRecord) -> None:
     rows = privacy_view("losses", [record]).to_pylist()
-    assert [(row["place"], row["analyst"], row["n_blocks"]) for row in rows] == [
-        (0, "ada", 2),
-        (1, "bob", 1),
-        (2, "ada", 1),
+    assert [(row["analyst"], row["n_blocks"]) for row in rows] == [
+        ("ada", 2),
+        ("bob", 1),
+        ("ada", 1),
     ]
+    assert [row["seq"] for row in rows] == [3, 5, 7]
+    assert [row["at"] for row in rows] == sorted(row["at"] for row in rows)
     # Somebody may be a member and of either sex, so that blocks add up.
     assert [row["epsilon"] for row in rows] == [0.1875, 0.125, 0.125]
     assert [row["epsilon_total"] for row in rows] == [0.1875, 0.3125, 0.4375]
@@ -183,10 +187,10 @@ def test_domains_tell_every_column_and_the_unit() -> None:
 
 def test_no_view_tells_a_count_exact_or_noisy(tmp_path: Path) -> None:
     records = np.zeros((CANARY, len(PEOPLE.axes)), dtype=np.int64)
-    with Ledger(tmp_path / "people.ledger") as ledger:
+    with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, PEOPLE, Fraction(1), KnownTable(PEOPLE, records), NoNoise())
-        gate.measure([planned(by_sex(), "1/8")], analyst="ada", epsilon_cap=None)
-        record = TableRecord.of(INFO, gate)
+        gate.measure([planned(by_sex(), "1/8")], Payer("ada"), epsilon_cap=None)
+        record = TableRecord.of(INFO, gate, LOCAL)
         assert gate.measurements()[0].values[0] == CANARY  # without noise it would be the count
     told = [privacy_view(name, [record]) for name in VIEW_SCHEMAS]
     told.append(remaining_aggregates("people", [record]))
@@ -232,17 +236,17 @@ def test_what_is_left_is_the_budget_over_the_price_of_one_fresh_count(
 def test_just_as_many_counts_can_be_bought_as_are_promised(tmp_path: Path) -> None:
     target = AccuracyTarget(half_width=20.0, confidence=0.95)
     records = np.zeros((3, len(PEOPLE.axes)), dtype=np.int64)
-    with Ledger(tmp_path / "people.ledger") as ledger:
+    with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, PEOPLE, Fraction(1), KnownTable(PEOPLE, records), SystemNoise())
         fresh = PlannedMeasurement(QueryBlock(counting()), weight_for(target, Fraction(1)))
-        promised = n_remaining(TableRecord.of(INFO, gate))
+        promised = n_remaining(TableRecord.of(INFO, gate, LOCAL))
         assert promised == 6  # 20 / ln 20 = 6.68
         for bought in range(promised):
-            assert n_remaining(TableRecord.of(INFO, gate)) == promised - bought
-            gate.measure([fresh], analyst="ada", epsilon_cap=None)
-        assert n_remaining(TableRecord.of(INFO, gate)) == 0
+            assert n_remaining(TableRecord.of(INFO, gate, LOCAL)) == promised - bought
+            gate.measure([fresh], Payer("ada"), epsilon_cap=None)
+        assert n_remaining(TableRecord.of(INFO, gate, LOCAL)) == 0
         with pytest.raises(BudgetExhausted):
-            gate.measure([fresh], analyst="ada", epsilon_cap=None)
+            gate.measure([fresh], Payer("ada"), epsilon_cap=None)
 
 
 def test_the_estimate_has_snowflakes_columns(record: TableRecord) -> None:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from accountant.gate import open_table
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
 from cube.axis import Axis, CategoryAxis, IntegerAxis, MeasureAxis
 from cube.refusals import ConfigurationInvalid, DataChanged, LedgerMismatch, SourceUnavailable
 from cube.schema import Schema
@@ -216,7 +216,7 @@ def test_a_view_that_gives_other_rows_is_not_the_same_data(shop: Path) -> None:
     view = view_of(shop, "SELECT CAST(floor(random() * 2**20) AS BIGINT) AS age FROM range(20)")
     schema = schema_of(IntegerAxis(name="age", low=0, high=2**20 - 1))
     assert len({_fingerprint(schema, view) for _ in range(3)}) == 3
-    with Ledger(shop / "a.ledger") as ledger:
+    with open_ledger(shop / "a.ledger") as ledger:
         open_table(ledger, schema, Fraction(1), DuckDbSource(schema, view), SystemNoise())
         with pytest.raises(DataChanged):
             open_table(ledger, schema, Fraction(1), DuckDbSource(schema, view), SystemNoise())
@@ -225,7 +225,7 @@ def test_a_view_that_gives_other_rows_is_not_the_same_data(shop: Path) -> None:
 def test_a_view_under_a_second_name_is_given_no_second_budget(shop: Path) -> None:
     schema = schema_of(AGE, VISITS)
     other = Schema(table="others", axes=(VISITS, AGE), n_records_max=50, unit="id")
-    with Ledger(shop / "a.ledger") as ledger:
+    with open_ledger(shop / "a.ledger") as ledger:
         source = DuckDbSource(schema, view_of(shop))
         open_table(ledger, schema, Fraction(1), source, SystemNoise())
         again = DuckDbSource(other, view_of(shop))
@@ -313,7 +313,7 @@ def test_an_absent_unit_is_listed_with_absent_columns(tmp_path: Path) -> None:
 def test_a_unit_leaves_the_ledger_of_a_table_as_it_is(tmp_path: Path) -> None:
     """That nobody has two rows changes no coefficient: it may be checked from some day on."""
     location = _as_csv(tmp_path, "age,person\n1,2\n")
-    with Ledger(tmp_path / "a.ledger") as ledger:
+    with open_ledger(tmp_path / "a.ledger") as ledger:
         for unit in (None, "person"):
             schema = schema_of(AGE, unit=unit)
             open_table(ledger, schema, Fraction(1), DuckDbSource(schema, location), SystemNoise())

@@ -26,6 +26,7 @@ from proxy.server import start_server
 from proxy.sources import public_file
 from proxy.sources.public_file import load_public_table, load_public_tables
 from tests.support.engine_fake import CannedEngine
+from tests.support.serving import EverybodyLocal
 
 CITIES = """city,country,code,people,area,coastal,founded
 Oslo,Norway,0301,709037,480.7,true,1048-01-01
@@ -352,16 +353,16 @@ def test_a_half_valid_public_table_cannot_be_made() -> None:
 def test_the_catalog_lists_public_tables_beside_private_ones(folder: Path) -> None:
     cities = from_csv(folder, CITIES, key="city")
     table = PublicTable("cities", cities.key, cities.data)
-    server, address = start_server(CannedEngine(), "127.0.0.1:0", public=(table,))
+    server = start_server(CannedEngine(), "127.0.0.1:0", access=EverybodyLocal(), public=(table,))
     try:
-        with flight_sql.connect(f"grpc://{address}", autocommit=True) as connection:
+        with flight_sql.connect(f"grpc://{server.address}", autocommit=True) as connection:
             names = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
             (schema,) = names[0]["catalog_db_schemas"]
             listed = [found["table_name"] for found in schema["db_schema_tables"]]
             assert listed == ["ad_hoc", "cities", "people"]
             columns = connection.adbc_get_table_schema("cities")
     finally:
-        server.stop(None).wait()
+        server.stop()
     assert columns.names == table.data.column_names
     assert columns.types == table.data.schema.types
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,15 @@ from adbc_driver_manager import dbapi
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from accountant.limits import Payer
 from cube.refusals import InvalidSql, InvalidTarget, Refused, TooLarge, UnknownName, UnsupportedSql
 from planner.strategy import Strategy
 from planner.workload import RequestedTarget
+from proxy.answers import LOCAL, Caller
 from proxy.flight_sql import FlightSqlService
+from proxy.identity.calls import note_caller
+from proxy.identity.door import Door
+from proxy.patience import Patience
 from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol.flight_pb2_grpc import (
     FlightServiceStub,
@@ -49,7 +55,7 @@ from proxy.sessions import (
     header_target,
 )
 from tests.support.engine_fake import COUNT_ALL, COUNT_BY_SEX, CannedEngine
-from tests.support.serving import channel_to, serving
+from tests.support.serving import EverybodyLocal, channel_to, serving
 from tests.support.worlds import people_engine, random_rows
 
 HALF = Set("half_width", Fraction(50))
@@ -58,9 +64,13 @@ HALF = Set("half_width", Fraction(50))
 class Call:
     """The part of a gRPC call's context that a session is found by."""
 
-    def __init__(self, peer: str, metadata: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, peer: str, metadata: Iterable[tuple[str, str]] = (), caller: Caller = LOCAL
+    ) -> None:
         self._peer = peer
         self._metadata = tuple(metadata)
+        context: Any = self
+        note_caller(context, caller)
 
     def peer(self) -> str:
         return self._peer
@@ -232,6 +242,15 @@ def test_a_setting_lasts_until_it_is_set_again_or_reset() -> None:
     run(sessions, "RESET ALL")
     assert run(sessions, "SELECT 1").target == RequestedTarget()
     assert len(sessions) == 0
+
+
+def test_two_analysts_at_one_address_have_two_sessions() -> None:
+    sessions = Sessions()
+    run(sessions, "SET tacit.half_width = 50")
+    other: Any = Call("a", caller=replace(LOCAL, payer=Payer("another")))
+    assert sessions.run("SELECT 1", other).target == RequestedTarget()
+    sessions.close(other)
+    assert run(sessions, "SELECT 1").target.half_width == 50.0
 
 
 def test_settings_ahead_of_a_statement_hold_for_it_and_afterwards() -> None:
@@ -504,7 +523,8 @@ def test_closing_a_connection_of_adbc_ends_its_session() -> None:
 
 def started(sessions: Sessions) -> tuple[grpc.Server, str]:
     """A Flight SQL server whose sessions the test can see."""
-    server = grpc.server(futures.ThreadPoolExecutor(2))
+    door = Door(EverybodyLocal(), Patience())
+    server = grpc.server(futures.ThreadPoolExecutor(2), interceptors=[door])
     add_FlightServiceServicer_to_server(FlightSqlService(CannedEngine(), sessions), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

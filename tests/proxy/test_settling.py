@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from accountant.gate import open_table
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
 from cube.refusals import BudgetExhausted, CostAboveCap, TargetNotReached
 from planner.workload import RequestedTarget
-from proxy.answers import QueryRequest, Release
+from proxy.answers import LOCAL, QueryRequest, Release
 from proxy.engine import Engine
 from proxy.served_table import ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
@@ -36,7 +36,7 @@ def ask(engine: Engine, sql: str) -> Release:
 
 
 def spent(engine: Engine) -> Fraction:
-    return sum((budget.spent for budget in engine.budgets()), Fraction(0))
+    return sum((budget.spent for budget in engine.budgets(LOCAL)), Fraction(0))
 
 
 @pytest.mark.parametrize("half_width", [5.0, 1.0, 0.25])
@@ -124,7 +124,7 @@ def test_a_relative_target_is_never_below_its_floor(engine: Engine) -> None:
 def two_tables(folder: Path, budgets: tuple[Fraction, Fraction]) -> Iterator[Engine]:
     """The same schema twice, over different rows."""
     tables = {}
-    with Ledger(folder / "two.ledger") as ledger:
+    with open_ledger(folder / "two.ledger") as ledger:
         for number, budget in enumerate(budgets):
             name = f"people_{number}"
             schema = type(SCHEMA)(table=name, axes=SCHEMA.axes, n_records_max=SCHEMA.n_records_max)
@@ -146,7 +146,7 @@ def test_a_statement_of_two_tables_charges_both(tmp_path: Path) -> None:
     with two_tables(tmp_path, (Fraction(1), Fraction(1))) as engine:
         release = ask(engine, BOTH)
         assert abs(release.data.column(0).to_pylist()[0] - 1000) < 200
-        assert all(budget.spent > 0 for budget in engine.budgets())
+        assert all(budget.spent > 0 for budget in engine.budgets(LOCAL))
         assert release.receipt is not None
         assert release.receipt.epsilon_spent == spent(engine)
 
@@ -198,7 +198,7 @@ def test_the_smallest_of_several_caps_holds(engine: Engine) -> None:
 def test_a_cap_is_one_for_all_tables_of_a_statement(tmp_path: Path) -> None:
     with two_tables(tmp_path, (Fraction(1), Fraction(1))) as engine:
         ask(engine, BOTH)
-        one = engine.budgets()[0].spent
+        one = engine.budgets(LOCAL)[0].spent
     (tmp_path / "again").mkdir()
     with two_tables(tmp_path / "again", (Fraction(1), Fraction(1))) as engine:
         request = QueryRequest(sql=BOTH, target=RequestedTarget(epsilon_cap=one * Fraction(3, 2)))

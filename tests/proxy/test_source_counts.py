@@ -26,6 +26,7 @@ from cube.axis import (
     NumericAxis,
 )
 from cube.schema import Schema
+from proxy.sources import duckdb_source as module
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 
@@ -192,6 +193,26 @@ def test_levels_come_in_the_order_of_the_scope(tmp_path: Path) -> None:
     source = DuckDbSource(schema, write_csv(tmp_path, schema, [(7, "yes"), (7, "yes"), (3, "no")]))
     assert measured(source, ("a", "b")) == {(7, 1): 2, (3, 0): 1}
     assert measured(source, ("b", "a")) == {(1, 7): 2, (0, 3): 1}
+
+
+def test_counts_are_made_once_and_cannot_be_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes = tuple(IntegerAxis(name=name, low=0, high=9) for name in "ab")
+    schema = Schema(table="t", axes=axes, n_records_max=10)
+    path = write_csv(tmp_path, schema, [(7, 1), (7, 1), (3, 0)])
+    source = DuckDbSource(schema, path)
+    first = source.measure(("a",))
+    assert source.measure(("a",)) is first
+    for array in (*first.levels, first.counts):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 5
+    # With room for one scope of two cells the other is counted again, and alike.
+    monkeypatch.setattr(module, "N_COUNTED_BYTES_MAX", 32)
+    small = DuckDbSource(schema, path)
+    counted = [small.measure(scope) for scope in (("a",), ("b",), ("a",))]
+    assert counted[0] is not counted[2]
+    assert counted[0].counts.tolist() == counted[2].counts.tolist() == first.counts.tolist()
 
 
 def test_a_row_without_a_level_is_left_out_of_every_count(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from cube.refusals import BudgetExhausted
 from cube.target import AccuracyTarget
 from planner.strategy import Strategy
 from planner.workload import RequestedTarget
-from proxy.answers import QueryRequest, Release
+from proxy.answers import LOCAL, QueryRequest, Release
 from proxy.engine import Engine
 from tests.support.worlds import people_engine, random_rows
 
@@ -34,7 +34,7 @@ def offers(engine: Engine, sql: str, half_width: float) -> list[dict[str, object
 
 def spent(engine: Engine) -> Fraction:
     """The table's cost."""
-    return engine.budgets()[0].spent
+    return engine.budgets(LOCAL)[0].spent
 
 
 def questions(seed: int, n_questions: int) -> Iterator[tuple[str, float]]:
@@ -135,7 +135,7 @@ def test_a_candidate_that_fits_is_taken_when_the_better_one_does_not(tmp_path: P
     with people_engine(tmp_path, ROWS, budget=Fraction(1)) as engine:
         refused = 0
         for sql in (f"{counts} {age}" for age in range(20, 90, 7)):
-            left = engine.budgets()[0].left
+            left = engine.budgets(LOCAL)[0].left
             told = offers(engine, sql, 25.0)
             cheapest = min(float(str(row["epsilon"])) for row in told)
             try:

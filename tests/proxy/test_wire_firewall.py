@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from cube import refusals
+from cube.refusals import TooManyCalls
 from proxy.answers import QueryRequest
+from proxy.buckets import BUCKETS
 from proxy.interceptors import (
     CODE_KEY,
     DETAILS_BYTES_MAX,
@@ -146,9 +148,15 @@ def test_statuses_are_the_ones_clients_act_on() -> None:
         refusals.UnknownName: grpc.StatusCode.NOT_FOUND,
         refusals.UnknownTicket: grpc.StatusCode.NOT_FOUND,
         refusals.BudgetExhausted: grpc.StatusCode.RESOURCE_EXHAUSTED,
+        refusals.LimitReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
         refusals.CostAboveCap: grpc.StatusCode.RESOURCE_EXHAUSTED,
         refusals.TargetNotReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
+        TooManyCalls: grpc.StatusCode.RESOURCE_EXHAUSTED,
+        refusals.NotAuthenticated: grpc.StatusCode.UNAUTHENTICATED,
+        refusals.NotAllowed: grpc.StatusCode.PERMISSION_DENIED,
         refusals.SourceUnavailable: grpc.StatusCode.UNAVAILABLE,
+        refusals.LedgerUnavailable: grpc.StatusCode.UNAVAILABLE,
+        refusals.LedgerLost: grpc.StatusCode.UNAVAILABLE,
     }
 
 
@@ -216,9 +224,11 @@ def test_each_call_leaves_one_log_line_without_its_sql(
     with capture_logs() as lines, channel_to(CannedEngine()) as channel:
         call(channel)
     (line,) = requests_logged(lines)
-    assert line.keys() == {"event", "log_level", "method", "code", "milliseconds", "epsilon"}
+    outcome = {"event", "log_level", "method", "code", "milliseconds_max", "epsilon"}
+    assert line.keys() == outcome | {"analyst", "role"}
     assert line["code"] == "ok"
-    assert line["milliseconds"] >= 0
+    assert (line["analyst"], line["role"]) == ("local", "owner")
+    assert line["milliseconds_max"] / 1e3 in BUCKETS
     assert line["epsilon"] == (0.25 if line["method"].endswith(("Query", "GetFlightInfo")) else 0)
     assert "SELECT" not in str(lines)
 

@@ -13,7 +13,7 @@ from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.server import TlsIdentity, start_server
 from tests.support.engine_fake import CannedEngine
-from tests.support.serving import channel_to, serving
+from tests.support.serving import EverybodyLocal, channel_to, serving
 
 SUPPORT = Path(__file__).parent.parent / "support"
 CERTIFICATE = SUPPORT / "loopback_certificate.pem"
@@ -96,9 +96,9 @@ def test_a_message_beyond_the_limit_is_turned_away(channel: grpc.Channel) -> Non
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "127.3.2.1:0", "localhost:0"])
 def test_loopback_is_served_in_plain_text(listen: str) -> None:
-    server, address = start_server(CannedEngine(), listen)
-    assert int(address.rpartition(":")[2]) > 0
-    server.stop(None).wait()
+    server = start_server(CannedEngine(), listen, access=EverybodyLocal())
+    assert int(server.address.rpartition(":")[2]) > 0
+    server.stop()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_loopback_is_served_in_plain_text(listen: str) -> None:
 )
 def test_a_network_is_not_served_in_plain_text(listen: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="plain text"):
-        start_server(CannedEngine(), listen)
+        start_server(CannedEngine(), listen, access=EverybodyLocal())
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_network_is_not_served_in_plain_text(listen: str) -> None:
 )
 def test_an_address_is_a_host_and_a_port(listen: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="is not an address"):
-        start_server(CannedEngine(), listen)
+        start_server(CannedEngine(), listen, access=EverybodyLocal())
 
 
 def test_a_port_in_use_is_not_shared() -> None:
@@ -122,7 +122,7 @@ def test_a_port_in_use_is_not_shared() -> None:
         serving(CannedEngine()) as address,
         pytest.raises(ConfigurationInvalid, match="cannot listen"),
     ):
-        start_server(CannedEngine(), address)
+        start_server(CannedEngine(), address, access=EverybodyLocal())
 
 
 def test_tls_answers_those_who_trust_the_certificate() -> None:
@@ -139,13 +139,15 @@ def test_tls_answers_those_who_trust_the_certificate() -> None:
 
 
 def test_with_tls_a_network_may_be_served() -> None:
-    server, _ = start_server(CannedEngine(), "0.0.0.0:0", TlsIdentity.load(CERTIFICATE, KEY))
-    server.stop(None).wait()
+    tls = TlsIdentity.load(CERTIFICATE, KEY)
+    start_server(CannedEngine(), "0.0.0.0:0", access=EverybodyLocal(), tls=tls).stop()
 
 
 def test_a_certificate_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigurationInvalid, match="cannot listen"):
-        start_server(CannedEngine(), "127.0.0.1:0", TlsIdentity(b"no", b"no"))
+        start_server(
+            CannedEngine(), "127.0.0.1:0", access=EverybodyLocal(), tls=TlsIdentity(b"no", b"no")
+        )
 
 
 def test_a_missing_tls_file_is_named() -> None:

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import pytest
 
 from planner.workload import RequestedTarget
-from proxy.answers import QueryRequest
+from proxy.answers import LOCAL, QueryRequest
 from proxy.engine import Engine
 
 HERE = Path(__file__).parent
@@ -112,7 +112,7 @@ def request(case: Case) -> QueryRequest:
 
 def spent(engine: Engine) -> Fraction:
     """The cost of all that was asked of an engine, in epsilon."""
-    return sum((budget.spent for budget in engine.budgets()), Fraction(0))
+    return sum((budget.spent for budget in engine.budgets(LOCAL)), Fraction(0))
 
 
 def _case(path: Path) -> Case:

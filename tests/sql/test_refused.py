@@ -9,7 +9,7 @@ import pytest
 
 from accountant.noise import SystemNoise
 from cube.refusals import Refused
-from proxy.answers import QueryRequest
+from proxy.answers import LOCAL, QueryRequest
 from proxy.engine import Engine
 from tests.sql import world
 from tests.sql.cases import Case, cases, parameters, request
@@ -58,14 +58,14 @@ def test_there_are_cases() -> None:
 def test_it_is_refused_in_the_words_that_are_promised(
     case: Case, engine: Engine, source: KnownTable
 ) -> None:
-    n_read, budgets = len(source.scopes_read), engine.budgets()
+    n_read, budgets = len(source.scopes_read), engine.budgets(LOCAL)
     with pytest.raises(Refused) as refusal:
         engine.answer(request(case))
     assert refusal.value.code == case.headers["code"], refusal.value.explain()
     assert case.headers["says"] in refusal.value.explain()
     assert len(refusal.value.explain()) <= SHOWN_MAX
     assert len(source.scopes_read) == n_read
-    assert engine.budgets() == budgets
+    assert engine.budgets(LOCAL) == budgets
 
 
 @pytest.mark.parametrize(("code", "sql"), LONG.values(), ids=LONG)

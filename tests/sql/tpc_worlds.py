@@ -15,8 +15,8 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from accountant.gate import open_table
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
+from accountant.opening import open_table
 from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
@@ -190,7 +190,7 @@ def tpc_engine(
     folder: Path, schemas: Sequence[Schema], public: Sequence[PublicTable]
 ) -> Iterator[Engine]:
     """An engine on random rows of some private tables, beside some public ones; without noise."""
-    with Ledger(folder / "tpc.ledger") as ledger:
+    with open_ledger(folder / "tpc.ledger") as ledger:
         tables: Mapping[str, ServedTable] = {
             schema.table: ServedTable(
                 schema,

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from accountant.gate import open_table
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
 from accountant.noise import NoiseSource
+from accountant.opening import open_table
 from cube.axis import (
     Axis,
     BooleanAxis,
@@ -146,6 +146,6 @@ def patients_engine(
     folder: Path, source: KnownTable, noise: NoiseSource, *, strategy: Strategy = Strategy.AUTO
 ) -> Iterator[Engine]:
     """An engine on the rows, with its ledger in `folder`; the noise is the test's choice."""
-    with Ledger(folder / "patients.ledger") as ledger:
+    with open_ledger(folder / "patients.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, BUDGET, source, noise)
         yield Engine({SCHEMA.table: ServedTable(SCHEMA, DEFAULT, gate, strategy)}, PUBLIC)

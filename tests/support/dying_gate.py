@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from accountant.entries import Charge, Measured
-from accountant.gate import Gate, open_table
+from accountant.gate import Gate
+from accountant.limits import Payer
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
 from cube.axis import IntegerAxis
 from cube.block import Partition, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
@@ -58,11 +60,11 @@ def main(path: str, fatal: str, second: str) -> None:
     noise = DyingNoise(SystemNoise(), step("after noise"))
     gate = open_table(ledger, SCHEMA, Fraction(1000), source, noise)
     for planned in (EVERYONE, SECONDS[second]):
-        (bought,) = gate.measure([planned], analyst="ann", epsilon_cap=None)
+        (bought,) = gate.measure([planned], Payer("ann"), epsilon_cap=None)
         print(*bought.lattice_values, flush=True)  # noqa: T201 - the test reads what was released
         armed = True
     while fatal == "never":
-        (bought,) = gate.measure([_next(gate, second)], analyst="ann", epsilon_cap=None)
+        (bought,) = gate.measure([_next(gate, second)], Payer("ann"), epsilon_cap=None)
         print(*bought.lattice_values, flush=True)  # noqa: T201 - the test reads what was released
 
 

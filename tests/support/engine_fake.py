@@ -20,9 +20,11 @@ from cube.refusals import InvalidSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from proxy.answers import (
+    LOCAL,
     BatchReport,
     BatchRequest,
     BudgetStatus,
+    Caller,
     ColumnReceipt,
     Explanation,
     QueryRequest,
@@ -112,10 +114,11 @@ class CannedEngine:
         self._count("explain", request)
         self._known(request)
         epsilon = Fraction(0) if request.sql in self._history else COST
-        return Explanation(EXPLANATION, epsilon, self.budgets()[0])
+        return Explanation(EXPLANATION, epsilon, self.budgets(LOCAL)[0])
 
     def plan_batch(self, request: BatchRequest) -> BatchReport:
-        self._count("plan_batch", QueryRequest(sql=request.sql, target=request.target))
+        asked = QueryRequest(sql=request.sql, target=request.target, caller=request.caller)
+        self._count("plan_batch", asked)
         statements = request.sql.split("; ")
         for sql in statements:
             self._known(QueryRequest(sql=sql))
@@ -127,18 +130,20 @@ class CannedEngine:
             epsilon=COST if new else Fraction(0),
             n_measurements=len(new),
             is_bought=request.buy,
-            budget=self.budgets()[0],
+            budget=self.budgets(LOCAL)[0],
         )
 
-    def tables(self) -> tuple[TableInfo, ...]:
+    def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
         target = AccuracyTarget(half_width=100.0, confidence=0.95)
-        return (TableInfo(PEOPLE, target), TableInfo(AD_HOC, target))
+        known = (TableInfo(PEOPLE, target), TableInfo(AD_HOC, target))
+        return tuple(info for info in known if caller.opens(info.schema.table))
 
-    def budgets(self) -> tuple[BudgetStatus, ...]:
-        return (
+    def budgets(self, caller: Caller) -> tuple[BudgetStatus, ...]:
+        known = (
             BudgetStatus("people", LIMIT, self.spent, len(self._history)),
             BudgetStatus("ad_hoc", Fraction(1), Fraction(0), 0),
         )
+        return tuple(budget for budget in known if caller.opens(budget.table))
 
     def _count(self, call: str, request: QueryRequest) -> None:
         with self._lock:
@@ -154,7 +159,7 @@ class CannedEngine:
         values = data["n"].to_pylist()
         low, high = tuple(v - 1.0 for v in values), tuple(v + 1.0 for v in values)
         column = ColumnReceipt("n", 0.95, epsilon, source, low, high)
-        return Receipt("people", epsilon, (column,), self.budgets()[0])
+        return Receipt("people", epsilon, (column,), self.budgets(LOCAL)[0])
 
 
 class BrokenEngine:
@@ -175,8 +180,8 @@ class BrokenEngine:
     def plan_batch(self, request: BatchRequest) -> NoReturn:  # noqa: ARG002 - the protocol names it
         raise self._error
 
-    def tables(self) -> NoReturn:
+    def tables(self, caller: Caller) -> NoReturn:  # noqa: ARG002 - the protocol names it
         raise self._error
 
-    def budgets(self) -> NoReturn:
+    def budgets(self, caller: Caller) -> NoReturn:  # noqa: ARG002 - the protocol names it
         raise self._error

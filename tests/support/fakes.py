@@ -10,10 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.entries import Body
+from accountant.entries import Body, TableBody
 from accountant.gate import CellCounts, Source
 from accountant.ledger import Ledger
 from accountant.noise import LatticeNoise, NoiseSource
+from accountant.replay import TableHistory
+from accountant.stores.key_file import fingerprint_key, key_beside
+from accountant.stores.sqlite_store import SqliteStore
 from cube.schema import Schema
 
 
@@ -145,15 +148,24 @@ class DyingLedger(Ledger):
     def __init__(
         self, path: Path, entry: type[Body], before: Callable[[], None], after: Callable[[], None]
     ) -> None:
-        super().__init__(path)
+        store = SqliteStore(path)
+        super().__init__(store, fingerprint_key(key_beside(store.path), may_create=True))
         self.entry = entry
         self.before = before
         self.after = after
 
-    def append(self, table: str, body: Body) -> int:
-        if not isinstance(body, self.entry):
-            return super().append(table, body)
-        self.before()
-        seq = super().append(table, body)
-        self.after()
+    def append(self, table: str, build: Callable[[TableHistory], TableBody | None]) -> int | None:
+        is_fatal = False
+
+        def built(history: TableHistory) -> TableBody | None:
+            nonlocal is_fatal
+            body = build(history)
+            is_fatal = isinstance(body, self.entry)
+            if is_fatal:
+                self.before()
+            return body
+
+        seq = super().append(table, built)
+        if is_fatal:
+            self.after()
         return seq

@@ -5,17 +5,33 @@ from contextlib import contextmanager
 
 import grpc
 
-from proxy.answers import QueryEngine
+from proxy.answers import LOCAL, Caller, QueryEngine
+from proxy.identity.access import Access
+from proxy.identity.shown import Shown
+from proxy.ledger_desk import LedgerDesk
 from proxy.server import TlsIdentity, start_server
 
 
+class EverybodyLocal:
+    """Everybody owns everything, whatever they show: for tests that are not about identity."""
+
+    def identify(self, shown: Shown) -> Caller:  # noqa: ARG002 - the protocol names it
+        return LOCAL
+
+
 @contextmanager
-def serving(engine: QueryEngine, tls: TlsIdentity | None = None) -> Iterator[str]:
-    server, address = start_server(engine, "127.0.0.1:0", tls)
+def serving(
+    engine: QueryEngine,
+    tls: TlsIdentity | None = None,
+    access: Access | None = None,
+    desk: LedgerDesk | None = None,
+) -> Iterator[str]:
+    access = EverybodyLocal() if access is None else access
+    running = start_server(engine, "127.0.0.1:0", access=access, tls=tls, desk=desk)
     try:
-        yield address
+        yield running.address
     finally:
-        server.stop(None).wait()
+        running.stop()
 
 
 @contextmanager

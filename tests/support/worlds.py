@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
-from accountant.gate import open_table
-from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
 from accountant.noise import SystemNoise
+from accountant.opening import open_table
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
@@ -68,6 +68,6 @@ def people_engine(
 ) -> Iterator[Engine]:
     """An engine on the rows, with its ledger in `folder`."""
     source = DuckDbSource(SCHEMA, SourceLocation(path=write_csv(folder / "people.csv", rows)))
-    with Ledger(folder / "people.ledger") as ledger:
+    with open_ledger(folder / "people.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, budget, source, SystemNoise())
         yield Engine({SCHEMA.table: ServedTable(SCHEMA, default, gate, strategy)})

@@ -1,0 +1,1 @@
+"""The auditor: checks a ledger from its text alone, by code of its own."""

@@ -1,0 +1,110 @@
+"""A table's budget and limits: what was in force when a charge was made, and what it left.
+
+    charge = what was spent before, and after: on top of each other, within the table's budget
+    limit  = in its window, and for one charge, of the analyst and of each of his groups
+
+A limit for each analyst holds for those who have none of their own. What somebody spent is the sum
+of what his charges added to the table's cost. Whether that is enough for the rows is for cost.py.
+Proof: proofs/ledger.md, "Budgets, limits, noise".
+"""
+
+import datetime as dt
+from bisect import bisect_left
+from fractions import Fraction
+
+from accountant.auditor.bodies import Charge, Limit, units_of
+from accountant.auditor.wrong import Wrong
+
+
+class Accounts:
+    """The money side of one table.
+
+    Parameters
+    ----------
+    seq : int
+        The number of the entry that opened it.
+    budget : Fraction
+        In epsilon.
+    """
+
+    def __init__(self, seq: int, budget: Fraction) -> None:
+        self._budgets = [(seq, budget)]  # from which entry on
+        self._spent = [(seq, 0)]
+        self._limits: dict[str, Limit] = {}
+        self._spent_by: dict[str, tuple[list[str], list[int]]] = {}
+
+    @property
+    def units_spent(self) -> int:
+        """What is spent now."""
+        return self._spent[-1][1]
+
+    def budget_after(self, seq: int) -> Fraction:
+        """The budget in force after an entry."""
+        return self._budgets[bisect_left(self._budgets, (seq + 1,)) - 1][1]
+
+    def spent_after(self, seq: int) -> int:
+        """The units that were spent after an entry."""
+        return self._spent[bisect_left(self._spent, (seq + 1,)) - 1][1]
+
+    def set_budget(self, seq: int, budget: Fraction) -> None:
+        """The owner's new budget; what is spent stays spent, whatever it is."""
+        self._budgets.append((seq, budget))
+
+    def set_limit(self, limit: Limit) -> None:
+        """The owner's new limit for somebody, in place of the old one."""
+        self._limits.pop(limit.subject, None)
+        if limit.epsilon is not None or limit.per_query is not None:
+            self._limits[limit.subject] = limit
+
+    def charge(self, seq: int, at: str, charge: Charge) -> None:
+        """A payment; Wrong if it is on top of another sum, or beyond a budget or a limit."""
+        if charge.units_before != self.units_spent:
+            raise Wrong(
+                f"charged on top of {charge.units_before} units, but {self.units_spent} were spent"
+            )
+        units = charge.units_after - charge.units_before
+        if units < 0:
+            raise Wrong("a charge that lowers what is spent")
+        budget = units_of(self._budgets[-1][1])
+        if units and charge.units_after > budget:
+            raise Wrong(f"{charge.units_after} units are spent, and the table's budget is {budget}")
+        for account in charge.accounts:
+            self._check_limit(account, units, at)
+        for account in charge.accounts:
+            times, sums = self._spent_by.setdefault(account, ([], [0]))
+            times.append(at)
+            sums.append(sums[-1] + units)
+        self._spent.append((seq, charge.units_after))
+
+    def _check_limit(self, account: str, units: int, at: str) -> None:
+        limit = self._limits.get(account)
+        if limit is None and account.startswith("analyst:"):
+            limit = self._limits.get("each_analyst")
+        if limit is None or not units:
+            return
+        if limit.per_query is not None and units > units_of(limit.per_query):
+            raise Wrong(f"a charge of {units} units, beyond the limit of {account} for one query")
+        if limit.epsilon is not None:
+            allowed = units_of(limit.epsilon)
+            spent = self._spent_since(account, window_start(limit.window, at))
+            if spent + units > allowed:
+                raise Wrong(
+                    f"{account} spends {spent + units} units, and {allowed} is the limit "
+                    f"(window: {limit.window})"
+                )
+
+    def _spent_since(self, account: str, start: str) -> int:
+        times, sums = self._spent_by.get(account, ([], [0]))
+        return sums[-1] - sums[bisect_left(times, start)]
+
+
+def window_start(window: str, at: str) -> str:
+    """A text that sorts before every moment of the window that holds `at`, after all earlier.
+
+    >>> window_start("month", "2026-11-21T20:07:49.123+00:00")
+    '2026-11'
+    """
+    if window == "week":
+        day = dt.date.fromisoformat(at[:10])
+        return (day - dt.timedelta(days=day.weekday())).isoformat()
+    return at[: {"day": 10, "month": 7, "year": 4, "never": 0}[window]]

@@ -1,0 +1,286 @@
+"""What each kind of entry says, read from its JSON and checked by itself.
+
+An entry of a kind that is not known here is wrong: an auditor who skips what he cannot read has
+audited something else. Whether entries agree with each other is for accounts.py, purchases.py and
+access.py.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from accountant.auditor.fields import (
+    Fields,
+    Json,
+    check_name,
+    check_set,
+    fields_of,
+    fraction,
+    list_of,
+    moment,
+    one_of,
+    optional,
+    text,
+    whole,
+)
+from accountant.auditor.rows import Block, BlockReader
+from accountant.auditor.wrong import Wrong
+from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
+
+LATTICE_BITS_MAX: Final = 32
+N_WIDTHS: Final = 5  # parts of the promised width that answers are counted by
+VALUE_MAX: Final = 2**63 - 1  # noisy values are clamped within it
+WINDOWS: Final = ("day", "week", "month", "year", "never")
+SUBJECTS: Final = ("analyst", "group", "each_analyst")
+ROLES: Final = ("analyst", "owner", "auditor")
+PROOFS: Final = ("token", "certificate")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A table, its data by a keyed fingerprint, and its budget."""
+
+    data_fingerprint: str
+    budget: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Another budget."""
+
+    budget: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What somebody may spend from now on; without numbers, he is limited no more."""
+
+    subject: str
+    epsilon: Fraction | None
+    window: str
+    per_query: Fraction | None
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The noise that a weight bought: discrete Laplace of a scale, on a lattice."""
+
+    weight_units: int
+    lattice_bits: int
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """Rows that were paid for; maybe with finer noise for rows that were measured before."""
+
+    block: Block
+    noise: Noise
+    raised_from: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A payment."""
+
+    analyst: str
+    groups: tuple[str, ...]
+    bought: tuple[Bought, ...]
+    units_before: int
+    units_after: int
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """Whom it counts for."""
+        return (f"analyst:{self.analyst}", *(f"group:{name}" for name in self.groups))
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """Another attempt to measure a charge; values drawn before it do not count."""
+
+    charge: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The noisy values of the rows of one charge, drawn in one of its turns."""
+
+    charge: int
+    values: tuple[tuple[int, ...], ...]
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """A credential was issued."""
+
+    id: str
+    shown: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Revoked:
+    """A credential opens nothing any more."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForReaders:
+    """A declaration or a tally: well-formed, and nothing follows from it."""
+
+
+AccessBody: TypeAlias = Granted | Revoked
+TableBody: TypeAlias = Opened | Budget | Limit | Charge | TakenOver | Measured | ForReaders
+Body: TypeAlias = AccessBody | TableBody
+
+
+def body_of(kind: str, value: Json, blocks: BlockReader) -> Body:
+    """What an entry says; Wrong if it is none of its kind."""
+    if kind == "charge":
+        return _charge(value, blocks)
+    if kind not in _READERS:
+        raise Wrong(f"there is no kind of entry called {kind!r}")
+    return _READERS[kind](value)
+
+
+def units_of(epsilon: Fraction) -> int:
+    """What may be spent of an epsilon, in whole units, rounded down."""
+    return int(epsilon * UNITS_PER_EPSILON)
+
+
+def _opened(value: Json) -> Opened:
+    fields = fields_of(value, ("schema_digest", "data_fingerprint", "budget"))
+    text(fields, "schema_digest")
+    return Opened(text(fields, "data_fingerprint"), _epsilon(fields, "budget"))
+
+
+def _declared(value: Json) -> ForReaders:
+    text(fields_of(value, ("declaration",)), "declaration")
+    return ForReaders()
+
+
+def _budget(value: Json) -> Budget:
+    return Budget(_epsilon(fields_of(value, ("budget",)), "budget"))
+
+
+def _limit(value: Json) -> Limit:
+    fields = fields_of(value, ("for", "epsilon", "window", "per_query", "by"))
+    text(fields, "by")
+    subject = text(fields, "for")
+    kind, _, name = subject.partition(":")
+    if kind not in SUBJECTS or (kind == "each_analyst") != (subject == kind):
+        raise Wrong(f"a limit for {subject!r}, who is nobody")
+    if name or kind != "each_analyst":
+        check_name(name)
+    epsilon = optional(fields, "epsilon", _epsilon)
+    per_query = optional(fields, "per_query", _epsilon)
+    return Limit(subject, epsilon, one_of(fields, "window", WINDOWS), per_query)
+
+
+def _charge(value: Json, blocks: BlockReader) -> Charge:
+    fields = fields_of(value, ("analyst", "blocks", "units_before", "units_after"), ("groups",))
+    bought = tuple(_bought(one, blocks) for one in list_of(fields, "blocks", dict))
+    groups: tuple[str, ...] = ()
+    if "groups" in fields:
+        groups = check_set(list_of(fields, "groups", str), "groups")
+    for name in groups:
+        check_name(name)
+    before, after = whole(fields, "units_before"), whole(fields, "units_after")
+    return Charge(check_name(text(fields, "analyst")), groups, bought, before, after)
+
+
+def _bought(value: Json, blocks: BlockReader) -> Bought:
+    required = ("block", "lattice_bits", "noise_scale", "weight_units")
+    fields = fields_of(value, required, ("raised_from",))
+    units, bits = whole(fields, "weight_units", 1), whole(fields, "lattice_bits")
+    if units > WEIGHT_UNITS_MAX or bits > LATTICE_BITS_MAX:
+        raise Wrong(f"a weight of {units} units on a lattice of {bits} bits")
+    noise = Noise(units, bits, _scale(fields, "noise_scale"))
+    raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
+    return Bought(blocks.block(fields["block"]), noise, raised_from)
+
+
+def _scale(fields: Fields, name: str) -> float:
+    """A positive float, to the last bit."""
+    written = text(fields, name)
+    try:
+        scale = float.fromhex(written)
+    except (ValueError, OverflowError):
+        scale = math.nan
+    if not 0 < scale < math.inf or scale.hex() != written:
+        raise Wrong(f"{name} is no positive number in hexadecimal")
+    return scale
+
+
+def _taken_over(value: Json) -> TakenOver:
+    return TakenOver(whole(fields_of(value, ("charge",)), "charge", 1))
+
+
+def _measured(value: Json) -> Measured:
+    fields = fields_of(value, ("charge", "lattice_values"), ("turn",))
+    values = list_of(fields, "lattice_values", list)
+    for of_block in values:
+        if any(type(one) is not int or abs(one) > VALUE_MAX for one in of_block):
+            raise Wrong("a noisy value that is no whole number of 64 bits")
+    turn = whole(fields, "turn", 1) if "turn" in fields else 0
+    return Measured(whole(fields, "charge", 1), tuple(map(tuple, values)), turn)
+
+
+def _served(value: Json) -> ForReaders:
+    fields = fields_of(value, ("since", "tallies"))
+    moment(fields, "since")
+    numbers = ("n_free", "n_paid", "plain_units_free", "plain_units_paid")
+    for one in list_of(fields, "tallies", dict):
+        tally = fields_of(one, ("analyst", "widths", *numbers))
+        text(tally, "analyst")
+        for name in numbers:
+            whole(tally, name)
+        widths = list_of(tally, "widths", int)
+        if len(widths) != N_WIDTHS or min(widths) < 0:
+            raise Wrong("a tally of fewer than no answers, or of other widths")
+    return ForReaders()
+
+
+def _granted(value: Json) -> Granted:
+    required = ("id", "analyst", "groups", "role", "tables", "proof", "shown_as", "expires", "by")
+    fields = fields_of(value, required)
+    for name in (text(fields, "analyst"), *check_set(list_of(fields, "groups", str), "groups")):
+        check_name(name)
+    check_set(list_of(fields, "tables", str), "tables")
+    one_of(fields, "role", ROLES)
+    text(fields, "by")
+    optional(fields, "expires", text)
+    shown_as = text(fields, "shown_as")
+    if not shown_as:
+        raise Wrong("a credential that anybody could show")
+    return Granted(check_name(text(fields, "id")), (one_of(fields, "proof", PROOFS), shown_as))
+
+
+def _revoked(value: Json) -> Revoked:
+    fields = fields_of(value, ("id", "by"))
+    text(fields, "by")
+    return Revoked(text(fields, "id"))
+
+
+def _epsilon(fields: Fields, name: str) -> Fraction:
+    found = fraction(fields, name)
+    if found < 0:
+        raise Wrong(f"{name} is below zero")
+    return found
+
+
+_READERS: Final[dict[str, Callable[[Json], Body]]] = {
+    "table_opened": _opened,
+    "table_declared": _declared,
+    "budget_set": _budget,
+    "limit_set": _limit,
+    "taken_over": _taken_over,
+    "measurement": _measured,
+    "served": _served,
+    "access_granted": _granted,
+    "access_revoked": _revoked,
+}

@@ -1,0 +1,101 @@
+"""The book of one table: what its entries say, side by side, up to any of them.
+
+Budgets and limits are in accounts.py, rows and noise in purchases.py, and what the rows cost in
+cost.py; here they are put together.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from accountant.auditor.accounts import Accounts
+from accountant.auditor.bodies import Body, Budget, Charge, Limit, Measured, Opened, TakenOver
+from accountant.auditor.cost import Finding, Paid, follow
+from accountant.auditor.purchases import Purchases
+from accountant.auditor.verdict import TableVerdict
+from accountant.auditor.wrong import Wrong
+from accountant.entries import Entry
+from cube.measurement import UNITS_PER_EPSILON
+
+
+class Book:
+    """One table, as the entries read so far leave it.
+
+    Parameters
+    ----------
+    opened_by : int
+        The number of the entry that opened it.
+    opened : Opened
+    """
+
+    def __init__(self, opened_by: int, opened: Opened) -> None:
+        self.opened_by = opened_by
+        self.data_fingerprint = opened.data_fingerprint
+        self._accounts = Accounts(opened_by, opened.budget)
+        self._purchases = Purchases()
+        self._paid: list[Paid] = []
+        self._finding = Finding(0, exact=True)
+
+    def take(self, entry: Entry, body: Body) -> None:
+        """Take in an entry about the table; Wrong if it cannot follow those before it."""
+        match body:
+            case Opened():
+                raise Wrong("a table opened twice")
+            case Budget():
+                self._accounts.set_budget(entry.seq, body.budget)
+            case Limit():
+                self._accounts.set_limit(body)
+            case Charge():
+                self._accounts.charge(entry.seq, entry.at, body)
+                rows = self._purchases.charge(entry.seq, body)
+                self._paid.append(Paid(entry.seq, rows, body.units_after))
+            case TakenOver():
+                self._purchases.take_over(entry.seq, body)
+            case Measured():
+                self._purchases.measure(entry.seq, body)
+
+    def add_up(self, n_entries: int, watch: Callable[[int], None]) -> tuple[int, str] | None:
+        """Add up what the rows of the first entries cost.
+
+        Returns
+        -------
+        (int, str) or None
+            The first entry that charges too little, and how much it lacks.
+        """
+        paid = [one for one in self._paid if one.seq <= n_entries]
+        found = self._finding = follow(paid, watch)
+        if found.unpaid is None:
+            return None
+        charged = next(one.units for one in paid if one.seq == found.unpaid)
+        return found.unpaid, (
+            f"the rows cost {found.cost} units of 2**-40 epsilon until here, and {charged} were "
+            "charged"
+        )
+
+    def verdict(self, table: str, n_entries: int) -> TableVerdict:
+        """What the first entries say of the table."""
+        measured = [one for one in self._purchases.measurements if one.seq <= n_entries]
+        n_charges = sum(one.seq <= n_entries for one in self._paid)
+        return TableVerdict(
+            table=table,
+            budget=self._accounts.budget_after(n_entries),
+            spent=Fraction(self._accounts.spent_after(n_entries), UNITS_PER_EPSILON),
+            recomputed=Fraction(self._finding.units, UNITS_PER_EPSILON),
+            exact=self._finding.exact,
+            n_measurements=len(measured),
+            n_pending=n_charges - len({one.seq for one in measured}),
+            n_raised=sum(one.bought.raised_from is not None for one in measured),
+        )
+
+    def notes(self, table: str) -> list[str]:
+        """What could not be shown either way."""
+        found, notes = self._finding, []
+        if found.open:
+            notes.append(
+                f"{table}: of {len(found.open)} charges, entry {found.open[0]} the first, it was "
+                "not shown that they cover their rows, nor that they do not"
+            )
+        if not found.exact:
+            notes.append(
+                f"{table}: what its rows cost is a proved bound; no cell was found to cost as much"
+            )
+        return notes

@@ -1,0 +1,65 @@
+"""The chain: entries are numbered without gaps, each digest holds all before it, time goes forward.
+
+An entry's digest is the SHA-256 of a JSON list: the digest before it (64 zeros before the first),
+its number, time, kind, table and body. A change anywhere changes every digest after it.
+
+What the chain cannot show, and signed heads do: proofs/ledger.md.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+
+from accountant.auditor.fields import check_moment
+from accountant.auditor.wrong import Wrong
+from accountant.entries import GENESIS, Entry
+
+
+@dataclass(slots=True)
+class Chain:
+    """The links that were found good.
+
+    Parameters
+    ----------
+    digests : list of str
+        One for each good entry, in order.
+    at : str
+        The time of the last.
+    """
+
+    digests: list[str] = field(default_factory=list)
+    at: str = ""
+
+    @property
+    def n_entries(self) -> int:
+        """The number of good entries."""
+        return len(self.digests)
+
+    def digest_after(self, n_entries: int) -> str:
+        """The digest of the chain when it had so many entries."""
+        return self.digests[n_entries - 1] if n_entries else GENESIS
+
+    def check(self, entry: Entry) -> None:
+        """Raise Wrong unless the entry is the next of the chain, unchanged."""
+        place = self.n_entries + 1
+        if type(entry.seq) is not int or entry.seq != place:
+            raise Wrong(f"number {entry.seq!r} stands in its place")
+        texts = (entry.at, entry.kind, entry.table, entry.body, entry.digest)
+        if any(type(one) is not str for one in texts):
+            raise Wrong("something in it is no text")
+        if entry.digest != self._linked(entry):
+            raise Wrong("its digest does not match its content and the entries before it")
+        check_moment(entry.at, "its time")
+        if entry.at < self.at:
+            raise Wrong(f"it is of {entry.at}, earlier than the entry before it")
+
+    def add(self, entry: Entry) -> None:
+        """Take the entry in, once everything about it was found good."""
+        self.digests.append(entry.digest)
+        self.at = entry.at
+
+    def _linked(self, entry: Entry) -> str:
+        before = self.digest_after(self.n_entries)
+        linked = [before, entry.seq, entry.at, entry.kind, entry.table, entry.body]
+        written = json.dumps(linked, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(written.encode("ascii")).hexdigest()

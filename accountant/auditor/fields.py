@@ -1,0 +1,146 @@
+"""Reading the JSON of an entry strictly: its canonical text, known fields, exact types.
+
+No default stands in for a field that is missing, and none is passed over that is not known: an
+auditor who reads half of an entry has not read it. Nothing here knows the kinds of entry.
+"""
+
+import datetime as dt
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
+
+from accountant.auditor.wrong import Wrong
+from cube.encoding import canonical_json
+
+NAME_LENGTH_MAX: Final = 200
+
+Json: TypeAlias = Any  # what `json` gives, before anybody has looked at it
+Fields: TypeAlias = Mapping[str, Json]
+
+_FRACTION: Final = re.compile(r"-?\d{1,4000}(/\d{1,4000})?", re.ASCII)
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", re.ASCII)
+
+
+def parsed(body: str) -> Json:
+    """The value of a JSON text, which must be the one canonical text of that value.
+
+    Two texts of one value would be two digests, and a name given twice in one object is read
+    differently by different programs.
+    """
+    try:
+        value = json.loads(body, parse_float=_refused, parse_constant=_refused)
+        if canonical_json(value) == body:
+            return value
+    except (ValueError, RecursionError):
+        raise Wrong("its body is no JSON of whole numbers, texts, lists and objects") from None
+    raise Wrong("its body is not written in the canonical way")
+
+
+def fields_of(value: Json, required: Sequence[str], optional: Sequence[str] = ()) -> Fields:
+    """An object that has the required fields, and of others only the optional ones."""
+    if type(value) is not dict:
+        raise Wrong(f"found {_type(value)} where an object belongs")
+    missing = [name for name in required if name not in value]
+    unknown = sorted(value.keys() - {*required, *optional})
+    if missing:
+        raise Wrong(f"the field {missing[0]} is missing")
+    if unknown:
+        raise Wrong(f"there is no field {unknown[0]!r}")
+    return value
+
+
+def list_of(fields: Fields, name: str, kind: type[Any]) -> list[Any]:
+    """A list whose items are all of one JSON type."""
+    found = fields[name]
+    if type(found) is not list:
+        raise Wrong(f"{name} is {_type(found)}, not a list")
+    for item in found:
+        if type(item) is not kind:
+            raise Wrong(f"{name} holds {_type(item)}")
+    return found
+
+
+def text(fields: Fields, name: str) -> str:
+    """A text."""
+    found = fields[name]
+    if type(found) is not str:
+        raise Wrong(f"{name} is {_type(found)}, not a text")
+    return found
+
+
+def whole(fields: Fields, name: str, low: int = 0) -> int:
+    """A whole number that is not below `low`. True is no number."""
+    found = fields[name]
+    if type(found) is not int:
+        raise Wrong(f"{name} is {_type(found)}, not a whole number")
+    if found < low:
+        raise Wrong(f"{name} is {found}, below {low}")
+    return found
+
+
+def fraction(fields: Fields, name: str) -> Fraction:
+    """An exact number, written as ``3`` or ``3/7``."""
+    written = text(fields, name)
+    try:
+        found = Fraction(written) if _FRACTION.fullmatch(written) else None
+    except ZeroDivisionError:
+        found = None
+    if found is None or str(found) != written:
+        raise Wrong(f"{name} is no exact number in lowest terms")
+    return found
+
+
+def moment(fields: Fields, name: str) -> str:
+    """A moment; see `check_moment`."""
+    return check_moment(text(fields, name), name)
+
+
+def check_moment(written: str, name: str) -> str:
+    """A moment as UTC text of the one form that sorts as time does."""
+    is_one = _MOMENT.fullmatch(written) is not None
+    if is_one:
+        try:
+            dt.datetime.fromisoformat(written)
+        except ValueError:
+            is_one = False
+    if not is_one:
+        raise Wrong(f"{name} is no moment like 2026-11-21T20:07:49.123+00:00")
+    return written
+
+
+def check_name(name: str) -> str:
+    """A name of somebody or something, on one line."""
+    if not 0 < len(name) <= NAME_LENGTH_MAX or not name.isprintable() or name != name.strip():
+        raise Wrong(f"a name that is not 1 to {NAME_LENGTH_MAX} printable characters")
+    return name
+
+
+def check_set(names: Sequence[str], name: str) -> tuple[str, ...]:
+    """Texts in their order, none of them twice."""
+    if list(names) != sorted(set(names)):
+        raise Wrong(f"{name} are not in order, or one is there twice")
+    return tuple(names)
+
+
+def optional(fields: Fields, name: str, read: Callable[[Fields, str], Any]) -> Any:
+    """What `read` finds, or None for null."""
+    return None if fields[name] is None else read(fields, name)
+
+
+def one_of(fields: Fields, name: str, allowed: Sequence[str]) -> str:
+    """A text that is one of a few."""
+    found = text(fields, name)
+    if found not in allowed:
+        raise Wrong(f"{name} is {found!r}, none of {', '.join(allowed)}")
+    return found
+
+
+def _refused(written: str) -> Json:
+    raise ValueError(written)
+
+
+def _type(value: Json) -> str:
+    names = {bool: "true or false", int: "a number", str: "a text", list: "a list"}
+    return names.get(type(value), "an object" if type(value) is dict else "nothing")

@@ -1,0 +1,123 @@
+"""What was bought, and what came of it: one measurement of each charge, of its rows.
+
+A charge that was taken over is measured in its latest turn, so that nobody chose between draws.
+
+The noise law, `2**-lattice_bits` the lattice and `s` the scale of the discrete Laplace variable in
+units of the answer: a record that moves a row by 1 moves it by ``2**bits`` steps of a law whose
+scale is ``s 2**bits`` steps, and loses ``1/s``. So ``1/s`` must not exceed the weight that was
+paid, exactly: see proofs/noise.md. Finer noise for a row that was measured before (a raise) is on
+the same lattice, smaller, and made once: see proofs/refinement.md.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from accountant.auditor.bodies import Bought, Charge, Measured, Noise, TakenOver
+from accountant.auditor.rows import LevelArray
+from accountant.auditor.tables import Row
+from accountant.auditor.wrong import Wrong
+from cube.measurement import UNITS_PER_EPSILON
+
+# Whatever the public bound on answers was, a value up to here is what was drawn and not a clamp.
+UNCLAMPED_MAX: Final = 2**63 - 2 - 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A block that was measured."""
+
+    seq: int
+    bought: Bought
+    may_be_clamped: bool
+
+
+class Purchases:
+    """The goods side of one table.
+
+    Attributes
+    ----------
+    pending : dict of int to Charge
+        Charges without a measurement, by their numbers.
+    measurements : list of Measurement
+        In the order of purchase; raises name them by their places.
+    """
+
+    def __init__(self) -> None:
+        self.pending: dict[int, Charge] = {}
+        self.measurements: list[Measurement] = []
+        self._raised: set[int] = set()
+        self._turns: dict[int, int] = {}
+        self._n_levels: dict[str, int] = {}
+
+    def charge(self, seq: int, charge: Charge) -> tuple[Row, ...]:
+        """Rows that were paid for, with the weights that were added; Wrong if they cannot be."""
+        if not charge.bought:
+            raise Wrong("a charge without rows")
+        rows = tuple(map(self._row, charge.bought))
+        self.pending[seq] = charge
+        return rows
+
+    def take_over(self, seq: int, body: TakenOver) -> None:
+        """A new turn to measure a charge; Wrong if it does not wait."""
+        if body.charge not in self.pending:
+            raise Wrong(f"{body.charge} taken over, which is no charge that waits")
+        self._turns[body.charge] = seq
+
+    def measure(self, seq: int, body: Measured) -> None:
+        """The values of the rows of one charge; Wrong if they are not."""
+        charge = self.pending.get(body.charge)
+        if charge is None:
+            raise Wrong(f"a measurement under {body.charge}, which is no charge that waits for one")
+        if body.turn != self._turns.pop(body.charge, 0):
+            raise Wrong("a measurement of a turn that was taken over")
+        if [len(values) for values in body.values] != [one.block.n_rows for one in charge.bought]:
+            raise Wrong("a measurement that has not one value for each row that was charged")
+        del self.pending[body.charge]
+        for bought, values in zip(charge.bought, body.values, strict=True):
+            may_be_clamped = any(abs(value) > UNCLAMPED_MAX for value in values)
+            self.measurements.append(Measurement(seq, bought, may_be_clamped))
+
+    def _row(self, bought: Bought) -> Row:
+        check_noise(bought.noise)
+        for array in bought.block.share.arrays:
+            self._check_levels(array)
+        earlier = self._raised_measurement(bought)
+        if earlier is None:
+            return Row(bought.block.share, bought.noise.weight_units)
+        units = bought.noise.weight_units - earlier.bought.noise.weight_units
+        return Row(bought.block.share, units)
+
+    def _raised_measurement(self, bought: Bought) -> Measurement | None:
+        place = bought.raised_from
+        if place is None:
+            return None
+        if place >= len(self.measurements):
+            raise Wrong("a measurement raised that was never made")
+        if place in self._raised:
+            raise Wrong("a measurement raised twice")
+        earlier = self.measurements[place]
+        if earlier.bought.block is not bought.block:
+            raise Wrong("a measurement raised for other rows than it is of")
+        before, after = earlier.bought.noise, bought.noise
+        if after.weight_units <= before.weight_units:
+            raise Wrong("a measurement raised to a weight that is no larger")
+        if (
+            earlier.may_be_clamped
+            or after.lattice_bits != before.lattice_bits
+            or after.scale >= before.scale
+        ):
+            raise Wrong("a measurement raised to noise that is no refinement of its own")
+        self._raised.add(place)
+        return earlier
+
+    def _check_levels(self, array: LevelArray) -> None:
+        for axis, n_levels in zip(array.axes, array.values.shape, strict=True):
+            if self._n_levels.setdefault(axis, n_levels) != n_levels:
+                raise Wrong(f"{axis} has {self._n_levels[axis]} levels before and {n_levels} here")
+
+
+def check_noise(noise: Noise) -> None:
+    """Raise Wrong unless the noise loses no more than its weight: ``1/scale <= weight``."""
+    numerator, denominator = noise.scale.as_integer_ratio()
+    if denominator * UNITS_PER_EPSILON > numerator * noise.weight_units:
+        raise Wrong("the noise is smaller than the weight that was paid allows")

@@ -1,0 +1,237 @@
+"""Measured rows as a charge writes them: a linear query, and groups of cells it is asked of.
+
+    coefficient of a cell = sum over terms of  scale * product of the term's arrays at the cell
+
+Arrays are over the levels of a few axes, written as runs. A row of the block is the query on one
+group; groups share no cell, so what one unit of weight costs a cell is the magnitude of its
+coefficient if it is in a group, and nothing otherwise. Nothing here knows weights or charges.
+Proof: proofs/ledger.md, "The most expensive cell".
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.auditor.fields import Fields, Json, check_set, fields_of, fraction, list_of
+from accountant.auditor.wrong import Wrong
+from cube.block import N_GROUPS_MAX
+from cube.encoding import canonical_json
+from cube.query import COEFFICIENT_MAX, N_FACTOR_CELLS_MAX, N_TERMS_MAX
+
+N_DIMENSIONS_MAX: Final = 32  # of one array; more numpy cannot hold in every version
+
+Scope: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelArray:
+    """Whole numbers over the levels of a few axes. Equal ones are one object."""
+
+    axes: Scope
+    values: NDArray[np.int64]
+
+    @cached_property
+    def bound(self) -> int:
+        """The largest magnitude."""
+        return max(abs(int(self.values.min())), abs(int(self.values.max())))
+
+    @cached_property
+    def magnitude(self) -> "LevelArray":
+        """The same without signs."""
+        if int(self.values.min()) >= 0:
+            return self
+        return LevelArray(self.axes, np.abs(self.values))
+
+    @cached_property
+    def inside(self) -> "LevelArray | None":
+        """Of labels of groups: 1 where there is one, 0 elsewhere; None if it is 1 everywhere."""
+        if int(self.values.min()) >= 0:
+            return None
+        return LevelArray(self.axes, (self.values >= 0).astype(np.int64))
+
+    @cached_property
+    def is_constant(self) -> bool:
+        """Whether all levels have one number."""
+        return bool((self.values == self.values.flat[0]).all())
+
+    @cached_property
+    def n_classes(self) -> int:
+        """The number of products of classes of levels that it tells apart."""
+        return math.prod(int(np.unique(self.keys(axis)).size) for axis in self.axes)
+
+    def keys(self, axis: str) -> NDArray[np.int64]:
+        """A number for each level of an axis; equal numbers where the array does not differ."""
+        if self.values.ndim == 1:
+            return self.values
+        slices = np.moveaxis(self.values, self.axes.index(axis), 0)
+        flat = slices.reshape(slices.shape[0], -1)
+        _, keys = np.unique(flat, axis=0, return_inverse=True)
+        return keys.ravel().astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A whole number times arrays on different axes."""
+
+    scale: int
+    arrays: tuple[LevelArray, ...]
+
+    @cached_property
+    def bound(self) -> int:
+        """The largest magnitude of the term."""
+        return abs(self.scale) * math.prod(array.bound for array in self.arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one unit of weight on every row of a block costs each cell.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+        The magnitude of their sum, where every cell is `inside`.
+    inside : LevelArray, optional
+        1 for cells in some group and 0 for others; None if every cell is in one.
+    """
+
+    terms: tuple[Term, ...]
+    inside: LevelArray | None
+
+    @cached_property
+    def axes(self) -> Scope:
+        """The axes it depends on, sorted."""
+        return tuple(sorted({name for array in self.arrays for name in array.axes}))
+
+    @cached_property
+    def arrays(self) -> tuple[LevelArray, ...]:
+        """Everything it is computed from."""
+        arrays = [array for term in self.terms for array in term.arrays]
+        return (*arrays, *(() if self.inside is None else (self.inside,)))
+
+    @cached_property
+    def bound(self) -> int:
+        """No cell costs more; where there is one term and no group is left out, some cell does."""
+        return sum(term.bound for term in self.terms)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows that were measured together. Equal ones are one object.
+
+    Parameters
+    ----------
+    n_rows : int
+    share : Share
+    """
+
+    n_rows: int
+    share: Share
+
+
+class BlockReader:
+    """Reads blocks, and remembers what it has read: a year of questions names few predicates."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[str, Block] = {}
+        self._arrays: dict[tuple[Json, ...], LevelArray] = {}
+
+    def block(self, value: Json) -> Block:
+        """The block that JSON values describe; Wrong if they are none."""
+        name = canonical_json(value)
+        known = self._blocks.get(name)
+        if known is None:
+            known = self._blocks[name] = self._block(value)
+        return known
+
+    def _block(self, value: Json) -> Block:
+        fields = fields_of(value, ("terms", "constant"), ("partition",))
+        if fraction(fields, "constant") != 0:
+            raise Wrong("a constant was measured")
+        found = list_of(fields, "terms", dict)
+        if not 0 < len(found) <= N_TERMS_MAX:
+            raise Wrong(f"a query of {len(found)} terms")
+        terms = tuple(self._term(one) for one in found)
+        labels = self._array(fields["partition"]) if "partition" in fields else None
+        n_rows = 1 if labels is None else _n_groups(labels)
+        return Block(n_rows, _share(terms, labels))
+
+    def _term(self, value: Json) -> Term:
+        fields = fields_of(value, ("factors", "scale"))
+        scale = fraction(fields, "scale")
+        if scale.denominator != 1:
+            raise Wrong("a row whose coefficients are no whole numbers")
+        arrays = tuple(self._array(one) for one in list_of(fields, "factors", dict))
+        axes = [name for array in arrays for name in array.axes]
+        if len(set(axes)) != len(axes):
+            raise Wrong("two factors of one term share an axis")
+        if any(array.bound > COEFFICIENT_MAX for array in arrays):
+            raise Wrong("a coefficient beyond 2**40")
+        return Term(scale.numerator, arrays)
+
+    def _array(self, value: Json) -> LevelArray:
+        fields = fields_of(value, ("axes", "runs", "shape"))
+        axes = check_set(list_of(fields, "axes", str), "axes")
+        shape, runs = list_of(fields, "shape", int), list_of(fields, "runs", int)
+        name = (axes, tuple(shape), tuple(runs))
+        known = self._arrays.get(name)
+        if known is None:
+            known = self._arrays[name] = LevelArray(axes, _unrolled(fields, axes))
+        return known
+
+
+def _unrolled(fields: Fields, axes: Scope) -> NDArray[np.int64]:
+    """The values that runs of lengths and values stand for."""
+    shape, runs = fields["shape"], fields["runs"]
+    if not 0 < len(axes) == len(shape) <= N_DIMENSIONS_MAX or min(shape) < 1:
+        raise Wrong("an array whose shape is not that of its axes")
+    lengths = runs[0::2]
+    size = math.prod(shape)
+    if size > N_FACTOR_CELLS_MAX or len(runs) % 2 or min(lengths, default=0) < 1:
+        raise Wrong("an array that is too large, or with runs of no length")
+    if sum(lengths) != size:
+        raise Wrong("an array whose runs do not fill it")
+    try:
+        values = np.array(runs[1::2], dtype=np.int64)
+    except OverflowError:
+        raise Wrong("a number beyond 64 bits") from None
+    return np.repeat(values, np.array(lengths, dtype=np.int64)).reshape(shape)
+
+
+def _n_groups(labels: LevelArray) -> int:
+    """The number of groups, each of which must have a cell."""
+    found = np.unique(labels.values)
+    n_groups = int(found[-1]) + 1
+    has_outside = int(found[0]) < 0
+    if int(found[0]) < -1 or found.size - has_outside != n_groups or n_groups > N_GROUPS_MAX:
+        raise Wrong("groups that are not numbered 0, 1, 2, ...")
+    return n_groups
+
+
+def _share(terms: tuple[Term, ...], labels: LevelArray | None) -> Share:
+    """What the rows cost each cell, without what does not matter to it."""
+    inside = None if labels is None else labels.inside
+    plain = [_plain(term) for term in terms if term.bound]
+    kept = [term for term in plain if term.arrays]
+    constant = sum(term.scale for term in plain if not term.arrays)
+    if constant or not kept:
+        kept.append(Term(constant, ()))
+    if len(kept) == 1:  # the magnitude of one product is the product of magnitudes
+        (term,) = kept
+        arrays = tuple(array.magnitude for array in term.arrays)
+        kept = [_plain(Term(abs(term.scale), arrays))]
+    return Share(tuple(kept), inside)
+
+
+def _plain(term: Term) -> Term:
+    """The same term with arrays that are the same everywhere moved into its scale."""
+    scale, arrays = term.scale, []
+    for array in term.arrays:
+        if array.is_constant:
+            scale *= int(array.values.flat[0])
+        else:
+            arrays.append(array)
+    return Term(scale, tuple(arrays))

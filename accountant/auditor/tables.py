@@ -1,0 +1,181 @@
+"""The cost of a history as a sum of tables, each over classes of the levels of a few axes.
+
+    B_cell <= constant + sum over tables of  table at the cell
+
+Rows on the same axes are added up in one table, which tells apart only the levels that they do. The
+two sides are equal unless a row spans too many classes on its own: its part in the sum is then
+somewhere larger than what it costs. Nothing here looks for a maximum.
+Proof: proofs/ledger.md, "The most expensive cell".
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.auditor.classes import AxisClasses, Indices, classes_of
+from accountant.auditor.rows import LevelArray, Scope, Share, Term
+
+N_TABLE_CELLS_MAX: Final = 2**18  # of one table; rows that need more are spread over several
+TOTAL_MAX: Final = 2**50  # totals below it leave room for what a bound adds up on its way
+
+Whole: TypeAlias = NDArray[Any]  # int64, or Python's integers where those could overflow
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A share at a weight, in units of 2**-40 epsilon."""
+
+    share: Share
+    units: int
+
+    @property
+    def bound(self) -> int:
+        """No cell pays more for it."""
+        return self.share.bound * self.units
+
+
+class Table:
+    """What the rows on some axes cost, on the classes of levels that these rows tell apart.
+
+    Attributes
+    ----------
+    axes : tuple of str
+    label : list of (n_classes,) ndarray
+        For each axis, the place in this table of each class of the whole history.
+    shape : tuple of int
+    """
+
+    def __init__(
+        self, axes: Scope, shares: Sequence[Share], classes: Mapping[str, AxisClasses]
+    ) -> None:
+        arrays = list(dict.fromkeys(array for share in shares for array in share.arrays))
+        self.axes = axes
+        self.label: list[Indices] = []
+        self._levels: list[Indices] = []
+        for axis in axes:
+            first, label = classes[axis].by([one for one in arrays if axis in one.axes])
+            self.label.append(label)
+            self._levels.append(classes[axis].levels[first])
+        self.shape = tuple(levels.size for levels in self._levels)
+        self._at_classes: dict[LevelArray, NDArray[np.int64]] = {}
+
+    def cost(self, share: Share, units: int, dtype: type[Any]) -> Whole:
+        """What one row costs, in a form that broadcasts to the table."""
+        if len(share.terms) == 1:
+            return self._product(share.terms[0].scale * units, share.arrays, dtype)
+        total = self._product(0, (), dtype)
+        for term in share.terms:
+            total = total + self._product(term.scale, term.arrays, dtype)
+        inside = () if share.inside is None else (share.inside,)
+        return np.abs(total) * self._product(units, inside, dtype)
+
+    def _product(self, scale: int, arrays: Sequence[LevelArray], dtype: type[Any]) -> Whole:
+        product: Whole = np.full([1] * len(self.axes), scale, dtype=dtype)
+        for array in arrays:
+            product = product * self._restricted(array)
+        return product
+
+    def _restricted(self, array: LevelArray) -> NDArray[np.int64]:
+        """An array at the table's classes, in its dimensions."""
+        known = self._at_classes.get(array)
+        if known is None:
+            places = [self.axes.index(name) for name in array.axes]
+            small = array.values[np.ix_(*(self._levels[place] for place in places))]
+            shape = [1] * len(self.axes)
+            for place, size in zip(places, small.shape, strict=True):
+                shape[place] = size
+            known = self._at_classes[array] = small.reshape(shape)
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a row adds to one table; to the constant, without one, if it is the same everywhere."""
+
+    share: Share
+    table: int | None
+
+
+class Layout:
+    """Which rows go to which tables.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        The whole history, in order.
+
+    Attributes
+    ----------
+    classes : mapping of str to AxisClasses
+    tables : list of Table
+    parts : list of list of Part
+        Of each row.
+    dtype : type
+        int64 if no sum can overflow it.
+    """
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.classes = classes_of([row.share.arrays for row in rows])
+        self.tables: list[Table] = []
+        self.parts: list[list[Part]] = [[] for _ in rows]
+        self.own: dict[str, int] = {}
+        total = sum(row.bound for row in rows)
+        self.dtype: type[Any] = np.int64 if total < TOTAL_MAX else object
+        by_scope: dict[Scope, list[tuple[int, Share]]] = {}
+        bounding: dict[Share, list[Share]] = {}
+        for place, row in enumerate(rows):
+            if row.share not in bounding:
+                bounding[row.share] = _bounding(row.share)
+            for share in bounding[row.share]:
+                by_scope.setdefault(share.axes, []).append((place, share))
+        for axis in self.classes:
+            shares = {row.share: None for row in rows if axis in row.share.axes}
+            self.own[axis] = len(self.tables)
+            self.tables.append(Table((axis,), list(shares), self.classes))
+        for axes, placed in by_scope.items():
+            self._make(axes, placed)
+
+    def _make(self, axes: Scope, placed: Sequence[tuple[int, Share]]) -> None:
+        """A table for rows on the same axes, or several if one would be too large."""
+        if not axes or axes[1:] == ():
+            own = self.own[axes[0]] if axes else None
+            for place, share in placed:
+                self.parts[place].append(Part(share, own))
+            return
+        table = Table(axes, [share for _, share in placed], self.classes)
+        middle = len(placed) // 2
+        if middle and math.prod(table.shape) > N_TABLE_CELLS_MAX:
+            self._make(axes, placed[:middle])
+            self._make(axes, placed[middle:])
+            return
+        for place, share in placed:
+            self.parts[place].append(Part(share, len(self.tables)))
+        self.tables.append(table)
+
+
+def _bounding(share: Share) -> list[Share]:
+    """Shares whose sum is the given one, or nowhere below it where that spans too many classes."""
+    if _n_cells(share) <= N_TABLE_CELLS_MAX:
+        return [share]
+    if len(share.terms) > 1:  # the magnitude of a sum is at most the sum of magnitudes
+        terms = [Term(abs(term.scale), _magnitudes(term)) for term in share.terms]
+        return [one for term in terms for one in _bounding(Share((term,), share.inside))]
+    (term,) = share.terms
+    widest = max(share.arrays, key=lambda array: array.n_classes)
+    if widest is share.inside:
+        return _bounding(Share(share.terms, None))
+    others = tuple(array for array in term.arrays if array is not widest)
+    return _bounding(Share((Term(term.scale * widest.bound, others),), share.inside))
+
+
+def _magnitudes(term: Term) -> tuple[LevelArray, ...]:
+    return tuple(array.magnitude for array in term.arrays)
+
+
+def _n_cells(share: Share) -> int:
+    """At most so many classes of cells."""
+    return math.prod(array.n_classes for array in share.arrays)

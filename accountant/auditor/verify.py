@@ -1,0 +1,145 @@
+"""Checking a ledger from its first entry to its last, or to the first that is wrong.
+
+Everything is computed again from the text of the entries: the chain of digests, every sum, budget
+and limit, the noise that each weight allows, and what the rows cost the most expensive cell after
+every single charge. None of the server's code for these takes part (a test holds that), so that a
+mistake there is not made here again.
+
+Proof of what this shows and what it does not: proofs/ledger.md. For people: docs/auditing.md.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final, TypeAlias
+
+from accountant.auditor.access import Access
+from accountant.auditor.bodies import Body, Granted, Opened, Revoked, body_of
+from accountant.auditor.book import Book
+from accountant.auditor.chain import Chain
+from accountant.auditor.fields import parsed
+from accountant.auditor.rows import BlockReader
+from accountant.auditor.signed_head import SignedHead
+from accountant.auditor.verdict import Verdict
+from accountant.auditor.wrong import Wrong
+from accountant.entries import Entry
+
+N_BETWEEN_REPORTS: Final = 256  # entries or charges between two calls of `watch`
+
+Watch: TypeAlias = Callable[[str, int], None]  # what is being done, and how far
+
+
+def verify(
+    entries: Iterable[Entry], *, heads: Sequence[SignedHead] = (), watch: Watch | None = None
+) -> Verdict:
+    """Check a ledger.
+
+    Parameters
+    ----------
+    entries : iterable of Entry
+        All of them, in order.
+    heads : sequence of SignedHead
+        Of this ledger, their signatures checked: it must still hold what each vouched for.
+    watch : callable, optional
+        Told now and then what is being checked, and how far.
+    """
+    audit = _Audit(watch or _watch_nothing)
+    audit.read(entries)
+    audit.compare(heads)
+    audit.add_up()
+    return audit.verdict()
+
+
+class _Audit:
+    """An audit on its way. `problem` is the first that is known, with the number of its entry."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._chain = Chain()
+        self._access = Access()
+        self._blocks = BlockReader()
+        self._books: dict[str, Book] = {}
+        self._times: list[str] = []
+        self._problem: tuple[int, str] | None = None
+
+    def read(self, entries: Iterable[Entry]) -> None:
+        """Take in entries up to the first that cannot follow those before it."""
+        for entry in entries:
+            try:
+                self._chain.check(entry)
+                self._take(entry, body_of(entry.kind, parsed(entry.body), self._blocks))
+            except Wrong as wrong:
+                self._found(self._chain.n_entries + 1, str(wrong))
+                return
+            self._chain.add(entry)
+            self._times.append(entry.at)
+            if self._chain.n_entries % N_BETWEEN_REPORTS == 0:
+                self._watch("entries", self._chain.n_entries)
+
+    def compare(self, heads: Sequence[SignedHead]) -> None:
+        """Compare with what was vouched for."""
+        n_entries = self._chain.n_entries
+        for head in (signed.head for signed in heads):
+            if head.n_entries > n_entries:
+                missing = f"the tail is missing: {head.n_entries} entries were signed for"
+                self._found(n_entries + 1, f"{missing} on {head.at}")
+            elif head.digest != self._chain.digest_after(head.n_entries):
+                rewritten = "the ledger was rewritten, here or before: another digest was signed"
+                self._found(max(1, head.n_entries), f"{rewritten} on {head.at}")
+
+    def add_up(self) -> None:
+        """Add up what the rows cost, charge by charge; again, if some are not to be believed."""
+        n_good = self._n_good + 1
+        while self._n_good < n_good:
+            n_good = self._n_good
+            for table, book in sorted(self._books.items()):
+                unpaid = book.add_up(n_good, partial(self._tell, table))
+                if unpaid is not None:
+                    self._found(*unpaid)
+
+    def verdict(self) -> Verdict:
+        """What was found."""
+        n_good = self._n_good
+        books = [one for one in sorted(self._books.items()) if one[1].opened_by <= n_good]
+        return Verdict(
+            n_entries=n_good,
+            head=self._chain.digest_after(n_good),
+            at=self._times[n_good - 1] if n_good else "",
+            tables=tuple(book.verdict(table, n_good) for table, book in books),
+            problem=None if self._problem is None else "entry {}: {}".format(*self._problem),
+            notes=tuple(note for table, book in books for note in book.notes(table)),
+        )
+
+    @property
+    def _n_good(self) -> int:
+        """How many entries stand before the first that is known to be wrong."""
+        return self._chain.n_entries if self._problem is None else self._problem[0] - 1
+
+    def _found(self, seq: int, problem: str) -> None:
+        if self._problem is None or seq < self._problem[0]:
+            self._problem = seq, problem
+
+    def _take(self, entry: Entry, body: Body) -> None:
+        if isinstance(body, Granted | Revoked):
+            if entry.table:
+                raise Wrong("access is granted and revoked in entries that are about no table")
+            self._access.take(body)
+        elif entry.table in self._books:
+            self._books[entry.table].take(entry, body)
+        elif not entry.table or not isinstance(body, Opened):
+            raise Wrong("a table is opened once, under a name, before anything else is said of it")
+        else:
+            self._open(entry, body)
+
+    def _open(self, entry: Entry, body: Opened) -> None:
+        for table, book in self._books.items():
+            if book.data_fingerprint == body.data_fingerprint:
+                raise Wrong(f"the data of {table} under another name, with another budget")
+        self._books[entry.table] = Book(entry.seq, body)
+
+    def _tell(self, table: str, n_charges: int) -> None:
+        if n_charges % N_BETWEEN_REPORTS == 0:
+            self._watch(f"charges of {table}", n_charges)
+
+
+def _watch_nothing(_what: str, _how_far: int) -> None:
+    """For who does not want to know."""

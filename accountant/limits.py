@@ -1,0 +1,140 @@
+"""Limits: what one analyst or one group may spend of a table's budget, in a window of time.
+
+The table's budget is the guarantee: it binds the sum of what everybody spends, for ever, because
+analysts may pool what they know. A limit only divides it. One whose window ends, once a day or a
+month, lets its holder go on the next day; it is no promise about what is learnt in a lifetime.
+
+What somebody spent is the sum of what their charges added to the table's cost. Values only; the
+history (replay.py) keeps the sums and refuses a charge that passes a limit. Proof: proofs/gate.md,
+"Limits".
+"""
+
+import datetime as dt
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+
+NAME_LENGTH_MAX: Final = 200
+
+
+class Window(StrEnum):
+    """How long spending counts towards a limit. All windows begin at midnight UTC."""
+
+    DAY = "day"
+    WEEK = "week"  # from Monday
+    MONTH = "month"
+    YEAR = "year"
+    NEVER = "never"  # it counts for ever
+
+    def start(self, at: str) -> str:
+        """When the window that holds the moment `at` began; both as UTC text that sorts.
+
+        >>> Window.MONTH.start("2026-11-21T20:07:49.123+00:00")
+        '2026-11-01T00:00:00.000+00:00'
+        >>> Window.NEVER.start("2026-11-21T20:07:49.123+00:00")
+        ''
+        """
+        if self is Window.NEVER:
+            return ""
+        day = dt.datetime.fromisoformat(at).date()
+        match self:
+            case Window.WEEK:
+                day -= dt.timedelta(days=day.weekday())
+            case Window.MONTH:
+                day = day.replace(day=1)
+            case Window.YEAR:
+                day = day.replace(month=1, day=1)
+        midnight = dt.datetime.combine(day, dt.time(), dt.UTC)
+        return midnight.isoformat(timespec="milliseconds")
+
+
+class SubjectKind(StrEnum):
+    """Whom a limit is about."""
+
+    ANALYST = "analyst"
+    GROUP = "group"
+    EACH_ANALYST = "each_analyst"  # every analyst, each for himself, who has no limit of his own
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Subject:
+    """An analyst, a group of analysts, or each analyst.
+
+    >>> str(Subject(SubjectKind.GROUP, "sales")), str(Subject(SubjectKind.EACH_ANALYST))
+    ('group:sales', 'each_analyst')
+    """
+
+    kind: SubjectKind
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if (self.kind is SubjectKind.EACH_ANALYST) != (not self.name):
+            raise ValueError("a limit names an analyst or a group, or is for each analyst")
+        if self.name:
+            check_name(self.name)
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.name}" if self.name else str(self.kind)
+
+    @classmethod
+    def parse(cls, text: str) -> "Subject":
+        """The subject that `str` wrote; ValueError if it is none."""
+        kind, _, name = text.partition(":")
+        return cls(SubjectKind(kind), name)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What a subject may spend on one table.
+
+    Parameters
+    ----------
+    subject : Subject
+    epsilon : Fraction, optional
+        The most in one window; None for no more than the table's budget.
+    window : Window
+    per_query : Fraction, optional
+        The most that one charge may add.
+    """
+
+    subject: Subject
+    epsilon: Fraction | None = None
+    window: Window = Window.NEVER
+    per_query: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        for value in (self.epsilon, self.per_query):
+            if value is not None and value < 0:
+                raise ValueError("a limit below zero")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it limits nothing: the way a limit is taken away."""
+        return self.epsilon is None and self.per_query is None
+
+
+@dataclass(frozen=True, slots=True)
+class Payer:
+    """Who pays: an analyst, and the groups that share in what he spends."""
+
+    analyst: str
+    groups: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if list(self.groups) != sorted(set(self.groups)):
+            raise ValueError("groups are sorted, and each is named once")
+        for name in (self.analyst, *self.groups):
+            check_name(name)
+
+    @property
+    def subjects(self) -> tuple[Subject, ...]:
+        """Everybody to whose account a charge goes."""
+        groups = (Subject(SubjectKind.GROUP, name) for name in self.groups)
+        return (Subject(SubjectKind.ANALYST, self.analyst), *groups)
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError unless `name` can name an analyst or a group on one line of a report."""
+    if not 0 < len(name) <= NAME_LENGTH_MAX or not name.isprintable() or name != name.strip():
+        raise ValueError(f"a name is 1 to {NAME_LENGTH_MAX} printable characters")

@@ -1,0 +1,1 @@
+"""Where a ledger's entries lie: a file, or a database that several servers share."""

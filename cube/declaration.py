@@ -1,0 +1,75 @@
+"""The public declaration of a table as JSON text: with it a ledger can be read on its own.
+
+For readers only: nothing is decided by it, and nothing is read back from it here.
+"""
+
+from fractions import Fraction
+from typing import Any, Final
+
+from cube.axis import (
+    Axis,
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    MeasureAxis,
+    NumericAxis,
+)
+from cube.encoding import canonical_json
+from cube.schema import Schema
+
+AXIS_KINDS: Final[dict[type[Axis], str]] = {
+    CategoryAxis: "category",
+    IntegerAxis: "integer",
+    NumericAxis: "numeric",
+    BooleanAxis: "boolean",
+    DateAxis: "date",
+    MeasureAxis: "measure",
+}
+
+
+def declare(schema: Schema, *, version: str) -> str:
+    """The declaration of a schema, made by a version of Tacit.
+
+    The positions of a column's levels are those of its regular levels in order, then OTHER, then
+    NULL.
+    """
+    return canonical_json(
+        {
+            "table": schema.table,
+            "neighbours": schema.neighbours.value,
+            "n_records_max": schema.n_records_max,
+            "unit": schema.unit,
+            "version": version,
+            "columns": [_column(axis) for axis in schema.axes],
+        }
+    )
+
+
+def _column(axis: Axis) -> dict[str, Any]:
+    return {
+        "name": axis.name,
+        "kind": AXIS_KINDS[type(axis)],
+        "sql_type": axis.sql_type,
+        "size": axis.size,
+        "null": axis.null,
+        "other": None if axis.other is None else str(axis.other),
+        **_regular(axis),
+    }
+
+
+def _regular(axis: Axis) -> dict[str, Any]:
+    match axis:
+        case CategoryAxis():
+            return {"levels": list(axis.values)}
+        case BooleanAxis():
+            return {"levels": ["false", "true"]}
+        case NumericAxis():
+            return {"edges": [repr(edge) for edge in axis.edges]}
+        case IntegerAxis() | DateAxis():
+            return {"low": str(axis.low), "high": str(axis.high)}
+        case MeasureAxis():
+            ends = {"low": axis.low, "high": axis.high, "step": axis.step}
+            return {name: str(Fraction(value)) for name, value in ends.items()}
+        case _:
+            raise TypeError(f"a column of unknown kind {type(axis).__name__}")

@@ -1,0 +1,155 @@
+"""Issuing and revoking credentials: entries of the ledger, made beside a running server or in it.
+
+A server takes in what was appended about once a second; so long does it take until a credential
+opens something, or nothing any more.
+"""
+
+import datetime as dt
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from accountant.access import EVERY_TABLE, AccessBook, Credential, Proof, Role
+from accountant.entries import AccessBody, AccessGranted, AccessRevoked
+from accountant.ledger import Ledger
+from accountant.limits import Payer
+from cube.refusals import InvalidRequest
+from proxy.identity.access import utc_text
+from proxy.identity.tokens import new_token, token_hash
+
+ID_BYTES: Final = 4  # a name to revoke by; nothing depends on its being hard to guess
+N_DAYS_MAX: Final = 36_500
+_DAYS: Final = re.compile(r"([0-9]{1,5})d", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """To whom something is opened, and what.
+
+    Parameters
+    ----------
+    analyst : str
+    groups : sequence of str
+    role : Role
+    tables : sequence of str
+        ``*`` for every table, also those of later.
+    expires : str, optional
+        UTC text; see `expiry`.
+    """
+
+    analyst: str
+    groups: Sequence[str] = ()
+    role: Role = Role.ANALYST
+    tables: Sequence[str] = ()
+    expires: str | None = None
+
+    def credential(self, credential_id: str, proof: Proof, shown_as: str) -> Credential:
+        """The credential that opens it; InvalidRequest if there can be none."""
+        tables = (EVERY_TABLE,) if EVERY_TABLE in self.tables else tuple(sorted(set(self.tables)))
+        if not tables:
+            raise InvalidRequest(
+                "This credential would open no table.", hint="Name the tables that it opens."
+            )
+        try:
+            return Credential(
+                id=credential_id,
+                payer=Payer(self.analyst, tuple(sorted(set(self.groups)))),
+                role=self.role,
+                tables=tables,
+                proof=proof,
+                shown_as=shown_as,
+                expires=self.expires,
+            )
+        except ValueError as error:
+            raise InvalidRequest(f"This is no credential: {error}.") from None
+
+
+def issue_token(ledger: Ledger, grant: Grant, *, by: str) -> tuple[Credential, str]:
+    """A new credential that is in force, and the token to show; nobody can be told it again.
+
+    Raises
+    ------
+    InvalidRequest
+        If a name in the grant cannot be one.
+    LedgerUnavailable
+        If it could not be made durable.
+    """
+    token = new_token()
+    return _issue(ledger, grant, Proof.TOKEN, token_hash(token), by), token
+
+
+def issue_certificate(ledger: Ledger, grant: Grant, name: str, *, by: str) -> Credential:
+    """A new credential that is shown by a certificate with that name in it.
+
+    Raises
+    ------
+    InvalidRequest
+        If a name cannot be one, or if that certificate is somebody's already.
+    LedgerUnavailable
+        If it could not be made durable.
+    """
+    if not name or not name.isprintable() or name != name.strip():
+        raise InvalidRequest(
+            f"{name[:64]!a} is no name in a certificate.",
+            hint="Name a DNS name, an e-mail address or a URI among its alternative names, or its "
+            "common name if it has none of these.",
+        )
+    return _issue(ledger, grant, Proof.CERTIFICATE, name, by)
+
+
+def revoke(ledger: Ledger, credential_id: str, *, by: str) -> None:
+    """Let a credential open nothing from now on; InvalidRequest if there is none to revoke."""
+
+    def build(book: AccessBook) -> AccessRevoked:
+        if credential_id not in book.issued or credential_id in book.revoked:
+            raise InvalidRequest(
+                f"No credential {credential_id[:64]!a} is in force.",
+                hint="`tacit token list` shows those that are.",
+            )
+        return AccessRevoked(credential_id, by)
+
+    ledger.append_access(build)
+
+
+def expiry(text: str, now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC)) -> str:
+    """When a credential ends, as the ledger writes it: after so many days, or at a moment.
+
+    >>> expiry("2030-01-01"), expiry("2030-01-01T12:00+02:00")
+    ('2030-01-01T00:00:00.000+00:00', '2030-01-01T10:00:00.000+00:00')
+    """
+    days = _DAYS.fullmatch(text)
+    if days is not None and 0 < int(days[1]) <= N_DAYS_MAX:
+        return utc_text(now() + dt.timedelta(days=int(days[1])))
+    try:
+        moment = dt.datetime.fromisoformat(text)
+        aware = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+        ends = utc_text(aware)
+    except (ValueError, OverflowError):
+        raise InvalidRequest(
+            f"{text[:64]!a} is no end.", hint="Write a number of days, 90d, or a date, 2030-01-01."
+        ) from None
+    if ends <= utc_text(now()):
+        raise InvalidRequest(f"{text[:64]!a} is over.", hint="Name a moment that is to come.")
+    return ends
+
+
+def _issue(ledger: Ledger, grant: Grant, proof: Proof, shown_as: str, by: str) -> Credential:
+    issued: list[Credential] = []
+
+    def build(book: AccessBook) -> AccessBody:
+        credential_id = secrets.token_hex(ID_BYTES)
+        while credential_id in book.issued:
+            credential_id = secrets.token_hex(ID_BYTES)
+        credential = grant.credential(credential_id, proof, shown_as)
+        if book.shown(proof, shown_as) is not None:
+            raise InvalidRequest(
+                f"A certificate with the name {shown_as[:64]!a} is a credential already.",
+                hint="Revoke that one first.",
+            )
+        issued.append(credential)
+        return AccessGranted(credential, by)
+
+    ledger.append_access(build)
+    return issued[-1]

@@ -1,0 +1,47 @@
+"""Which role may call which method. What is not listed here may be called by nobody.
+
+An auditor reads what was spent and on what; he asks nothing, so that his credential spends nothing.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from accountant.access import Role
+
+TACIT: Final = "/tacit.v1.Tacit/"
+FLIGHT: Final = "/arrow.flight.protocol.FlightService/"
+HANDSHAKE: Final = FLIGHT + "Handshake"
+
+# What anybody may call: whether the server lives, and the public description of its protocols.
+OPEN_SERVICES: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
+
+_EVERYBODY: Final = frozenset(Role)
+_WHO_ASKS: Final = frozenset({Role.ANALYST, Role.OWNER})
+_WHO_OVERSEES: Final = frozenset({Role.OWNER, Role.AUDITOR})
+_OWNER: Final = frozenset({Role.OWNER})
+
+
+def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
+    for name in ("Query", "Explain", "Plan"):
+        yield TACIT + name, _WHO_ASKS
+    for name in ("ListTables", "GetBudget"):
+        yield TACIT + name, _EVERYBODY
+    for name in ("ListLimits", "AuditReport"):
+        yield TACIT + name, _WHO_OVERSEES
+    yield TACIT + "SetLimit", _OWNER
+    yield HANDSHAKE, _EVERYBODY
+    for name in (
+        "ListFlights",
+        "GetFlightInfo",
+        "GetSchema",
+        "DoGet",
+        "DoPut",
+        "DoExchange",
+        "DoAction",
+        "ListActions",
+    ):
+        yield FLIGHT + name, _WHO_ASKS
+
+
+MAY_CALL: Final[Mapping[str, frozenset[Role]]] = MappingProxyType(dict(_listed()))

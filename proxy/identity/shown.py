@@ -1,0 +1,109 @@
+"""What a call shows of who makes it: a header and, under mutual TLS, a certificate.
+
+Nothing here knows whether a credential is in force. A token is hashed where it is read, so that
+what goes on from here could be printed without harm.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import grpc
+
+from proxy.identity.certificates import names_in
+from proxy.identity.tokens import is_token, token_hash
+
+HEADER: Final = "authorization"
+BEARER: Final = "bearer"
+BASIC: Final = "basic"
+_CERTIFICATE: Final = "x509_pem_cert"  # gRPC's name for it among what TLS has verified
+
+
+class Malformed(Exception):
+    """An authorization header that cannot be what a client of ours sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one call shows.
+
+    Parameters
+    ----------
+    token_hash : str, optional
+        Of the token in its header.
+    analyst : str, optional
+        The user's name, if the token came as a password.
+    certificate : frozenset of str, optional
+        The names in the client's certificate; None if the client showed none.
+    """
+
+    token_hash: str | None = None
+    analyst: str | None = None
+    certificate: frozenset[str] | None = None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether the call shows nothing at all."""
+        return self.token_hash is None and self.certificate is None
+
+
+def shown_by(context: grpc.ServicerContext, *, may_be_basic: bool) -> Shown:
+    """What a call shows.
+
+    Raises
+    ------
+    Malformed
+        If its header is not ``Bearer TOKEN``, nor, where that may be, ``Basic`` with a name and a
+        token; or if it is there twice.
+    """
+    certificate = _certificate(context.auth_context())
+    header = _header(context)
+    if header is None:
+        return Shown(certificate=certificate)
+    analyst, token = _credentials(header, may_be_basic=may_be_basic)
+    return Shown(token_hash(token), analyst, certificate)
+
+
+def presented_token(context: grpc.ServicerContext) -> str | None:
+    """The token in a call's header, as it is; for the one answer that hands it back."""
+    header = _header(context)
+    return None if header is None else _credentials(header, may_be_basic=True)[1]
+
+
+def _header(context: grpc.ServicerContext) -> str | None:
+    found = [value for key, value in context.invocation_metadata() or () if key == HEADER]
+    if len(found) > 1:
+        raise Malformed
+    if not found:
+        return None
+    return found[0] if isinstance(found[0], str) else found[0].decode("ascii", errors="replace")
+
+
+def _credentials(header: str, *, may_be_basic: bool) -> tuple[str | None, str]:
+    """The user's name, if the header has one, and the token."""
+    scheme, _, value = header.partition(" ")
+    analyst: str | None = None
+    token = value.strip(" ")
+    if scheme.lower() == BASIC and may_be_basic:
+        padded = token + "=" * (-len(token) % 4)  # some clients, ADBC among them, leave it out
+        try:
+            text = base64.b64decode(padded, validate=True).decode("utf-8")
+        except (binascii.Error, ValueError):
+            raise Malformed from None
+        analyst, colon, token = text.rpartition(":")  # a token has no colon; a name may have
+        if not colon:
+            raise Malformed
+    elif scheme.lower() != BEARER:
+        raise Malformed
+    if not is_token(token):
+        raise Malformed
+    return analyst, token
+
+
+def _certificate(auth_context: Mapping[str, object]) -> frozenset[str] | None:
+    shown = auth_context.get(_CERTIFICATE)
+    if not isinstance(shown, list | tuple) or not shown:
+        return None
+    return names_in(shown[0])

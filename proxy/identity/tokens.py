@@ -1,0 +1,37 @@
+"""Bearer tokens: a prefix that scanners for leaked secrets can look for, and 256 random bits.
+
+Nobody keeps a token but its holder. The ledger has its SHA-256, by which it is looked up; as a
+token cannot be guessed, its hash needs no salt, and finding it in a table tells nobody anything.
+"""
+
+import hashlib
+import re
+import secrets
+from typing import Final
+
+PREFIX: Final = "tacit_"
+TOKEN_BYTES: Final = 32
+_TOKEN: Final = re.compile(PREFIX + "[A-Za-z0-9_-]{43}", re.ASCII)
+
+
+def new_token() -> str:
+    """A token that was never there before.
+
+    >>> is_token(new_token())
+    True
+    """
+    return PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
+
+
+def is_token(text: str) -> bool:
+    """Whether a text has the form of a token."""
+    return _TOKEN.fullmatch(text) is not None
+
+
+def token_hash(token: str) -> str:
+    """What the ledger keeps of a token.
+
+    >>> token_hash("tacit_" + "A" * 43)[:16]
+    '6850cc9bc869e687'
+    """
+    return hashlib.sha256(token.encode("ascii")).hexdigest()

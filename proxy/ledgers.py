@@ -1,0 +1,20 @@
+"""Opening the ledger that a configuration names, for the server and for commands beside it."""
+
+from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger, open_shared_ledger
+from proxy.config_ledger import LedgerSettings
+
+
+def open_configured(settings: LedgerSettings) -> Ledger:
+    """The ledger, opened for writing; made if there is nothing.
+
+    Raises
+    ------
+    CannotStart
+        If it cannot be used, or its key is missing.
+    """
+    if settings.url is not None and settings.key is not None:
+        return open_shared_ledger(settings.url, settings.key)
+    if settings.path is not None:
+        return open_ledger(settings.path)
+    raise RuntimeError("a ledger that is neither a file nor a database")

@@ -1,0 +1,116 @@
+"""The pictures of the report: what was spent over time, and where on each column.
+
+No name of a ledger is drawn: names are the page's, which escapes them. Numbers become floats here
+and nowhere before.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from typing import Final
+
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, DateFormatter
+
+from cube.measurement import UNITS_PER_EPSILON
+from proxy.reporting.cells import ColumnCost
+from proxy.reporting.model import TableReport
+from proxy.reporting.svg import FAINT, INK, LIMIT, SPENT, SPENT_AREA, drawing, inline
+
+N_POINTS_MAX: Final = 400  # of a line: more than a page has dots for
+N_BARS_MAX: Final = 40  # levels that get a bar each; more of them are one outline
+FLAT_SHARE: Final = Fraction(1, 10)  # of the budget: what is spent below it could not be seen
+MINUTE: Final = 1 / (24 * 60)  # in matplotlib's days
+# How a tick is written on a line of at least so many days.
+DATE_PATTERNS: Final = ((1500, "%Y"), (120, "%Y-%m"), (4, "%Y-%m-%d"), (0, "%m-%d %H:%M"))
+
+Point = tuple[float, float]
+
+
+def shows_budget(table: TableReport) -> bool:
+    """Whether the budget and what was spent of it can be seen in one picture."""
+    largest = max(value for _, value in table.budgets)
+    return not table.purchases or table.spent >= FLAT_SHARE * largest
+
+
+def timeline(table: TableReport, as_of: str, name: str) -> Markup:
+    """What was spent since the table was opened, step by step, under its budget."""
+    end = max(_days(as_of), _days(table.opened_at) + MINUTE)
+    steps = [(_days(one.at), one.units_after / UNITS_PER_EPSILON) for one in table.purchases]
+    spent = _thinned([(_days(table.opened_at), 0.0), *steps], end)
+    budget = [(_days(at), float(value)) for at, value in table.budgets]
+    highest = max([spent[-1][1], *(value for _, value in budget if shows_budget(table))])
+    with drawing(640, 180) as figure:
+        axes = figure.add_axes((0.07, 0.13, 0.92, 0.84))
+        axes.set_xlim(spent[0][0], end)
+        axes.set_ylim(0, 1.08 * highest or 1.0)
+        _frame(axes)
+        days, amounts = zip(*spent, (end, spent[-1][1]), strict=True)
+        axes.fill_between(days, amounts, step="post", color=SPENT_AREA, linewidth=0)
+        axes.step(days, amounts, where="post", color=SPENT, linewidth=1.4)
+        if shows_budget(table):
+            days, amounts = zip(*budget, (end, budget[-1][1]), strict=True)
+            axes.step(days, amounts, where="post", color=LIMIT, linewidth=1.2, dashes=(5, 3))
+        _calendar(axes, end - spent[0][0])
+        label = f"Epsilon spent over time, now {spent[-1][1]:.6f} of a budget of {budget[-1][1]:g}"
+        return inline(figure, name, label)
+
+
+def along_column(cost: ColumnCost, spent: Fraction, name: str, *, is_ordered: bool) -> Markup:
+    """The most that a cell with each level has paid, under the table's cost.
+
+    Where the two bounds on it differ, the area is the lower and a line of its own the upper.
+    """
+    edges = (*cost.starts, cost.n_levels)
+    at_most = [units / UNITS_PER_EPSILON for units in cost.at_most]
+    at_least = [units / UNITS_PER_EPSILON for units in cost.at_least]
+    with drawing(200, 56) as figure:
+        axes = figure.add_axes((0.0, 0.02, 1.0, 0.96))
+        axes.set_axis_off()
+        axes.set_xlim(0, cost.n_levels)
+        axes.set_ylim(0, float(spent) * 1.02 or 1.0)
+        axes.axhline(0, color=FAINT, linewidth=1.6)
+        axes.axhline(float(spent), color=FAINT, linewidth=0.8, dashes=(2, 3))
+        if not is_ordered and cost.n_levels <= N_BARS_MAX:
+            lengths = [end - start for start, end in pairwise(edges)]
+            tops = [top for top, n in zip(at_least, lengths, strict=True) for _ in range(n)]
+            middles = [level + 0.5 for level in range(cost.n_levels)]
+            axes.bar(middles, tops, 0.78, color=SPENT_AREA, edgecolor=SPENT, linewidth=0.8)
+        else:
+            axes.stairs(at_least, edges, fill=True, color=SPENT_AREA, linewidth=0)
+            axes.stairs(at_least, edges, color=SPENT, linewidth=1.2, baseline=None)
+        if not cost.is_exact:
+            axes.stairs(at_most, edges, color=SPENT, linewidth=0.8, baseline=None, linestyle=":")
+        label = f"Cost along {cost.n_levels} levels, at most {max(at_most):.6f}"
+        return inline(figure, name, label)
+
+
+def _frame(axes: Axes) -> None:
+    axes.yaxis.grid(visible=True, color=FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(length=0, pad=5, labelcolor=INK)
+    axes.locator_params(axis="y", nbins=5)
+
+
+def _calendar(axes: Axes, n_days: float) -> None:
+    """Ticks along time, as exact as the stretch of time asks for; in figures, not in a language."""
+    locator = AutoDateLocator(minticks=3, maxticks=7, tz=dt.UTC)  # type: ignore[no-untyped-call]  # matplotlib's
+    pattern = next(text for least, text in DATE_PATTERNS if n_days >= least)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(DateFormatter(pattern, tz=dt.UTC))  # type: ignore[no-untyped-call]  # as above
+
+
+def _days(at: str) -> float:
+    """A moment in days since 1970, as matplotlib counts them here (svg.py)."""
+    return dt.datetime.fromisoformat(at).timestamp() / 86_400
+
+
+def _thinned(points: Sequence[Point], end: float) -> list[Point]:
+    """The last point of each of many short stretches, so that a line has few; and the first."""
+    first = points[0][0]
+    length = (end - first) / N_POINTS_MAX
+    last_of = {int((day - first) / length): (day, value) for day, value in points}
+    return [points[0], *(point for point in last_of.values() if point != points[0])]

@@ -1,0 +1,201 @@
+"""The report as one page: everything in it, nothing to fetch, nothing to run.
+
+Names of tables, columns, analysts and levels are whoever's they are, so every one of them goes
+through Jinja's escaping; what is not escaped was drawn here from numbers (svg.py). The page's own
+content security policy forbids scripts and loads besides.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from accountant.entries import WIDTH_BINS
+from proxy.reporting import charts
+from proxy.reporting.amounts import exact_text, of_units, rounded_down, rounded_up, share_percent
+from proxy.reporting.cells import ColumnCost
+from proxy.reporting.model import Account, Answers, LedgerReport, TableReport
+from proxy.reporting.wording import credential_text, limit_text
+
+ORDERED_KINDS: Final = frozenset({"integer", "numeric", "date", "measure"})
+EPSILON_WORDS_MAX: Final = 15  # beyond it a factor of millions says no more than its size
+N_LISTED_MAX: Final = 3  # levels named beside a picture
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPicture:
+    """A column's cost, drawn and in words."""
+
+    name: str
+    kind: str
+    picture: Markup
+    first: str
+    last: str
+    most: Fraction  # no cell has paid more
+    least: Fraction  # some cell has paid this much
+    dearest: str  # the levels where
+    lowest: Fraction  # what no cell with the cheapest level has passed
+    is_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    """A table, and what is drawn of it."""
+
+    table: TableReport
+    anchor: str
+    timeline: Markup
+    shows_budget: bool
+    columns: tuple[ColumnPicture, ...]
+    even: tuple[str, ...]
+
+
+def to_html(
+    report: LedgerReport,
+    versions: Mapping[str, str],
+    progress: Callable[[str], None] = lambda _: None,
+) -> bytes:
+    """The page, as UTF-8."""
+    pages = []
+    for place, table in enumerate(report.tables, start=1):
+        progress(f"Drawing {table.name}")
+        pages.append(_page(table, report.as_of, f"table-{place}"))
+    template = _environment().get_template("report.html.j2")
+    text = template.render(
+        report=report,
+        verdict=report.verdict,
+        pages=pages,
+        answers=sum((table.answers for table in report.tables), Answers()),
+        versions=versions,
+    )
+    return text.encode()
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("proxy.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "exact": exact_text,
+        "up": rounded_up,
+        "down": rounded_down,
+        "count": lambda number: f"{number:,}",
+        "moment": moment,
+        "limit": limit_text,
+        "credential": credential_text,
+        "by_spending": _by_spending,
+        "width_bins": _width_bins,
+        "factor": odds_factor,
+        "even_odds": even_odds_percent,
+    }
+    environment.globals["share"] = share_percent
+    return environment
+
+
+def _page(table: TableReport, as_of: str, anchor: str) -> TablePage:
+    columns = tuple(
+        _column_picture(table, cost, f"{anchor}-column-{place}")
+        for place, cost in enumerate(table.columns, start=1)
+    )
+    declared = () if table.declared is None else table.declared.columns
+    asked = {cost.column for cost in table.columns}
+    even = tuple(column.name for column in declared if column.name not in asked)
+    drawn = charts.timeline(table, as_of, f"{anchor}-timeline")
+    return TablePage(table, anchor, drawn, charts.shows_budget(table), columns, even)
+
+
+def _column_picture(table: TableReport, cost: ColumnCost, name: str) -> ColumnPicture:
+    declared = table.declared and table.declared.column(cost.column, cost.n_levels)
+
+    def levels(start: int, end: int) -> str:
+        if declared:
+            return declared.levels(start, end)
+        return f"place {start}" if end - start == 1 else f"places {start} … {end - 1}"
+
+    ends = (*cost.starts[1:], cost.n_levels)
+    units = max(cost.at_least)
+    found = [
+        levels(start, end)
+        for start, end, one in zip(cost.starts, ends, cost.at_least, strict=True)
+        if one == units
+    ]
+    more = "" if len(found) <= N_LISTED_MAX else f" and {len(found) - N_LISTED_MAX} more"
+    kind = declared.kind if declared else ""
+    return ColumnPicture(
+        name=cost.column,
+        kind=kind,
+        picture=charts.along_column(
+            cost, table.spent, name, is_ordered=kind in ORDERED_KINDS or not kind
+        ),
+        first=levels(0, 1),
+        last=levels(cost.n_levels - 1, cost.n_levels),
+        most=of_units(max(cost.at_most)),
+        least=of_units(units),
+        dearest="" if len(found) == len(cost.starts) else ", ".join(found[:N_LISTED_MAX]) + more,
+        lowest=of_units(min(cost.at_most)),
+        is_exact=cost.is_exact,
+    )
+
+
+def moment(at: str) -> Markup:
+    """A time as people write it, on one line.
+
+    >>> moment("2026-11-21T20:07:49.123+00:00")
+    Markup('<time>2026-11-21 20:07:49 UTC</time>')
+    """
+    text = f"{at[:10]} {at[11:19]} UTC" if at.endswith("+00:00") else at
+    return Markup("<time>{}</time>").format(text)
+
+
+def odds_factor(epsilon: Fraction) -> str:
+    """The most by which odds change at this epsilon: e to its power, rounded up.
+
+    >>> odds_factor(Fraction(1)), odds_factor(Fraction(0)), odds_factor(Fraction(100))
+    ('2.719', '1.000', 'more than 3 million')
+    """
+    if epsilon > EPSILON_WORDS_MAX:
+        return "more than 3 million"
+    return f"{_exponential(epsilon).quantize(Decimal('0.001'), ROUND_CEILING):,}"
+
+
+def even_odds_percent(epsilon: Fraction) -> str:
+    """What an even chance becomes at the most, in percent, rounded up.
+
+    >>> even_odds_percent(Fraction(1)), even_odds_percent(Fraction(0))
+    ('73.2', '50.0')
+    """
+    if epsilon > EPSILON_WORDS_MAX:
+        return "100.0"
+    factor = _exponential(epsilon)
+    context = Context(prec=30, rounding=ROUND_CEILING)
+    share = context.divide(100 * factor, 1 + factor)
+    return f"{share.quantize(Decimal('0.1'), ROUND_CEILING)}"
+
+
+def _exponential(epsilon: Fraction) -> Decimal:
+    """Give e to a power, not below its exact value, which is at least 1."""
+    if not epsilon:
+        return Decimal(1)
+    up = Context(prec=30, rounding=ROUND_CEILING)
+    exponent = up.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    return up.exp(exponent).next_plus(up)
+
+
+def _by_spending(accounts: Sequence[Account]) -> list[Account]:
+    return sorted(accounts, key=lambda account: (-account.units, account.name))
+
+
+def _width_bins(answers: Answers) -> list[tuple[str, int]]:
+    """The bins of widths given, each with its name and count."""
+    lows = (0.0, *WIDTH_BINS[:-1])
+    names = [f"{low:.0%} to {high:.0%}" for low, high in zip(lows, WIDTH_BINS, strict=True)]
+    return list(zip([*names, "wider than promised"], answers.widths, strict=True))

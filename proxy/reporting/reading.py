@@ -1,0 +1,280 @@
+"""A ledger's entries as a report, in one pass, up to the first that its auditor found wrong.
+
+The auditor has checked what is read here; the sums are made anew all the same, and a report whose
+sums are not the auditor's is not made. Charges are read as text: their rows are never built.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+from accountant.access import AccessBook
+from accountant.auditor.signed_head import SignedHead
+from accountant.auditor.verdict import TableVerdict, Verdict
+from accountant.entries import (
+    AccessGranted,
+    AccessRevoked,
+    Body,
+    BudgetSet,
+    Entry,
+    LimitSet,
+    Served,
+    TableDeclared,
+    TableOpened,
+)
+from accountant.entry_text import read
+from accountant.limits import Limit, Payer, Subject, SubjectKind
+from proxy.reporting import wording
+from proxy.reporting.amounts import of_units
+from proxy.reporting.cells import column_costs
+from proxy.reporting.declared import DeclaredTable
+from proxy.reporting.model import (
+    Account,
+    Allowance,
+    Answers,
+    Change,
+    LedgerReport,
+    Purchase,
+    TableReport,
+)
+from proxy.reporting.paid_rows import PaidRows
+
+MONTH_LENGTH = len("2026-11")
+
+
+def read_report(
+    entries: Iterable[Entry],
+    verdict: Verdict,
+    heads: Sequence[SignedHead] = (),
+    progress: Callable[[str], None] = lambda _: None,
+) -> LedgerReport:
+    """What the entries add up to, as far as the verdict found them good.
+
+    Parameters
+    ----------
+    entries : iterable of Entry
+        From the first on; those that the verdict is about.
+    verdict : Verdict
+    heads : sequence of SignedHead
+        Those that the verdict took into account.
+    progress : callable, optional
+        Told what is being done, for whoever waits.
+
+    Raises
+    ------
+    RuntimeError
+        If the sums are not those of the verdict: one of the two is wrong, and neither is shown.
+    """
+    reader = _LedgerReader()
+    progress("Adding up the entries")
+    for entry in islice(entries, verdict.n_entries):
+        reader.take(entry)
+    found = {one.table: one for one in verdict.tables}
+    tables = []
+    for name, table in sorted(reader.tables.items()):
+        progress(f"Adding up what each cell of {name} has paid")
+        tables.append(table.finished(name, reader.at, found.get(name)))
+    for one in tables:
+        _check_agreement(one)
+    credentials = tuple(
+        (credential, wording.credential_state(reader.access, credential, reader.at))
+        for credential in reader.access.issued.values()
+    )
+    return LedgerReport(
+        verdict, tuple(heads), reader.at, tuple(tables), tuple(reader.changes), credentials
+    )
+
+
+def _check_agreement(table: TableReport) -> None:
+    found = table.found
+    if found is None:
+        return
+    ours = (table.budget, table.spent, table.n_measurements, table.n_pending)
+    if ours != (found.budget, found.spent, found.n_measurements, found.n_pending):
+        raise RuntimeError(f"the report's sums for {table.name} are not those of its auditor")
+
+
+@dataclass(slots=True)
+class _LedgerReader:
+    """What the entries so far say."""
+
+    tables: "dict[str, _TableReader]" = field(default_factory=dict)
+    access: AccessBook = field(default_factory=AccessBook)
+    changes: list[Change] = field(default_factory=list)
+    at: str = ""
+
+    def take(self, entry: Entry) -> None:
+        """Read one more."""
+        self.at = entry.at
+        fields = json.loads(entry.body)
+        match entry.kind:
+            case "charge":
+                self.tables[entry.table].charge(entry, fields)
+            case "measurement":
+                self.tables[entry.table].measure(fields)
+            case _:
+                self._take_rule(entry, read(entry.kind, fields))
+
+    def _take_rule(self, entry: Entry, body: Body) -> None:
+        match body:
+            case AccessGranted():
+                self.access = self.access.granted(body.credential)
+            case AccessRevoked():
+                self.access = self.access.without(body.credential_id)
+            case TableOpened():
+                self.tables[entry.table] = _TableReader(entry.at, body)
+        table = self.tables.get(entry.table)
+        before = None if table is None else table.limit_before(body)
+        change = wording.change(entry, body, before)
+        if change is not None:
+            self.changes.append(change)
+        if table is not None:
+            table.take(entry.at, body)
+
+
+@dataclass(slots=True)
+class _TableReader:
+    """What the entries so far say of one table."""
+
+    opened_at: str
+    opened: TableOpened
+    declared: DeclaredTable | None = None
+    budgets: list[tuple[str, Fraction]] = field(default_factory=list)
+    limits: dict[Subject, Limit] = field(default_factory=dict)
+    payers: dict[tuple[str, tuple[str, ...]], Payer] = field(default_factory=dict)
+    purchases: list[Purchase] = field(default_factory=list)
+    rows: PaidRows = field(default_factory=PaidRows)
+    waiting: dict[int, list[int]] = field(default_factory=dict)
+    weights: list[int] = field(default_factory=list)  # of each measurement, by its place
+    n_raised: int = 0
+    answers: dict[tuple[str, str], Answers] = field(default_factory=dict)  # by month and analyst
+
+    def take(self, at: str, body: Body) -> None:
+        """Read an entry that is neither a charge nor a measurement."""
+        match body:
+            case TableOpened() | BudgetSet():
+                self.budgets.append((at, body.budget))
+            case TableDeclared():
+                self.declared = DeclaredTable.parse(body.declaration)
+            case LimitSet():
+                self.limits[body.limit.subject] = body.limit
+            case Served():
+                for tally in body.tallies:
+                    key = at[:MONTH_LENGTH], tally.analyst
+                    given = Answers(
+                        tally.n_free,
+                        tally.n_paid,
+                        tally.plain_units_free,
+                        tally.plain_units_paid,
+                        tally.widths,
+                    )
+                    self.answers[key] = self.answers.get(key, Answers()) + given
+
+    def limit_before(self, body: Body) -> Limit | None:
+        """The limit that an entry changes."""
+        return self.limits.get(body.limit.subject) if isinstance(body, LimitSet) else None
+
+    def charge(self, entry: Entry, fields: dict[str, Any]) -> None:
+        """Read a charge."""
+        weights = []
+        for charged in fields["blocks"]:
+            weight, place = charged["weight_units"], charged.get("raised_from")
+            before = 0 if place is None else self.weights[place]
+            self.n_raised += place is not None
+            self.rows.add(charged["block"], weight - before)
+            weights.append(weight)
+        self.waiting[entry.seq] = weights
+        name = fields["analyst"], tuple(fields.get("groups", ()))
+        if name not in self.payers:
+            self.payers[name] = Payer(*name)
+        units = fields["units_before"], fields["units_after"]
+        self.purchases.append(
+            Purchase(entry.seq, entry.at, self.payers[name], len(weights), *units)
+        )
+
+    def measure(self, fields: dict[str, Any]) -> None:
+        """Read a measurement."""
+        self.weights.extend(self.waiting.pop(fields["charge"]))
+
+    def finished(self, name: str, as_of: str, found: TableVerdict | None) -> TableReport:
+        """The report of the table."""
+        units_spent = self.purchases[-1].units_after if self.purchases else 0
+        groups = [(group, bought) for bought in self.purchases for group in bought.payer.groups]
+        return TableReport(
+            name=name,
+            opened_at=self.opened_at,
+            schema_digest=self.opened.schema_digest,
+            data_fingerprint=self.opened.data_fingerprint,
+            declared=self.declared,
+            budgets=tuple(self.budgets),
+            purchases=tuple(self.purchases),
+            n_measurements=len(self.weights),
+            n_raised=self.n_raised,
+            n_pending=len(self.waiting),
+            analysts=_accounts(
+                [(bought.payer.analyst, bought) for bought in self.purchases],
+                [(analyst, given) for (_, analyst), given in self.answers.items()],
+            ),
+            groups=_accounts(groups, []),
+            months=_accounts(
+                [(bought.at[:MONTH_LENGTH], bought) for bought in self.purchases],
+                [(month, given) for (month, _), given in self.answers.items()],
+            ),
+            allowances=self._allowances(as_of),
+            columns=column_costs(self.rows.costs(), units_spent),
+            found=found,
+        )
+
+    def _allowances(self, as_of: str) -> tuple[Allowance, ...]:
+        limits = sorted(
+            (limit for limit in self.limits.values() if not limit.is_empty),
+            key=lambda limit: limit.subject,
+        )
+        own = {limit.subject for limit in limits}
+        return tuple(Allowance(limit, self._used(limit, as_of, own)) for limit in limits)
+
+    def _used(
+        self, limit: Limit, as_of: str, own: set[Subject]
+    ) -> tuple[tuple[Subject, Fraction], ...]:
+        """Who has used how much of a limit in its window; not who has a limit of his own."""
+        since = limit.window.start(as_of)
+        used: dict[Payer, int] = defaultdict(int)
+        for bought in reversed(self.purchases):
+            if bought.at < since:
+                break
+            used[bought.payer] += bought.units
+        accounts: dict[Subject, int] = defaultdict(int)
+        for payer, units in used.items():
+            for account in payer.subjects:
+                if _counts_for(limit, account, own):
+                    accounts[account] += units
+        return tuple((account, of_units(units)) for account, units in sorted(accounts.items()))
+
+
+def _counts_for(limit: Limit, account: Subject, own: set[Subject]) -> bool:
+    """Whether what somebody spends counts towards a limit."""
+    if limit.subject.kind is SubjectKind.EACH_ANALYST:
+        return account.kind is SubjectKind.ANALYST and account not in own
+    return account == limit.subject
+
+
+def _accounts(
+    bought: Iterable[tuple[str, Purchase]], given: Iterable[tuple[str, Answers]]
+) -> tuple[Account, ...]:
+    """Purchases and answers added up by name, in the order of names."""
+    units: dict[str, int] = defaultdict(int)
+    n_charges: dict[str, int] = defaultdict(int)
+    answers: dict[str, Answers] = defaultdict(Answers)
+    for name, one in bought:
+        units[name] += one.units
+        n_charges[name] += 1
+    for name, some in given:
+        answers[name] += some
+    return tuple(
+        Account(name, units[name], n_charges[name], answers[name])
+        for name in sorted(n_charges.keys() | answers.keys())
+    )

@@ -1,0 +1,209 @@
+"""The report for programs: one JSON object, or one CSV line for each charge and change of rules.
+
+Amounts are exact decimal text (a fraction, ``1/3``, where there is no last digit), never JSON
+numbers: a reader that parses them as decimals gets the ledger's sums to the last unit.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from heapq import merge
+from typing import Any, Final
+
+from accountant.entries import WIDTH_BINS
+from proxy.reporting.amounts import exact_text, of_units
+from proxy.reporting.model import Account, Allowance, Answers, LedgerReport, TableReport
+from proxy.reporting.wording import limit_text
+
+CSV_HEADER: Final = (
+    "seq", "at", "kind", "table", "who", "groups", "epsilon", "epsilon_spent", "by", "detail",
+)  # fmt: skip
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run the cell
+
+
+def to_json(report: LedgerReport, versions: Mapping[str, str]) -> bytes:
+    """The whole report as one JSON object."""
+    verdict = report.verdict
+    whole = {
+        "as_of": report.as_of,
+        "ledger": {
+            "n_entries": verdict.n_entries,
+            "head": verdict.head,
+            "is_good": verdict.problem is None,
+            "problem": verdict.problem,
+            "notes": list(verdict.notes),
+            "signed_heads": [
+                {"n_entries": one.head.n_entries, "head": one.head.digest, "at": one.head.at}
+                for one in report.heads
+            ],
+        },
+        "tables": [_table(table) for table in report.tables],
+        "changes": [
+            {
+                "seq": change.seq,
+                "at": change.at,
+                "kind": change.kind,
+                "table": change.table,
+                "who": change.subject,
+                "detail": change.detail,
+                "by": change.by,
+            }
+            for change in report.changes
+        ],
+        "credentials": [
+            {
+                "id": credential.id,
+                "analyst": credential.payer.analyst,
+                "groups": list(credential.payer.groups),
+                "role": credential.role.value,
+                "tables": list(credential.tables),
+                "proof": credential.proof.value,
+                "expires": credential.expires,
+                "state": state,
+            }
+            for credential, state in report.credentials
+        ],
+        "versions": dict(versions),
+    }
+    return (json.dumps(whole, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def to_csv(report: LedgerReport) -> bytes:
+    """One line a charge or change of rules, in the ledger's order; before them, the verdict."""
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer.writerow(CSV_HEADER)
+    verdict = report.verdict
+    found = ("verified", "") if verdict.problem is None else ("problem", verdict.problem)
+    writer.writerow(_line(verdict.n_entries, report.as_of, found[0], detail=found[1]))
+    changes = (
+        (
+            change.seq,
+            _line(
+                change.seq,
+                change.at,
+                change.kind.replace(" ", "_"),
+                table=change.table,
+                who=change.subject,
+                by=change.by,
+                detail=change.detail,
+            ),
+        )
+        for change in report.changes
+    )
+    charges = [
+        (
+            bought.seq,
+            _line(
+                bought.seq,
+                bought.at,
+                "charge",
+                table=table.name,
+                who=bought.payer.analyst,
+                groups=" ".join(json.dumps(name) for name in bought.payer.groups),
+                epsilon=exact_text(of_units(bought.units)),
+                epsilon_spent=exact_text(of_units(bought.units_after)),
+                detail=f"{bought.n_blocks} measured together",
+            ),
+        )
+        for table in report.tables
+        for bought in table.purchases
+    ]
+    writer.writerows(line for _, line in merge(changes, sorted(charges)))
+    return buffer.getvalue().encode()
+
+
+def _line(seq: int, at: str, kind: str, **texts: str) -> tuple[str, ...]:
+    fields = {"seq": str(seq), "at": at, "kind": kind, **texts}
+    return tuple(_harmless(fields.get(name, "")) for name in CSV_HEADER)
+
+
+def _harmless(text: str) -> str:
+    """Text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
+
+
+def _table(table: TableReport) -> dict[str, Any]:
+    found = table.found
+    return {
+        "table": table.name,
+        "opened_at": table.opened_at,
+        "budget": exact_text(table.budget),
+        "spent": exact_text(table.spent),
+        "left": exact_text(table.left),
+        "recomputed": None if found is None else exact_text(found.recomputed),
+        "recomputed_exactly": None if found is None else found.exact,
+        "n_charges": len(table.purchases),
+        "n_measurements": table.n_measurements,
+        "n_raised": table.n_raised,
+        "n_pending": table.n_pending,
+        "schema_digest": table.schema_digest,
+        "data_fingerprint": table.data_fingerprint,
+        "declaration": _declaration(table),
+        "answers": _answers(table.answers),
+        "analysts": [_account(account) for account in table.analysts],
+        "groups": [_account(account) for account in table.groups],
+        "months": [_account(account) for account in table.months],
+        "limits": [_allowance(allowance) for allowance in table.allowances],
+        "columns": [
+            {
+                "column": cost.column,
+                "n_levels": cost.n_levels,
+                "is_exact": cost.is_exact,
+                "starts": list(cost.starts),
+                "at_most": [exact_text(of_units(units)) for units in cost.at_most],
+                "at_least": [exact_text(of_units(units)) for units in cost.at_least],
+            }
+            for cost in table.columns
+        ],
+    }
+
+
+def _declaration(table: TableReport) -> dict[str, Any] | None:
+    declared = table.declared
+    if declared is None:
+        return None
+    return {
+        "neighbours": declared.neighbours,
+        "unit": declared.unit,
+        "n_records_max": declared.n_records_max,
+        "version": declared.version,
+        "columns": [dict(column.fields) for column in declared.columns],
+    }
+
+
+def _account(account: Account) -> dict[str, Any]:
+    return {
+        "name": account.name,
+        "spent": exact_text(account.spent),
+        "n_charges": account.n_charges,
+        "answers": _answers(account.answers),
+    }
+
+
+def _answers(answers: Answers) -> dict[str, Any]:
+    return {
+        "n_free": answers.n_free,
+        "n_paid": answers.n_paid,
+        "plain_laplace_free": exact_text(of_units(answers.plain_units_free)),
+        "plain_laplace_paid": exact_text(of_units(answers.plain_units_paid)),
+        "width_shares_up_to": [*map(str, WIDTH_BINS), "wider"],
+        "widths": list(answers.widths),
+    }
+
+
+def _allowance(allowance: Allowance) -> dict[str, Any]:
+    def text(value: Fraction | None) -> str | None:
+        return None if value is None else exact_text(value)
+
+    limit = allowance.limit
+    return {
+        "for": str(limit.subject),
+        "epsilon": text(limit.epsilon),
+        "window": limit.window.value,
+        "per_query": text(limit.per_query),
+        "words": limit_text(limit),
+        "used": {str(subject): exact_text(value) for subject, value in allowance.used},
+    }

@@ -1,0 +1,312 @@
+"""Lies that keep the chain intact: each is found, at its entry, and named."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from accountant.auditor.verify import verify
+from accountant.entries import Entry
+from cube.encoding import canonical_json
+from tests.support.audited import WEIGHT, Change, rechained, rewritten
+
+OPENED, OTHER, GRANTED, OF_GROUP, OF_EACH = 1, 3, 5, 6, 7
+CHARGE, VALUES, OF_BOB, VALUES_OF_BOB, RAISE, BUDGET = 9, 10, 13, 14, 15, 17
+LATER, LATER_OF_BOB, SERVED, REVOKED, GRANTED_AGAIN, TAKEN_OVER = 18, 20, 22, 23, 24, 26
+UNITS = WEIGHT.units
+
+
+def to(value: Any, *path: str | int) -> Change:
+    """Set what is at `path` of a body."""
+
+    def change(body: Any) -> None:
+        for step in path[:-1]:
+            body = body[step]
+        body[path[-1]] = value
+
+    return change
+
+
+def without(*path: str | int) -> Change:
+    def change(body: Any) -> None:
+        for step in path[:-1]:
+            body = body[step]
+        del body[path[-1]]
+
+    return change
+
+
+def both(*changes: Change) -> Change:
+    def change(body: dict[str, Any]) -> None:
+        for one in changes:
+            one(body)
+
+    return change
+
+
+BLOCK: tuple[str | int, ...] = ("blocks", 0)
+FACTOR = (*BLOCK, "block", "terms", 0, "factors", 0)
+TALLY: tuple[str | int, ...] = ("tallies", 0)
+
+LIES: list[tuple[int, Change, str]] = [
+    # what was charged, and for what
+    (CHARGE, to(5, "units_after"), "the rows cost 137438953472 units .* 5 were charged"),
+    (CHARGE, to(2 * UNITS - 1, "units_after"), "rows cost .* 137438953471 were charged"),
+    (CHARGE, to(2 * UNITS, *BLOCK, "weight_units"), "rows cost 206158430208 units"),
+    (CHARGE, to(UNITS - 1, *BLOCK, "weight_units"), "noise is smaller than the weight"),
+    (CHARGE, to("0x1.fffffffffffffp+3", *BLOCK, "noise_scale"), "noise is smaller than"),
+    (CHARGE, to(1, "units_before"), "on top of 1 units, but 0 were spent"),
+    (OF_BOB, to(0, "units_before"), "on top of 0 units, but 137438953472 were spent"),
+    (RAISE, both(to(0, "units_after")), "lowers what is spent"),
+    (OF_BOB, to([7, 0, 4, 1], *FACTOR, "runs"), "runs do not fill"),
+    (OF_BOB, to([3, 0, 3, 4], *FACTOR, "runs"), "the rows cost"),
+    (OF_BOB, both(to([7], *FACTOR, "shape"), to([3, 0, 4, 1], *FACTOR, "runs")), "age has 6 lev"),
+    (CHARGE, to([], "blocks"), "without rows"),
+    # budgets and limits
+    (OPENED, to("1/8", "budget"), "entry 13: .*the table's budget is 137438953472"),
+    (OTHER, to("1/17", "budget"), "entry 11: .*budget"),
+    (BUDGET, to("1/4", "budget"), "entry 20: .*budget"),
+    (OF_GROUP, to("1/9", "epsilon"), "entry 9: group:sales spends .* is the limit"),
+    (OF_GROUP, to("1/9", "per_query"), "entry 9: .*limit of group:sales for one query"),
+    (OF_EACH, to("1/17", "epsilon"), "entry 13: analyst:bob spends"),
+    (OF_EACH, to("week", "window"), "entry 20: analyst:bob spends .*window: week"),
+    (OF_EACH, to("never", "window"), "entry 20: analyst:bob spends"),
+    (OF_EACH + 1, to("1/9", "per_query"), "entry 9: .*limit of analyst:ann for one query"),
+    (OF_EACH + 1, both(to(None, "per_query")), "entry 9: analyst:ann spends"),
+    # measurements
+    (VALUES, to([[1], [2]], "lattice_values"), "not one value for each row"),
+    (VALUES, to([[1], [2, 3], [4]], "lattice_values"), "not one value for each row"),
+    (VALUES, to([[1], [2, 2**63]], "lattice_values"), "no whole number of 64 bits"),
+    (VALUES, to([[1], [2, 3.5]], "lattice_values"), "no JSON of whole numbers"),
+    (VALUES, to([[1], [2, True]], "lattice_values"), "no whole number"),
+    (VALUES, to([1, 2, 3], "lattice_values"), "holds a number"),
+    (VALUES_OF_BOB, to(CHARGE, "charge"), "under 9, which is no charge that waits"),
+    (VALUES_OF_BOB, to(99, "charge"), "under 99, which is no charge"),
+    (VALUES_OF_BOB, to(11, "charge"), "under 11, which is no charge"),
+    (TAKEN_OVER, to(CHARGE, "charge"), "9 taken over, which is no charge that waits"),
+    (TAKEN_OVER, to(0, "charge"), "below 1"),
+    (TAKEN_OVER + 1, without("turn"), "a turn that was taken over"),
+    (TAKEN_OVER + 1, to(25, "turn"), "a turn that was taken over"),
+    (TAKEN_OVER + 1, to(0, "turn"), "below 1"),
+    (VALUES, to(9, "turn"), "a turn that was taken over"),
+    # raises
+    (RAISE, to(9, *BLOCK, "raised_from"), "never made"),
+    (RAISE, to(0, *BLOCK, "raised_from"), "other rows"),
+    (RAISE, to(-1, *BLOCK, "raised_from"), "below 0"),
+    (RAISE, to(None, *BLOCK, "raised_from"), "nothing, not a whole number"),
+    (RAISE, without(*BLOCK, "raised_from"), "the rows cost"),
+    (RAISE, to(3 * UNITS, *BLOCK, "weight_units"), "the rows cost"),
+    (RAISE, to(17, *BLOCK, "lattice_bits"), "no refinement"),
+    (RAISE, to("0x1.0000000000000p+4", *BLOCK, "noise_scale"), "no refinement"),
+    (
+        RAISE,
+        both(to(UNITS, *BLOCK, "weight_units"), to("0x1.0p+4", *BLOCK, "noise_scale")),
+        "no positive number in hexadecimal",
+    ),
+    (
+        RAISE,
+        both(
+            to(UNITS, *BLOCK, "weight_units"), to("0x1.0000000000000p+4", *BLOCK, "noise_scale")
+        ),
+        "weight that is no larger",
+    ),
+    (VALUES_OF_BOB, to([[2**63 - 1]], "lattice_values"), "entry 15: .*no refinement"),
+    # forms
+    (OPENED, to("2/4", "budget"), "lowest terms"),
+    (OPENED, to("3/0", "budget"), "lowest terms"),
+    (OPENED, to("0.5", "budget"), "lowest terms"),
+    (OPENED, to("1e999999999", "budget"), "lowest terms"),
+    (OPENED, to("-1", "budget"), "below zero"),
+    (OPENED, to(1, "budget"), "a number, not a text"),
+    (OPENED, without("schema_digest"), "schema_digest is missing"),
+    (OPENED, to("x", "more"), "no field 'more'"),
+    (OPENED + 1, to({}, "declaration"), "not a text"),
+    (CHARGE, to("", "analyst"), "printable"),
+    (CHARGE, to("ann\n", "analyst"), "printable"),
+    (CHARGE, to(["b", "a"], "groups"), "not in order"),
+    (CHARGE, to(True, "units_before"), "true or false, not a whole number"),
+    (CHARGE, to(33, *BLOCK, "lattice_bits"), "lattice of 33 bits"),
+    (CHARGE, to(0, *BLOCK, "weight_units"), "below 1"),
+    (CHARGE, to(2**52 + 1, *BLOCK, "weight_units"), "a weight of"),
+    (CHARGE, to("inf", *BLOCK, "noise_scale"), "no positive number"),
+    (CHARGE, to("nan", *BLOCK, "noise_scale"), "no positive number"),
+    (CHARGE, to("-0x1.0000000000000p+4", *BLOCK, "noise_scale"), "no positive number"),
+    (CHARGE, to("0x1p99999", *BLOCK, "noise_scale"), "no positive number"),
+    (CHARGE, to("1", *BLOCK, "block", "constant"), "a constant was measured"),
+    (CHARGE, to([], *BLOCK, "block", "terms"), "0 terms"),
+    (CHARGE, to("1/2", *BLOCK, "block", "terms", 0, "scale"), "no whole numbers"),
+    (CHARGE, to([1, 0, 1, 2], "blocks", 1, "block", "partition", "runs"), "not numbered"),
+    (CHARGE, to([1, -2, 1, 0], "blocks", 1, "block", "partition", "runs"), "not numbered"),
+    (OF_BOB, to([2, 0, 0, 5, 4, 1], *FACTOR, "runs"), "runs of no length"),
+    (OF_BOB, to([2, 0, 4], *FACTOR, "runs"), "runs of no length"),
+    (OF_BOB, to([2, 0, 4, 2**40 + 1], *FACTOR, "runs"), "beyond 2\\*\\*40"),
+    (OF_BOB, to([2, 0, 4, 2**63], *FACTOR, "runs"), "beyond 64 bits"),
+    (OF_BOB, to([6, 1], *FACTOR, "shape"), "shape is not that"),
+    (OF_BOB, to([2**40], *FACTOR, "shape"), "too large"),
+    (OF_BOB, to(["b", "a"], *FACTOR, "axes"), "not in order"),
+    (OF_GROUP, to("day", "for"), "who is nobody"),
+    (OF_GROUP, to("analyst:", "for"), "printable"),
+    (OF_GROUP, to("each_analyst:", "for"), "who is nobody"),
+    (OF_GROUP, to("hour", "window"), "'hour', none of day"),
+    (OF_GROUP, to("-1/2", "epsilon"), "below zero"),
+    (SERVED, to(-1, *TALLY, "n_free"), "below 0"),
+    (SERVED, to([0, 0, 0, 0], *TALLY, "widths"), "other widths"),
+    (SERVED, to([0, 0, 0, 0, -1], *TALLY, "widths"), "fewer than no answers"),
+    (SERVED, to("yesterday", "since"), "no moment"),
+    (SERVED, to("2026-02-30T00:00:00.000+00:00", "since"), "no moment"),
+    # access
+    (GRANTED, to("king", "role"), "'king', none of analyst"),
+    (GRANTED, to("", "shown_as"), "anybody could show"),
+    (GRANTED, to(["b", "a"], "tables"), "not in order"),
+    (GRANTED, to("word", "proof"), "'word', none of"),
+    (REVOKED, to("b-9", "id"), "not in force"),
+    (GRANTED_AGAIN, to("b-1", "id"), "used before"),
+]  # fmt: skip
+
+
+def problem_of(entries: Sequence[Entry]) -> str:
+    problem = verify(entries).problem
+    assert problem is not None
+    return problem
+
+
+@pytest.mark.parametrize(("seq", "change", "said"), LIES)
+def test_a_lie_is_found_at_its_entry_and_named(
+    entries: tuple[Entry, ...], seq: int, change: Change, said: str
+) -> None:
+    problem = problem_of(rewritten(entries, seq, change))
+    assert re.search(said if said.startswith("entry") else f"entry {seq}: .*{said}", problem)
+
+
+def placed(entries: Sequence[Entry], place: int, *new: Entry) -> list[Entry]:
+    """Entries in the place of one, all numbered and linked as they must be."""
+    changed = [*entries[: place - 1], *new, *entries[place:]]
+    return rechained([replace(one, seq=seq) for seq, one in enumerate(changed, start=1)])
+
+
+def test_a_measurement_given_twice_is_found(entries: tuple[Entry, ...]) -> None:
+    values = entries[VALUES - 1]
+    assert "entry 11: a measurement under 9" in problem_of(placed(entries, 10, values, values))
+
+
+def test_a_measurement_raised_twice_is_found(entries: tuple[Entry, ...]) -> None:
+    body = json.loads(entries[RAISE - 1].body)
+    body["units_before"], body["units_after"] = body["units_after"], body["units_after"] + UNITS
+    again = replace(entries[RAISE - 1], body=canonical_json(body))
+    assert "entry 16: a measurement raised twice" in problem_of(
+        placed(entries, RAISE, entries[RAISE - 1], again)
+    )
+
+
+def test_one_measurement_raised_twice_in_one_charge_is_found(entries: tuple[Entry, ...]) -> None:
+    def twice(body: dict[str, Any]) -> None:
+        body["blocks"] *= 2
+
+    assert "entry 15: a measurement raised twice" in problem_of(rewritten(entries, RAISE, twice))
+
+
+def test_a_measurement_before_its_charge_is_found(entries: tuple[Entry, ...]) -> None:
+    swapped = [replace(entries[9], at=entries[8].at), entries[8]]
+    assert "entry 9: a measurement under 9" in problem_of(placed(placed(entries, 10), 9, *swapped))
+
+
+def test_time_that_goes_back_is_found(entries: tuple[Entry, ...]) -> None:
+    back = replace(entries[13], at="2026-11-20T00:00:14.999+00:00")
+    assert "entry 14: it is of 2026-11-20T00:00:14.999+00:00, earlier" in problem_of(
+        placed(entries, 14, back)
+    )
+
+
+@pytest.mark.parametrize("at", ["", "yesterday", "2026-11-20T00:00:16.000Z", "2026-11-20"])
+def test_a_time_of_another_form_is_found(entries: tuple[Entry, ...], at: str) -> None:
+    assert "entry 14: its time is no moment" in problem_of(
+        placed(entries, 14, replace(entries[13], at=at))
+    )
+
+
+def test_the_window_of_a_limit_goes_by_the_time_of_the_entries(entries: tuple[Entry, ...]) -> None:
+    """All of the second day moved to the evening of the first: bob's limit is for one day."""
+    moved = [replace(one, at=one.at.replace("-21T00", "-20T23")) for one in entries]
+    assert "entry 20: analyst:bob spends" in problem_of(rechained(moved))
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "table", "said"),
+    [
+        (17, "refund", "people", "no kind of entry called 'refund'"),
+        (17, "budget_set", "others", "opened once, under a name, before"),
+        (17, "budget_set", "", "opened once, under a name, before"),
+        (5, "access_granted", "people", "about no table"),
+        (1, "table_opened", "", "opened once, under a name"),
+        (10, "measurement", "pets", "no charge that waits"),
+    ],
+)
+def test_an_entry_of_another_kind_or_table_is_found(
+    entries: tuple[Entry, ...], place: int, kind: str, table: str, said: str
+) -> None:
+    changed = replace(entries[place - 1], kind=kind, table=table)
+    problem = problem_of(placed(entries, place, changed))
+    assert problem.startswith(f"entry {place}: ")
+    assert said in problem
+
+
+def test_a_table_opened_again_is_found(entries: tuple[Entry, ...]) -> None:
+    again = replace(entries[0], at=entries[3].at)
+    assert "entry 5: a table opened twice" in problem_of(placed(entries, 4, entries[3], again))
+
+
+def test_data_under_another_name_is_found(entries: tuple[Entry, ...]) -> None:
+    again = replace(entries[0], at=entries[3].at, table="persons")
+    assert "entry 5: the data of people under another name" in problem_of(
+        placed(entries, 4, entries[3], again)
+    )
+
+
+def test_a_credential_shown_as_another_is_found(entries: tuple[Entry, ...]) -> None:
+    without_revocation = placed(entries, REVOKED)
+    assert "entry 23: a credential that is shown as another" in problem_of(without_revocation)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ('{"budget": "3/7"}', "canonical"),
+        ('{"budget":"3/7","budget":"3/7"}', "canonical"),
+        ('{"budget":"3\\u002f7"}', "canonical"),
+        ('{"budget":"3/7"', "no JSON"),
+        ("", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ("NaN", "no JSON"),
+        ("[]", "a list where an object belongs"),
+        ("null", "nothing where an object belongs"),
+        ('{"budget":"' + "9" * 5000 + '"}', "lowest terms"),
+    ],
+)
+def test_a_body_that_is_not_the_canonical_text_of_an_object_is_found(
+    entries: tuple[Entry, ...], body: str, said: str
+) -> None:
+    problem = problem_of(placed(entries, BUDGET, replace(entries[BUDGET - 1], body=body)))
+    assert problem.startswith("entry 17: ")
+    assert said in problem
+
+
+def test_of_two_lies_the_first_is_named(entries: tuple[Entry, ...]) -> None:
+    later = rewritten(entries, LATER_OF_BOB, to("", "analyst"))
+    assert problem_of(later).startswith("entry 20: ")
+    assert problem_of(rewritten(later, CHARGE, to(5, "units_after"))).startswith("entry 9: ")
+    assert problem_of(rewritten(later, SERVED, to("", "since"))).startswith("entry 20: ")
+
+
+def test_sums_are_of_the_entries_before_the_lie(entries: tuple[Entry, ...]) -> None:
+    for seq, change in (
+        (LATER_OF_BOB, to("", "analyst")),
+        (OF_BOB, to([3, 0, 3, 4], *FACTOR, "runs")),
+    ):
+        told = verify(rewritten(entries, seq, change))
+        before = verify(entries[: seq - 1])
+        assert before.problem is None
+        assert (told.n_entries, told.head, told.at) == (seq - 1, before.head, before.at)
+        assert told.tables == before.tables

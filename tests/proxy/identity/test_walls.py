@@ -1,0 +1,47 @@
+"""Who may say who calls, and that nobody is let in by default."""
+
+import ast
+import inspect
+from functools import cache
+from pathlib import Path
+
+from proxy.identity.access import LedgerAccess
+from proxy.server import start_server
+
+PROXY = Path(__file__).resolve().parents[3] / "proxy"
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    paths = [path for path in sorted(PROXY.rglob("*.py")) if "_pb2" not in path.name]
+    return {str(path.relative_to(PROXY)): ast.parse(path.read_text()) for path in paths}
+
+
+def naming(name: str) -> set[str]:
+    """The modules that import, or speak of, a name."""
+    found = set()
+    for module, tree in modules().items():
+        for node in ast.walk(tree):
+            names = {alias.name for alias in getattr(node, "names", ()) if hasattr(alias, "name")}
+            if name in names or (isinstance(node, ast.Name) and node.id == name):
+                found.add(module)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == name:
+                found.add(module)
+    return found
+
+
+def test_only_the_door_says_who_calls() -> None:
+    assert naming("note_caller") == {"identity/door.py"}
+
+
+def test_only_one_module_reads_a_header_and_one_a_certificate() -> None:
+    assert naming("shown_by") == {"identity/door.py"}
+    assert naming("presented_token") == {"flight_sql.py"}
+    assert naming("cryptography") == {"identity/certificates.py"}
+
+
+def test_a_server_is_told_who_may_come_in() -> None:
+    access = inspect.signature(start_server).parameters["access"]
+    assert access.default is inspect.Parameter.empty
+    anonymous = inspect.signature(LedgerAccess).parameters["allow_anonymous"]
+    assert anonymous.default is False

@@ -1,0 +1,132 @@
+"""What a report reads from a ledger, against the ledger's own sums."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from accountant.entries import Entry
+from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
+from accountant.limits import Subject, SubjectKind
+from proxy.reporting.amounts import of_units
+from proxy.reporting.model import LedgerReport, TableReport
+from proxy.reporting.reading import read_report
+from tests.proxy.reporting.ledgers import SCRIPT, UNIT, judged, write_year
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Ledger, list[Entry]]]:
+    path: Path = tmp_path_factory.mktemp("year") / "year.ledger"
+    entries = write_year(path)
+    with open_ledger(path) as ledger:
+        yield ledger, entries
+
+
+@pytest.fixture(scope="module")
+def report(year: tuple[Ledger, list[Entry]]) -> LedgerReport:
+    _, entries = year
+    return read_report(entries, judged(entries))
+
+
+@pytest.fixture(scope="module")
+def people(report: LedgerReport) -> TableReport:
+    return report.tables[0]
+
+
+def test_totals_are_the_ledgers_own_and_the_auditors(
+    year: tuple[Ledger, list[Entry]], report: LedgerReport
+) -> None:
+    ledger, entries = year
+    assert {table.name for table in report.tables} == ledger.openings().keys()
+    found = {table.table: table for table in judged(entries).tables}
+    for table in report.tables:
+        history = ledger.history(table.name)
+        assert table.units_spent == history.units_spent
+        assert table.budget == history.budget == found[table.name].budget
+        assert table.spent == found[table.name].spent
+        assert table.left == table.budget - table.spent
+        assert table.n_measurements == len(history.measurements)
+        assert table.n_raised == len(history.superseded)
+        assert table.n_pending == len(history.pending)
+
+
+def test_analysts_and_months_add_up_to_the_table(people: TableReport) -> None:
+    for accounts in (people.analysts, people.months):
+        assert sum(account.units for account in accounts) == people.units_spent
+        assert sum(account.n_charges for account in accounts) == len(people.purchases)
+        assert sum(account.answers.n for account in accounts) == people.answers.n
+
+
+def test_analysts_and_groups_paid_what_the_ledger_says(
+    year: tuple[Ledger, list[Entry]], people: TableReport
+) -> None:
+    history = year[0].history("people")
+    for kind, accounts in (
+        (SubjectKind.ANALYST, people.analysts),
+        (SubjectKind.GROUP, people.groups),
+    ):
+        for account in accounts:
+            assert account.units == history.spent_by(Subject(kind, account.name))
+    assert [account.name for account in people.groups] == ["ops", "sales"]
+
+
+def test_limits_show_what_the_ledger_would_count(
+    year: tuple[Ledger, list[Entry]], people: TableReport
+) -> None:
+    history = year[0].history("people")
+    assert {one.limit for one in people.allowances} == set(history.limits.values())
+    for allowance in people.allowances:
+        since = allowance.limit.window.start(year[1][-1].at)
+        assert allowance.used
+        for subject, used in allowance.used:
+            assert used == of_units(history.spent_by(subject, since))
+    each = next(one for one in people.allowances if one.limit.subject.name == "")
+    names = [subject.name for subject, _ in each.used]
+    assert names == [SCRIPT, "ann"], "bob has a limit of his own"
+
+
+def test_the_dearest_cell_of_every_column_paid_what_the_rows_cost(
+    year: tuple[Ledger, list[Entry]], people: TableReport
+) -> None:
+    cost = year[0].history("people").cost.table_cost()
+    assert cost.exact
+    assert [column.column for column in people.columns] == ["age", "income", "since"]
+    for column in people.columns:
+        assert column.is_exact
+        assert max(column.at_most) == cost.units
+
+
+def test_every_change_of_the_rules_is_there_in_order(
+    year: tuple[Ledger, list[Entry]], report: LedgerReport
+) -> None:
+    rules = {
+        "table_opened", "table_declared", "budget_set", "limit_set", "access_granted",
+        "access_revoked",
+    }  # fmt: skip
+    expected = [entry.seq for entry in year[1] if entry.kind in rules]
+    assert [change.seq for change in report.changes] == expected
+    raised = next(change for change in report.changes if "before" in change.detail)
+    assert raised.detail == "at most ε 1/3 a month; before: at most ε 0.2 a month"
+
+
+def test_credentials_are_shown_in_the_state_they_were_in(report: LedgerReport) -> None:
+    assert [state for _, state in report.credentials] == ["in force", "revoked"]
+
+
+def test_answers_are_added_up(people: TableReport) -> None:
+    answers = people.answers
+    assert (answers.n_free, answers.n_paid) == (153, 17)
+    assert answers.widths == (64, 47, 39, 19, 1)
+    assert answers.plain_free == of_units(3 * UNIT // 10 + UNIT // 50 + UNIT)
+    assert answers.plain_paid == of_units(UNIT // 10 + UNIT // 50 + UNIT // 9)
+
+
+def test_a_report_whose_sums_are_not_the_auditors_is_not_made(
+    year: tuple[Ledger, list[Entry]],
+) -> None:
+    _, entries = year
+    early = judged(entries[:20])
+    with pytest.raises(RuntimeError, match="not those of its auditor"):
+        read_report(entries, replace(early, n_entries=len(entries)))
