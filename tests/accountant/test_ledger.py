@@ -31,6 +31,7 @@ from accountant.ledger_file import open_ledger
 from accountant.limits import Payer
 from accountant.noise import LatticeNoise
 from accountant.replay import TableHistory
+from accountant.stores.store import SCHEMA_VERSION
 from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.query import Factor, counting
@@ -507,3 +508,26 @@ def test_after_a_disk_that_failed_under_a_commit_nothing_more_is_written(path: P
         assert ledger.history("people").budget == Fraction(13, 7)
     with open_ledger(path) as ledger:
         assert appended(ledger, BudgetSet(Fraction(2))) == 5
+
+
+def test_a_ledger_of_the_first_version_is_read_audited_and_brought_up_to_date(path: Path) -> None:
+    """The first version had no number, no table of its own state, and the same entries."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE meta")
+        connection.execute("PRAGMA user_version = 0")
+    before = audited(path)
+    assert (before.problem, before.n_entries) == (None, 4)
+    with open_ledger(path) as ledger:
+        assert ledger.position == (4, before.head)
+        ledger.probe()
+        assert appended(ledger, BudgetSet(Fraction(2))) == 5
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+
+
+def test_a_ledger_of_a_later_version_is_left_alone(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    for attempt in (open_ledger, audited):
+        with pytest.raises(LedgerCorrupt, match="newer Tacit"):
+            attempt(path)
