@@ -123,13 +123,14 @@ def _bought(
 ) -> Fraction:
     """What the plan cost; StalePlan if the history is not the one it was made for."""
     table.purchases.complete_overdue()
-    while table.purchases.promised():
-        table.purchases.wait()
+    while (promises := table.purchases.promises()).rows:
+        table.purchases.wait(promises)
+        table.purchases.complete_overdue()
     with table.held():
         if len(table.gate.measurements()) != len(history):
             raise StalePlan("something was measured while the batch was planned")
         everything = PurchasePlan(tuple(plan.measurements), ())
-        purchase = table.purchases.begin(everything, is_urgent=False)
+        purchase = table.purchases.begin(everything, promises.n_read)
     payment = table.purchases.carry_out(purchase, payer, epsilon_cap=cap)
     return Fraction(payment.units, UNITS_PER_EPSILON)
 

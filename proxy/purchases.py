@@ -11,6 +11,7 @@ whoever needs it next; until it is, nothing else is charged.
 
 import threading
 import time
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -41,6 +42,28 @@ class Purchase:
         self.seq: int | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Promises:
+    """What others are buying at one moment.
+
+    Parameters
+    ----------
+    own : tuple of Purchase
+        Of this process.
+    foreign : frozenset of int
+        Numbers of charges that other processes have made.
+    rows : tuple of PlannedMeasurement
+        What all of it will measure.
+    n_read : int
+        How much was known of other processes.
+    """
+
+    own: tuple[Purchase, ...]
+    foreign: frozenset[int]
+    rows: tuple[PlannedMeasurement, ...]
+    n_read: int
+
+
 class Purchases:
     """The purchases under way on one table. Thread-safe."""
 
@@ -53,27 +76,25 @@ class Purchases:
         self._changed = threading.Condition()
         self._repairing = threading.Lock()
 
-    def promised(self) -> list[PlannedMeasurement]:
-        """Rows that are paid for, or about to be, and not measured yet."""
+    def promises(self) -> Promises:
+        """What is paid for, or about to be, and not measured yet.
+
+        To be looked at before the history is: what is measured in between is then in both, and is
+        waited for without need; the other way round it would be in neither, and bought again.
+        """
         history = self._gate.history
         with self._changed:
-            plans = [
-                one.plan.planned
-                for one in self._own
-                if one.seq is None or one.seq in history.pending
-            ]
-        foreign = [charge for seq, charge in history.pending.items() if self._is_foreign(seq)]
-        return [
-            *(planned for plan in plans for planned in plan),
-            *(charged.planned for charge in foreign for charged in charge.blocks),
-        ]
+            own = [one for one in self._own if one.seq is None or one.seq in history.pending]
+        foreign = {seq: charge for seq, charge in history.pending.items() if self._is_foreign(seq)}
+        rows = (
+            *(planned for one in own for planned in one.plan.planned),
+            *(charged.planned for charge in foreign.values() for charged in charge.blocks),
+        )
+        return Promises(tuple(own), frozenset(foreign), rows, len(history.read))
 
-    def begin(self, plan: PurchasePlan, *, is_urgent: bool) -> Purchase:
-        """Promise a plan; `carry_out` must follow.
-
-        An urgent one is bought even if other processes have bought something since it was made.
-        """
-        purchase = Purchase(plan, None if is_urgent else len(self._gate.history.read))
+    def begin(self, plan: PurchasePlan, n_read: int | None) -> Purchase:
+        """Promise a plan; `carry_out` must follow. The table is held."""
+        purchase = Purchase(plan, n_read)
         with self._changed:
             self._own.append(purchase)
         return purchase
@@ -126,12 +147,18 @@ class Purchases:
                 if self._gate.take_over(seq):
                     self._gate.complete(seq)
 
-    def wait(self) -> None:
-        """Until something has changed, or it is time to look at other processes again."""
+    def wait(self, promises: Promises) -> None:
+        """Until all of it is measured or given up; or until some of it is overdue."""
         with self._watcher.stage(Stage.WAIT):
             with self._changed:
-                self._changed.wait(GLANCE_SECONDS)
-            self._gate.refresh()
+                self._changed.wait_for(lambda: not set(promises.own) & set(self._own))
+            while promises.foreign & self._gate.history.pending.keys() and not self._overdue():
+                self._glance()
+
+    def _glance(self) -> None:
+        """Look at other processes again, after a little while."""
+        time.sleep(GLANCE_SECONDS)
+        self._gate.refresh()
 
     def _await_others(self, seq: int) -> None:
         """Until another process has measured what it took over from this one."""
@@ -140,7 +167,7 @@ class Purchases:
             if time.monotonic() - since > PATIENCE_SECONDS and self._gate.take_over(seq):
                 self._gate.complete(seq)
                 since = time.monotonic()
-            self.wait()
+            self._glance()
 
     def _overdue(self) -> list[int]:
         pending = sorted(self._gate.history.pending)

@@ -13,7 +13,7 @@ from fractions import Fraction
 from accountant.gate import Gate
 from accountant.limits import Payer
 from accountant.replay import Allowance, StalePlan
-from cube.measurement import UNITS_PER_EPSILON
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
@@ -26,7 +26,7 @@ from planner.rents import Rents
 from planner.strategy import Strategy
 from planner.workload import Wanted
 from proxy.answers import BudgetStatus, LimitStatus, TableInfo
-from proxy.purchases import Purchase, Purchases
+from proxy.purchases import Promises, Purchase, Purchases
 from proxy.watch import UNWATCHED, Stage, Watcher
 
 
@@ -56,6 +56,7 @@ class ServedTable:
         self.gate = gate
         self.watcher = watcher
         self._lock = threading.Lock()
+        self._turn = threading.Lock()
         self.purchases = Purchases(gate, watcher)
         self._estimator = Estimator(schema)
         self._rents = Rents()
@@ -73,6 +74,20 @@ class ServedTable:
             yield
         finally:
             self._lock.release()
+
+    @contextmanager
+    def planning(self) -> Iterator[None]:
+        """The table to oneself, for a plan: so many may want one that they take turns first.
+
+        Whoever only looks at the history then waits for one plan at the most.
+        """
+        with self.watcher.stage(Stage.WAIT):
+            self._turn.acquire()
+        try:
+            with self.held():
+                yield
+        finally:
+            self._turn.release()
 
     @property
     def history(self) -> History:
@@ -102,22 +117,26 @@ class ServedTable:
         self,
         wanted: Sequence[Wanted],
         estimates: Sequence[Sequence[RowEstimate]],
+        promises: Promises,
         *,
         is_urgent: bool,
     ) -> Purchase | None:
-        """The purchase of what is wanted, begun; None if others' purchases are worth waiting for.
+        """The purchase of what is wanted, begun; None if what is promised is worth waiting for.
 
-        What it was planned as is in its `plan`.
+        An urgent one is bought even if other processes have bought something since it was planned.
         """
-        plan = self._plan_beside_promises(wanted, estimates)
-        return None if plan is None else self.purchases.begin(plan, is_urgent=is_urgent)
+        if promises.rows:
+            plan = self._planned_beside(promises.rows, wanted)
+        else:
+            plan = self.plan(wanted, estimates)
+        if plan is None:
+            return None
+        return self.purchases.begin(plan, None if is_urgent else promises.n_read)
 
-    def _plan_beside_promises(
-        self, wanted: Sequence[Wanted], estimates: Sequence[Sequence[RowEstimate]]
+    def _planned_beside(
+        self, promised: Sequence[PlannedMeasurement], wanted: Sequence[Wanted]
     ) -> PurchasePlan | None:
-        promised = self.purchases.promised()
-        if not promised:
-            return self.plan(wanted, estimates)
+        """What to buy beside what is promised; None if nothing, or nothing yet."""
         with self.watcher.stage(Stage.PRICE):
             self._look_at_rents()
             try:

@@ -175,14 +175,15 @@ def _bought(
     spent, n_overtaken = Fraction(0), 0
     while True:
         table.purchases.complete_overdue()
-        with table.held():
+        with table.planning():
+            promises = table.purchases.promises()
             known = table.estimates(wanted)
             if _all_met(known, wanted):
                 return known, spent
             is_urgent = n_overtaken >= N_OVERTAKEN_MAX
-            purchase = table.purchase(wanted, known, is_urgent=is_urgent)
+            purchase = table.purchase(wanted, known, promises, is_urgent=is_urgent)
         if purchase is None:
-            table.purchases.wait()
+            table.purchases.wait(promises)
             continue
         left = None if cap is None else cap - spent
         try:
@@ -229,7 +230,7 @@ def _price(
 def _checked_price(
     table: ServedTable, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
 ) -> Fraction:
-    with table.held():
+    with table.planning():
         plan = table.plan(wanted, table.estimates(wanted))
         table.gate.check(plan.planned, payer, epsilon_cap=cap)
         return table.gate.price(plan.planned).epsilon

@@ -13,6 +13,7 @@ from accountant.ledger_file import open_ledger, open_reader, open_store
 from accountant.stores.key_file import key_beside
 from proxy import cli
 from tests.support.audited import rechained, write_ledger
+from tests.support.postgres import PostgresServer
 
 
 class Ended(NamedTuple):
@@ -206,6 +207,18 @@ def test_an_imported_ledger_can_be_served_with_its_key(run: Run, path: Path) -> 
     with open_ledger(copy) as ledger:
         assert ledger.history("people").units_spent > 0
     assert "has entries already, and was not changed" in run("import", lines, copy).err
+
+
+def test_a_ledger_moves_to_postgresql_and_back(
+    run: Run, path: Path, postgres_server: PostgresServer
+) -> None:
+    there = postgres_server.location(schema="moved_there_and_back")
+    lines, back = path.with_name("people.jsonl"), path.with_name("back.jsonl")
+    run("export", path, "-o", lines)
+    assert run("import", lines, there).code == 0
+    assert run("verify", there).out == run("verify", path).out
+    assert run("export", there, "-o", back).code == 0
+    assert back.read_bytes() == lines.read_bytes()
 
 
 def test_a_bad_export_makes_no_ledger(run: Run, path: Path) -> None:

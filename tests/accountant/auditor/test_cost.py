@@ -204,6 +204,22 @@ def test_numbers_beyond_64_bits_change_nothing(purchases: list[Purchase], missin
         assert found == Finding(costs[-1], exact=True)
 
 
+def test_tables_that_cannot_agree_are_searched_and_not_just_bounded() -> None:
+    """Of three columns of two levels, each two differ: never all three at once."""
+    differ = np.array([[0, 1], [1, 0]], dtype=np.int64)
+    pairs = (("a", "b"), ("b", "c"), ("a", "c"))
+    purchases = [(QueryBlock(counting([Factor(axes, differ)])), 5) for axes in pairs]
+    history = Bound(rows_of(purchases))
+    history.go_to(3)
+    for _ in range(20):
+        history.sweep()
+    assert history.value == 15, "no moving of numbers finds it out"
+    assert follow(paid(purchases, [5, 10, 10])) == Finding(10, exact=True)
+    assert follow(paid(purchases, [5, 10, 12])) == Finding(10, exact=True)
+    found = follow(paid(purchases, [5, 9, 10]))
+    assert (found.unpaid, found.cost) == (2, 10)
+
+
 def wide_block(n_axes: int) -> QueryBlock:
     """A predicate on each of many axes of which it tells four classes apart."""
     values = np.array([0, 1, 2, 3], dtype=np.int64)

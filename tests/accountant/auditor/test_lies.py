@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from accountant.auditor.verify import verify
 from accountant.entries import Entry
 from cube.encoding import canonical_json
+from cube.measurement import UNITS_PER_EPSILON
 from tests.support.audited import WEIGHT, Change, rechained, rewritten
 
 OPENED, OTHER, GRANTED, OF_GROUP, OF_EACH = 1, 3, 5, 6, 7
@@ -298,6 +300,26 @@ def test_of_two_lies_the_first_is_named(entries: tuple[Entry, ...]) -> None:
     assert problem_of(later).startswith("entry 20: ")
     assert problem_of(rewritten(later, CHARGE, to(5, "units_after"))).startswith("entry 9: ")
     assert problem_of(rewritten(later, SERVED, to("", "since"))).startswith("entry 20: ")
+
+
+@pytest.mark.parametrize(
+    ("seq", "name", "units", "said"),
+    [
+        (BUDGET, "budget", 5 * UNITS + 7, "entry 28: .*units are spent, and the table's budget"),
+        (OPENED, "budget", 4 * UNITS, "entry 15: .*units are spent, and the table's budget"),
+        (OF_GROUP, "epsilon", 3 * UNITS, "entry 15: group:sales spends"),
+        (OF_GROUP, "per_query", 2 * UNITS, "entry 9: .*limit of group:sales for one query"),
+        (OF_EACH, "epsilon", UNITS + 7, "entry 28: analyst:bob spends"),
+    ],
+)
+def test_what_may_be_spent_may_be_spent_to_the_last_unit_and_no_further(
+    entries: tuple[Entry, ...], seq: int, name: str, units: int, said: str
+) -> None:
+    for missing in (Fraction(0), Fraction(1, 1000), Fraction(1)):
+        allowed = (units - missing) / UNITS_PER_EPSILON
+        problem = verify(rewritten(entries, seq, to(str(allowed), name))).problem
+        assert (problem is None) == (missing == 0)
+        assert problem is None or re.search(said, problem)
 
 
 def test_sums_are_of_the_entries_before_the_lie(entries: tuple[Entry, ...]) -> None:
