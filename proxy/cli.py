@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from cube.refusals import ConfigurationInvalid, TacitError
 from proxy import cli_access, cli_audit, cli_client, cli_plan, drafting, rendering
@@ -94,7 +93,7 @@ def serve(
     """
     from proxy.cli_serve import serve as serve_until_stopped  # noqa: PLC0415 - a client command need not load the engine
 
-    serve_until_stopped(config, _console())
+    serve_until_stopped(config, rendering.console())
 
 
 @app.command(
@@ -121,7 +120,7 @@ def query(  # noqa: PLR0913 - one parameter an option
     answer = cli_client.query(server, sql, target)
     match output:
         case OutputFormat.TABLE:
-            _console().print(rendering.answer_table(answer))
+            rendering.console().print(rendering.answer_table(answer))
         case OutputFormat.CSV:
             typer.echo(rendering.answer_csv(answer), nl=False)
         case OutputFormat.JSON:
@@ -141,7 +140,7 @@ def explain(
     """Show what a SELECT would cost. Reads no data, spends nothing."""
     target = cli_client.target_of(half_width, confidence, epsilon)
     found = cli_client.explain(server, sql, target)
-    _console().print(rendering.explanation_table(*found))
+    rendering.console().print(rendering.explanation_table(*found))
 
 
 @app.command(epilog="Example: tacit plan workload.sql --half-width 50, then again with --buy")
@@ -161,7 +160,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
     the statements are then answered for nothing. --epsilon caps the whole plan.
     """
     target = cli_client.target_of(half_width, confidence, epsilon)
-    _console().print(cli_plan.plan_file(file, server, target, buy=buy))
+    rendering.console().print(cli_plan.plan_file(file, server, target, buy=buy))
 
 
 @app.command(epilog="Example: tacit budget adult")
@@ -175,10 +174,10 @@ def budget(
 ) -> None:
     """Show the epsilon spent and left, and the limits that bind you."""
     budgets = cli_client.get_budgets(server, table)
-    _console().print(rendering.budgets_table(budgets))
+    rendering.console().print(rendering.budgets_table(budgets))
     binding = cli_access.binding_table(budgets)
     if binding is not None:
-        _console().print(binding)
+        rendering.console().print(binding)
 
 
 @app.command(epilog="Example: tacit tables --server 127.0.0.1:31337")
@@ -186,7 +185,7 @@ def budget(
 def tables(*, server: ServerAddress) -> None:
     """Show the public schema of every table: the columns and levels that SQL may name."""
     for table in cli_client.list_tables(server):
-        _console().print(rendering.schema_table(table))
+        rendering.console().print(rendering.schema_table(table))
 
 
 @app.command(epilog="Example: tacit init people.csv --table people -o tacit.toml")
@@ -244,12 +243,6 @@ def _write_new(path: Path, text: str) -> None:
             file.write(text)
     except OSError as error:
         raise ConfigurationInvalid(f"{path} cannot be written: {error.strerror}.") from None
-
-
-def _console() -> Console:
-    """Standard output; wide enough not to cut a table when it is piped to another program."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=200)
 
 
 def _fail(code: str, message: str, exit_code: int) -> None:

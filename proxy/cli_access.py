@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from accountant.access import EVERY_TABLE, Credential, Proof, Role
@@ -30,11 +29,10 @@ from proxy.ledger_desk import unknown_table
 from proxy.ledgers import open_configured
 from proxy.limit_changes import LimitChange, change_limit, limits_of
 from proxy.protocol import tacit_pb2
-from proxy.rendering import plain
+from proxy.rendering import console, plain
 
 COMMAND_LINE: Final = "command line"  # by whom the ledger says it was done
 DEFAULT_CONFIG: Final = Path("tacit.toml")
-WIDTH_PIPED: Final = 200  # wide enough not to cut a table that goes to another program
 
 tokens = typer.Typer(
     no_args_is_help=True, help="Issue, list and revoke the credentials of a server's users."
@@ -121,7 +119,7 @@ def list_credentials(config: ConfigOption = DEFAULT_CONFIG) -> None:
             state,
         )
         shown.add_row(*map(plain, cells))
-    _console().print(shown)
+    console().print(shown)
 
 
 @tokens.command("revoke", epilog="Example: tacit token revoke 1f2e3d4c --config tacit.toml")
@@ -178,7 +176,7 @@ def set_limit(  # noqa: PLR0913 - one parameter an option
     with _opened(config) as (settings, ledger):
         _check_tables(settings, [table])
         change_limit(ledger, table, change, by=COMMAND_LINE)
-        _console().print(limits_table([(table, one) for one in limits_of(ledger, table)]))
+        console().print(limits_table([(table, one) for one in limits_of(ledger, table)]))
 
 
 @limits.command("list", epilog="Example: tacit limit list --config tacit.toml")
@@ -187,7 +185,7 @@ def list_limits(config: ConfigOption = DEFAULT_CONFIG) -> None:
     with _opened(config) as (settings, ledger):
         names = [table.schema.table for table in settings.tables]
         found = [(name, one) for name in names for one in limits_of(ledger, name)]
-    _console().print(limits_table(found))
+    console().print(limits_table(found))
 
 
 def limits_table(found: Iterable[tuple[str, LimitStatus]]) -> Table:
@@ -247,8 +245,3 @@ def _grid(*headings: str) -> Table:
     for heading in headings:
         shown.add_column(heading)
     return shown
-
-
-def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=WIDTH_PIPED)

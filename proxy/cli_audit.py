@@ -67,7 +67,7 @@ def verify_ledger(
     """
     verdict = _verified(location, read_heads(public_key, signed_heads or ()))
     typer.echo(f"{verdict.n_entries} entries, head {verdict.head}")
-    _console().print(rendering.audit_table(verdict.tables))
+    rendering.console().print(rendering.audit_table(verdict.tables))
     for note in verdict.notes:
         typer.echo(f"note: {note}")
     _refuse_problem(verdict)
@@ -205,9 +205,3 @@ def _new_file(path: Path) -> Iterator[Path]:
         if isinstance(error, OSError):
             raise ConfigurationInvalid(f"{path} cannot be written: {error.strerror}.") from None
         raise
-
-
-def _console() -> Console:
-    """Standard output; wide enough not to cut a table when it is piped to another program."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=200)

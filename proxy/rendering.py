@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -213,3 +213,9 @@ def _is_text(field: pa.Field) -> bool:
 
 def _left(budget: tacit_pb2.Budget) -> str:
     return f"{budget.epsilon_left:.6g} of {budget.epsilon_limit:.6g} left for {budget.table}"
+
+
+def console() -> Console:
+    """Standard output; wide enough not to cut a table when it is piped to another program."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=200)
