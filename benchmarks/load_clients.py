@@ -4,10 +4,11 @@ A client is a thread with a connection of its own. It asks, waits for the whole 
 and asks the next. What it asks stands on a dashboard that everybody looks at, unless too few of its
 answers so far were paid: then it makes a statement up, and wants it narrower than dashboards do.
 
-All statements are counts of a point, a range or a list, now and then by group. They stay on two
-dozen topics, sets of one to three columns, as the charts of a company and what is asked beside them
-do. Whether an answer was free or paid is read from its receipt; some of what is made up turns out
-to be known.
+All statements are counts of a point, a range or a list, now and then by group. They stay on four
+charts of two columns each; or, if more is wanted, on a number of topics, sets of one to three
+columns drawn from all of them, which makes everything dearer: each topic shares columns with most
+others. Whether an answer was free or paid is read from its receipt; some of what is made up turns
+out to be known.
 """
 
 import math
@@ -28,7 +29,12 @@ from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 
 CONFIDENCE = 0.95
-N_TOPICS = 24
+CHARTS = (
+    ("age", "hours_per_week"),
+    ("education_num", "sex"),
+    ("age", "marital_status"),
+    ("hours_per_week", "income"),
+)
 N_COLUMNS_SHARES = (0.15, 0.55, 0.3)  # of topics of one, two and three columns
 SHARE_OF_GROUPED = 0.1
 SHARE_OF_SINGLE_NAMES = 0.5  # of predicates on categories; the others name two
@@ -66,6 +72,8 @@ class Orders:
         Of the answers to each client.
     start_at, seconds : float
         When to begin, on the clock of `time.time`, and for how long.
+    n_topics : int
+        How many there are besides the charts.
     seed : int
         Of the topics, the same for all.
     number : int
@@ -79,6 +87,7 @@ class Orders:
     share_of_paid: float
     start_at: float
     seconds: float
+    n_topics: int
     seed: int
     number: int
 
@@ -167,21 +176,24 @@ class Imagination:
         return f"{axis.name} >= {levels[first]} AND {axis.name} < {levels[last]}"
 
 
-def topics_of(schema: Schema, seed: int) -> list[tuple[str, ...]]:
-    """The sets of columns that are asked about."""
+def topics_of(schema: Schema, n_topics: int, seed: int) -> list[tuple[str, ...]]:
+    """The sets of columns that are asked about: the charts, and others."""
     rng = np.random.default_rng(seed)
     names = [axis.name for axis in schema.axes]
-    topics: set[tuple[str, ...]] = set()
-    while len(topics) < N_TOPICS:
+    topics = set(CHARTS)
+    while len(topics) < n_topics + len(CHARTS):
         n_columns = 1 + int(rng.choice(len(N_COLUMNS_SHARES), p=N_COLUMNS_SHARES))
         topics.add(tuple(sorted(rng.permutation(names)[:n_columns].tolist())))
     return sorted(topics)
 
 
-def dashboard_of(schema: Schema, n_statements: int, seed: int) -> tuple[Statement, ...]:
+def dashboard_of(
+    schema: Schema, n_statements: int, n_topics: int, seed: int
+) -> tuple[Statement, ...]:
     """The statements that everybody asks."""
     rng = np.random.default_rng([seed, seed])
-    imagination = Imagination(schema, topics_of(schema, seed), DASHBOARD_HALF_WIDTHS, rng)
+    topics = topics_of(schema, n_topics, seed)
+    imagination = Imagination(schema, topics, DASHBOARD_HALF_WIDTHS, rng)
     return tuple(imagination.statement() for _ in range(n_statements))
 
 
@@ -248,7 +260,8 @@ def together(outcomes: Iterable[Outcome]) -> Outcome:
 
 def _client(orders: Orders, schema: Schema, place: int, outcome: Outcome) -> None:
     rng = np.random.default_rng([orders.seed, orders.number, place])
-    imagination = Imagination(schema, topics_of(schema, orders.seed), OWN_HALF_WIDTHS, rng)
+    topics = topics_of(schema, orders.n_topics, orders.seed)
+    imagination = Imagination(schema, topics, OWN_HALF_WIDTHS, rng)
     popularity = 1 / np.arange(1, len(orders.dashboard) + 1)
     popularity /= popularity.sum()
     try:

@@ -13,7 +13,7 @@ algebra has to tell (`blue.py`).
 Nothing here knows noisy values or weights.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, product
 from typing import TypeAlias
@@ -37,27 +37,27 @@ Row: TypeAlias = tuple[Cut, ...]
 """The cuts of a row; rows with the same cuts are told apart by identity."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
     """What an index has taken in by itself.
 
     Parameters
     ----------
     having : mapping
-        The rows with a cut, each with the scope of its block.
+        The rows with a cut, each with the scope and the fingerprint of its block.
+    scopes : mapping
+        The scope of every block, by fingerprint.
     wide : set
-        The scopes of rows that are not looked at closely.
-    measured : mapping
-        For a block's fingerprint, the rows of every measurement of it.
+        The blocks of which the rows are not looked at closely.
     """
 
-    having: dict[Cut, list[tuple[Scope, Row]]] = field(default_factory=dict)
-    wide: set[Scope] = field(default_factory=set)
-    measured: dict[str, list[tuple[Row, ...]]] = field(default_factory=dict)
+    having: dict[Cut, list[tuple[Scope, str, Row]]] = field(default_factory=dict)
+    scopes: dict[str, Scope] = field(default_factory=dict)
+    wide: set[str] = field(default_factory=set)
 
 
 class CutIndex:
-    """The cuts of a history's rows."""
+    """The cuts of a history's blocks."""
 
     def __init__(self, before: "tuple[_Layer, ...]" = ()) -> None:
         self._own = _Layer()
@@ -67,99 +67,113 @@ class CutIndex:
         """An index that grows on its own, on top of this one."""
         return CutIndex(self._layers)
 
+    @property
+    def state(self) -> Hashable:
+        """Equal as long as no further block is taken in, also in forks that took none in."""
+        return tuple((layer, len(layer.scopes)) for layer in self._layers if layer.scopes)
+
     def add(self, block: QueryBlock) -> None:
-        """Take in a measurement of a block, unless it raises an earlier one of the same."""
+        """Take in a block that was measured."""
+        name = fingerprint(block)
+        if any(name in layer.scopes for layer in self._layers):
+            return
         rows = rows_of(block)
-        self._own.measured.setdefault(fingerprint(block), []).append(rows or ())
+        self._own.scopes[name] = block.scope
         if rows is None:
-            self._own.wide.add(block.scope)
+            self._own.wide.add(name)
             return
         for row in rows:
             for cut in row:
-                self._own.having.setdefault(cut, []).append((block.scope, row))
+                self._own.having.setdefault(cut, []).append((block.scope, name, row))
 
-    def is_apart(self, block: QueryBlock, scopes: Collection[Scope]) -> bool:
-        """Whether surely no combination of a block's rows is one of other rows on some scopes.
+    def related(self, block: QueryBlock, scopes: Collection[Scope]) -> frozenset[str] | None:
+        """Which other blocks on some scopes a block's rows may follow from, alone or combined.
 
-        Then none is estimable from these; or, if the block was measured itself, what was measured
-        is all that it can be estimated from. False says nothing.
+        If none, then surely no combination of its rows follows from them: it is not estimable, and
+        once it is measured itself, that is all it can be estimated from.
+
+        Returns
+        -------
+        frozenset of str or None
+            Fingerprints; all others have a coefficient of zero in the best estimate of every row.
+            None if it would take long to tell.
         """
-        rows = rows_of(block)
-        name = fingerprint(block)
-        own = [found for layer in self._layers for found in layer.measured.get(name, ())]
-        if rows is None or len(own) > 1:
-            return False
-        aside = {id(row) for measured in own for row in measured}
-        return _Sieve(self, frozenset(scopes), rows, aside).puts_all_aside()
-
-    def rows_with(self, cut: Cut, scopes: Collection[Scope]) -> Iterator[Row]:
-        """The rows on some scopes that have a cut."""
-        return (
-            row
+        asked, own = rows_of(block), fingerprint(block)
+        if asked is None or not all(asked):
+            return None
+        wide = {
+            name: layer.scopes[name]
             for layer in self._layers
-            for scope, row in layer.having.get(cut, ())
+            for name in layer.wide
+            if name != own and layer.scopes[name] in scopes
+        }
+        left = _Sieve(self, frozenset(scopes), frozenset(wide.values()), own).left_beside(asked)
+        if left is None:
+            return None
+        return left.union(wide) - {own} if own in left else frozenset()
+
+    def rows_with(self, cut: Cut, scopes: Collection[Scope]) -> Iterator[tuple[str, Row]]:
+        """The rows on some scopes that have a cut, and the names of their blocks."""
+        return (
+            (name, row)
+            for layer in self._layers
+            for scope, name, row in layer.having.get(cut, ())
             if scope in scopes
         )
-
-    def wide_scopes(self) -> set[Scope]:
-        """The scopes of rows that are not looked at closely."""
-        return {scope for layer in self._layers for scope in layer.wide}
 
 
 class _Sieve:
     """Puts rows aside that surely are in no sum that comes to nothing."""
 
     def __init__(
-        self, index: CutIndex, scopes: Collection[Scope], asked: Sequence[Row], aside: set[int]
+        self, index: CutIndex, scopes: Collection[Scope], wide: Collection[Scope], own: str
     ) -> None:
         self._index = index
         self._scopes = scopes
-        self._wide = index.wide_scopes().intersection(scopes)
-        self._asked = asked
-        self._cuts_asked = {cut for row in asked for cut in row}
-        self._aside = aside
+        self._wide = wide
+        self._own = own
 
-    def puts_all_aside(self) -> bool:
-        """Whether all that is asked is put aside; not if it takes too long to tell."""
-        left = {id(row): row for row in self._asked}
-        pending = list(self._asked)
-        seen = {*self._aside, *left}
+    def left_beside(self, asked: Sequence[Row]) -> frozenset[str] | None:
+        """The blocks of what is left, the block asked for among them; None if it takes long."""
+        cuts_asked = {cut for row in asked for cut in row}
+        left = {id(row): (self._own, row) for row in asked}
+        seen, pending = set(left), list(asked)
         while pending:
             for cut in pending.pop():
-                for row in self._index.rows_with(cut, self._scopes):
-                    if id(row) in seen:
+                for name, row in self._index.rows_with(cut, self._scopes):
+                    if name == self._own or id(row) in seen:
                         continue
                     seen.add(id(row))
                     if len(seen) > N_LOOKED_AT_MAX:
-                        return False
-                    if not self._is_alone(row):
-                        left[id(row)] = row
+                        return None
+                    if not self._is_alone(row, cuts_asked):
+                        left[id(row)] = (name, row)
                         pending.append(row)
         self._put_aside(left)
-        return not any(id(row) in left for row in self._asked)
+        return frozenset(name for name, _ in left.values())
 
-    def _put_aside(self, left: dict[int, Row]) -> None:
+    def _put_aside(self, left: dict[int, tuple[str, Row]]) -> None:
         """Take out rows with a cut that no other has, until there are none."""
         rows_with: dict[Cut, dict[int, Row]] = {}
-        for name, row in left.items():
+        for key, (_, row) in left.items():
             for cut in row:
-                rows_with.setdefault(cut, {})[name] = row
+                rows_with.setdefault(cut, {})[key] = row
         pending = [cut for cut, rows in rows_with.items() if len(rows) == 1]
         while pending:
             cut = pending.pop()
             if len(rows_with[cut]) != 1 or self._is_wide(cut):
                 continue
-            ((name, row),) = rows_with[cut].items()
-            del left[name]
+            ((key, row),) = rows_with[cut].items()
+            del left[key]
             for other in row:
-                del rows_with[other][name]
+                del rows_with[other][key]
                 if len(rows_with[other]) == 1:
                     pending.append(other)
 
-    def _is_alone(self, row: Row) -> bool:
+    def _is_alone(self, row: Row, cuts_asked: set[Cut]) -> bool:
         """Whether a row is the only one with some cut, so that it need not be looked at further."""
         for cut in row:
-            if cut not in self._cuts_asked and not self._is_wide(cut):
+            if cut not in cuts_asked and not self._is_wide(cut):
                 others = self._index.rows_with(cut, self._scopes)
                 if next(islice(others, 1, None), None) is None:
                     return True

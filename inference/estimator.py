@@ -8,9 +8,8 @@ another is as narrow as was asked. All of that depends on weights, never on nois
 The estimator sees noisy values only. It keeps no data and draws nothing.
 """
 
-from collections import OrderedDict
-from collections.abc import Sequence
-from weakref import WeakKeyDictionary, WeakSet
+from collections.abc import Hashable, Sequence
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -29,12 +28,13 @@ from inference.posterior import NotEstimable, Posterior, RowEstimate, widest
 from inference.reading import N_READ_CELLS_MAX, PartitionReader
 from inference.scaling import Scaling, posteriors_of, split_dust
 from inference.workspace import LinearEstimates, Workspace
+from inference.workspaces import Workspaces
 
-N_WORKSPACES_MAX = 64  # they are rebuilt from the history at need
-N_WORKSPACE_BYTES_MAX = 2**28  # of all of them but the one in use
 N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fraction of a second
 N_WORKING_ROWS_MAX = 256  # rows from several scopes: combined in milliseconds from nothing
+N_RELATED_ROWS_MAX = 256  # that a block is estimated from apart from all others on its scopes
 N_ROWS_TAKEN_IN = 16  # at once, while something else is narrow enough; more take too long
+N_RELATED_TAKEN_IN = 64  # of few rows on few atoms: some milliseconds
 N_READINGS_TRIED = 4  # scopes to read a query from, the most promising first
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond it the factorisation is refreshed
 
@@ -47,17 +47,14 @@ class Estimator:
         self._history = History()
         axes = tuple(sorted(schema.by_name))
         self._classes = Grid.undivided(axes, schema.sizes(axes))
-        self._workspaces: OrderedDict[Scope, tuple[Workspace, Bearing, int]] = OrderedDict()
-        self._is_fork = False
+        self._workspaces = Workspaces(schema)
         self._bearings: dict[Scope, Bearing] = {}
         self._readers: dict[Scope, PartitionReader] = {}
         self._answers = Answers()
         self._scalings: WeakKeyDictionary[QueryBlock, Scaling] = WeakKeyDictionary()
         self._cuts = CutIndex()
-        self._apart: WeakKeyDictionary[QueryBlock, int] = WeakKeyDictionary()
-        """How many measurements there were when a block last stood apart."""
-        self._entangled: tuple[WeakSet[QueryBlock], ...] = (WeakSet(),)
-        """Blocks that did not: more measurements change nothing of that."""
+        self._related: WeakKeyDictionary[QueryBlock, tuple[Hashable, frozenset[str] | None]]
+        self._related = WeakKeyDictionary()
 
     @property
     def n_measurements(self) -> int:
@@ -74,13 +71,12 @@ class Estimator:
         other = Estimator(self._schema)
         other._history = self._history.copy()
         other._classes = self._classes
-        other._workspaces = self._workspaces.copy()
+        other._workspaces = self._workspaces.fork()
         other._bearings = self._bearings.copy()
         other._readers = self._readers.copy()
         other._scalings = self._scalings
         other._cuts = self._cuts.fork()
-        other._entangled = (WeakSet(), *self._entangled)
-        other._is_fork = True
+        other._related = self._related
         return other
 
     def add(self, measurements: Sequence[Measurement]) -> None:
@@ -93,7 +89,7 @@ class Estimator:
         if self._classes is not classes or self._history.n_rows != n_rows:
             self._bearings.clear()
         for one in measurements:
-            if one.supersedes is None and one.block.n_rows <= N_JOINT_ROWS_MAX:
+            if one.block.n_rows <= N_JOINT_ROWS_MAX:
                 self._cuts.add(one.block)
         counted = [set(one.block.scope) for one in measurements if counts_groups(one.block)]
         for axes in list(self._readers):
@@ -132,7 +128,7 @@ class Estimator:
 
         Once it is measured, or measured more precisely, `with_measured` is its estimate.
         """
-        if self._is_outside(block.primitive[0]):
+        if self._has_no_relations(block.primitive[0]):
             return True
         answer = self._answers.get((fingerprint(block), confidence))
         return answer.is_apart and answer.n_seen == len(self._history)
@@ -148,9 +144,9 @@ class Estimator:
     def noisiest(self, block: QueryBlock) -> int | None:
         """The place of the measurement that puts most of the noise into the joint estimate."""
         measured, _ = block.primitive
-        if self._is_outside(measured):
+        if self._has_no_relations(measured):
             return self._history.most_precise(measured)
-        workspace = self._workspace(self._bearing(measured.scope))
+        workspace = self._workspace(measured)
         estimates = None if workspace.is_apart(measured) else workspace.estimate(measured)
         if estimates is None or not estimates.is_estimable.all():
             return None
@@ -163,18 +159,52 @@ class Estimator:
             scaling = self._scalings[block] = Scaling(block, self._schema.n_records_max)
         return scaling
 
-    def _is_outside(self, measured: QueryBlock) -> bool:
-        """Whether a block is plainly not what other rows add up to."""
-        if any(measured in some for some in self._entangled):
-            return False
-        if self._apart.get(measured) == len(self._history):
-            return True
-        is_apart = self._cuts.is_apart(measured, self._bearing(measured.scope).scopes)
-        if is_apart:
-            self._apart[measured] = len(self._history)
-        else:
-            self._entangled[0].add(measured)
-        return is_apart
+    def _has_no_relations(self, measured: QueryBlock) -> bool:
+        """Whether a block surely has no estimate but from its own measurement, if there is one."""
+        is_own_at_most = len(self._history.in_use_of(fingerprint(measured))) <= 1
+        return is_own_at_most and self._relations(measured) == frozenset()
+
+    def _relations(self, measured: QueryBlock) -> frozenset[str] | None:
+        """The other blocks that a block may be estimated from, where that can be told."""
+        state = self._cuts.state
+        known, related = self._related.get(measured, (None, None))
+        if known != state:
+            related = self._cuts.related(measured, self._bearing(measured.scope).scopes)
+            self._related[measured] = (state, related)
+        return related
+
+    def _places(self, measured: QueryBlock) -> list[int] | None:
+        """The measurements that a block is estimated from; None if from all on its scopes."""
+        related = self._relations(measured)
+        if related is None:
+            return None
+        names = (*related, fingerprint(measured))
+        places = sorted(place for name in names for place in self._history.in_use_of(name))
+        n_rows = sum(self._history[place].block.n_rows for place in places)
+        return places if n_rows <= N_RELATED_ROWS_MAX else None
+
+    def _workspace(self, measured: QueryBlock) -> Workspace:
+        """The workspace that a block is estimated in, brought up to date with the history."""
+        places = self._places(measured)
+        if places is None:
+            return self._workspaces.of_scopes(self._bearing(measured.scope), self._history)
+        axes = self._axes_of(measured, places)
+        return self._workspaces.of_block(fingerprint(measured), axes, places, self._history)
+
+    def _takes_long(self, measured: QueryBlock) -> bool:
+        """Whether that workspace has many rows to take in."""
+        places = self._places(measured)
+        if places is None:
+            bearing = self._bearing(measured.scope)
+            return self._workspaces.n_rows_behind(bearing, self._history) > N_ROWS_TAKEN_IN
+        axes = self._axes_of(measured, places)
+        name = fingerprint(measured)
+        n_rows = self._workspaces.n_rows_missing(name, axes, places, self._history)
+        return n_rows > N_RELATED_TAKEN_IN
+
+    def _axes_of(self, measured: QueryBlock, places: Sequence[int]) -> Scope:
+        scopes = (self._history[place].block.scope for place in places)
+        return tuple(sorted({*measured.scope, *(name for scope in scopes for name in scope)}))
 
     def _estimate(
         self, block: QueryBlock, confidence: float, half_width: float, before: Answer
@@ -193,13 +223,12 @@ class Estimator:
         rows = _narrowest(rows, before.rows, confidence) if before.rows else rows
         for axes in self._scopes_to_read(measured.scope):
             rows = _narrowest(rows, self._read(measured, axes, scaling), confidence)
-        if self._is_outside(measured) or self._has_only_been_measured(measured, before):
+        if self._has_no_relations(measured) or self._has_only_been_measured(measured, before):
             return Answer(rows, is_narrowest=True, n_seen=n_seen)
-        bearing = self._bearing(measured.scope)
         is_enough = widest(rows, confidence) <= half_width
-        if is_enough and self._n_rows_behind(bearing) > N_ROWS_TAKEN_IN:
+        if is_enough and self._takes_long(measured):
             return Answer(rows, is_narrowest=False, n_seen=n_seen)
-        workspace = self._workspace(bearing)
+        workspace = self._workspace(measured)
         if workspace.is_apart(measured):
             return Answer(rows, is_narrowest=True, n_seen=n_seen, is_apart=True)
         together = self._together(measured, workspace, scaling, confidence)
@@ -296,43 +325,6 @@ class Estimator:
                 n_rows_max=N_WORKING_ROWS_MAX,
             )
         return bearing
-
-    def _workspace(self, bearing: Bearing) -> Workspace:
-        """The workspace of some rows, brought up to date with the history."""
-        workspace, places = self._workspace_behind(bearing)
-        self._workspaces.pop(bearing.axes, None)
-        if workspace is None:
-            workspace = Workspace(bearing.axes, self._schema.sizes(bearing.axes))
-        elif self._is_fork:
-            workspace = workspace.copy()
-        for some in places:
-            workspace.add(self._history, some)
-        self._workspaces[bearing.axes] = (workspace, bearing, len(self._history))
-        self._forget_workspaces()
-        return workspace
-
-    def _workspace_behind(self, bearing: Bearing) -> tuple[Workspace | None, list[list[int]]]:
-        """A workspace as it was last used, if it can be gone on with, and what it has not seen."""
-        workspace, known, n_seen = self._workspaces.get(bearing.axes, (None, bearing, 0))
-        if workspace is None or not set(known.scopes).issubset(bearing.scopes):
-            return None, [list(self._history.in_use(bearing.scopes))]
-        further = sorted(set(bearing.scopes).difference(known.scopes))
-        in_use = self._history.in_use
-        return workspace, [list(in_use(known.scopes, since=n_seen)), list(in_use(further))]
-
-    def _n_rows_behind(self, bearing: Bearing) -> int:
-        """How many rows the workspace of some rows has yet to take in."""
-        _, places = self._workspace_behind(bearing)
-        return sum(self._history[place].block.n_rows for some in places for place in some)
-
-    def _forget_workspaces(self) -> None:
-        """Let go of what was used longest ago, until the limits are kept."""
-        n_bytes = sum(workspace.n_bytes for workspace, *_ in self._workspaces.values())
-        while len(self._workspaces) > 1 and (
-            len(self._workspaces) > N_WORKSPACES_MAX or n_bytes > N_WORKSPACE_BYTES_MAX
-        ):
-            _, (forgotten, *_) = self._workspaces.popitem(last=False)
-            n_bytes -= forgotten.n_bytes
 
 
 def _from_own(measurement: Measurement, place: int, scaling: Scaling) -> tuple[Posterior, ...]:

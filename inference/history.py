@@ -26,6 +26,7 @@ class History:
         self._most_precise: dict[str, int] = {}
         self._places: dict[Scope, list[int]] = {}
         self._n_rows: dict[Scope, int] = {}
+        self._in_use: dict[str, tuple[int, ...]] = {}
         self._partitions: dict[Scope, dict[str, int]] = {}
 
     def __len__(self) -> int:
@@ -42,6 +43,7 @@ class History:
         other._most_precise = self._most_precise.copy()
         other._places = {scope: places.copy() for scope, places in self._places.items()}
         other._n_rows = self._n_rows.copy()
+        other._in_use = self._in_use.copy()
         other._partitions = {scope: known.copy() for scope, known in self._partitions.items()}
         return other
 
@@ -66,6 +68,10 @@ class History:
                 self._replaced.add(measurement.supersedes)
             elif measurement.block.n_rows <= N_JOINT_ROWS_MAX:
                 self._n_rows[scope] = self._n_rows.get(scope, 0) + measurement.block.n_rows
+            name = fingerprint(measurement.block)
+            held = self._in_use.get(name, ())
+            kept = (one for one in held if one != measurement.supersedes)
+            self._in_use[name] = (*kept, place)
             self._keep_if_more_precise(self._most_precise, place)
             if counts_groups(measurement.block):
                 self._keep_if_more_precise(self._partitions.setdefault(scope, {}), place)
@@ -73,6 +79,10 @@ class History:
     def most_precise(self, block: QueryBlock) -> int | None:
         """The place of the most precise measurement of the very same rows."""
         return self._most_precise.get(fingerprint(block))
+
+    def in_use_of(self, name: str) -> tuple[int, ...]:
+        """The places of what was measured of a block, by its fingerprint, and not replaced."""
+        return self._in_use.get(name, ())
 
     def partitions(self, axes: Scope) -> dict[int, Measurement]:
         """The most precise measurement of each partition with axes within `axes`, by its place."""

@@ -66,6 +66,10 @@ class Workspace:
         """The memory that its matrices hold."""
         return self._blue.n_bytes
 
+    def has(self, place: int) -> bool:
+        """Whether the measurement at a place is in use."""
+        return place in self._rows
+
     def copy(self) -> "Workspace":
         """An equal workspace that takes measurements on its own."""
         other = Workspace(self.axes, self._sizes)

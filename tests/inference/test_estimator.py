@@ -17,6 +17,7 @@ from cube.query import Factor, LinearQuery, counting
 from cube.schema import Schema
 from inference import estimator as estimator_module
 from inference import workspace as workspace_module
+from inference import workspaces as workspaces_module
 from inference.bearing import rows_that_bear
 from inference.estimator import Estimator
 from inference.history import History
@@ -139,7 +140,7 @@ def test_workspaces_are_forgotten_when_they_hold_too_much(monkeypatch: pytest.Mo
     monkeypatch.setattr(estimator_module, "N_WORKING_CELLS_MAX", 1)
     answers = []
     for limit in (2**30, 1):
-        monkeypatch.setattr(estimator_module, "N_WORKSPACE_BYTES_MAX", limit)
+        monkeypatch.setattr(workspaces_module, "N_WORKSPACE_BYTES_MAX", limit)
         estimator = Estimator(SCHEMA)
         estimator.add([measured(whole(block), counts, 1.0) for block in (*low, *high)])
         answers.append([estimator.estimate(block, CONFIDENCE)[0] for block in both])
