@@ -10,6 +10,7 @@ Values only. How a call shows a credential is the proxy's business.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
@@ -106,6 +107,22 @@ class AccessBook:
         if credential_id not in self.issued or credential_id in self.revoked:
             raise ValueError("a credential revoked that is not in force")
         return AccessBook(self.issued, self.revoked | {credential_id}, self._by_proof)
+
+    @cached_property
+    def _groups(self) -> Mapping[str, tuple[str, ...]]:
+        groups: dict[str, set[str]] = {}
+        for credential in self.issued.values():
+            if credential.id not in self.revoked:
+                groups.setdefault(credential.payer.analyst, set()).update(credential.payer.groups)
+        return {analyst: tuple(sorted(names)) for analyst, names in groups.items()}
+
+    def payer(self, analyst: str) -> Payer:
+        """An analyst with all his groups.
+
+        Those of every credential that he has, or a group's limit would bind only who comes in with
+        the right one.
+        """
+        return Payer(analyst, self._groups.get(analyst, ()))
 
     def shown(self, proof: Proof, shown_as: str) -> Credential | None:
         """The credential that is shown so, unless it was revoked. It may have expired."""

@@ -110,8 +110,10 @@ class Gate:
         spent = Fraction(history.units_spent, UNITS_PER_EPSILON)
         return Budget(history.budget, spent, len(history.measurements))
 
-    def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
-        """What `plan` would cost. Reads no data and charges nothing.
+    def price(
+        self, plan: Sequence[PlannedMeasurement], history: TableHistory | None = None
+    ) -> Price:
+        """What `plan` would cost, on an earlier history if one is given. Charges nothing.
 
         Raises
         ------
@@ -120,18 +122,25 @@ class Gate:
         StalePlan
             If a measurement that is to be raised has been raised since.
         """
-        return self._price(self.history, plan)
+        return self._price(self.history if history is None else history, plan)
 
     def check(
-        self, plan: Sequence[PlannedMeasurement], payer: Payer, *, epsilon_cap: Fraction | None
+        self,
+        plan: Sequence[PlannedMeasurement],
+        payer: Payer,
+        *,
+        epsilon_cap: Fraction | None,
+        history: TableHistory | None = None,
     ) -> None:
-        """Refuse a plan as `measure` would; reads no data and charges nothing.
+        """Refuse a plan as `measure` would, on an earlier history if one is given.
 
         Raises
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
         """
-        history = self._history_now()
+        if history is None:
+            history = self.history
+        history = replace(history, now=self._ledger.now())
         self._refuse(history, self._price(history, plan), payer, epsilon_cap)
 
     def allowances(self, payer: Payer) -> tuple[Allowance, ...]:
@@ -210,20 +219,22 @@ class Gate:
             )
         return self.history.measured_under(seq) or None
 
-    def take_over(self, seq: int) -> bool:
-        """Begin a new turn to measure a charge that waits; False if it waits no more.
+    def take_over(self, seq: int, turn: int) -> int | None:
+        """Begin a new turn to measure a charge that waits; its number.
+
+        None if it waits no more, or another turn than `turn` has begun meanwhile.
 
         Raises
         ------
         LedgerUnavailable
         """
-        turn = self._ledger.append(
+        new = self._ledger.append(
             self.schema.table,
-            lambda history: TakenOver(seq) if seq in history.pending else None,
+            lambda history: TakenOver(seq) if _is_turn(history, seq, turn) else None,
         )
-        if turn is not None:
-            self._turns[seq] = turn
-        return turn is not None
+        if new is not None:
+            self._turns[seq] = new
+        return new
 
     def complete_pending(self) -> int:
         """Measure everything that was charged and not measured; how many charges.
@@ -233,9 +244,10 @@ class Gate:
         SourceUnavailable, LedgerUnavailable
             If the data could not be read, or the values not be kept; what waits goes on waiting.
         """
-        waiting = sorted(self.history.pending)
+        history = self.history
+        waiting = sorted(history.pending)
         for seq in waiting:
-            if self.take_over(seq):
+            if self.take_over(seq, history.turns.get(seq, 0)) is not None:
                 self.complete(seq)
         return len(waiting)
 

@@ -150,6 +150,9 @@ class Ledger:
         self._clock = utc_now if clock is None else clock
         self._queue: deque[_Request] = deque()
         self._writing = threading.Lock()
+        self._advancing = (
+            threading.Lock()
+        )  # of what is known; never held while a disk is waited for
         self._is_writable = True
         try:
             self._replay = _Replay().read(store.entries_after(0))
@@ -239,12 +242,8 @@ class Ledger:
         LedgerUnavailable
             If the store cannot be read.
         """
-        if not self._writing.acquire(blocking=False):
-            return  # whoever is writing takes it in
-        try:
+        with self._advancing:
             self._replay = self._caught_up(self._store.entries_after)
-        finally:
-            self._writing.release()
 
     def probe(self) -> None:
         """Learn whether the ledger can be written just now; LedgerUnavailable if not."""
@@ -274,12 +273,16 @@ class Ledger:
                 entries = [entry for one in batch if (entry := self._decided(one, replay))]
                 if entries:
                     appender.insert(entries)
-        except Exception as error:  # noqa: BLE001 - each who waits is told in his own thread
+        except BaseException as error:  # each who waits is told in his own thread
             self._is_writable = False
             for request in batch:
                 request.error = request.error or _copy(error)
+            if not isinstance(error, Exception):
+                raise
         else:
-            self._replay = replay
+            with self._advancing:
+                if replay.n_entries > self._replay.n_entries or entries:
+                    self._replay = replay
             self._is_writable = self._is_writable or bool(entries)
         finally:
             for request in batch:
@@ -339,7 +342,7 @@ def utc_now() -> str:
     return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
 
 
-def _copy(error: Exception) -> Exception:
+def _copy(error: BaseException) -> Exception:
     """An exception of its own for each thread that is to raise it."""
     if isinstance(error, LedgerUnavailable):
         return type(error)(error.message, hint=error.hint)

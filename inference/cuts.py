@@ -27,7 +27,7 @@ from cube.encoding import fingerprint
 from cube.query import Scope
 
 N_CUTS_MAX = 64  # of a row; one with more is taken to have every cut on its axes
-N_ROWS_MAX = 32  # of a block that is looked at row by row
+N_ROWS_MAX = 128  # of a block that is looked at row by row
 N_LOOKED_AT_MAX = 1000  # rows, some milliseconds; beyond it linear algebra is to tell
 
 Cut: TypeAlias = tuple[tuple[str, int], ...]
@@ -96,21 +96,18 @@ class CutIndex:
         -------
         frozenset of str or None
             Fingerprints; all others have a coefficient of zero in the best estimate of every row.
-            None if it would take long to tell.
+            None if that is not easily told.
         """
         asked, own = rows_of(block), fingerprint(block)
         if asked is None or not all(asked):
             return None
         wide = {
-            name: layer.scopes[name]
+            layer.scopes[name]
             for layer in self._layers
             for name in layer.wide
             if name != own and layer.scopes[name] in scopes
         }
-        left = _Sieve(self, frozenset(scopes), frozenset(wide.values()), own).left_beside(asked)
-        if left is None:
-            return None
-        return left.union(wide) - {own} if own in left else frozenset()
+        return _Sieve(self, frozenset(scopes), wide, own).left_beside(asked)
 
     def rows_with(self, cut: Cut, scopes: Collection[Scope]) -> Iterator[tuple[str, Row]]:
         """The rows on some scopes that have a cut, and the names of their blocks."""
@@ -134,7 +131,7 @@ class _Sieve:
         self._own = own
 
     def left_beside(self, asked: Sequence[Row]) -> frozenset[str] | None:
-        """The blocks of what is left, the block asked for among them; None if it takes long."""
+        """The blocks of what is left if anything asked is; None if it is not easily told."""
         cuts_asked = {cut for row in asked for cut in row}
         left = {id(row): (self._own, row) for row in asked}
         seen, pending = set(left), list(asked)
@@ -150,7 +147,11 @@ class _Sieve:
                         left[id(row)] = (name, row)
                         pending.append(row)
         self._put_aside(left)
-        return frozenset(name for name, _ in left.values())
+        if not any(id(row) in left for row in asked):
+            return frozenset()
+        if any(self._is_wide(cut) for _, row in left.values() for cut in row):
+            return None  # a wide row may bring in whatever has a cut on its axes
+        return frozenset(name for name, _ in left.values()) - {self._own}
 
     def _put_aside(self, left: dict[int, tuple[str, Row]]) -> None:
         """Take out rows with a cut that no other has, until there are none."""

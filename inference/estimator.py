@@ -32,7 +32,7 @@ from inference.workspaces import Workspaces
 
 N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fraction of a second
 N_WORKING_ROWS_MAX = 256  # rows from several scopes: combined in milliseconds from nothing
-N_RELATED_ROWS_MAX = 256  # that a block is estimated from apart from all others on its scopes
+N_RELATED_ROWS_MAX = 128  # that a block is estimated from apart from all others on its scopes
 N_ROWS_TAKEN_IN = 16  # at once, while something else is narrow enough; more take too long
 N_RELATED_TAKEN_IN = 64  # of few rows on few atoms: some milliseconds
 N_READINGS_TRIED = 4  # scopes to read a query from, the most promising first

@@ -92,7 +92,7 @@ def _may_be_paid(
 ) -> bool:
     with suppress(*NO_BUDGET, InvalidTarget, TooLarge):
         plan = table.plan(wanted, table.estimates(wanted))
-        table.gate.check(plan.planned, payer, epsilon_cap=cap)
+        table.check(plan.planned, payer, epsilon_cap=cap)
         return True
     return False
 

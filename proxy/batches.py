@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from accountant.cost import Price
 from accountant.gate import Gate
 from accountant.limits import Payer
 from accountant.replay import StalePlan
-from cube.measurement import UNITS_PER_EPSILON, Measurement
+from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.refusals import CannotStart, InvalidRequest
 from inference.posterior import Posterior, RowEstimate
 from planner.batch import BatchPlan, plan_batch
@@ -49,6 +50,10 @@ class BatchTable(Protocol):
     prospect: Prospect
     purchases: Purchases
 
+    def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
+        """What a plan would cost on the history that was looked at last."""
+        ...
+
     def held(self) -> AbstractContextManager[None]:
         """The table to oneself."""
         ...
@@ -60,6 +65,9 @@ class BatchTable(Protocol):
     def budget(self, payer: Payer | None = None) -> BudgetStatus:
         """What was spent and what is left; with the limits that bind somebody."""
         ...
+
+
+N_OVERTAKEN_MAX: Final = 6  # plans of a batch that others' purchases made stale
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +100,19 @@ def run_batch(
     tables = _check_together(workloads)
     table = table_named(tables[0])
     cap = _cap(request.target.epsilon_cap, workloads)
-    while True:
+    for _ in range(N_OVERTAKEN_MAX):
         with table.held():
             items = _items(table, workloads)
             history = table.gate.measurements()
         plan = _planned(items, table, history)
-        with table.held():
-            plan = with_kept_promises(plan, _queries(items), table.prospect)
-            epsilon = table.gate.price(plan.measurements).epsilon
-        if request.buy and plan.measurements:
-            try:
+        try:
+            with table.held():
+                plan = with_kept_promises(plan, _queries(items), table.prospect)
+                epsilon = table.price(plan.measurements).epsilon
+            if request.buy and plan.measurements:
                 epsilon = _bought(table, plan, history, request.caller.payer, cap)
-            except StalePlan:
-                continue  # something was bought meanwhile: the plan is for another history
+        except StalePlan:
+            continue  # something was bought meanwhile: the plan is for another history
         return BatchReport(
             data=_table(items, plan),
             epsilon=epsilon,
@@ -112,6 +120,10 @@ def run_batch(
             is_bought=request.buy,
             budget=table.budget(request.caller.payer),
         )
+    raise InvalidRequest(
+        "While the batch was planned, others bought something, time and again.",
+        hint="Nothing was charged. Ask it when less is going on, or in smaller parts.",
+    )
 
 
 def _bought(
@@ -127,8 +139,8 @@ def _bought(
         table.purchases.wait(promises)
         table.purchases.complete_overdue()
     with table.held():
-        if len(table.gate.measurements()) != len(history):
-            raise StalePlan("something was measured while the batch was planned")
+        if table.purchases.promises().rows or len(table.gate.measurements()) != len(history):
+            raise StalePlan("something was bought while the batch was planned")
         everything = PurchasePlan(tuple(plan.measurements), ())
         purchase = table.purchases.begin(everything, promises.n_read)
     payment = table.purchases.carry_out(purchase, payer, epsilon_cap=cap)

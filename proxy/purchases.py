@@ -11,19 +11,26 @@ whoever needs it next; until it is, nothing else is charged.
 
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final
+from typing import Final, TypeAlias
 
 from accountant.gate import Gate
 from accountant.limits import Payer
 from accountant.replay import Payment
-from cube.measurement import PlannedMeasurement
+from cube.measurement import Measurement, PlannedMeasurement
+from cube.refusals import SourceUnavailable
 from planner.offers import PurchasePlan
 from proxy.watch import Stage, Watcher
 
 PATIENCE_SECONDS: Final = 5.0  # with a charge of another process, before it is taken for dead
+N_DOUBLINGS_MAX: Final = 6
+WAIT_SECONDS_MAX: Final = 60.0  # or threads that wait for a disk that hangs would be all there are
 GLANCE_SECONDS: Final = 0.02  # between looks at what another process is at
+
+
+Turn: TypeAlias = tuple[int, int]  # the number of a charge, and of its turn to be measured
 
 
 class Purchase:
@@ -71,26 +78,28 @@ class Purchases:
         self._gate = gate
         self._watcher = watcher
         self._own: list[Purchase] = []
-        self._failed: set[int] = set()
-        self._first_seen: dict[int, float] = {}
+        self._failed: set[Turn] = set()
+        self._first_seen: dict[Turn, float] = {}
+        self._n_turns: Counter[int] = Counter()
         self._changed = threading.Condition()
         self._repairing = threading.Lock()
 
     def promises(self) -> Promises:
         """What is paid for, or about to be, and not measured yet.
 
-        To be looked at before the history is: what is measured in between is then in both, and is
-        waited for without need; the other way round it would be in neither, and bought again.
+        To be looked at before the history is, and one's own before that of others: what is
+        measured in between is then in both, and is waited for without need; the other way round it
+        would be in neither, and bought again.
         """
-        history = self._gate.history
         with self._changed:
-            own = [one for one in self._own if one.seq is None or one.seq in history.pending]
-        foreign = {seq: charge for seq, charge in history.pending.items() if self._is_foreign(seq)}
+            own = tuple(self._own)
+        history = self._gate.history
+        foreign = {seq: charge for seq, charge in history.pending.items() if seq in history.read}
         rows = (
             *(planned for one in own for planned in one.plan.planned),
             *(charged.planned for charge in foreign.values() for charged in charge.blocks),
         )
-        return Promises(tuple(own), frozenset(foreign), rows, len(history.read))
+        return Promises(own, frozenset(foreign), rows, len(history.read))
 
     def begin(self, plan: PurchasePlan, n_read: int | None) -> Purchase:
         """Promise a plan; `carry_out` must follow. The table is held."""
@@ -122,14 +131,12 @@ class Purchases:
                     )
                 purchase.seq = payment.seq
                 with self._watcher.stage(Stage.MEASURE):
-                    if self._gate.complete(payment.seq) is None:
+                    if self._completed(payment.seq, 0) is None:
                         self._await_others(payment.seq)
             return payment
         finally:
             with self._changed:
                 self._own.remove(purchase)
-                if purchase.seq is not None and purchase.seq in self._gate.history.pending:
-                    self._failed.add(purchase.seq)
                 self._changed.notify_all()
 
     def complete_overdue(self) -> None:
@@ -143,41 +150,83 @@ class Purchases:
         if not self._overdue():
             return
         with self._repairing:  # one does it for all
-            for seq in self._overdue():
-                if self._gate.take_over(seq):
-                    self._gate.complete(seq)
+            for seq, turn in self._overdue():
+                new = self._gate.take_over(seq, turn)
+                if new is not None:
+                    self._completed(seq, new)
 
     def wait(self, promises: Promises) -> None:
-        """Until all of it is measured or given up; or until some of it is overdue."""
+        """Until all of it is measured or given up; or until some of it is overdue.
+
+        Raises
+        ------
+        SourceUnavailable
+            If that takes too long.
+        """
+        end = time.monotonic() + WAIT_SECONDS_MAX
         with self._watcher.stage(Stage.WAIT):
             with self._changed:
-                self._changed.wait_for(lambda: not set(promises.own) & set(self._own))
+                is_over = self._changed.wait_for(
+                    lambda: not set(promises.own) & set(self._own), WAIT_SECONDS_MAX
+                )
+            if not is_over:
+                raise _too_long()
             while promises.foreign & self._gate.history.pending.keys() and not self._overdue():
-                self._glance()
+                self._glance(end)
 
-    def _glance(self) -> None:
-        """Look at other processes again, after a little while."""
-        time.sleep(GLANCE_SECONDS)
-        self._gate.refresh()
+    def _completed(self, seq: int, turn: int) -> tuple[Measurement, ...] | None:
+        """Measure in a turn of ours; if that fails, nobody is at work in it any more."""
+        try:
+            return self._gate.complete(seq)
+        except BaseException:
+            with self._changed:
+                self._failed.add((seq, turn))
+            raise
 
     def _await_others(self, seq: int) -> None:
         """Until another process has measured what it took over from this one."""
-        since = time.monotonic()
+        end = time.monotonic() + WAIT_SECONDS_MAX
         while seq in self._gate.history.pending:
-            if time.monotonic() - since > PATIENCE_SECONDS and self._gate.take_over(seq):
-                self._gate.complete(seq)
-                since = time.monotonic()
-            self._glance()
+            self._glance(end)
+            self.complete_overdue()
 
-    def _overdue(self) -> list[int]:
-        pending = sorted(self._gate.history.pending)
+    def _glance(self, end: float) -> None:
+        """Look at other processes again, after a little while."""
+        if time.monotonic() > end:
+            raise _too_long()
+        time.sleep(GLANCE_SECONDS)
+        self._gate.refresh()
+
+    def _overdue(self) -> list[Turn]:
+        """Turns in which a measurement should have come by now.
+
+        Each turn of a charge is given twice the time of the one before: a read that takes longer
+        than the first patience is then finished by somebody.
+        """
+        history = self._gate.history
+        turns = {(seq, history.turns.get(seq, 0)) for seq in history.pending}
         now = time.monotonic()
         with self._changed:
-            self._failed.intersection_update(pending)
-            seen = {seq: self._first_seen.get(seq, now) for seq in pending if self._is_foreign(seq)}
-            self._first_seen = seen
-            late = {seq for seq, since in seen.items() if now - since > PATIENCE_SECONDS}
-            return [seq for seq in pending if seq in self._failed or seq in late]
+            self._n_turns.update(seq for seq, _ in turns - self._first_seen.keys())
+            self._first_seen = {turn: self._first_seen.get(turn, now) for turn in turns}
+            self._failed &= turns
+            at_work = {one.seq for one in self._own}
+            return sorted(
+                turn
+                for turn in turns
+                if turn in self._failed
+                or (
+                    turn[0] not in at_work
+                    and now - self._first_seen[turn] > self._patience(turn[0])
+                )
+            )
 
-    def _is_foreign(self, seq: int) -> bool:
-        return seq in self._gate.history.read
+    def _patience(self, seq: int) -> float:
+        return PATIENCE_SECONDS * 2.0 ** min(self._n_turns[seq] - 1, N_DOUBLINGS_MAX)
+
+
+def _too_long() -> SourceUnavailable:
+    return SourceUnavailable(
+        "What others are measuring for this has not come.",
+        hint="Ask again later: what is paid for is not paid again.",
+    )

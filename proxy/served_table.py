@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 
+from accountant.cost import Price
 from accountant.gate import Gate
 from accountant.limits import Payer
+from accountant.noise import LatticeNoise
 from accountant.replay import Allowance, StalePlan
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.schema import Schema
@@ -60,9 +62,12 @@ class ServedTable:
         self.purchases = Purchases(gate, watcher)
         self._estimator = Estimator(schema)
         self._rents = Rents()
-        self.prospect = Prospect(self._estimator, gate.noise_for)
+        # Plans are made on one history, however long they take: only what is charged is decided
+        # on the newest, and told if the plan is stale.
+        self._seen = gate.history
+        self.prospect = Prospect(self._estimator, self._noise_for)
         self._market = Market(
-            schema, strategy, self.prospect, gate.price, self._rents, lambda: gate.budget().left
+            schema, strategy, self.prospect, self.price, self._rents, lambda: gate.budget().left
         )
 
     @contextmanager
@@ -79,7 +84,7 @@ class ServedTable:
     def planning(self) -> Iterator[None]:
         """The table to oneself, for a plan: so many may want one that they take turns first.
 
-        Whoever only looks at the history then waits for one plan at the most.
+        Whoever only looks at the history then waits for about one plan.
         """
         with self.watcher.stage(Stage.WAIT):
             self._turn.acquire()
@@ -97,9 +102,23 @@ class ServedTable:
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows."""
         with self.watcher.stage(Stage.LOOK):
-            bought = self.gate.measurements()
+            self._seen = self.gate.history
+            bought = self._seen.measurements
             self._estimator.add(bought[self._estimator.n_measurements :])
             return _estimates(self._estimator, wanted)
+
+    def _noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
+        return self._seen.noise_for(planned)
+
+    def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
+        """What a plan would cost on the history that was looked at last."""
+        return self.gate.price(plan, self._seen)
+
+    def check(
+        self, plan: Sequence[PlannedMeasurement], payer: Payer, *, epsilon_cap: Fraction | None
+    ) -> None:
+        """Refuse a plan as the gate would, on the history that was looked at last."""
+        self.gate.check(plan, payer, epsilon_cap=epsilon_cap, history=self._seen)
 
     def plan(
         self,
@@ -160,7 +179,7 @@ class ServedTable:
         )
 
     def _look_at_rents(self) -> None:
-        new = self.gate.payments()[self._rents.n_charges :]
+        new = self._seen.payments[self._rents.n_charges :]
         self._rents.add([payment.charge for payment in new])
 
 

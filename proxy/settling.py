@@ -92,9 +92,9 @@ def settle(
     TargetNotReached
         If a target that depends on the answers turns out to cost more than there is.
     """
-    cap = _cap(table, parts, payer)
+    cap = _cap(table, parts, payer, elsewhere)
     asked = asked_of(parts, cap)
-    spent = elsewhere
+    spent = Fraction(0)
     foreseen: Fraction | None = None
     answered: list[AnsweredPart] = []
     for _ in range(N_ROUNDS_MAX):
@@ -141,8 +141,7 @@ def rehearse(
 
     For a statement that asks several tables: none is charged when another refuses.
     """
-    cap = _cap(table, parts, payer)
-    cap = None if cap is None else cap - elsewhere
+    cap = _cap(table, parts, payer, elsewhere)
     wanted = [one.wanted for one in asked_of(parts, cap)]
     try:
         return _checked_price(table, wanted, payer, cap)
@@ -150,10 +149,14 @@ def rehearse(
         raise advised(refusal, table, wanted, payer, cap) from None
 
 
-def _cap(table: ServedTable, parts: Sequence[Part], payer: Payer) -> Fraction | None:
-    """What a statement may cost in all: what it says itself, and what binds who asks."""
+def _cap(
+    table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction
+) -> Fraction | None:
+    """What a statement may cost on a table: what its own cap leaves, and what binds who asks."""
+    own = smallest_cap(parts)
+    left = None if own is None else max(Fraction(0), own - elsewhere)
     of_payer = [allowance.limit.per_query for allowance in table.gate.allowances(payer)]
-    caps = [cap for cap in (smallest_cap(parts), *of_payer) if cap is not None]
+    caps = [cap for cap in (left, *of_payer) if cap is not None]
     return min(caps, default=None)
 
 
@@ -232,8 +235,8 @@ def _checked_price(
 ) -> Fraction:
     with table.planning():
         plan = table.plan(wanted, table.estimates(wanted))
-        table.gate.check(plan.planned, payer, epsilon_cap=cap)
-        return table.gate.price(plan.planned).epsilon
+        table.check(plan.planned, payer, epsilon_cap=cap)
+        return table.price(plan.planned).epsilon
 
 
 def _note(

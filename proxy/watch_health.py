@@ -171,9 +171,10 @@ class LedgerWatch:
         is_due = now >= self._refresh_at
         if is_due:
             self._refresh_at = now + REFRESH_SECONDS
-        if is_due and self._trouble is None:
-            self._trouble = _trouble_with(self._ledger.refresh)
-            if self._trouble is not None:
+        if is_due:  # also of a ledger that cannot be written: who was revoked is out all the same
+            unread = _trouble_with(self._ledger.refresh)
+            if unread is not None:
+                self._trouble = unread
                 self._probe_at = now + RETRY_SECONDS
         self._looked_at = time.monotonic()
         self._readiness.set(self._trouble)

@@ -122,7 +122,8 @@ def _judged(book: AccessBook, shown: Shown) -> Caller | Doubt:
     if len(names) != 1:
         return Doubt.MISMATCH
     credential = found[-1]
-    return Caller(credential.payer, credential.role, credential.tables)
+    payer = book.payer(credential.payer.analyst)
+    return Caller(payer, credential.role, credential.tables)
 
 
 def _by_certificate(book: AccessBook, shown: Shown) -> Credential | Doubt | None:

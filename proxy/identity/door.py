@@ -63,8 +63,10 @@ class Door(grpc.ServerInterceptor):
         method = handler_call_details.method
         behaviour = _behaviour(handler)
         if getattr(behaviour, "experimental_non_blocking", False):
-            return handler  # health's Watch holds no thread
-        enter = self._welcome if method.startswith(OPEN_SERVICES) else self._admission(method)
+            return None  # health's Watch: a stream without end, for anybody, by the hundred
+        enter = (
+            self._welcome(method) if method.startswith(OPEN_SERVICES) else self._admission(method)
+        )
         passing = self._streaming if handler.response_streaming else self._replying
         rebuild = (
             grpc.stream_stream_rpc_method_handler
@@ -105,9 +107,13 @@ class Door(grpc.ServerInterceptor):
             raise InvalidRequest("The call ended before its message came.")
         return request
 
-    def _welcome(self, _context: grpc.ServicerContext) -> Any:
-        """A place among the calls that nobody needs to answer for."""
-        return self._open_places.taken_by("anybody")
+    def _welcome(self, method: str) -> Enter:
+        """A place among the calls that nobody needs to answer for.
+
+        Each service has places of its own: whoever fills those of reflection leaves health alone.
+        """
+        service = method.rpartition("/")[0]
+        return lambda _context: self._open_places.taken_by(service)
 
     def _admission(self, method: str) -> Enter:
         def enter(context: grpc.ServicerContext) -> Any:

@@ -280,12 +280,13 @@ def test_a_draw_is_kept_only_if_nobody_took_over(ledger: Ledger, table: KnownTab
     slow = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
     other = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
     payment = slow.charge(plan(BY_SEX), Payer("ann"), epsilon_cap=None)
-    assert other.take_over(payment.seq)
+    assert other.take_over(payment.seq, 0)
+    assert other.take_over(payment.seq, 0) is None, "that turn is over"
     assert slow.complete(payment.seq) is None
     assert tuple(slow.measurements()) == ()
     assert other.complete(payment.seq) == tuple(slow.measurements())
     assert len(slow.measurements()) == 1
-    assert not slow.take_over(payment.seq)
+    assert slow.take_over(payment.seq, 0) is None
     assert slow.budget().spent == QUARTER.exact
 
 

@@ -174,9 +174,12 @@ def test_of_what_is_no_product_nothing_is_said() -> None:
     summed = QueryBlock(LinearQuery((one, other)))
     assert rows_of(summed) is None
     assert not stands_apart(indexed([]), summed, set())
-    # It may have any cut on its axes.
+    # It may have any cut on its axes, and so bring in any row that has one.
     assert not stands_apart(indexed([summed]), counted(between("a", 2, 2)), {("a",)})
     assert stands_apart(indexed([summed]), counted(between("a", 2, 2)), set())
+    history = [summed, counted(between("a", 0, 1))]
+    assert indexed(history).related(counted(), {("a",)}) is None
+    assert indexed(history).related(counted(between("b", 0, 1)), {("a",)}) == frozenset()
 
 
 def test_a_search_that_takes_long_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

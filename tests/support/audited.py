@@ -122,7 +122,7 @@ def write_ledger(path: Path) -> None:
         ledger.append_access(lambda _book: AccessRevoked("b-1", "owner"))
         ledger.append_access(lambda _book: AccessGranted(credential("b-2", "ab" * 32), "owner"))
         waiting = people.charge([PlannedMeasurement(EVERYONE, Weight(4))], BOB, epsilon_cap=None)
-        assert people.take_over(waiting.seq)
+        assert people.take_over(waiting.seq, 0)
         people.complete(waiting.seq)
         people.charge([PlannedMeasurement(EVERYONE, Weight(3))], BOB, epsilon_cap=None)
 
