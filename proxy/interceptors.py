@@ -105,8 +105,6 @@ class Firewall(grpc.ServerInterceptor):
         kind = (handler.request_streaming, handler.response_streaming)
         attribute, rebuild = _KINDS[kind]
         behaviour = getattr(handler, attribute)
-        if getattr(behaviour, "experimental_non_blocking", False):
-            return handler  # health's Watch pushes from callbacks and sees no data to leak
         guard = _guarded_stream if handler.response_streaming else _guarded_reply
         return rebuild(
             guard(_Method(handler_call_details.method, self._watcher), behaviour),

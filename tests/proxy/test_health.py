@@ -170,16 +170,14 @@ def test_every_service_is_unready_while_the_ledger_cannot_be_written_and_then_re
         wait_until(lambda: value(server.metrics, "tacit_ledger_writable") == 1)
 
 
-def test_who_watches_health_is_told_of_each_change() -> None:
+def test_health_is_asked_and_not_watched() -> None:
+    """A watch is a stream without end, for which nobody shows a credential."""
     with watched(SwitchedLedger()) as server:
         stub = health_pb2_grpc.HealthStub(server.channel)
-        watch = stub.Watch(health_pb2.HealthCheckRequest(), timeout=PATIENCE_SECONDS)
-        assert next(watch).status == SERVING
-        server.ledger.fails_an_append(LedgerUnavailable("The disk is full."))
-        assert next(watch).status == NOT_SERVING
-        server.ledger.is_mended()
-        assert next(watch).status == SERVING
-        watch.cancel()
+        with pytest.raises(grpc.RpcError) as refused:
+            next(stub.Watch(health_pb2.HealthCheckRequest(), timeout=PATIENCE_SECONDS))
+        assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
+        assert stub.Check(health_pb2.HealthCheckRequest()).status == SERVING
 
 
 def test_a_failed_append_is_probed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,7 @@ class SlowSource:
         self.may_read = threading.Event()
         self.may_read.set()
         self.is_broken = False
+        self.seconds = 0.0
         self.n_reads = 0
 
     def fingerprint(self, key: bytes) -> str:
@@ -63,6 +64,7 @@ class SlowSource:
     def measure(self, scope: tuple[str, ...]) -> CellCounts:
         self.n_reads += 1
         assert self.may_read.wait(30)
+        time.sleep(self.seconds)
         if self.is_broken:
             raise OSError("gone")
         return self.source.measure(scope)
@@ -229,6 +231,41 @@ def test_what_a_dead_server_has_paid_for_is_completed_by_another(
     assert epsilon(found) == 0
     assert len(alive.gate.payments()) == 1
     assert epsilon(dead.ask(BY_CITY)) == 0
+
+
+def test_a_read_longer_than_anybodys_patience_is_finished_by_somebody(
+    start: StartServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.purchases.PATIENCE_SECONDS", 0.1)
+    servers = [start() for _ in range(3)]
+    for server in servers:
+        server.source.seconds = 0.5
+    with ThreadPoolExecutor(3) as pool:
+        answers = list(pool.map(lambda server: server.ask(BY_CITY), servers))
+    assert len({tuple(answer.data.column("n").to_pylist()) for answer in answers}) == 1
+    assert sum(server.source.n_reads for server in servers) <= 8
+    servers[0].ledger.refresh()
+    assert len(servers[0].gate.payments()) == 1
+
+
+def test_what_others_buy_meanwhile_is_no_fault_of_who_only_looks(server: Server) -> None:
+    server.ask(BY_CITY)
+    is_over = threading.Event()
+
+    def look() -> int:
+        n_looks = 0
+        while not is_over.is_set():
+            target = RequestedTarget(half_width=1.0, confidence=0.95)
+            server.engine.explain(QueryRequest(sql=BY_CITY, target=target))
+            n_looks += 1
+        return n_looks
+
+    with ThreadPoolExecutor(2) as pool:
+        looking = [pool.submit(look) for _ in range(2)]
+        for step in range(25):
+            server.ask(BY_CITY, half_width=19.0 * 0.97**step)
+        is_over.set()
+        assert all(one.result() for one in looking)
 
 
 def test_several_servers_under_load_agree_with_a_replay(start: StartServer) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from accountant.entries import LimitSet
 from accountant.ledger_file import open_ledger
+from accountant.limits import Limit, Subject, SubjectKind
 from accountant.noise import SystemNoise
 from accountant.opening import open_table
 from cube.refusals import BudgetExhausted, CostAboveCap, TargetNotReached
@@ -149,6 +151,17 @@ def test_a_statement_of_two_tables_charges_both(tmp_path: Path) -> None:
         assert all(budget.spent > 0 for budget in engine.budgets(LOCAL))
         assert release.receipt is not None
         assert release.receipt.epsilon_spent == spent(engine)
+
+
+def test_a_limit_on_one_table_is_not_used_up_on_another(tmp_path: Path) -> None:
+    with two_tables(tmp_path, (Fraction(1), Fraction(1))) as engine:
+        ask(engine, "SELECT COUNT(*) AS n FROM people_1")
+        ledger = engine._tables["people_1"].gate._ledger
+        limit = Limit(Subject(SubjectKind.EACH_ANALYST), per_query=Fraction(1, 1000))
+        ledger.append("people_1", lambda _history: LimitSet(limit, "owner"))
+        release = ask(engine, BOTH)
+        assert release.receipt is not None
+        assert release.receipt.epsilon_spent > Fraction(1, 1000)
 
 
 def test_no_table_is_charged_if_another_refuses(tmp_path: Path) -> None:

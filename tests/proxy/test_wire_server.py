@@ -37,25 +37,12 @@ def test_health_is_served_for_each_service(channel: grpc.Channel, service: str) 
     stub = health_pb2_grpc.HealthStub(channel)
     request = health_pb2.HealthCheckRequest(service=service)
     assert stub.Check(request).status == health_pb2.HealthCheckResponse.SERVING
-    watch = stub.Watch(request, timeout=10)
-    assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
-    watch.cancel()
 
 
 def test_the_health_of_an_unknown_service_is_not_found(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service="no"))
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
-
-
-def test_health_watchers_do_not_use_up_the_threads(channel: grpc.Channel) -> None:
-    stub = health_pb2_grpc.HealthStub(channel)
-    watches = [stub.Watch(health_pb2.HealthCheckRequest(), timeout=10) for _ in range(40)]
-    for watch in watches:
-        next(watch)
-    assert TacitStub(channel).ListTables(tacit_pb2.ListTablesRequest(), timeout=10).tables
-    for watch in watches:
-        watch.cancel()
 
 
 def test_reflection_lists_every_service(channel: grpc.Channel) -> None:

@@ -52,6 +52,17 @@ def test_a_token_says_who_calls_and_what_is_open(ledger: Ledger, access: LedgerA
     assert access.identify(by_token(token, "ann")) == ANN_CALLS
 
 
+def test_an_analyst_is_of_the_groups_of_all_his_credentials(
+    ledger: Ledger, access: LedgerAccess
+) -> None:
+    """Or a group's limit would bind only who comes in with the right one."""
+    grouped, _ = issue_token(ledger, ANN, by=BY)
+    _, plain = issue_token(ledger, Grant(analyst="ann", tables=("people",)), by=BY)
+    assert access.identify(by_token(plain)) == ANN_CALLS
+    revoke(ledger, grouped.id, by=BY)
+    assert access.identify(by_token(plain)) == Caller(Payer("ann"), Role.ANALYST, ("people",))
+
+
 def test_a_certificate_says_so_too(ledger: Ledger, access: LedgerAccess) -> None:
     issue_certificate(ledger, ANN, "ann@example.org", by=BY)
     assert access.identify(by_certificate("x.example", "ann@example.org")) == ANN_CALLS
