@@ -40,7 +40,7 @@ def advised(
     cap: Fraction | None,
 ) -> Refused:
     """The refusal, with what is free now and what would fit."""
-    with table.planning():
+    with table.turn(), table.held():
         known = table.estimates(wanted)
         free = _free_factor(wanted, known)
         fits = _fitting_factor(table, wanted, payer, cap, min(free, FACTOR_MAX))

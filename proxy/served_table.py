@@ -81,16 +81,15 @@ class ServedTable:
             self._lock.release()
 
     @contextmanager
-    def planning(self) -> Iterator[None]:
-        """The table to oneself, for a plan: so many may want one that they take turns first.
+    def turn(self) -> Iterator[None]:
+        """One's turn to plan a purchase: so many may want one that they queue.
 
-        Whoever only looks at the history then waits for about one plan.
+        Whoever only looks at the history needs none, and waits for about one plan.
         """
         with self.watcher.stage(Stage.WAIT):
             self._turn.acquire()
         try:
-            with self.held():
-                yield
+            yield
         finally:
             self._turn.release()
 

@@ -31,6 +31,7 @@ from proxy.answered import (
     AnsweredPart,
 )
 from proxy.outer_sql import OuterSql
+from proxy.purchases import Purchase
 from proxy.served_table import ServedTable
 from proxy.watch import Stage
 
@@ -177,17 +178,10 @@ def _bought(
     table.gate.refresh()
     spent, n_overtaken = Fraction(0), 0
     while True:
-        table.purchases.complete_overdue()
-        with table.planning():
-            promises = table.purchases.promises()
-            known = table.estimates(wanted)
-            if _all_met(known, wanted):
-                return known, spent
-            is_urgent = n_overtaken >= N_OVERTAKEN_MAX
-            purchase = table.purchase(wanted, known, promises, is_urgent=is_urgent)
+        with table.turn():
+            known, purchase = _begun(table, wanted, is_urgent=n_overtaken >= N_OVERTAKEN_MAX)
         if purchase is None:
-            table.purchases.wait(promises)
-            continue
+            return known, spent
         left = None if cap is None else cap - spent
         try:
             payment = table.purchases.carry_out(purchase, payer, epsilon_cap=left)
@@ -197,6 +191,27 @@ def _bought(
         paid = Fraction(payment.units, UNITS_PER_EPSILON)
         _note(asked, known, purchase.plan, paid)
         spent += paid
+
+
+def _begun(
+    table: ServedTable, wanted: Sequence[Wanted], *, is_urgent: bool
+) -> tuple[list[tuple[RowEstimate, ...]], Purchase | None]:
+    """The purchase that is needed, begun; None once all is known. One's turn to plan is held.
+
+    Whoever waits for others' purchases keeps the turn. All who want to buy would look again after
+    each of them, and most would only find that they must go on waiting.
+    """
+    while True:
+        table.purchases.complete_overdue()
+        with table.held():
+            promises = table.purchases.promises()
+            known = table.estimates(wanted)
+            if _all_met(known, wanted):
+                return known, None
+            purchase = table.purchase(wanted, known, promises, is_urgent=is_urgent)
+        if purchase is not None:
+            return known, purchase
+        table.purchases.wait(promises)
 
 
 def _all_met(known: Sequence[Sequence[RowEstimate]], wanted: Sequence[Wanted]) -> bool:
@@ -233,7 +248,7 @@ def _price(
 def _checked_price(
     table: ServedTable, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
 ) -> Fraction:
-    with table.planning():
+    with table.turn(), table.held():
         plan = table.plan(wanted, table.estimates(wanted))
         table.check(plan.planned, payer, epsilon_cap=cap)
         return table.price(plan.planned).epsilon

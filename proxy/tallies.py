@@ -11,11 +11,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from accountant.cost import CostState
 from accountant.entries import WIDTH_BINS, Served, Tally
 from accountant.ledger import Ledger, utc_now
+from accountant.profile import profile_of
 from cube.encoding import fingerprint
-from cube.measurement import PlannedMeasurement
 from cube.refusals import InvalidTarget, LedgerUnavailable, TooLarge
 from inference.posterior import widest
 from planner.cache import BoundedCache
@@ -101,7 +100,6 @@ class Tallies:
 def _plain_units(wanted: Wanted) -> int:
     row, multiplier = wanted.block.primitive
     try:
-        planned = PlannedMeasurement(row, weight_for(wanted.target, multiplier))
-        return CostState().cost_with([planned]).units
+        return weight_for(wanted.target, multiplier).units * profile_of(row).bound
     except (InvalidTarget, TooLarge):
         return 0
