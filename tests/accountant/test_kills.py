@@ -23,6 +23,7 @@ from tests.support import dying_buyers
 from tests.support.postgres import PostgresServer, serving_postgres
 
 SECONDS_MAX = 0.6  # of life for a process, from its fork on; opening takes about a third of it
+SECONDS_TO_BEGIN_MAX = 20.0  # on a machine that does other things
 N_KILLS_A_LEDGER = 25  # then a new one, or reading it back would take longer than writing it
 
 
@@ -34,11 +35,24 @@ def forking() -> mp.context.ForkServerContext:
 
 
 def killed_once(
-    context: mp.context.ForkServerContext, place: str, key: str, released: Path, seconds: float
+    context: mp.context.ForkServerContext,
+    place: str,
+    key: str,
+    released: Path,
+    seconds: float,
+    *,
+    is_busy: bool,
 ) -> None:
+    """Kill a process some time after it began; if `is_busy`, after it has released something."""
     arguments = (place, key, str(released))
+    n_bytes = released.stat().st_size if released.exists() else 0
     process = context.Process(target=dying_buyers.buy_until_killed, args=arguments)
     process.start()
+    end = time.monotonic() + SECONDS_TO_BEGIN_MAX
+    while is_busy and process.is_alive() and time.monotonic() < end:
+        if released.exists() and released.stat().st_size > n_bytes:
+            break
+        time.sleep(0.005)
     time.sleep(seconds)
     process.kill()
     process.join(60)
@@ -89,8 +103,8 @@ def kill_on_sqlite(
 ) -> int:
     location, released = str(folder / "people.ledger"), folder / "released"
     n_released = 0
-    for seconds in lives(n_kills, seed):
-        killed_once(context, location, "", released, seconds)
+    for number, seconds in enumerate(lives(n_kills, seed)):
+        killed_once(context, location, "", released, seconds, is_busy=number % 2 == 1)
         if (folder / "people.ledger.key").exists():
             n_released = check(location, released)
     return n_released
@@ -127,10 +141,10 @@ def kill_on_postgres(
     n_released = 0
     for number, seconds in enumerate(lives(n_kills, seed=1)):
         is_servers_turn = n_server_kills > 0 and number % (n_kills // n_server_kills) == 0
-        killer = threading.Timer(seconds * 0.8, server.kill)
+        killer = threading.Timer(seconds * 0.8 + 0.2, server.kill)
         if is_servers_turn:
             killer.start()
-        killed_once(context, location, key, released, seconds + 0.2)
+        killed_once(context, location, key, released, seconds, is_busy=number % 2 == 1)
         if is_servers_turn:
             killer.join()
             server.start()
