@@ -36,15 +36,14 @@ def forking() -> mp.context.ForkServerContext:
 
 def killed_once(
     context: mp.context.ForkServerContext,
-    place: str,
-    key: str,
+    place: tuple[str, str],
     released: Path,
     seconds: float,
     *,
     is_busy: bool,
 ) -> None:
     """Kill a process some time after it began; if `is_busy`, after it has released something."""
-    arguments = (place, key, str(released))
+    arguments = (*place, str(released))
     n_bytes = released.stat().st_size if released.exists() else 0
     process = context.Process(target=dying_buyers.buy_until_killed, args=arguments)
     process.start()
@@ -104,7 +103,7 @@ def kill_on_sqlite(
     location, released = str(folder / "people.ledger"), folder / "released"
     n_released = 0
     for number, seconds in enumerate(lives(n_kills, seed)):
-        killed_once(context, location, "", released, seconds, is_busy=number % 2 == 1)
+        killed_once(context, (location, ""), released, seconds, is_busy=number % 2 == 1)
         if (folder / "people.ledger.key").exists():
             n_released = check(location, released)
     return n_released
@@ -144,7 +143,7 @@ def kill_on_postgres(
         killer = threading.Timer(seconds * 0.8 + 0.2, server.kill)
         if is_servers_turn:
             killer.start()
-        killed_once(context, location, key, released, seconds, is_busy=number % 2 == 1)
+        killed_once(context, (location, key), released, seconds, is_busy=number % 2 == 1)
         if is_servers_turn:
             killer.join()
             server.start()
