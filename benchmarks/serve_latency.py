@@ -52,7 +52,7 @@ def main() -> None:
     with TemporaryDirectory(prefix="tacit-bench-") as folder:
         config = prepare(Path(folder))
         text = re.sub(r"(?m)^budget = .*$", 'budget = "100"', config.read_text())
-        config.write_text(text)
+        config.write_text(text.replace("allow_anonymous = false", "allow_anonymous = true"))
         with (
             serving(config) as address,
             flight_sql.connect(f"grpc://{address}", autocommit=True) as connection,

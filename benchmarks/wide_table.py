@@ -83,7 +83,8 @@ def main() -> None:
     rng = np.random.default_rng(SEED)
     with TemporaryDirectory(prefix="tacit-bench-") as folder:
         path = prepare(Path(folder))
-        path.write_text(re.sub(r"(?m)^budget = .*$", f'budget = "{BUDGET}"', path.read_text()))
+        text = re.sub(r"(?m)^budget = .*$", f'budget = "{BUDGET}"', path.read_text())
+        path.write_text(text.replace("allow_anonymous = false", "allow_anonymous = true"))
         settings = config.load(path)
         schema = settings.tables[0].schema
         service = build(settings)
