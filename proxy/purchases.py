@@ -20,13 +20,12 @@ from accountant.gate import Gate
 from accountant.limits import Payer
 from accountant.replay import Payment
 from cube.measurement import Measurement, PlannedMeasurement
-from cube.refusals import SourceUnavailable
 from planner.offers import PurchasePlan
+from proxy.counter import WAIT_SECONDS_MAX, too_long
 from proxy.watch import Stage, Watcher
 
 PATIENCE_SECONDS: Final = 5.0  # with a charge of another process, before it is taken for dead
 N_DOUBLINGS_MAX: Final = 6
-WAIT_SECONDS_MAX: Final = 60.0  # or threads that wait for a disk that hangs would be all there are
 GLANCE_SECONDS: Final = 0.02  # between looks at what another process is at
 
 
@@ -170,7 +169,7 @@ class Purchases:
                     lambda: not set(promises.own) & set(self._own), WAIT_SECONDS_MAX
                 )
             if not is_over:
-                raise _too_long()
+                raise too_long()
             while promises.foreign & self._gate.history.pending.keys() and not self._overdue():
                 self._glance(end)
 
@@ -193,7 +192,7 @@ class Purchases:
     def _glance(self, end: float) -> None:
         """Look at other processes again, after a little while."""
         if time.monotonic() > end:
-            raise _too_long()
+            raise too_long()
         time.sleep(GLANCE_SECONDS)
         self._gate.refresh()
 
@@ -223,10 +222,3 @@ class Purchases:
 
     def _patience(self, seq: int) -> float:
         return PATIENCE_SECONDS * 2.0 ** min(self._n_turns[seq] - 1, N_DOUBLINGS_MAX)
-
-
-def _too_long() -> SourceUnavailable:
-    return SourceUnavailable(
-        "What others are measuring for this has not come.",
-        hint="Ask again later: what is paid for is not paid again.",
-    )

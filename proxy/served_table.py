@@ -28,6 +28,7 @@ from planner.rents import Rents
 from planner.strategy import Strategy
 from planner.workload import Wanted
 from proxy.answers import BudgetStatus, LimitStatus, TableInfo
+from proxy.counter import Counter
 from proxy.purchases import Promises, Purchase, Purchases
 from proxy.watch import UNWATCHED, Stage, Watcher
 
@@ -60,6 +61,7 @@ class ServedTable:
         self._lock = threading.Lock()
         self._turn = threading.Lock()
         self.purchases = Purchases(gate, watcher)
+        self.counter = Counter()
         self._estimator = Estimator(schema)
         self._rents = Rents()
         # Plans are made on one history, however long they take: only what is charged is decided
@@ -97,6 +99,15 @@ class ServedTable:
     def history(self) -> History:
         """What was measured so far; to be looked at only."""
         return self._estimator.history
+
+    def recalled(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]] | None:
+        """What was last said of every block, if that is near enough to what history says now.
+
+        Needs nobody's leave: a dashboard that asks again waits neither for plans nor purchases.
+        """
+        with self.watcher.stage(Stage.LOOK):
+            asked = [(one.block, one.target.confidence, one.target.half_width) for one in wanted]
+            return self._estimator.recalled(asked, len(self.gate.history.measurements))
 
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows."""

@@ -14,12 +14,8 @@ from typing import Final
 import numpy as np
 
 from accountant.limits import Payer
-from accountant.replay import StalePlan
-from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidTarget, Refused, TargetNotReached
 from inference.posterior import Posterior, RowEstimate, widest
-from planner.measuring import meets
-from planner.offers import PurchasePlan
 from planner.workload import Part, Wanted
 from proxy.advice import NO_BUDGET, advised
 from proxy.answered import (
@@ -30,8 +26,8 @@ from proxy.answered import (
     AnsweredItem,
     AnsweredPart,
 )
+from proxy.buying import brought
 from proxy.outer_sql import OuterSql
-from proxy.purchases import Purchase
 from proxy.served_table import ServedTable
 from proxy.watch import Stage
 
@@ -41,7 +37,6 @@ SHARE_MIN: Final = 1 / 8  # of the width so far, in one round: raising costs the
 SHARE_LEAST: Final = (
     2.0**-60
 )  # for a boundless interval: no price is high enough, and it is refused
-N_OVERTAKEN_MAX: Final = 3  # times that a plan is made again because another process was faster
 FORESEEN_SLACK: Final = 2  # how far the price may rise above what was foreseen at first
 
 
@@ -163,59 +158,13 @@ def _cap(
 
 def _bought(
     table: ServedTable, asked: Sequence[_Asked], payer: Payer, cap: Fraction | None
-) -> tuple[list[tuple[RowEstimate, ...]], Fraction]:
-    """What is known of every block once it is known well enough; and what that cost now.
-
-    What history answers waits for nobody. Otherwise what others are buying is counted on, and
-    waited for if it is enough; a plan that was overtaken is made again. So it is after a purchase
-    that counted on another's, which may not have come about.
-    """
-    wanted = [_capped(one.wanted, cap) for one in asked]
-    with table.held():
-        known = table.estimates(wanted)
-    if _all_met(known, wanted):
-        return known, Fraction(0)
-    table.gate.refresh()
-    spent, n_overtaken = Fraction(0), 0
-    while True:
-        with table.turn():
-            known, purchase = _begun(table, wanted, is_urgent=n_overtaken >= N_OVERTAKEN_MAX)
-        if purchase is None:
-            return known, spent
-        left = None if cap is None else cap - spent
-        try:
-            payment = table.purchases.carry_out(purchase, payer, epsilon_cap=left)
-        except StalePlan:
-            n_overtaken += 1
-            continue
-        paid = Fraction(payment.units, UNITS_PER_EPSILON)
-        _note(asked, known, purchase.plan, paid)
-        spent += paid
-
-
-def _begun(
-    table: ServedTable, wanted: Sequence[Wanted], *, is_urgent: bool
-) -> tuple[list[tuple[RowEstimate, ...]], Purchase | None]:
-    """The purchase that is needed, begun; None once all is known. One's turn to plan is held.
-
-    Whoever waits for others' purchases keeps the turn. All who want to buy would look again after
-    each of them, and most would only find that they must go on waiting.
-    """
-    while True:
-        table.purchases.complete_overdue()
-        with table.held():
-            promises = table.purchases.promises()
-            known = table.estimates(wanted)
-            if _all_met(known, wanted):
-                return known, None
-            purchase = table.purchase(wanted, known, promises, is_urgent=is_urgent)
-        if purchase is not None:
-            return known, purchase
-        table.purchases.wait(promises)
-
-
-def _all_met(known: Sequence[Sequence[RowEstimate]], wanted: Sequence[Wanted]) -> bool:
-    return all(meets(rows, one.target) for rows, one in zip(known, wanted, strict=True))
+) -> tuple[list[Sequence[RowEstimate]], Fraction]:
+    """What is known of every block once it is known well enough; and what that cost now."""
+    need = brought(table, [_capped(one.wanted, cap) for one in asked], payer, cap)
+    for one, epsilon, was_known in zip(asked, need.epsilons, need.was_known, strict=True):
+        one.epsilon += epsilon
+        one.was_known = one.was_known and was_known
+    return list(need.known), sum(need.epsilons, Fraction(0))
 
 
 def _capped(wanted: Wanted, cap: Fraction | None) -> Wanted:
@@ -252,26 +201,6 @@ def _checked_price(
         plan = table.plan(wanted, table.estimates(wanted))
         table.check(plan.planned, payer, epsilon_cap=cap)
         return table.price(plan.planned).epsilon
-
-
-def _note(
-    asked: Sequence[_Asked],
-    known: Sequence[Sequence[RowEstimate]],
-    plan: PurchasePlan,
-    paid: Fraction,
-) -> None:
-    """Share what was paid among those who needed it, as it was planned.
-
-    Others may have paid for cells meanwhile, so that it came to more or less than was planned.
-    """
-    left = paid
-    buyers = [place for place, offers in enumerate(plan.offers) if offers]
-    for place, (one, rows) in enumerate(zip(asked, known, strict=True)):
-        one.was_known = one.was_known and meets(rows, one.wanted.target)
-        if place in buyers:
-            share = left if place == buyers[-1] else min(left, plan.epsilon(place))
-            one.epsilon += share
-            left -= share
 
 
 def _answered(

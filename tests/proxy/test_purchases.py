@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,12 +15,7 @@ import pytest
 
 from accountant.access import EVERY_TABLE, Role
 from accountant.entries import LimitSet
-from accountant.gate import CellCounts, Source
-from accountant.ledger import Ledger
-from accountant.ledger_file import open_ledger
 from accountant.limits import Limit, Payer, Subject, Window
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (
     BudgetExhausted,
@@ -32,14 +26,9 @@ from cube.refusals import (
     UnknownName,
 )
 from planner.workload import RequestedTarget
-from proxy.answers import LOCAL, Caller, QueryRequest, Release
-from proxy.engine import Engine
-from proxy.served_table import ServedTable
-from proxy.sources.duckdb_source import DuckDbSource
-from proxy.sources.location import SourceLocation
-from tests.support.worlds import DEFAULT, SCHEMA, random_rows, write_csv
+from proxy.answers import Caller, QueryRequest
+from tests.support.slow_servers import Server, StartServer, asking, epsilon, starting
 
-ROWS = random_rows(2000)
 COUNT = "SELECT COUNT(*) AS n FROM people WHERE age > 40"
 BY_CITY = "SELECT city, COUNT(*) AS n FROM people GROUP BY city"
 ANN = Caller(Payer("ann", ("sales",)), Role.ANALYST, ("people",))
@@ -47,81 +36,15 @@ BOB = Caller(Payer("bob", ("sales",)), Role.ANALYST, ("people",))
 EVE = Caller(Payer("eve"), Role.ANALYST, ())
 
 
-class SlowSource:
-    """A source whose reads wait for a signal, or fail."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.may_read = threading.Event()
-        self.may_read.set()
-        self.is_broken = False
-        self.seconds = 0.0
-        self.n_reads = 0
-
-    def fingerprint(self, key: bytes) -> str:
-        return self.source.fingerprint(key)
-
-    def measure(self, scope: tuple[str, ...]) -> CellCounts:
-        self.n_reads += 1
-        assert self.may_read.wait(30)
-        time.sleep(self.seconds)
-        if self.is_broken:
-            raise OSError("gone")
-        return self.source.measure(scope)
-
-
-class Server:
-    """An engine with a ledger of its own on a file."""
-
-    def __init__(self, ledger: Ledger, rows: Path, budget: Fraction) -> None:
-        self.ledger = ledger
-        self.source = SlowSource(DuckDbSource(SCHEMA, SourceLocation(path=rows)))
-        self.gate = open_table(ledger, SCHEMA, budget, self.source, SystemNoise())
-        self.table = ServedTable(SCHEMA, DEFAULT, self.gate)
-        self.engine = Engine({SCHEMA.table: self.table})
-
-    def ask(self, sql: str, half_width: float = 20.0, caller: Caller = LOCAL) -> Release:
-        target = RequestedTarget(half_width=half_width, confidence=0.95)
-        return self.engine.answer(QueryRequest(sql=sql, target=target, caller=caller))
-
-    @property
-    def spent(self) -> Fraction:
-        return self.engine.budgets(LOCAL)[0].spent
-
-
-StartServer = Callable[..., Server]
-
-
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[StartServer]:
-    rows = write_csv(tmp_path / "people.csv", ROWS)
-    with ExitStack() as stack:
-
-        def another(budget: Fraction = Fraction(4)) -> Server:
-            ledger = stack.enter_context(open_ledger(tmp_path / "people.ledger"))
-            return Server(ledger, rows, budget)
-
+    with starting(tmp_path) as another:
         yield another
 
 
 @pytest.fixture
 def server(start: StartServer) -> Server:
     return start()
-
-
-def epsilon(release: Release) -> Fraction:
-    assert release.receipt is not None
-    return release.receipt.epsilon_spent
-
-
-@contextmanager
-def asking(server: Server, sql: str, n_threads: int) -> Iterator[list[Release]]:
-    """Ask in threads; once the block is left, all have answered."""
-    answers: list[Release] = []
-    with ThreadPoolExecutor(n_threads) as pool:
-        asked = [pool.submit(server.ask, sql) for _ in range(n_threads)]
-        yield answers
-        answers += [one.result(timeout=60) for one in asked]
 
 
 def test_equal_misses_at_once_are_bought_once(server: Server) -> None:

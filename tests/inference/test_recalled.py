@@ -1,0 +1,77 @@
+"""Answers given again as they were given before, and when they are not."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from cube.axis import IntegerAxis
+from cube.block import QueryBlock
+from cube.measurement import Measurement, Weight
+from cube.query import Factor, LinearQuery, Term
+from cube.schema import Schema
+from inference.estimator import GROWTH_MAX, Estimator
+from inference.posterior import widest
+
+N_LEVELS = 64
+SCHEMA = Schema(
+    table="t", axes=(IntegerAxis(name="a", low=0, high=N_LEVELS - 1),), n_records_max=1000
+)
+CONFIDENCE = 0.9
+
+
+def level(place: int) -> QueryBlock:
+    """The number of records on one level."""
+    values = np.zeros(N_LEVELS, np.int64)
+    values[place] = 1
+    return QueryBlock(LinearQuery((Term(Fraction(1), (Factor(("a",), values),)),)))
+
+
+def bought(place: int, value: int = 7, weight: float = 0.5) -> Measurement:
+    return Measurement(level(place), Weight.at_least(weight), 0, 1 / weight, (value,))
+
+
+def known(n_measurements: int) -> Estimator:
+    estimator = Estimator(SCHEMA)
+    estimator.add([bought(place) for place in range(n_measurements)])
+    return estimator
+
+
+def test_an_answer_is_given_again_until_the_history_has_grown_by_a_tenth() -> None:
+    estimator = known(20)
+    rows = estimator.estimate(level(3), CONFIDENCE)
+    wide = (level(3), CONFIDENCE, widest(rows, CONFIDENCE))
+    for n_measurements in range(20, 20 + int(20 * GROWTH_MAX) + 1):
+        assert estimator.recalled([wide], n_measurements) == [rows]
+    assert estimator.recalled([wide], 20 + int(20 * GROWTH_MAX) + 1) is None
+
+
+def test_an_answer_that_is_too_wide_is_not_given_again() -> None:
+    estimator = known(20)
+    width = widest(estimator.estimate(level(3), CONFIDENCE), CONFIDENCE)
+    assert estimator.recalled([(level(3), CONFIDENCE, 0.999 * width)], 20) is None
+    assert estimator.recalled([(level(3), 0.95, 100 * width)], 20) is None, "never asked"
+    assert estimator.recalled([(level(30), CONFIDENCE, 100 * width)], 20) is None, "never asked"
+
+
+def test_answers_of_different_moments_are_not_given_together() -> None:
+    """They may rest on one row at two weights, and so on noise that is partly the same."""
+    estimator = known(20)
+    first = (level(3), CONFIDENCE, 100.0)
+    second = (level(4), CONFIDENCE, 100.0)
+    estimator.estimate(level(3), CONFIDENCE)
+    estimator.add([bought(20)])
+    estimator.estimate(level(4), CONFIDENCE)
+    assert estimator.recalled([first], 21) is not None
+    assert estimator.recalled([second], 21) is not None
+    assert estimator.recalled([first, second], 21) is None
+    estimator.estimate(level(3), CONFIDENCE)
+    assert estimator.recalled([first, second], 21) is not None
+
+
+def test_a_short_history_is_always_looked_at_anew() -> None:
+    estimator = known(3)
+    rows = estimator.estimate(level(3), CONFIDENCE)
+    assert widest(rows, CONFIDENCE) == np.inf
+    assert estimator.recalled([(level(3), CONFIDENCE, 100.0)], 3) is None
+    estimator.estimate(level(2), CONFIDENCE)
+    assert estimator.recalled([(level(2), CONFIDENCE, 100.0)], 4) is None
