@@ -1,88 +1,43 @@
-"""The gate: what it sells, what it refuses, and what no failure brings to light."""
+"""The gate: what it sells, what it refuses, and what it charges."""
 
-import gc
 import threading
-import types
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from accountant.contraction import answer_bound, exact_answers
-from accountant.gate import CellCounts, Gate, Source
+from accountant.gate import Gate
 from accountant.ledger import Ledger
 from accountant.ledger_file import open_ledger
 from accountant.limits import Payer
 from accountant.noise import SystemNoise
 from accountant.opening import open_table
-from cube.axis import CategoryAxis, IntegerAxis
-from cube.block import Partition, QueryBlock
+from cube.axis import IntegerAxis
+from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
+from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.query import Factor, LinearQuery, Term, counting
-from cube.refusals import (
-    BudgetExhausted,
-    CostAboveCap,
-    DataChanged,
-    LedgerMismatch,
-    Refused,
-    SourceUnavailable,
-    TooLarge,
-)
+from cube.refusals import BudgetExhausted, CostAboveCap, DataChanged, LedgerMismatch, TooLarge
 from cube.schema import Schema
-from tests.support.cubes import SIZES, blocks, dense_rows
-from tests.support.fakes import BrokenNoise, FailingSource, KnownTable, NoNoise
-
-AGE = IntegerAxis(name="age", low=0, high=5)
-SEX = CategoryAxis(name="sex", values=("Female", "Male"))
-SCHEMA = Schema(table="people", axes=(AGE, SEX), n_records_max=1000)
-RECORDS = np.array([[0, 0], [1, 0], [1, 1], [5, 1], [5, 1], [3, 0], [2, 1]], dtype=np.int64)
-BUDGET = Fraction(1)
-QUARTER = Weight.at_least(Fraction(1, 4))
-CANARY = 31_415_926_535
-
-EVERYONE = QueryBlock(counting())
-ADULTS = QueryBlock(counting([Factor(("age",), np.array([0, 0, 1, 1, 1, 1], dtype=np.int64))]))
-BY_SEX = QueryBlock(ADULTS.query, Partition(("sex",), np.arange(2, dtype=np.int64)))
-
-
-def plan(*blocks: QueryBlock, weight: Weight = QUARTER) -> list[PlannedMeasurement]:
-    return [PlannedMeasurement(block, weight) for block in blocks]
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with open_ledger(tmp_path / "people.ledger") as ledger:
-        yield ledger
-
-
-@pytest.fixture
-def table() -> KnownTable:
-    return KnownTable(SCHEMA, RECORDS)
+from tests.support.fakes import KnownTable, NoNoise
+from tests.support.seven_people import (
+    ADULTS,
+    AGE,
+    BUDGET,
+    BY_SEX,
+    EVERYONE,
+    QUARTER,
+    RECORDS,
+    SCHEMA,
+    SEX,
+    plan,
+)
 
 
 @pytest.fixture
 def gate(ledger: Ledger, table: KnownTable) -> Gate:
     return open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-
-
-@settings(deadline=None)
-@given(blocks(whole=True), st.lists(st.integers(0, 71), max_size=30))
-def test_exact_answers_are_the_rows_times_the_cells(block: QueryBlock, cells: list[int]) -> None:
-    """Against dense rows, over every cell of a small cube."""
-    axes = tuple(IntegerAxis(name=name, low=0, high=SIZES[name] - 1) for name in sorted(SIZES))
-    schema = Schema(table="cube", axes=axes, n_records_max=30)
-    sizes = [SIZES[name] for name in sorted(SIZES)]
-    records = np.stack(np.unravel_index(np.array(cells, dtype=np.int64), sizes), axis=1)
-    counts = KnownTable(schema, records.astype(np.int64)).measure(block.scope)
-    expected = [sum((row[cell] for cell in cells), Fraction(0)) for row in dense_rows(block)]
-    assert exact_answers(block, counts, schema) == expected
-    assert max(map(abs, expected)) <= answer_bound(block, schema)
 
 
 def test_what_is_bought_is_the_exact_answer_plus_the_noise_on_the_lattice(
@@ -243,201 +198,3 @@ def test_threads_share_one_budget(gate: Gate) -> None:
     assert sorted(outcomes) == ["answered"] * 16 + ["refused"] * 4
     assert gate.budget().left == 0
     assert len(gate.measurements()) == 16
-
-
-def test_a_source_that_fails_leaves_a_charge_that_is_completed_and_not_made_again(
-    ledger: Ledger, table: KnownTable
-) -> None:
-    source = FailingSource(table, 1, "the disk of the private table is on fire")
-    gate = open_table(ledger, SCHEMA, BUDGET, source, NoNoise())
-    with pytest.raises(SourceUnavailable) as refused:
-        gate.measure(plan(BY_SEX), Payer("ann"), epsilon_cap=None)
-    assert "fire" not in refused.value.explain()
-    assert gate.budget().spent == Fraction(1, 4)
-    assert tuple(gate.measurements()) == ()
-    assert gate.complete_pending() == 1
-    (found,) = gate.measurements()
-    assert list(found.values) == [1.0, 3.0]
-    assert gate.budget().spent == Fraction(1, 4)
-    assert len(gate.measurements()) == 1
-    gate.measure(plan(BY_SEX), Payer("ann"), epsilon_cap=None)
-    assert gate.budget().spent == Fraction(1, 2), "asked once more, it is bought once more"
-
-
-def test_a_charge_that_two_complete_at_once_is_measured_once(
-    ledger: Ledger, table: KnownTable
-) -> None:
-    gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-    payment = gate.charge(plan(BY_SEX), Payer("ann"), epsilon_cap=None)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: gate.complete(payment.seq), range(8)))
-    assert len(gate.measurements()) == 1
-    assert len(table.scopes_read) == 1, "one turn, one draw"
-    assert gate.complete(payment.seq) == tuple(gate.measurements())
-
-
-def test_a_draw_is_kept_only_if_nobody_took_over(ledger: Ledger, table: KnownTable) -> None:
-    slow = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-    other = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-    payment = slow.charge(plan(BY_SEX), Payer("ann"), epsilon_cap=None)
-    assert other.take_over(payment.seq, 0)
-    assert other.take_over(payment.seq, 0) is None, "that turn is over"
-    assert slow.complete(payment.seq) is None
-    assert tuple(slow.measurements()) == ()
-    assert other.complete(payment.seq) == tuple(slow.measurements())
-    assert len(slow.measurements()) == 1
-    assert slow.take_over(payment.seq, 0) is None
-    assert slow.budget().spent == QUARTER.exact
-
-
-def test_what_waits_is_completed_at_the_next_opening(ledger: Ledger, table: KnownTable) -> None:
-    failing = open_table(ledger, SCHEMA, BUDGET, FailingSource(table, 9, ""), NoNoise())
-    with pytest.raises(SourceUnavailable):
-        failing.measure(plan(BY_SEX, EVERYONE), Payer("ann"), epsilon_cap=None)
-    still_failing = open_table(ledger, SCHEMA, BUDGET, FailingSource(table, 9, ""), NoNoise())
-    assert tuple(still_failing.measurements()) == ()
-    assert len(still_failing.history.pending) == 1
-    gate = open_table(ledger, SCHEMA, BUDGET, table, NoNoise())
-    assert [list(found.values) for found in gate.measurements()] == [[1.0, 3.0], [7.0]]
-    assert gate.complete_pending() == 0
-    assert gate.budget().spent == Fraction(1, 2)
-
-
-class CanarySource:
-    """A `Source` with one recognisable count in one cell, made afresh at every read."""
-
-    def fingerprint(self, key: bytes) -> str:
-        return f"the same for every key of {len(key)} bytes"
-
-    def measure(self, scope: tuple[str, ...]) -> CellCounts:
-        levels = tuple(np.array([1], dtype=np.int64) for _ in scope)
-        return CellCounts(levels, np.array([CANARY], dtype=np.int64))
-
-
-CANARY_SCHEMA = Schema(table="people", axes=(AGE, SEX), n_records_max=2**36)
-CANARY_BYTES = [str(CANARY).encode(), CANARY.to_bytes(5, "little"), CANARY.to_bytes(5, "big")]
-
-
-def shows_canary(text: bytes) -> bool:
-    return any(trace in text for trace in CANARY_BYTES)
-
-
-def test_the_search_for_the_canary_has_teeth() -> None:
-    counts = CanarySource().measure(())
-    assert shows_canary(counts.counts.tobytes())
-    assert shows_canary(str(counts.counts.tolist()).encode())
-    assert not shows_canary(repr(counts).encode())
-
-
-def test_an_exact_count_is_in_no_file_and_no_repr(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with open_ledger(tmp_path / "people.ledger") as ledger:
-        gate = open_table(ledger, CANARY_SCHEMA, BUDGET, CanarySource(), SystemNoise())
-        bought = gate.measure(plan(EVERYONE, BY_SEX), Payer("ann"), epsilon_cap=None)
-        shown = [*map(repr, bought), repr(gate), repr(vars(gate)), repr(ledger._replay)]
-        files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert {"people.ledger", "people.ledger-wal", "people.ledger.key"} <= files.keys()
-    assert not any(map(shows_canary, files.values()))
-    assert not any(shows_canary(path.read_bytes()) for path in tmp_path.iterdir())
-    assert not any(shows_canary(text.encode()) for text in (*shown, caplog.text))
-    gc.collect()
-    kept = [found for found in gc.get_objects() if isinstance(found, CellCounts)]
-    assert not any(shows_canary(counts.counts.tobytes()) for counts in kept)
-
-
-@pytest.mark.parametrize(
-    ("source", "noise", "raised"),
-    [
-        (FailingSource(CanarySource(), 9, "canary"), SystemNoise(), SourceUnavailable),
-        (CanarySource(), BrokenNoise(), RuntimeError),
-    ],
-)
-def test_no_failure_carries_an_exact_count(
-    ledger: Ledger, source: Source, noise: SystemNoise, raised: type[Exception]
-) -> None:
-    """Neither in its text, nor in what it hangs on to: causes, contexts, locals of frames."""
-    gate = open_table(ledger, CANARY_SCHEMA, BUDGET, source, noise)
-    with pytest.raises(raised) as failed:
-        gate.measure(plan(EVERYONE), Payer("ann"), epsilon_cap=None)
-    error: BaseException = failed.value
-    assert error.__cause__ is None
-    assert error.__context__ is None
-    frames = list(frames_of(error))
-    names = {frame.f_code.co_name for frame in frames}
-    assert "measure" in names
-    assert not names & {"_read_and_add_noise", "exact_answers", "discrete_laplace"}
-    for frame in frames:
-        for value in frame.f_locals.values():
-            assert not isinstance(value, CellCounts)
-            assert not shows_canary(repr(value).encode())
-    assert gate.budget().spent == Fraction(1, 4)
-
-
-def frames_of(error: BaseException) -> Iterator[types.FrameType]:
-    trace = error.__traceback__
-    while trace is not None:
-        yield trace.tb_frame
-        trace = trace.tb_next
-
-
-@pytest.mark.parametrize(
-    "counts",
-    [
-        CellCounts((), np.array([3], dtype=np.int64)),
-        CellCounts((np.array([6], dtype=np.int64),), np.array([3], dtype=np.int64)),
-        CellCounts((np.array([-1], dtype=np.int64),), np.array([3], dtype=np.int64)),
-        CellCounts((np.array([0], dtype=np.int64),), np.array([-3], dtype=np.int64)),
-        CellCounts((np.array([0], dtype=np.int64),), np.array([1001], dtype=np.int64)),
-        CellCounts((np.zeros(4, dtype=np.int64),), np.full(4, 2**62, dtype=np.int64)),
-    ],
-)
-def test_counts_of_no_possible_table_are_not_computed_with(counts: CellCounts) -> None:
-    with pytest.raises(ValueError, match="a source") as raised:
-        exact_answers(ADULTS, counts, SCHEMA)
-    assert not any(digit in str(raised.value) for digit in "0123456789")
-
-
-def test_malformed_counts_cannot_be_built() -> None:
-    with pytest.raises(TypeError, match="int64"):
-        CellCounts((), np.array([1], dtype=np.int32))
-    with pytest.raises(ValueError, match="for each occupied cell"):
-        CellCounts((np.zeros(2, dtype=np.int64),), np.zeros(3, dtype=np.int64))
-
-
-requests = st.lists(
-    st.tuples(
-        st.sampled_from([EVERYONE, ADULTS, BY_SEX]),
-        st.integers(1, 2**39).map(Weight),
-        st.one_of(st.none(), st.fractions(0, 1)),
-    ),
-    min_size=1,
-    max_size=6,
-)
-
-
-@settings(deadline=None)
-@given(requests, st.integers(0, len(RECORDS) - 1))
-def test_decisions_are_the_same_on_neighbouring_tables(
-    tmp_path_factory: pytest.TempPathFactory,
-    asked: list[tuple[QueryBlock, Weight, Fraction | None]],
-    without: int,
-) -> None:
-    """Prices, refusals, what is read and what is charged: all decided without the data."""
-    decided = []
-    for records in (RECORDS, np.delete(RECORDS, without, axis=0)):
-        table = KnownTable(SCHEMA, records)
-        seen: list[object] = []
-        with open_ledger(tmp_path_factory.mktemp("neighbour") / "ledger") as ledger:
-            gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-            for block, weight, epsilon_cap in asked:
-                wanted = plan(block, weight=weight)
-                seen.append(gate.price(wanted))
-                try:
-                    bought = gate.measure(wanted, Payer("ann"), epsilon_cap=epsilon_cap)
-                    seen.append(len(bought))
-                except Refused as refused:
-                    seen.append((refused.code, refused.explain()))
-                seen.append((gate.budget(), list(table.scopes_read)))
-        decided.append(seen)
-    assert decided[0] == decided[1]

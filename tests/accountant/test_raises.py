@@ -1,7 +1,7 @@
-"""Raising a measurement: what it costs, what it refuses, and what becomes of one cut short."""
+"""Raising a measurement: what it costs, what it refuses, and what noise it has."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -12,57 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from accountant.gate import CellCounts, Gate, StalePlan
+from accountant.gate import Gate, StalePlan
 from accountant.ledger import Ledger
 from accountant.ledger_file import open_ledger
 from accountant.limits import Payer
 from accountant.noise import LatticeNoise, SystemNoise
 from accountant.opening import open_table
-from cube.axis import CategoryAxis, IntegerAxis
+from cube.axis import IntegerAxis
 from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
-from cube.query import Factor, counting
-from cube.refusals import BudgetExhausted, CostAboveCap, SourceUnavailable, TooLarge
+from cube.query import counting
+from cube.refusals import BudgetExhausted, CostAboveCap, TooLarge
 from cube.schema import Schema
 from tests.support.auditing import audited
 from tests.support.cubes import SIZES, blocks, dense_rows
-from tests.support.fakes import BrokenNoise, FailingSource, KnownTable, NoNoise
-
-AGE = IntegerAxis(name="age", low=0, high=5)
-SEX = CategoryAxis(name="sex", values=("Female", "Male"))
-SCHEMA = Schema(table="people", axes=(AGE, SEX), n_records_max=1000)
-RECORDS = np.array([[0, 0], [1, 0], [1, 1], [5, 1], [5, 1], [3, 0], [2, 1]], dtype=np.int64)
-QUARTER, HALF = Weight.at_least(Fraction(1, 4)), Weight.at_least(Fraction(1, 2))
-EVERYONE = QueryBlock(counting())
-ADULTS = QueryBlock(counting([Factor(("age",), np.array([0, 0, 1, 1, 1, 1], dtype=np.int64))]))
-BY_SEX = QueryBlock(ADULTS.query, Partition(("sex",), np.arange(2, dtype=np.int64)))
-FRESH = PlannedMeasurement(BY_SEX, QUARTER)
-RAISE = PlannedMeasurement(BY_SEX, HALF, raised_from=0)
+from tests.support.fakes import KnownTable, NoNoise, PlantedNoise
+from tests.support.seven_people import ADULTS, BY_SEX, FRESH, HALF, QUARTER, RAISE, SCHEMA, buy
 
 P_VALUE_MIN = 1e-9  # a sound gate fails one run in a billion
 N_ROWS = 10_000
-
-
-class PlantedNoise(SystemNoise):
-    """A `NoiseSource` whose fresh draws are known; it refines as the system's does."""
-
-    def __init__(self, planted: int) -> None:
-        self.planted = planted
-
-    def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:  # noqa: ARG002 - a fake
-        return (self.planted,) * size
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with open_ledger(tmp_path / "people.ledger") as ledger:
-        yield ledger
-
-
-@pytest.fixture
-def table() -> KnownTable:
-    return KnownTable(SCHEMA, RECORDS)
 
 
 @pytest.fixture
@@ -71,10 +40,6 @@ def gate(ledger: Ledger, table: KnownTable) -> Gate:
     gate = open_table(ledger, SCHEMA, Fraction(1), table, SystemNoise())
     buy(gate, FRESH)
     return gate
-
-
-def buy(gate: Gate, *plan: PlannedMeasurement, cap: Fraction | None = None) -> None:
-    gate.measure(plan, Payer("ann"), epsilon_cap=cap)
 
 
 def test_a_raise_costs_the_difference_and_stays_on_its_lattice(
@@ -259,54 +224,6 @@ def test_of_two_who_raise_the_same_one_pays_and_the_other_plans_again(gate: Gate
     assert gate.budget().spent == Fraction(1, 2)
 
 
-@pytest.fixture
-def waiting(ledger: Ledger, gate: Gate, table: KnownTable) -> Gate:
-    """A gate whose source failed once, under a raise."""
-    failing = open_table(ledger, SCHEMA, Fraction(1), FailingSource(table, 1, ""), SystemNoise())
-    with pytest.raises(SourceUnavailable):
-        buy(failing, RAISE)
-    assert gate.budget().spent == Fraction(1, 2)
-    assert len(gate.measurements()) == 1
-    return failing
-
-
-def test_a_raise_that_waits_serves_who_asks_for_it_and_is_not_charged_again(waiting: Gate) -> None:
-    assert waiting.complete_pending() == 1
-    raised = waiting.measurements()[-1]
-    assert raised.supersedes == 0
-    assert waiting.measurements()[1:] == (raised,)
-    assert waiting.budget().spent == Fraction(1, 2)
-    with pytest.raises(StalePlan):
-        buy(waiting, RAISE)
-
-
-def test_a_raise_that_waits_does_not_pass_for_a_fresh_measurement(waiting: Gate) -> None:
-    (fresh,) = waiting.measure([PlannedMeasurement(BY_SEX, HALF)], Payer("bob"), epsilon_cap=None)
-    assert fresh.supersedes is None
-    assert waiting.complete_pending() == 1
-    assert [found.supersedes for found in waiting.measurements()] == [None, None, 0]
-    assert waiting.budget().spent == 1
-
-
-def test_a_raise_that_waits_goes_before_another_of_the_same_measurement(waiting: Gate) -> None:
-    more = replace(RAISE, weight=Weight.at_least(Fraction(3, 4)))
-    with pytest.raises(ValueError, match="while a raise of it waits"):
-        buy(waiting, more)
-    assert waiting.complete_pending() == 1
-    with pytest.raises(StalePlan):
-        buy(waiting, more)
-    assert [found.weight for found in waiting.measurements()] == [QUARTER, HALF]
-    assert waiting.budget().spent == Fraction(1, 2)
-
-
-def test_a_raise_that_waits_is_completed_at_the_next_opening(
-    ledger: Ledger, table: KnownTable, waiting: Gate
-) -> None:
-    again = open_table(ledger, SCHEMA, Fraction(1), table, SystemNoise())
-    assert [found.supersedes for found in again.measurements()] == [None, 0]
-    assert again.complete_pending() == waiting.complete_pending() == 0
-
-
 def two_sided(total: float) -> float:
     """The sum of the magnitudes of Laplace variables of scale 1 is a gamma variable."""
     law = stats.gamma(N_ROWS)
@@ -335,77 +252,3 @@ def test_raised_answers_have_the_noise_of_their_weight_and_do_not_know_the_earli
     assert stats.spearmanr(raised, earlier - raised).pvalue > P_VALUE_MIN
     assert stats.spearmanr(np.abs(raised), np.abs(earlier - raised)).pvalue > P_VALUE_MIN
     assert stats.spearmanr(anew, earlier - anew).pvalue < P_VALUE_MIN
-
-
-CANARY = 31_415_926_535
-PLANTED = 2_718_281_828_459
-CANARY_SCHEMA = Schema(table="people", axes=(AGE, SEX), n_records_max=2**36)
-THIN = PlannedMeasurement(EVERYONE, Weight(1))  # noise of 2**40: long enough to be recognised
-
-
-class CanarySource:
-    """A `Source` with one recognisable count."""
-
-    def fingerprint(self, key: bytes) -> str:
-        return f"the same for every key of {len(key)} bytes"
-
-    def measure(self, scope: tuple[str, ...]) -> CellCounts:
-        levels = tuple(np.array([1], dtype=np.int64) for _ in scope)
-        return CellCounts(levels, np.array([CANARY], dtype=np.int64))
-
-
-def traces(secret: int) -> list[bytes]:
-    length = (secret.bit_length() + 7) // 8
-    return [
-        str(abs(secret)).encode(),
-        abs(secret).to_bytes(length, "little"),
-        abs(secret).to_bytes(length, "big"),
-    ]
-
-
-def test_the_noise_of_a_raised_row_is_in_no_file_and_no_repr(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Neither the noise that was found again nor what it was refined to.
-
-    The latter is short enough to be met by accident once in some million runs.
-    """
-    with open_ledger(tmp_path / "people.ledger") as ledger:
-        gate = open_table(ledger, CANARY_SCHEMA, Fraction(1), CanarySource(), PlantedNoise(PLANTED))
-        buy(gate, THIN)
-        buy(gate, PlannedMeasurement(EVERYONE, Weight(2), raised_from=0))
-        earlier, raised = gate.measurements()
-        texts = [repr(earlier), repr(raised), repr(gate), repr(vars(gate)), repr(ledger._replay)]
-        texts.append(caplog.text)
-        during = [path.read_bytes() for path in tmp_path.iterdir()]
-    shown = [*during, *(path.read_bytes() for path in tmp_path.iterdir())]
-    shown.extend(text.encode() for text in texts)
-    assert earlier.lattice_values == (CANARY + PLANTED,)
-    assert any(str(CANARY + PLANTED).encode() in text for text in shown), "the search has teeth"
-    for secret in (CANARY, PLANTED, raised.lattice_values[0] - CANARY):
-        assert not any(trace in text for trace in traces(secret) for text in shown)
-
-
-def test_a_raise_that_fails_shows_no_noise(ledger: Ledger) -> None:
-    """`BrokenNoise` says in its error what it was to refine."""
-    opened = CANARY_SCHEMA, Fraction(1), CanarySource()
-    buy(open_table(ledger, *opened, PlantedNoise(PLANTED)), THIN)
-    gate = open_table(ledger, *opened, BrokenNoise())
-    with pytest.raises(RuntimeError, match="goes on waiting") as failed:
-        buy(gate, PlannedMeasurement(EVERYONE, Weight(2), raised_from=0))
-    assert failed.value.__cause__ is None
-    assert failed.value.__context__ is None
-    trace = failed.value.__traceback__
-    names = set()
-    while trace is not None:
-        names.add(trace.tb_frame.f_code.co_name)
-        for value in trace.tb_frame.f_locals.values():
-            if "test_raises" not in trace.tb_frame.f_code.co_filename:
-                assert str(PLANTED) not in repr(value)
-        trace = trace.tb_next
-    assert "_noisy_values" in names
-    assert not names & {"_read_and_add_noise", "refined_laplace", "found_in"}
-    assert gate.budget().spent == Fraction(2, UNITS_PER_EPSILON)
-    assert [found.supersedes for found in gate.measurements()] == [None]
-    again = open_table(ledger, *opened, SystemNoise())
-    assert [found.supersedes for found in again.measurements()] == [None, 0]

@@ -1,38 +1,28 @@
-"""What Prometheus is told: counted right, in fixed labels only, and no time finer than a bucket."""
+"""What Prometheus is told: counted right, and in fixed labels only."""
 
-import socket
-import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from fractions import Fraction
-from itertools import pairwise
 
 import grpc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import generate_latest
-from prometheus_client.parser import text_string_to_metric_families
 
 from cube import refusals
-from proxy.answers import BudgetStatus, QueryEngine
-from proxy.buckets import BEYOND, BUCKETS, edge_of
+from proxy.answers import BudgetStatus
+from proxy.buckets import BUCKETS
 from proxy.interceptors import STATUS
 from proxy.metrics import CALL_CODES, METHODS, OTHER, REFUSAL_CODES, Metrics
 from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.server import SERVICES, start_server
 from proxy.watch import AnswerKind, Stage
-from proxy.watch_health import Monitoring, Readiness
-from proxy.watch_http import N_REQUESTS_MAX, application, serving_http
 from tests.support.engine_fake import COUNT_ALL, BrokenEngine, CannedEngine
-from tests.support.serving import EverybodyLocal
+from tests.support.watched import TABLES, WAIT_SECONDS, page, series, told, value, watched
 
 CANARY = "8675309"
-TABLES = ("people", "ad_hoc")
 LABELS = {
     "method": METHODS | {OTHER},
     "code": CALL_CODES | {OTHER},
@@ -41,54 +31,12 @@ LABELS = {
     "stage": set(map(str, Stage)),
     "le": {*map(str, BUCKETS), "+Inf"},
 }
-WAIT_SECONDS = 30.0
-
-Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
-
-
-def series(text: str) -> Series:
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-
-
-def told(metrics: Metrics) -> str:
-    return generate_latest(metrics.registry).decode()
-
-
-def value(metrics: Metrics, name: str, **labels: str) -> float:
-    return series(told(metrics))[name, frozenset(labels.items())]
 
 
 def check_labels(text: str) -> None:
     for _, labels in series(text):
         for name, label in labels:
             assert label in LABELS[name], (name, label)
-
-
-@contextmanager
-def watched(engine: QueryEngine) -> Iterator[tuple[Metrics, grpc.Channel, str]]:
-    metrics = Metrics(TABLES)
-    monitoring = Monitoring(metrics, Readiness(SERVICES, is_ready=True))
-    access = EverybodyLocal()
-    server = start_server(engine, "127.0.0.1:0", access=access, monitoring=monitoring)
-    pages = application(metrics.registry, lambda: monitoring.readiness.is_ready)
-    try:
-        with (
-            grpc.insecure_channel(server.address) as channel,
-            serving_http("127.0.0.1:0", pages) as http,
-        ):
-            yield metrics, channel, f"http://{http}"
-    finally:
-        server.stop()
-
-
-def page(address: str, path: str) -> str:
-    with urllib.request.urlopen(address + path, timeout=WAIT_SECONDS) as reply:  # noqa: S310 - http
-        body: bytes = reply.read()
-    return body.decode()
 
 
 HOSTILE_METHODS = (
@@ -212,89 +160,6 @@ def test_every_method_that_is_served_has_a_label_of_its_own() -> None:
     assert {dict(labels)["method"] for labels in calls} == METHODS
 
 
-class Clock:
-    """Seconds that pass when they are told to."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_a_stage_takes_its_time_from_the_one_around_it() -> None:
-    clock = Clock()
-    metrics = Metrics(TABLES, clock)
-    with metrics.stage(Stage.WIRE):
-        clock.now += 0.0025
-        with metrics.stage(Stage.LOOK):
-            clock.now += 0.18
-            with metrics.stage(Stage.PLAN):
-                clock.now += 4
-        with metrics.stage(Stage.CHARGE):
-            clock.now += 0.04
-    with metrics.stage(Stage.PRICE):
-        clock.now += 0.009
-    sums = {stage: value(metrics, "tacit_stage_seconds_sum", stage=stage) for stage in Stage}
-    assert sums == {"wire": 0.003, "look": 0.2, "plan": 5, "charge": 0.05, "price": 0.01} | {
-        "measure": 0,
-        "outer": 0,
-        "wait": 0,
-    }
-
-
-def test_a_stage_that_fails_is_timed_all_the_same() -> None:
-    metrics = Metrics(TABLES)
-    with pytest.raises(KeyError), metrics.stage(Stage.MEASURE):
-        raise KeyError(CANARY)
-    assert value(metrics, "tacit_stage_seconds_count", stage="measure") == 1
-
-
-def test_stages_of_different_threads_take_nothing_from_one_another() -> None:
-    clock = Clock()
-    metrics = Metrics(TABLES, clock)
-
-    def look() -> None:
-        with metrics.stage(Stage.LOOK):
-            clock.now += 0.2
-
-    with metrics.stage(Stage.WIRE):
-        thread = threading.Thread(target=look)
-        thread.start()
-        thread.join()
-    assert value(metrics, "tacit_stage_seconds_sum", stage="wire") == 0.2
-
-
-@given(st.lists(st.floats(0, 1000), max_size=30))
-def test_no_time_is_known_better_than_by_its_bucket(times: list[float]) -> None:
-    """Two runs that agree on every bucket agree on every figure."""
-    texts = set()
-    for moved in (times, [edge_of(seconds) for seconds in times]):
-        clock = Clock()
-        metrics = Metrics(TABLES, clock)
-        for seconds in moved:
-            clock.now = 0.0  # so that no addition moves a time off its edge
-            with metrics.stage(Stage.MEASURE):
-                clock.now = seconds
-        lines = told(metrics).splitlines()
-        texts.add("\n".join(line for line in lines if "_created" not in line))
-    assert len(texts) == 1
-
-
-@given(st.floats(0, 29))
-def test_a_time_lies_in_the_bucket_it_is_said_to(seconds: float) -> None:
-    edge = edge_of(seconds)
-    place = BUCKETS.index(edge)
-    assert seconds <= edge
-    assert place == 0 or BUCKETS[place - 1] < seconds
-
-
-def test_bucket_edges_rise_and_are_near_one_another() -> None:
-    assert BUCKETS[-1] < BEYOND
-    for lower, upper in pairwise(BUCKETS):
-        assert lower < upper <= 3 * lower
-
-
 def test_purchases_under_way_are_counted_while_they_are() -> None:
     metrics = Metrics(TABLES)
     with metrics.purchase(), metrics.purchase():
@@ -333,80 +198,3 @@ def test_two_sets_of_metrics_share_nothing() -> None:
     first, second = Metrics(TABLES), Metrics(TABLES)
     first.incident()
     assert value(second, "tacit_incidents_total") == 0
-
-
-def exchange(address: str, request: bytes) -> bytes:
-    host, _, port = address.removeprefix("http://").rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=WAIT_SECONDS) as peer:
-        peer.sendall(request)
-        received = b""
-        while chunk := peer.recv(65536):
-            received += chunk
-    return received
-
-
-@pytest.mark.parametrize(
-    ("request_line", "status"),
-    [
-        (f"GET /{CANARY} HTTP/1.1", b"404"),
-        ("GET /metrics/ HTTP/1.1", b"404"),
-        ("GET /../metrics HTTP/1.1", b"404"),
-        ("POST /metrics HTTP/1.1", b"405"),
-        (f"{CANARY} /metrics HTTP/1.1", b"405"),
-        (f"GET /metrics {CANARY} HTTP/1.1", b"400"),
-        (f"GET /metrics HTTP/{CANARY}.0", b"505"),
-        (f"GET /{CANARY * 10_000} HTTP/1.1", b"414"),
-        (f"GET /metrics?name[]={CANARY} HTTP/1.1", b"200"),
-    ],
-    ids=lambda given: given[:30] if isinstance(given, str) else given.decode(),
-)
-def test_no_request_of_http_is_quoted(
-    request_line: str, status: bytes, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with watched(CannedEngine()) as (_, _channel, address):
-        reply = exchange(address, f"{request_line}\r\nHost: {CANARY}\r\n\r\n".encode())
-    assert status in reply.partition(b"\n")[0] or status in reply
-    assert CANARY.encode() not in reply
-    captured = capfd.readouterr()
-    assert CANARY not in captured.out + captured.err
-
-
-def test_silent_connections_are_given_up_and_others_served_afterwards() -> None:
-    with watched(CannedEngine()) as (_, _channel, address):
-        host, _, port = address.removeprefix("http://").rpartition(":")
-        peers = [socket.create_connection((host, int(port))) for _ in range(N_REQUESTS_MAX + 4)]
-        for peer in peers[N_REQUESTS_MAX:]:
-            peer.settimeout(WAIT_SECONDS)
-            assert peer.recv(1) == b""  # turned away at once
-        for peer in peers[:N_REQUESTS_MAX]:
-            peer.settimeout(WAIT_SECONDS)
-            assert peer.recv(1) == b""  # given up after some seconds without a word
-        for peer in peers:
-            peer.close()
-        assert page(address, "/healthz") == "alive\n"
-
-
-@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "10.0.0.1:0", "example.org:0", "", "x"])
-def test_only_this_machine_is_shown_the_metrics(listen: str) -> None:
-    pages = application(Metrics(TABLES).registry, lambda: True)
-    with (
-        pytest.raises(refusals.ConfigurationInvalid, match="only this machine reaches"),
-        serving_http(listen, pages),
-    ):
-        pass
-
-
-def test_a_port_in_use_is_said_to_be() -> None:
-    pages = application(Metrics(TABLES).registry, lambda: True)
-    with (
-        serving_http("127.0.0.1:0", pages) as address,
-        pytest.raises(refusals.ConfigurationInvalid, match="cannot be served on"),
-        serving_http(address, pages),
-    ):
-        pass
-
-
-def test_ipv6_loopback_is_served() -> None:
-    pages = application(Metrics(TABLES).registry, lambda: True)
-    with serving_http("[::1]:0", pages) as address:
-        assert "tacit_ledger_entries" in page(f"http://{address}", "/metrics")

@@ -25,6 +25,7 @@ from proxy.relations import arrow_type
 from proxy.server import start_server
 from proxy.sources import public_file
 from proxy.sources.public_file import load_public_table, load_public_tables
+from tests.support.config_files import GOOD
 from tests.support.engine_fake import CannedEngine
 from tests.support.serving import EverybodyLocal
 
@@ -32,19 +33,6 @@ CITIES = """city,country,code,people,area,coastal,founded
 Oslo,Norway,0301,709037,480.7,true,1048-01-01
 Rome,Italy,058091,2746984,1285,false,0753-04-21
 "Aix, Old",France,13001,,186.1,FALSE,
-"""
-PRIVATE = """\
-[ledger]
-path = "people.ledger"
-[tables.people]
-source = "people.csv"
-budget = "1.5"
-n_records_max = 1000
-half_width = 20
-[tables.people.columns.age]
-kind = "integer"
-low = 0
-high = 120
 """
 
 
@@ -56,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def loaded(folder: Path, text: str) -> Settings:
-    (folder / "tacit.toml").write_text(PRIVATE + text, encoding="utf-8")
+    (folder / "tacit.toml").write_text(GOOD + text, encoding="utf-8")
     return load(folder / "tacit.toml")
 
 
@@ -132,7 +120,7 @@ def test_every_problem_of_a_declaration_is_listed(folder: Path) -> None:
 
 
 def test_a_list_of_public_tables_is_no_declaration(folder: Path) -> None:
-    (folder / "tacit.toml").write_text("public = [1]\n" + PRIVATE)
+    (folder / "tacit.toml").write_text("public = [1]\n" + GOOD)
     with pytest.raises(ConfigurationInvalid, match=r"public: should hold tables"):
         load(folder / "tacit.toml")
 

@@ -27,24 +27,18 @@ from accountant.ledger_file import open_ledger
 from accountant.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.noise import SystemNoise
 from accountant.opening import open_table
-from cube.axis import CategoryAxis, IntegerAxis
 from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, counting
 from cube.schema import Schema
 from tests.support.fakes import KnownTable
+from tests.support.seven_people import ADULTS, AGE, BY_SEX, EVERYONE, RECORDS
+from tests.support.seven_people import SCHEMA as PEOPLE
 
-AGE = IntegerAxis(name="age", low=0, high=5)
-SEX = CategoryAxis(name="sex", values=("Female", "Male"))
-PEOPLE = Schema(table="people", axes=(AGE, SEX), n_records_max=1000)
 PETS = Schema(table="pets", axes=(AGE,), n_records_max=1000)
-RECORDS = np.array([[0, 0], [1, 0], [1, 1], [5, 1], [5, 1], [3, 0], [2, 1]], dtype=np.int64)
 WEIGHT = Weight(2**36)
 
-EVERYONE = QueryBlock(counting())
-ADULTS = QueryBlock(counting([Factor(("age",), np.array([0, 0, 1, 1, 1, 1], dtype=np.int64))]))
-BY_SEX = QueryBlock(ADULTS.query, Partition(("sex",), np.arange(2, dtype=np.int64)))
 CHILDREN = QueryBlock(
     counting([Factor(("age",), np.array([1, 1, 0, 0, 0, 0], dtype=np.int64))]),
     Partition(("sex",), np.array([-1, 0], dtype=np.int64)),

@@ -1,4 +1,4 @@
-"""Fakes at the gate's ports: a known table, no noise, things that fail, things that die."""
+"""Fakes at the gate's ports: a known table, known noise, things that fail, things that die."""
 
 import hashlib
 import hmac
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from accountant.entries import Body, TableBody
 from accountant.gate import CellCounts, Source
 from accountant.ledger import Ledger
-from accountant.noise import LatticeNoise, NoiseSource
+from accountant.noise import LatticeNoise, NoiseSource, SystemNoise
 from accountant.replay import TableHistory
 from accountant.stores.key_file import fingerprint_key, key_beside
 from accountant.stores.sqlite_store import SqliteStore
@@ -82,6 +82,16 @@ class NoNoise:
         drawn: Sequence[int],
     ) -> tuple[int, ...]:
         return (0,) * len(drawn)
+
+
+class PlantedNoise(SystemNoise):
+    """A `NoiseSource` whose fresh draws are known; it refines as the system's does."""
+
+    def __init__(self, planted: int) -> None:
+        self.planted = planted
+
+    def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:  # noqa: ARG002 - a fake
+        return (self.planted,) * size
 
 
 class BrokenNoise:

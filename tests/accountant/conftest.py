@@ -1,0 +1,22 @@
+"""What tests of the gate begin with: an empty ledger, and the table of seven people."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from accountant.ledger import Ledger
+from accountant.ledger_file import open_ledger
+from tests.support.fakes import KnownTable
+from tests.support.seven_people import RECORDS, SCHEMA
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with open_ledger(tmp_path / "people.ledger") as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def table() -> KnownTable:
+    return KnownTable(SCHEMA, RECORDS)
