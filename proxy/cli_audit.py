@@ -177,7 +177,11 @@ def import_ledger(
 
 def _verified(location: str, heads: Sequence[SignedHead] = ()) -> Verdict:
     """The verdict on a ledger; on a terminal, how far it has come is seen meanwhile."""
-    with open_entries(location) as entries, Console(stderr=True).status("Reading") as status:
+    with (
+        cli_report.uncollected(),
+        open_entries(location) as entries,
+        Console(stderr=True).status("Reading") as status,
+    ):
         return verify(
             entries,
             heads=heads,

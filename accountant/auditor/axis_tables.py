@@ -4,36 +4,50 @@ To each class of the axis a number is moved to each table, and these add up to n
 sum of the tables stays what it is at every cell. A table that does not tell two classes apart has
 to take the larger of their numbers.
 
-Kept in a few long arrays for all tables together: there are hundreds, and each is small. Nothing
-here knows why numbers are moved. Proof: proofs/ledger.md, "The most expensive cell".
+There are hundreds of tables, and most are small. So all of them stand in one long array, in which
+the small ones of an axis are read and changed at once. Nothing here knows why numbers are moved.
+Proof: proofs/ledger.md, "The most expensive cell".
 """
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Final, Self
 
 import numpy as np
 
 from accountant.auditor.classes import Indices
 from accountant.auditor.tables import Table, Whole
 
+N_SMALL_MAX: Final = 2**10  # cells; larger tables are worth calls of their own
+
 
 class Tilted:
     """A table, the rows added to it so far, and what was moved to it from others.
+
+    Parameters
+    ----------
+    table : Table
+    cells : (n_all_cells,) ndarray
+        Of all tables, at first zero; this one's begin at `first`.
+    first : int
 
     Attributes
     ----------
     values : ndarray
         The sum of its rows.
     tilted : ndarray
-        The same, with the largest number that was moved to any of the levels in a class.
+        The same, with the largest number that was moved to any of the levels in a class; a part
+        of `cells`.
     peak : int
         The largest of `tilted`.
     """
 
-    def __init__(self, table: Table, dtype: type[Any]) -> None:
+    def __init__(self, table: Table, cells: Whole, first: int) -> None:
         self.table = table
-        self.values: Whole = np.zeros(table.shape, dtype=dtype)
-        self.tilted = self.values.copy()
+        self.first = first
+        self.values: Whole = np.zeros(table.shape, dtype=cells.dtype)
+        self.tilted: Whole = cells[first : first + self.values.size].reshape(table.shape)
         self.peak = 0
 
     def add(self, cost: Whole) -> None:
@@ -42,87 +56,117 @@ class Tilted:
         self.tilted += cost
         self.peak = int(self.tilted.max())
 
+    def along(self, dimension: int) -> Whole:
+        """The largest of `tilted` in each class of one of its axes."""
+        left = self.tilted
+        if dimension > 0:  # at once, over dimensions on both sides, takes several times as long
+            left, dimension = np.maximum.reduce(left, axis=0), dimension - 1
+        others = tuple(n for n in range(left.ndim) if n != dimension)
+        most: Whole = np.maximum.reduce(left, axis=others) if others else left
+        return most
+
+    def tilt(self, dimension: int, numbers: Whole) -> None:
+        """Add a number to each class of one of its axes; the peak is for the caller to set."""
+        self.tilted += numbers.reshape(
+            [-1 if n == dimension else 1 for n in range(self.values.ndim)]
+        )
+
+    def places(self, dimension: int) -> Indices:
+        """Where its cells are among those of all tables, by the class of one of its axes."""
+        places = np.arange(self.first, self.first + self.values.size).reshape(self.values.shape)
+        return np.moveaxis(places, dimension, 0).ravel()
+
 
 class AxisTables:
     """The tables that have one axis, and what was moved between them.
 
     Parameters
     ----------
+    axis : str
     n_classes : int
         Of the axis, in the whole history.
-    dtype : type
+    cells : (n_all_cells,) ndarray
+        Of all tables.
+    tables : sequence of Tilted
+        Those that have the axis, in the order in which they come into use.
 
     Attributes
     ----------
-    tables : list of Tilted
+    tables : sequence of Tilted
+        Those that are in use.
     reach : int
         No number that was moved is further from 0.
     """
 
-    def __init__(self, n_classes: int, dtype: type[Any]) -> None:
-        self.tables: list[Tilted] = []
+    def __init__(self, axis: str, n_classes: int, cells: Whole, tables: Sequence[Tilted]) -> None:
+        self.tables: Sequence[Tilted] = ()
         self.reach = 0
-        self._places: list[int] = []  # of the axis in each table
-        self._parts: list[_Part] = []
-        self._moved: Whole = np.zeros((0, n_classes), dtype=dtype)  # a row for each table
-        self._largest: Whole = np.zeros(0, dtype=dtype)  # of it, in each table's own classes
-        self._own: Whole = self._largest.copy()
-        self._change: Whole = self._largest.copy()
-        self._ends = [0]  # of each table's part in those
-        self._label: Indices = np.zeros((0, n_classes), dtype=np.intp)
-        self._order: Indices = np.zeros(0, dtype=np.intp)
-        self._starts: Indices = np.zeros(0, dtype=np.intp)
+        self._cells = cells
+        self._every = tables
+        self._dimensions = [one.table.axes.index(axis) for one in tables]
+        self._large = [n for n, one in enumerate(tables) if one.values.size > N_SMALL_MAX]
+        labels = [one.table.label[n] for one, n in zip(tables, self._dimensions, strict=True)]
+        sizes = [one.values.shape[n] for one, n in zip(tables, self._dimensions, strict=True)]
+        # A row for each table: what was moved, and its own class of each class of the history.
+        self._moved: Whole = np.zeros((len(tables), n_classes), dtype=cells.dtype)
+        self._ends = np.cumsum([0, *sizes]).tolist()
+        self._label = np.stack(labels) + np.array(self._ends[:-1])[:, np.newaxis]
+        # For each own class of each table: where it is in `_moved`, and the largest number there.
+        self._order = np.argsort(self._label, axis=None, kind="stable")
+        self._starts = np.flatnonzero(np.diff(self._label.ravel()[self._order], prepend=-1))
+        self._largest: Whole = np.zeros(self._ends[-1], dtype=cells.dtype)
+        self._small = _Small.of(tables, self._dimensions)
 
-    def append(self, tilted: Tilted, place: int) -> int:
-        """Take in a table with the axis as its dimension `place`; which one here it is."""
-        label = tilted.table.label[place]
-        order = np.argsort(label, kind="stable")
-        starts = np.flatnonzero(np.diff(label[order], prepend=-1))
-        none_moved = np.zeros((1, label.size), dtype=self._moved.dtype)
-        self._label = np.vstack([self._label, label + self._ends[-1]])
-        self._order = np.concatenate([self._order, order + self._moved.size])
-        self._starts = np.concatenate([self._starts, starts + self._moved.size])
-        self._moved = np.vstack([self._moved, none_moved])
-        self._largest = np.concatenate([self._largest, none_moved[0, : starts.size]])
-        self._own, self._change = np.empty_like(self._largest), np.empty_like(self._largest)
-        self._ends.append(self._largest.size)
-        self.tables.append(tilted)
-        self._places.append(place)
-        self._parts = [self._part(number) for number in range(len(self.tables))]
-        return len(self.tables) - 1
+    def use_next(self) -> int:
+        """Take the next table into use; which one here it is."""
+        number = len(self.tables)
+        self.tables = self._every[: number + 1]
+        return number
 
-    def own(self) -> Whole:
-        """The most a cell can have in each table by its class, without what was moved there.
+    def read(self) -> tuple[Whole, Whole]:
+        """What the small tables hold, for `replace`, and the most a cell can have in every table.
 
-        A row for each table, a column for each class of the history.
+        The latter by its class, without what was moved there: a row for each table, a column for
+        each class of the history.
         """
-        for part in self._parts:
-            np.maximum.reduce(part.tilted, axis=part.others, out=part.own)
-        self._own -= self._largest
-        own: Whole = self._own[self._label]
-        return own
+        n_tables = len(self.tables)
+        small = self._small.up_to(self._ends[n_tables])
+        cells = self._cells.take(small.places)
+        own: Whole = np.empty(self._ends[n_tables], dtype=cells.dtype)
+        own[small.classes] = np.maximum.reduceat(cells, small.first)
+        for number in self._large_in_use():
+            own[self._part(number)] = self.tables[number].along(self._dimensions[number])
+        own -= self._largest[: own.size]
+        return cells, own[self._label[:n_tables]]
 
     def most(self, number: int) -> Whole:
         """The most a cell can have in one table, by its class."""
-        part = self._parts[number]
-        np.maximum.reduce(part.tilted, axis=part.others, out=part.own)
-        np.subtract(part.own, self.largest(number), out=part.own)
-        most: Whole = self._own[self._label[number]] + self._moved[number]
+        own = self.tables[number].along(self._dimensions[number]) - self.largest(number)
+        most: Whole = own[self._label[number] - self._ends[number]] + self._moved[number]
         return most
 
     def largest(self, number: int) -> Whole:
         """The largest number that was moved to each of a table's own classes."""
-        return self._largest[self._ends[number] : self._ends[number + 1]]
+        return self._largest[self._part(number)]
 
-    def replace(self, moved: Whole) -> None:
-        """Move other numbers instead, a row for each table. Peaks are for the caller to set."""
-        self._moved = moved
+    def replace(self, moved: Whole, cells: Whole) -> None:
+        """Move other numbers instead, a row for each table. Peaks are for the caller to set.
+
+        `cells` is what was read last, and is changed.
+        """
+        n_own = self._ends[len(moved)]
+        small = self._small.up_to(n_own)
+        self._moved[: len(moved)] = moved
         self.reach = int(np.abs(moved).max())
-        largest = np.maximum.reduceat(moved.ravel()[self._order], self._starts)
-        np.subtract(largest, self._largest, out=self._change)
-        self._largest = largest
-        for part in self._parts:
-            np.add(part.tilted, part.change, out=part.tilted)
+        largest = np.maximum.reduceat(
+            moved.ravel()[self._order[: moved.size]], self._starts[:n_own]
+        )
+        change = largest - self._largest[:n_own]
+        self._largest[:n_own] = largest
+        cells += np.repeat(change[small.classes], small.n_cells)
+        self._cells[small.places] = cells
+        for number in self._large_in_use():
+            self.tables[number].tilt(self._dimensions[number], change[self._part(number)])
 
     def move(self, numbers: Whole, source: int, target: int) -> None:
         """Move something more from one table to another."""
@@ -134,26 +178,68 @@ class AxisTables:
         self._moved[number] += numbers
         first = number * numbers.size
         order = self._order[first : first + numbers.size]
-        starts = self._starts[self._ends[number] : self._ends[number + 1]] - first
+        starts = self._starts[self._part(number)] - first
         largest = np.maximum.reduceat(self._moved.ravel()[order], starts)
-        part, before = self._parts[number], self.largest(number)
-        np.add(part.tilted, (largest - before).reshape(part.change.shape), out=part.tilted)
+        table, before = self.tables[number], self.largest(number)
+        table.tilt(self._dimensions[number], largest - before)
         before[:] = largest
-        self.tables[number].peak = int(part.tilted.max())
+        table.peak = int(table.tilted.max())
 
-    def _part(self, number: int) -> "_Part":
-        tilted, place = self.tables[number].tilted, self._places[number]
-        part = slice(self._ends[number], self._ends[number + 1])
-        others = tuple(n for n in range(tilted.ndim) if n != place)
-        shape = [-1 if n == place else 1 for n in range(tilted.ndim)]
-        return _Part(tilted, others, self._own[part], self._change[part].reshape(shape))
+    def _part(self, number: int) -> slice:
+        """A table's own classes among those of all."""
+        return slice(self._ends[number], self._ends[number + 1])
+
+    def _large_in_use(self) -> Sequence[int]:
+        return self._large[: bisect_left(self._large, len(self.tables))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """One table, and its part in the long arrays, which it is read into and changed by."""
+class _Small:
+    """The cells of small tables, by the classes of one axis.
 
-    tilted: Whole
-    others: tuple[int, ...]
-    own: Whole
-    change: Whole
+    Parameters
+    ----------
+    places : (n_cells,) ndarray
+        Where they are among those of all tables.
+    classes : (n_classes,) ndarray
+        Which of the own classes of all tables these are.
+    first : (n_classes,) ndarray
+        Of each class, in `places`.
+    n_cells : (n_classes,) ndarray
+        Of each class.
+    """
+
+    places: Indices
+    classes: Indices
+    first: Indices
+    n_cells: Indices
+
+    @classmethod
+    def of(cls, tables: Sequence[Tilted], dimensions: Sequence[int]) -> Self:
+        """Those of tables that have the axis as such a dimension."""
+        places, classes, n_cells = [_NONE], [_NONE], [_NONE]
+        end = 0
+        for tilted, dimension in zip(tables, dimensions, strict=True):
+            n_own = tilted.values.shape[dimension]
+            if tilted.values.size <= N_SMALL_MAX:
+                places.append(tilted.places(dimension))
+                classes.append(np.arange(end, end + n_own))
+                n_cells.append(np.full(n_own, tilted.values.size // n_own))
+            end += n_own
+        of_each = np.concatenate(n_cells)
+        first = np.cumsum(of_each) - of_each
+        return cls(np.concatenate(places), np.concatenate(classes), first, of_each)
+
+    def up_to(self, end: int) -> "_Small":
+        """Those in the first so many classes of all tables."""
+        n_classes = int(np.searchsorted(self.classes, end))
+        n_cells = int(self.first[n_classes]) if n_classes < self.first.size else self.places.size
+        return _Small(
+            self.places[:n_cells],
+            self.classes[:n_classes],
+            self.first[:n_classes],
+            self.n_cells[:n_classes],
+        )
+
+
+_NONE: Final = np.zeros(0, dtype=np.intp)

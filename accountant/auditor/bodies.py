@@ -149,7 +149,8 @@ def body_of(kind: str, value: Json, blocks: BlockReader) -> Body:
 
 def units_of(epsilon: Fraction) -> int:
     """What may be spent of an epsilon, in whole units, rounded down."""
-    return int(epsilon * UNITS_PER_EPSILON)
+    units: int = epsilon.numerator * UNITS_PER_EPSILON // epsilon.denominator
+    return units
 
 
 def _opened(value: Json) -> Opened:

@@ -9,7 +9,9 @@ Whatever was moved, the bound holds, exactly, in whole numbers. How tight it is 
 much is left to search. Proof: proofs/ledger.md, "The most expensive cell".
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from typing import Any, Final
 
 import numpy as np
@@ -45,15 +47,26 @@ class Bound:
         self.layout = Layout(rows)
         self.n_added = 0
         self.value = 0
-        dtype = self.layout.dtype
-        self.tables = [Tilted(table, dtype) for table in self.layout.tables]
+        tables = self.layout.tables
+        ends = np.cumsum([0, *(math.prod(table.shape) for table in tables)]).tolist()
+        cells: Whole = np.zeros(ends[-1], dtype=self.layout.dtype)
+        self.tables = [Tilted(*one) for one in zip(tables, repeat(cells), ends[:-1])]
+        # The first of an axis is over that axis alone; the others as rows are added.
+        own = self.layout.own.values()
+        parts = (part.table for of_row in self.layout.parts for part in of_row)
+        order = [n for n in dict.fromkeys(chain(own, parts)) if n is not None]
         self.of_axis = {
-            axis: AxisTables(classes.levels.size, dtype)
+            axis: AxisTables(
+                axis,
+                classes.levels.size,
+                cells,
+                [self.tables[n] for n in order if axis in tables[n].axes],
+            )
             for axis, classes in self.layout.classes.items()
         }
         # Of each table in use and each of its axes: which one it is among the tables of the axis.
         self._numbers: dict[int, list[int]] = {}
-        for place in self.layout.own.values():  # the first of an axis is over that axis alone
+        for place in own:
             self._use(place)
 
     @property
@@ -127,9 +140,8 @@ class Bound:
     def _use(self, table: int) -> None:
         """Put a table among those of its axes, once."""
         if table not in self._numbers:
-            tilted = self.tables[table]
-            axes = enumerate(tilted.table.axes)
-            self._numbers[table] = [self.of_axis[axis].append(tilted, n) for n, axis in axes]
+            axes = self.tables[table].table.axes
+            self._numbers[table] = [self.of_axis[axis].use_next() for axis in axes]
 
     def _make_up_for(self, table: int, peak: int) -> None:
         """Move what a new row adds to a peak to single axes where it raises none.
@@ -155,7 +167,7 @@ class Bound:
         n_tables = len(of_axis.tables)
         if n_tables == 1 or not self._has_room(n_tables):
             return
-        own = of_axis.own()
+        cells, own = of_axis.read()
         # What was moved to a class adds up to nothing, so this is what the tables have there.
         total = own.sum(axis=0)
         before = [tilted.peak for tilted in of_axis.tables]
@@ -172,7 +184,7 @@ class Bound:
         moved = height - own
         moved[0] = rest - own[0]
         peaks[0] = int(rest.max())
-        of_axis.replace(moved)
+        of_axis.replace(moved, cells)
         self.value += sum(peaks) - sum(before)
         for tilted, peak in zip(of_axis.tables, peaks, strict=True):
             tilted.peak = peak

@@ -36,10 +36,18 @@ def distinct_columns(vectors: Sequence[NDArray[np.int64]]) -> tuple[Indices, Ind
     n_at_once = max(1, N_STACKED_MAX // starts.size)
     for begin in range(0, len(vectors), n_at_once):
         some = [vector[starts] for vector in vectors[begin : begin + n_at_once]]
-        _, found = np.unique(np.stack([label, *some]), axis=1, return_inverse=True)
-        label = found.ravel()
+        label = _label(np.stack([label, *some]))
     _, first, inverse = np.unique(label, return_index=True, return_inverse=True)
     return starts[first], np.repeat(inverse.ravel(), np.diff(starts, append=length))
+
+
+def _label(table: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A number for each column of a table, the same for equal ones."""
+    order = np.lexsort(table)
+    is_new = (np.diff(table[:, order], axis=1) != 0).any(axis=0)
+    label = np.empty_like(order)
+    label[order] = np.cumsum([0, *is_new])
+    return label
 
 
 class AxisClasses:

@@ -226,14 +226,21 @@ class _Followed:
 
     def _is_attained(self) -> bool:
         """Whether some cell costs as much as the bound, after looking for the largest."""
-        n_charges = len(self._paid)
-        attained = int(self._summed(climbed(self._bound), n_charges)[0])
+        attained = int(self._summed(climbed(self._bound), len(self._paid))[0])
+        if attained < self.least:
+            self._bound.sweep()
+            attained = self._searched(attained)
         if attained < self.least:
             self._tighten(attained)
-        if attained < self.least:
-            cells = cells_above(self._bound, attained)
-            if cells is None or cells.n_cells > N_CHECKED_MAX:
-                return False
-            attained = max([attained, *self._summed(cells, n_charges).tolist()])
-            self.least = min(self.least, attained)
+            attained = self._searched(attained)
         return attained == self.least
+
+    def _searched(self, attained: int) -> int:
+        """What the most expensive cell costs; what some cell does, if there are too many above."""
+        cells = cells_above(self._bound, attained)
+        if cells is None or cells.n_cells > N_CHECKED_MAX:
+            return attained
+        if cells.n_cells:
+            attained = max(attained, *self._summed(cells, len(self._paid)).tolist())
+        self.least = attained
+        return attained

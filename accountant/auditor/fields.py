@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from accountant.auditor.wrong import Wrong
@@ -30,7 +31,7 @@ def parsed(body: str) -> Json:
     differently by different programs.
     """
     try:
-        value = json.loads(body, parse_float=_refused, parse_constant=_refused)
+        value = _DECODER.decode(body)
         if canonical_json(value) == body:
             return value
     except (ValueError, RecursionError):
@@ -82,12 +83,8 @@ def whole(fields: Fields, name: str, low: int = 0) -> int:
 
 def fraction(fields: Fields, name: str) -> Fraction:
     """An exact number, written as ``3`` or ``3/7``."""
-    written = text(fields, name)
-    try:
-        found = Fraction(written) if _FRACTION.fullmatch(written) else None
-    except ZeroDivisionError:
-        found = None
-    if found is None or str(found) != written:
+    found = _exact(text(fields, name))
+    if found is None:
         raise Wrong(f"{name} is no exact number in lowest terms")
     return found
 
@@ -137,8 +134,21 @@ def one_of(fields: Fields, name: str, allowed: Sequence[str]) -> str:
     return found
 
 
+@lru_cache(maxsize=256)  # nearly every query has the constant 0 and the scale 1
+def _exact(written: str) -> Fraction | None:
+    """The number that is written so, if it is in lowest terms."""
+    try:
+        found = Fraction(written) if _FRACTION.fullmatch(written) else None
+    except ZeroDivisionError:
+        return None
+    return found if str(found) == written else None
+
+
 def _refused(written: str) -> Json:
     raise ValueError(written)
+
+
+_DECODER: Final = json.JSONDecoder(parse_float=_refused, parse_constant=_refused)
 
 
 def _type(value: Json) -> str:

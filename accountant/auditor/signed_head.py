@@ -154,7 +154,7 @@ def read_signed_head(written: str, public_key: Ed25519PublicKey, name: str) -> S
         fields = fields_of(parsed(written.strip()), (*_FIELDS, "signature"))
         one_of(fields, "format", (FORMAT,))
         head = Head(whole(fields, "n_entries"), text(fields, "head"), text(fields, "at"))
-        signature = base64.b64decode(text(fields, "signature"), validate=True)
+        signature = _signature(text(fields, "signature"))
         public_key.verify(signature, head.signed_bytes)
     except InvalidSignature:
         raise LedgerCorrupt(
@@ -164,6 +164,14 @@ def read_signed_head(written: str, public_key: Ed25519PublicKey, name: str) -> S
     except (Wrong, ValueError) as error:
         raise LedgerCorrupt(f"{name} is no signed head: {error}.") from None
     return SignedHead(head, signature)
+
+
+def _signature(written: str) -> bytes:
+    """The bytes of a signature, which must be the one text of them: base64 has spare bits."""
+    signature = base64.b64decode(written, validate=True)
+    if base64.b64encode(signature).decode("ascii") != written:
+        raise Wrong("its signature is not written in the canonical way")
+    return signature
 
 
 def _opened(path: Path) -> BinaryIO:

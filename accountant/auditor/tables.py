@@ -74,7 +74,7 @@ class Table:
         return np.abs(total) * self._product(units, inside, dtype)
 
     def _product(self, scale: int, arrays: Sequence[LevelArray], dtype: type[Any]) -> Whole:
-        product: Whole = np.full([1] * len(self.axes), scale, dtype=dtype)
+        product: Whole = np.array(scale, dtype=dtype)
         for array in arrays:
             product = product * self._restricted(array)
         return product
@@ -133,9 +133,9 @@ class Layout:
             for share in bounding[row.share]:
                 by_scope.setdefault(share.axes, []).append((place, share))
         for axis in self.classes:
-            shares = {row.share: None for row in rows if axis in row.share.axes}
+            shares = [share for share in bounding if axis in share.axes]
             self.own[axis] = len(self.tables)
-            self.tables.append(Table((axis,), list(shares), self.classes))
+            self.tables.append(Table((axis,), shares, self.classes))
         for axes, placed in by_scope.items():
             self._make(axes, placed)
 

@@ -195,7 +195,7 @@ def _pieces(paid: CostTables, bucket: Tables) -> list[tuple[Scope, Whole]]:
     drafts: list[tuple[set[str], list[Scope]]] = []
     for scope in sorted(bucket, key=lambda scope: (-bucket[scope].size, scope)):
         for axes, members in drafts:
-            if math.prod(paid.sizes(axes | set(scope))) <= N_BUCKET_CELLS_MAX or axes >= set(scope):
+            if axes >= set(scope) or math.prod(paid.sizes(axes | set(scope))) <= N_BUCKET_CELLS_MAX:
                 axes.update(scope)
                 members.append(scope)
                 break

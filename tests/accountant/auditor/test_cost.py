@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.auditor import cost, search, tables
+from accountant.auditor import axis_tables, cost, search, tables
 from accountant.auditor.bound import Bound
 from accountant.auditor.cost import Finding, Paid, follow
 from accountant.auditor.rows import BlockReader
@@ -129,6 +129,28 @@ def test_the_bound_holds_and_keeps_the_sum_at_every_cell_whatever_was_moved(
         assert int(cells.values.max(initial=0)) == largest
 
 
+@pytest.mark.parametrize("n_small_max", [0, 6, 2**10])
+def test_a_table_read_alone_or_with_others_holds_its_rows_and_what_was_moved(
+    n_small_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(axis_tables, "N_SMALL_MAX", n_small_max)
+
+    @settings(deadline=None, max_examples=25)
+    @given(PURCHASES)
+    def check(purchases: list[Purchase]) -> None:
+        history = Bound(rows_of(purchases))
+        for n_rows in range(1, len(purchases) + 1):
+            history.go_to(n_rows)
+            history.sweep()
+            for number in history.in_use:
+                one = history.tables[number]
+                moved = [history.largest(number, place) for place in range(one.values.ndim)]
+                assert (one.tilted == one.values + sum(np.ix_(*moved))).all()
+                assert one.peak == one.tilted.max()
+
+    check()
+
+
 @settings(deadline=None, max_examples=50)
 @given(PURCHASES, st.data())
 def test_every_cell_above_a_threshold_is_found_and_none_below(
@@ -164,6 +186,7 @@ def test_the_cell_climbed_to_costs_what_is_said_of_it(purchases: list[Purchase])
 def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits so small that every way round them is taken."""
     monkeypatch.setattr(tables, "N_TABLE_CELLS_MAX", 4)
+    monkeypatch.setattr(axis_tables, "N_SMALL_MAX", 2)
     monkeypatch.setattr(search, "N_FOUND_MAX", 3)
     monkeypatch.setattr(search, "N_LOOKED_AT_MAX", 8)
     monkeypatch.setattr(cost, "N_CHECKED_MAX", 2)

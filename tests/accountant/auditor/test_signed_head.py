@@ -125,6 +125,13 @@ def test_a_signed_head_that_says_something_else_is_refused(
         read_signed_head(text, KEY.public_key(), "head.json")
 
 
+def test_a_signature_has_one_text() -> None:
+    letter = TEXT[TEXT.index("==") - 1]  # four of its six bits say nothing
+    other = TEXT.replace(f"{letter}==", f"{chr(ord(letter) + 1)}==")
+    with pytest.raises(LedgerCorrupt, match="not written in the canonical way"):
+        read_signed_head(other, KEY.public_key(), "head.json")
+
+
 def test_another_key_did_not_sign_it() -> None:
     stranger = Ed25519PrivateKey.generate().public_key()
     with pytest.raises(LedgerCorrupt, match="not signed with this key"):
