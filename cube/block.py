@@ -8,11 +8,13 @@ and nothing elsewhere. Rows of one block share no cell, so a block costs what on
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.query import N_FACTOR_CELLS_MAX, LinearQuery, Scope, check_scope, read_only
+from cube.query import N_FACTOR_CELLS_MAX, Factor, LinearQuery, Scope, check_scope, read_only
 
 N_GROUPS_MAX = 100_000  # rows of one block; beyond it a result is a table, not an answer
 
@@ -52,6 +54,10 @@ class Partition:
         return int(self.labels.max()) + 1
 
 
+# By identity: each term's scale and factors, and the partition.
+_Key: TypeAlias = tuple[tuple[tuple[Fraction, tuple[Factor, ...]], ...], Partition | None]
+
+
 @dataclass(frozen=True, eq=False)
 class QueryBlock:
     """One linear query, on every group of a partition (or on everything, as one row).
@@ -80,4 +86,17 @@ class QueryBlock:
         What is measured, and remembered, is always the whole-number block.
         """
         row, multiplier = self.query.primitive()
-        return QueryBlock(row, self.partition), multiplier
+        return _shared(row, self.partition), multiplier
+
+
+# Rows that several statements ask for are one object, for which others keep what they worked out.
+# Weak: they live as long as plans and the history do.
+_ROWS: WeakValueDictionary[_Key, QueryBlock] = WeakValueDictionary()
+
+
+def _shared(row: LinearQuery, partition: Partition | None) -> QueryBlock:
+    key = (tuple((term.scale, term.factors) for term in row.terms), partition)
+    known = _ROWS.get(key)
+    if known is None:
+        known = _ROWS[key] = QueryBlock(row, partition)
+    return known

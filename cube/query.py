@@ -68,20 +68,26 @@ class Factor:
             raise ValueError("a coefficient beyond 2**40")
 
     @cached_property
+    def ends(self) -> tuple[int, int]:
+        """The least and the largest value."""
+        return int(self.values.min()), int(self.values.max())
+
+    @cached_property
     def bound(self) -> int:
         """The largest absolute value."""
-        return max(abs(int(self.values.min())), abs(int(self.values.max())))
+        return max(map(abs, self.ends))
 
+    @cached_property
     def primitive(self) -> "tuple[Factor | None, int]":
         """Split into a multiplier and values that no number divides, the first of them positive.
 
         None for the factor if the values are all equal: the multiplier then says everything.
         """
-        first = int(self.values.flat[0])
-        if (self.values == first).all():
-            return None, first
-        divisor = int(np.gcd.reduce(self.values, axis=None))
-        if self.values.flat[np.flatnonzero(self.values)[0]] < 0:
+        least, largest = self.ends
+        if least == largest:
+            return None, least
+        divisor = 1 if self.bound == 1 else int(np.gcd.reduce(self.values, axis=None))
+        if least < 0 and self.values.flat[np.flatnonzero(self.values)[0]] < 0:
             divisor = -divisor
         return (self if divisor == 1 else Factor(self.axes, self.values // divisor)), divisor
 
@@ -106,8 +112,8 @@ class Term:
             raise ValueError("two factors of one term share an axis")
         scale, kept = self.scale, []
         for factor in sorted(self.factors, key=lambda factor: factor.axes):
-            rest, multiplier = factor.primitive()
-            scale *= multiplier
+            rest, multiplier = factor.primitive
+            scale = scale if multiplier == 1 else scale * multiplier
             if rest is not None:
                 kept.append(rest)
         object.__setattr__(self, "scale", scale)
@@ -181,7 +187,8 @@ class LinearQuery:
         divisor = reduce(rational_gcd, (abs(term.scale) for term in self.terms))
         if self.terms[0].scale < 0:
             divisor = -divisor
-        return LinearQuery(self.terms).scaled(1 / divisor), divisor
+        row = LinearQuery(self.terms) if self.constant else self
+        return (row if divisor == 1 else row.scaled(1 / divisor)), divisor
 
 
 def rational_gcd(a: Fraction, b: Fraction) -> Fraction:

@@ -9,7 +9,7 @@ bytes. Everything else is for the scratchpad, and a test holds the two to the sa
 import operator
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,25 @@ _ORDERINGS: dict[type[exp.Expr], Callable[[Any, Any], Any]] = {
     exp.GT: operator.gt,
     exp.GTE: operator.ge,
 }
+_BETWEEN = {"this", "low", "high"}
+_IN = {"this", "expressions"}
 _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
     exp.LT: exp.GT,
     exp.LTE: exp.GTE,
     exp.GT: exp.LT,
     exp.GTE: exp.LTE,
 }
+
+
+class Comparison(NamedTuple):
+    """A column compared with constants, as if it stood on the left; the same for the same meaning.
+
+    `kind` is the comparison's node type.
+    """
+
+    column: str
+    kind: type[exp.Expr]
+    constants: tuple[Constant, ...]
 
 
 class Comparable:
@@ -60,31 +73,19 @@ class Comparable:
         kept = [nothing if value is None else value for value in values]
         self.values: NDArray[Any] = np.array(kept, dtype=dtype)
 
-    def holds(self, comparison: exp.Expr) -> NDArray[np.bool_] | None:
+    def holds(self, comparison: Comparison) -> NDArray[np.bool_] | None:
         """Where a comparison of the column is true, anything where it is NULL; None if in doubt."""
-        operands = _operands(comparison)
-        if operands is None:
+        kind, constants = comparison.kind, comparison.constants
+        if not all(isinstance(constant, str if self.is_text else int) for constant in constants):
             return None
-        constants = [_constant(operand) for operand in operands]
-        kind = str if self.is_text else int
-        if not all(isinstance(constant, kind) for constant in constants):
-            return None
-        return self._compared(comparison, constants)
-
-    def _compared(
-        self, comparison: exp.Expr, constants: Sequence[Constant | None]
-    ) -> NDArray[np.bool_]:
-        if isinstance(comparison, exp.Between):
+        if kind is exp.Between:
             low, high = constants
             return self._where(operator.ge, low) & self._where(operator.le, high)
-        if isinstance(comparison, exp.In):
+        if kind is exp.In:
             found = np.zeros(self.null.shape, dtype=np.bool_)
             for constant in constants:
                 found |= self._where(operator.eq, constant)
             return found
-        kind = type(comparison)
-        if not isinstance(comparison.this.unnest(), exp.Column):
-            kind = _TURNED.get(kind, kind)
         return self._where(_ORDERINGS[kind], constants[0])
 
     def _where(self, ordering: Callable[[Any, Any], Any], constant: Any) -> NDArray[np.bool_]:
@@ -100,30 +101,34 @@ def is_comparable(axis: Axis) -> bool:
     return isinstance(axis, CategoryAxis)
 
 
-def compared_column(expression: exp.Expr) -> exp.Column | None:
-    """The one column of a comparison with constants; None if it is anything else."""
-    if type(expression) in _ORDERINGS:
-        sides = [expression.this.unnest(), expression.expression.unnest()]
-        columns = [side for side in sides if isinstance(side, exp.Column)]
-        return columns[0] if len(columns) == 1 else None
-    if isinstance(expression, exp.Between | exp.In):
-        column = expression.this.unnest()
-        return column if isinstance(column, exp.Column) else None
+def plain_comparison(expression: exp.Expr) -> Comparison | None:
+    """One column compared with plain constants; None if it is anything else, or if in doubt."""
+    found = _parts(expression)
+    if found is None or not isinstance(found[1], exp.Column):
+        return None
+    kind, column, others = found
+    constants = []
+    for other in others:
+        constant = _constant(other)
+        if constant is None:
+            return None
+        constants.append(constant)
+    return Comparison(column.name, kind, tuple(constants))
+
+
+def _parts(expression: exp.Expr) -> tuple[type[exp.Expr], exp.Expr, list[exp.Expr]] | None:
+    """How, what and with what a comparison compares; None if it says more than that."""
+    kind, args = type(expression), expression.args
+    if kind in _ORDERINGS:
+        left, right = expression.this.unnest(), expression.expression.unnest()
+        if isinstance(left, exp.Column):
+            return kind, left, [right]
+        return _TURNED.get(kind, kind), right, [left]
+    if kind is exp.Between and {name for name, part in args.items() if part} <= _BETWEEN:
+        return kind, expression.this.unnest(), [args["low"], args["high"]]
+    if kind is exp.In and {name for name, part in args.items() if part} == _IN:
+        return kind, expression.this.unnest(), args["expressions"]
     return None
-
-
-def _operands(comparison: exp.Expr) -> list[exp.Expr] | None:
-    """What the column is compared with; None if the comparison says more than that."""
-    said = {name for name, part in comparison.args.items() if part}
-    if isinstance(comparison, exp.Between):
-        return [comparison.args["low"], comparison.args["high"]] if said <= _BETWEEN else None
-    if isinstance(comparison, exp.In):
-        return comparison.expressions if said == {"this", "expressions"} else None
-    sides = [comparison.this, comparison.expression]
-    return [side for side in sides if not isinstance(side.unnest(), exp.Column)]
-
-
-_BETWEEN = {"this", "low", "high"}
 
 
 def _constant(node: exp.Expr) -> Constant | None:

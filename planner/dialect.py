@@ -40,6 +40,7 @@ N_SIMULTANEOUS_MAX = 1_000_000
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+_DEEPER = dict.fromkeys(_OPENING, 1) | dict.fromkeys(_CLOSING, -1)
 _SELECTING = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
 
 
@@ -126,15 +127,20 @@ class Tacit(Postgres):
     Parser = TacitParser
 
 
+_TACIT = Tacit()  # settings alone: every text gets a tokenizer and a parser of its own
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One parsed statement, and whether it is only to be explained.
 
     Every SELECT in it that has OPTIONS carries the `RequestedTarget` in its meta data.
+    `has_subqueries` says whether there is any query inside `tree`.
     """
 
     tree: exp.Query
     explain_only: bool
+    has_subqueries: bool
 
 
 def parse(sql: str) -> Statement:
@@ -167,11 +173,12 @@ def parse(sql: str) -> Statement:
         tree = tree.this
     if not isinstance(tree, exp.Query):
         raise unsupported(tree, "is not a SELECT", "Write SELECT before it.")
-    for select in tree.find_all(exp.Select):
-        requested = _requested(select)
+    queries = list(tree.find_all(exp.Query))
+    for select in queries:
+        requested = _requested(select) if isinstance(select, exp.Select) else None
         if requested is not None:
             select.meta[REQUESTED] = requested
-    return Statement(tree, explain_only)
+    return Statement(tree, explain_only, len(queries) > 1)
 
 
 def _tokens(sql: str) -> list[Token]:
@@ -187,7 +194,7 @@ def _tokens(sql: str) -> list[Token]:
     if "\0" in sql:
         raise InvalidSql("The SQL text contains a NUL character.", hint="Remove it.")
     try:
-        tokens = Tacit().tokenize(sql)
+        tokens = _TACIT.tokenize(sql)
     except TokenError as error:
         near = shortened(sql[error.start or 0 : (error.end or len(sql)) + 1])
         raise InvalidSql(
@@ -224,7 +231,7 @@ def _place(tokens: Iterable[Token], sql: str) -> None:
 def _check_nesting(tokens: Iterable[Token]) -> None:
     depth = 0
     for token in tokens:
-        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        depth += _DEEPER.get(token.token_type, 0)
         if depth > N_NESTED_MAX:
             raise TooLarge(
                 f"The SQL is nested more than {N_NESTED_MAX} levels deep.",
@@ -247,7 +254,7 @@ def _without_explain(tokens: list[Token]) -> tuple[bool, list[Token]]:
 
 
 def _trees(tokens: list[Token], sql: str) -> list[exp.Expr]:
-    parser = TacitParser(error_level=ErrorLevel.IMMEDIATE, dialect=Tacit())
+    parser = TacitParser(error_level=ErrorLevel.IMMEDIATE, dialect=_TACIT)
     try:
         trees = parser.parse(tokens, sql)
     except ParseError as error:

@@ -8,7 +8,7 @@ import datetime as dt
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,10 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from planner.allowed import check_scalar
 from planner.binned import Probed, collapsed, probes_for
+from planner.cache import BoundedCache
+from planner.comparing import Comparison, plain_comparison
 from planner.literals import refuse_foreign_literals
+from planner.nodes import IS_PUBLIC
 from planner.scratchpad import Evaluated, Scratchpad
 from planner.wording import listed, position, shown, unsupported
 
@@ -29,6 +32,7 @@ N_PLAN_CELLS_MAX = 2**25  # of all expressions of a statement; some seconds of w
 # What remains of a double whose exact value has more bits. More would make its row's whole-number
 # coefficients so large that the smallest weight, 2**-40, is already dear.
 SIGNIFICANT_BITS = 26
+N_CONSTANT_BYTES = 64  # that a remembered comparison keeps for each constant, roughly
 
 _FIRST_DAY = np.datetime64("0001-01-01")
 _LAST_DAY = np.datetime64("9999-12-31")
@@ -74,22 +78,50 @@ class KeyArray:
     sql_type: str
 
 
+# By table and comparison: what it is on the levels, and how many cells it was evaluated on.
+KnownConditions: TypeAlias = BoundedCache[tuple[str, Comparison], tuple[LevelArray, int]]
+
+
 class PublicDomain:
     """Evaluates the expressions of one SELECT over one table on its public levels."""
 
-    def __init__(self, table: str, schema: Schema, scratchpad: Scratchpad) -> None:
+    def __init__(
+        self, table: str, schema: Schema, scratchpad: Scratchpad, conditions: KnownConditions
+    ) -> None:
         self._table = table
         self.schema = schema
         self._scratchpad = scratchpad
         self._n_cells = 0
         # By identity, with the node kept alive: WHERE is asked for once for every answer column.
         self._known: dict[int, tuple[exp.Expr, LevelArray]] = {}
+        self._conditions = conditions
 
     def truth(self, condition: exp.Expr) -> LevelArray:
         """1 where `condition` is true, 0 elsewhere."""
         if id(condition) not in self._known:
-            self._known[id(condition)] = (condition, self._truth(condition))
+            self._known[id(condition)] = (condition, self._remembered_truth(condition))
         return self._known[id(condition)][1]
+
+    def _remembered_truth(self, condition: exp.Expr) -> LevelArray:
+        """Looked up, if it is a plain comparison that some statement has had before.
+
+        It counts against the statement's limit as if it were evaluated: whether a statement is
+        planned must not depend on others.
+        """
+        comparison = None if _lists_public_values(condition) else plain_comparison(condition)
+        if comparison is None:
+            return self._truth(condition)
+        known = self._conditions.get((self._table, comparison))
+        if known is None:
+            n_cells = self._n_cells
+            array = self._truth(condition)
+            array.values.flags.writeable = False
+            known = array, self._n_cells - n_cells
+            n_bytes = array.values.nbytes + N_CONSTANT_BYTES * len(comparison.constants)
+            self._conditions.put((self._table, comparison), known, n_bytes=n_bytes)
+        else:
+            self._count_cells(known[1], condition)
+        return known[0]
 
     def _truth(self, condition: exp.Expr) -> LevelArray:
         self._refuse_measures(condition)
@@ -158,7 +190,7 @@ class PublicDomain:
         """A measure is clamped and rounded: what it is compared with might not mean the same."""
         for column in expression.find_all(exp.Column):
             axis = self.schema.by_name.get(column.name)
-            if isinstance(axis, MeasureAxis) and not isinstance(column.parent, exp.Is | exp.Paren):
+            if isinstance(axis, MeasureAxis) and not _is_tested_for_null(column):
                 keys = (one.name for one in self.schema.axes if not isinstance(one, MeasureAxis))
                 raise unsupported(
                     column,
@@ -175,7 +207,11 @@ class PublicDomain:
             table=self._table,
             probes={name: probes.values for name, probes in probed.items()},
         )
-        self._n_cells += evaluated.null.size
+        self._count_cells(evaluated.null.size, expression)
+        return evaluated, probed
+
+    def _count_cells(self, n_cells: int, expression: exp.Expr) -> None:
+        self._n_cells += n_cells
         if self._n_cells > N_PLAN_CELLS_MAX:
             raise TooLarge(
                 f"The statement evaluates expressions on more than {N_PLAN_CELLS_MAX} combinations "
@@ -183,7 +219,6 @@ class PublicDomain:
                 hint="Ask for fewer things at once, or use fewer columns in each expression.",
                 position=position(expression),
             )
-        return evaluated, probed
 
     def _constant_double(self, constant: exp.Expr) -> float | None:
         as_double = exp.cast(constant.copy(), exp.DType.DOUBLE)
@@ -195,6 +230,21 @@ class PublicDomain:
         return isinstance(expression, exp.Column) and isinstance(
             self.schema.by_name[expression.name], NumericAxis
         )
+
+
+def _is_tested_for_null(column: exp.Column) -> bool:
+    """Whether a column, perhaps between parentheses, is an operand of IS."""
+    above = column.parent
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    return isinstance(above, exp.Is)
+
+
+def _lists_public_values(condition: exp.Expr) -> bool:
+    """Whether it is an IN of a public table's values, which may be none of the column's levels."""
+    return isinstance(condition, exp.In) and any(
+        value.meta.get(IS_PUBLIC) for value in condition.expressions
+    )
 
 
 def dyadic(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:

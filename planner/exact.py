@@ -60,7 +60,10 @@ def exact_number(text: str, literal: exp.Expr | None = None) -> Fraction:
             hint=f"Up to {N_DIGITS_MAX} digits and powers of ten to {EXPONENT_MAX} are kept exact.",
             position=position(where),
         )
-    return Fraction(match["digits"]) * Fraction(10) ** int(exponent)
+    whole, _, places = match["digits"].partition(".")
+    power = int(exponent) - len(places)
+    digits = int(whole + places)
+    return Fraction(digits * 10**power) if power >= 0 else Fraction(digits, 10**-power)
 
 
 def constant_value(node: exp.Expr) -> Fraction | None:

@@ -76,10 +76,10 @@ class FormulaReader:
 
     def answer(self, node: exp.Expr, name: str) -> Answer | None:
         """An item of the SELECT list with an interval; None if it can have none."""
-        text = node.sql(dialect=DIALECT, comments=False)
         if is_linear(node):
             place = self._part.aggregate(node, self._part.linear_half_width())
-            return Answer(name, text, (place,))
+            return Answer(name, self._part.text_of(place), (place,))
+        text = node.sql(dialect=DIALECT, comments=False)
         quantile = quantile_of(node)
         if quantile is not None:
             return quantile_answer(quantile, self._part, name, text)

@@ -7,6 +7,7 @@ which groups appear tells nothing. Groups come in the order of their keys, NULL 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from cube.query import N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from planner.domain import KeyArray, LevelArray
-from planner.products import connected, independent, spread
+from planner.products import N_SHARED_CELLS_MAX, connected, independent, spread
 from planner.workload import GroupKey
 
 
@@ -72,12 +73,27 @@ def grouping(keys: Sequence[KeyArray], where: Sequence[LevelArray], schema: Sche
     order = sorted(range(n_groups), key=lambda row: [_sort_key(value) for value in rows[row]])
     rank = np.empty(n_groups + 1, dtype=np.int64)
     rank[order], rank[n_groups] = np.arange(n_groups), -1  # -1, no group, picks the last entry
-    partition = Partition(axes, rank[_joint_labels(parts, axes, schema)])
+    partition = _shared(axes, rank[_joint_labels(parts, axes, schema)])
     columns = zip(*(rows[row] for row in order), strict=True)
     return Grouping(
         partition,
         tuple(GroupKey(key.sql_type, values) for key, values in zip(keys, columns, strict=True)),
     )
+
+
+# As factors are: partitions that many statements share are one object, and the key has the shape.
+_PARTITIONS: WeakValueDictionary[tuple[Scope, tuple[int, ...], bytes], Partition]
+_PARTITIONS = WeakValueDictionary()
+
+
+def _shared(axes: Scope, labels: NDArray[np.int64]) -> Partition:
+    if labels.size > N_SHARED_CELLS_MAX:
+        return Partition(axes, labels)
+    key = (axes, labels.shape, labels.tobytes())
+    known = _PARTITIONS.get(key)
+    if known is None:
+        known = _PARTITIONS[key] = Partition(axes, labels)
+    return known
 
 
 def _reach(factor: LevelArray, key_axes: Scope) -> LevelArray:

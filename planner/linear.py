@@ -20,6 +20,8 @@ from planner.summands import Product, conjuncts, counted, summed
 from planner.wording import shown, unsupported
 
 N_ANSWER_BITS_MAX = 900  # an answer must be a finite double, with room for what is computed of it
+_LARGEST = 2**N_ANSWER_BITS_MAX
+_FINEST = Fraction(1, _LARGEST)
 
 _HINTS: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Max, "Count by thresholds, or GROUP BY the column, and read it off."),
@@ -59,7 +61,7 @@ def linear_query(item: exp.Expr, where: tuple[exp.Expr, ...], domain: PublicDoma
     n_records = domain.schema.n_records_max
     largest = query.bound * n_records + abs(query.constant)
     finest = min((term.scale for term in query.terms), key=abs, default=Fraction(1))
-    if largest > 2**N_ANSWER_BITS_MAX or abs(finest) < Fraction(1, 2**N_ANSWER_BITS_MAX):
+    if largest > _LARGEST or abs(finest) < _FINEST:
         raise unsupported(
             item, "is beyond the range of floating point numbers", "Multiply and divide by less."
         )

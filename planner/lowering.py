@@ -107,12 +107,15 @@ class Lowering:
         for clause in ("expressions", "where", "group", "having", "qualify", "windows", "distinct"):
             if clause in ("having", "qualify"):
                 _change(select, clause, by_alias)
-            _change(select, clause, self._read_special)
-            _change(select, clause, rows.resolved_node)
+            _change(select, clause, self._read)
         self._resolve_order(select, names)
 
-    def _read_special(self, node: exp.Expr) -> exp.Expr:
-        """What is no function of columns: companions, and COUNT of the unit's key."""
+    def _read(self, node: exp.Expr) -> exp.Expr:
+        """What a column stands for; and companions and COUNT of the unit's key, which are none."""
+        if isinstance(node, exp.Column):
+            return self._part.rows.resolved_node(node)
+        if not isinstance(node, exp.Count | exp.Anonymous):
+            return node
         counted = count_of_units(node, self._part.rows)
         return read_companion(counted) if is_companion(counted) else counted
 
@@ -126,8 +129,7 @@ class Lowering:
                 if wanted in names:
                     ordered.set("this", output_reference(wanted))
                     continue
-            mapped(ordered, self._read_special)
-            mapped(ordered, self._part.rows.resolved_node)
+            mapped(ordered, self._read)
 
     def _group(self, select: exp.Select) -> None:
         group = select.args.get("group")

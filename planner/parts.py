@@ -15,7 +15,7 @@ from cube.block import N_GROUPS_MAX, Partition, QueryBlock
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.domain import PublicDomain
+from planner.domain import KnownConditions, PublicDomain
 from planner.grouping import Grouping, grouping
 from planner.linear import linear_query
 from planner.public import PublicRelation, PublicRows
@@ -46,6 +46,8 @@ class World:
     ----------
     schemas : mapping
         Of the private tables, by name.
+    rows : mapping
+        All rows of each.
     defaults : mapping
         For every private table, the target of a request that names none.
     public : mapping
@@ -55,14 +57,18 @@ class World:
     scratchpad : Scratchpad
     public_rows : callable
         What a SELECT over public tables shows: its columns' SQL types and values.
+    conditions : KnownConditions
+        What statements have had in WHERE.
     """
 
     schemas: Mapping[str, Schema]
+    rows: Mapping[str, Rows]
     defaults: Mapping[str, AccuracyTarget]
     public: Mapping[str, PublicRelation]
     privacy_views: tuple[str, ...]
     scratchpad: Scratchpad
     public_rows: PublicRows
+    conditions: KnownConditions
 
 
 class PartBuilder:
@@ -84,7 +90,7 @@ class PartBuilder:
         self.rows = rows
         self.default = world.defaults[rows.table]
         self.requested = requested
-        self.domain = PublicDomain(rows.table, rows.schema, world.scratchpad)
+        self.domain = PublicDomain(rows.table, rows.schema, world.scratchpad, world.conditions)
         self.conditions: tuple[exp.Expr, ...] = ()
         self._sections: list[Grouping] = [Grouping(None, ())]
         self._keys: tuple[GroupKey, ...] = ()
@@ -177,6 +183,10 @@ class PartBuilder:
         self._tighten(key, half_width)
         return list(self._aggregates).index(key)
 
+    def text_of(self, aggregate: int) -> str:
+        """The SQL text of an aggregate."""
+        return list(self._aggregates.values())[aggregate].sql
+
     def _tighten(self, key: tuple[str, bool], half_width: float) -> None:
         known = self._aggregates[key]
         if half_width < known.target.half_width:
@@ -230,9 +240,8 @@ class PartBuilder:
             )
 
     def rename(self, answer: int, name: str) -> None:
-        """Give an answer the name that the client sees."""
+        """Give the aggregate of a linear answer the name that the client sees."""
         known = self._answers[answer]
-        self._answers[answer] = replace(known, name=name)
         if known.formula is None:
             key, aggregate = list(self._aggregates.items())[known.uses[0]]
             self._aggregates[key] = replace(aggregate, name=name)
@@ -243,7 +252,7 @@ class PartBuilder:
         if key not in self._columns:
             name = f"tacit_{kind.value}_{len(self._columns)}"
             self._columns[key] = OutputColumn(name, kind, index, confidence)
-        return exp.column(exp.to_identifier(self._columns[key].name, quoted=True))
+        return exp.Column(this=exp.to_identifier(self._columns[key].name, quoted=True))
 
     def shows(self, column: exp.Column) -> OutputColumn:
         """The column of the relation that a reference names."""

@@ -17,6 +17,7 @@ from planner.outer import named_columns, outer_sql
 from planner.parts import World
 from planner.probes import gives_no_rows
 from planner.public import PublicRelation, PublicRows, no_public_rows
+from planner.rows import Rows
 from planner.scratchpad import Scratchpad
 from planner.split import Splitter
 from planner.tables import ShownAnswer
@@ -24,6 +25,8 @@ from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, W
 
 N_PLANS_MAX = 4096
 N_PLAN_BYTES_MAX = 256 * 2**20
+N_CONDITIONS_MAX = 4096
+N_CONDITION_BYTES_MAX = 64 * 2**20
 
 _NO_REQUEST = RequestedTarget()
 _CLAUSES_OF_A_RELATION = {"expressions", "from_"}  # a SELECT with no more shows one as it is
@@ -58,11 +61,15 @@ class Planner:
             raise ValueError("every table has a schema and a default target")
         self._world = World(
             schemas=dict(schemas),
+            rows={name: Rows.of(schema) for name, schema in schemas.items()},
             defaults=dict(defaults),
             public={relation.name: relation for relation in public},
             privacy_views=tuple(privacy_views),
             scratchpad=Scratchpad(dict(schemas)),
             public_rows=public_rows,
+            conditions=BoundedCache(
+                n_entries_max=N_CONDITIONS_MAX, n_bytes_max=N_CONDITION_BYTES_MAX
+            ),
         )
         self._plans: BoundedCache[tuple[str, RequestedTarget], Workload] = BoundedCache(
             n_entries_max=N_PLANS_MAX, n_bytes_max=N_PLAN_BYTES_MAX
@@ -95,7 +102,7 @@ class Planner:
         statement = parse(sql)
         is_probe = gives_no_rows(statement.tree)
         splitter = Splitter(self._world, requested)
-        tree, answers = splitter.statement(statement.tree)
+        tree, answers = splitter.statement(statement)
         columns = _shown_as_it_is(tree, splitter)
         if columns is not None:
             part = splitter.parts[0].build(columns)

@@ -5,8 +5,11 @@ that a conjunction over five unrelated columns is five small factors.
 """
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from functools import reduce
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +27,12 @@ from cube.refusals import TooLarge, UnsupportedSql
 from cube.schema import Schema
 from planner.domain import CAP_IT, LevelArray
 
+N_SHARED_CELLS_MAX = 2**10  # a larger factor is rarely met again, and long to compare
 N_CANCELLING_CELLS_MAX = 2**20  # up to here a query is checked for terms that cancel everywhere
+
+# Predicates that many statements share are one object, for which others keep what they worked out.
+# Weak: they live as long as plans and the history do. The key tells shapes apart, as bytes do not.
+_FACTORS: WeakValueDictionary[tuple[Scope, tuple[int, ...], bytes], Factor] = WeakValueDictionary()
 
 
 def check_size(axes: Scope, schema: Schema) -> None:
@@ -80,10 +88,8 @@ def multiplied(arrays: Sequence[LevelArray], schema: Schema) -> LevelArray:
         raise UnsupportedSql(
             "A product in SUM has values beyond 2**40, which are not summed exactly.", hint=CAP_IT
         )
-    product = np.ones(schema.sizes(axes), dtype=np.int64)
-    for array in arrays:
-        product *= spread(array.values, array.axes, axes)
-    return LevelArray(axes, product)
+    spreads = [spread(array.values, array.axes, axes) for array in arrays]
+    return LevelArray(axes, reduce(operator.mul, spreads))
 
 
 def independent(arrays: Sequence[LevelArray], schema: Schema) -> list[LevelArray]:
@@ -97,10 +103,20 @@ def product_term(scale: Fraction, arrays: Sequence[LevelArray], schema: Schema) 
     factors: list[Factor] = []
     for array in independent(arrays, schema):
         if array.axes:
-            factors.append(Factor(array.axes, array.values))
+            factors.append(_factor(array))
         else:
             scale *= int(array.values)
     return Term(scale, tuple(factors))
+
+
+def _factor(array: LevelArray) -> Factor:
+    if array.values.size > N_SHARED_CELLS_MAX:
+        return Factor(array.axes, array.values)
+    key = (array.axes, array.values.shape, array.values.tobytes())
+    known = _FACTORS.get(key)
+    if known is None:
+        known = _FACTORS[key] = Factor(array.axes, array.values)
+    return known
 
 
 def merged_query(terms: Iterable[Term], constant: Fraction, schema: Schema) -> LinearQuery:
@@ -111,13 +127,12 @@ def merged_query(terms: Iterable[Term], constant: Fraction, schema: Schema) -> L
     TooLarge
         If more than `N_TERMS_MAX` different terms remain.
     """
-    scales: dict[tuple[tuple[Scope, bytes], ...], Fraction] = {}
-    factors: dict[tuple[tuple[Scope, bytes], ...], tuple[Factor, ...]] = {}
+    merged: dict[tuple[tuple[Scope, bytes], ...], Term] = {}
     for term in terms:
         key = tuple((factor.axes, factor.values.tobytes()) for factor in term.factors)
-        scales[key] = scales.get(key, Fraction(0)) + term.scale
-        factors[key] = term.factors
-    kept = tuple(Term(scale, factors[key]) for key, scale in scales.items() if scale != 0)
+        known = merged.get(key)
+        merged[key] = term if known is None else Term(known.scale + term.scale, term.factors)
+    kept = tuple(term for term in merged.values() if term.scale != 0)
     if len(kept) > N_TERMS_MAX:
         raise TooLarge(
             f"The answer is a sum of {len(kept)} different terms; {N_TERMS_MAX} are allowed.",

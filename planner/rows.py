@@ -5,6 +5,7 @@ computes), or for a column of a public table that is looked up by its key. Nothi
 here.
 """
 
+import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -60,20 +61,20 @@ class Rows:
     conditions: tuple[exp.Expr, ...] = ()
 
     @classmethod
-    def of(cls, schema: Schema, name: str) -> "Rows":
-        """All rows of a table."""
+    def of(cls, schema: Schema) -> "Rows":
+        """All rows of a table, under its name."""
         columns: dict[str, exp.Expr] = {
             axis.name: exp.Column(this=exp.to_identifier(axis.name)) for axis in schema.axes
         }
-        return cls(schema.table, schema, (Source(name, columns),))
+        return cls(schema.table, schema, (Source(schema.table, columns),))
 
     def renamed(self, name: str, columns: list[str] | None = None) -> "Rows":
         """The same as one entry of FROM, under a name and perhaps with new column names."""
         every = dict(self.every_column())
-        names = list(every)
         if columns:
-            names[: len(columns)] = columns
-        return replace(self, sources=(Source(name, dict(zip(names, every.values(), strict=True))),))
+            names = [*columns, *list(every)[len(columns) :]]
+            every = dict(zip(names, every.values(), strict=True))
+        return replace(self, sources=(Source(name, every),))
 
     def showing(self, columns: Mapping[str, exp.Expr], conditions: tuple[exp.Expr, ...]) -> "Rows":
         """Some of the rows, with other columns."""
@@ -165,14 +166,14 @@ class Rows:
         for source in self.sources:
             if qualifier is not None and not _same(qualifier, source.name):
                 continue
-            columns = dict(source.unqualified()) if qualifier is None else source.columns
-            if column.name in columns:
-                yield columns[column.name]
+            merged = source.merged if qualifier is None else None
+            if column.name in source.columns and column.name != merged:
+                yield source.columns[column.name]
             elif not column.this.quoted:
                 folded = column.name.casefold()
-                yield from (
-                    meaning for name, meaning in columns.items() if name.casefold() == folded
-                )
+                for name, meaning in source.columns.items():
+                    if name.casefold() == folded and name != merged:
+                        yield meaning
 
     def _unknown(self, column: exp.Column) -> UnknownName:
         names = [name for name, _ in self.every_column()]
@@ -227,9 +228,13 @@ def mapped(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
         return new
     for name, value in list(node.args.items()):
         if isinstance(value, exp.Expr):
-            node.set(name, mapped(value, change))
-        elif isinstance(value, list):
-            node.set(name, [mapped(v, change) if isinstance(v, exp.Expr) else v for v in value])
+            changed = mapped(value, change)
+            if changed is not value:
+                node.set(name, changed)
+        elif isinstance(value, list) and value:
+            every = [mapped(one, change) if isinstance(one, exp.Expr) else one for one in value]
+            if any(map(operator.is_not, every, value)):
+                node.set(name, every)
     return node
 
 

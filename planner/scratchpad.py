@@ -23,7 +23,7 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from planner.allowed import check_scalar
 from planner.cache import BoundedCache
-from planner.comparing import Comparable, compared_column, is_comparable
+from planner.comparing import Comparable, is_comparable, plain_comparison
 from planner.duckdb_text import duckdb_text
 from planner.public import PublicRelation
 from planner.wording import position, shortened, shown, unsupported
@@ -112,11 +112,11 @@ class Scratchpad:
         TooLarge
             If the combinations are too many, or evaluating them takes too long.
         """
-        check_scalar(expression)
         probes = {} if probes is None else probes
         plain = self._compared(expression, table, probes)
         if plain is not None:
             return plain
+        check_scalar(expression)  # a plain comparison is made of what is on the list
         axes = columns_of(expression)
         places = {name: f"c{place}" for place, name in enumerate(axes)}
         text = duckdb_text(expression, places)
@@ -146,10 +146,11 @@ class Scratchpad:
 
     def _compared(self, expression: exp.Expr, table: str, probes: Probes) -> Evaluated | None:
         """The value of a plain comparison, without asking the database; None if it is none."""
-        column = compared_column(expression)
-        if column is None:
+        comparison = plain_comparison(expression)
+        if comparison is None:
             return None
-        name, axis = column.name, self._schemas[table].by_name[column.name]
+        name = comparison.column
+        axis = self._schemas[table].by_name[name]
         if name in probes:
             comparable = Comparable(probes[name], "DOUBLE")
         elif is_comparable(axis):
@@ -158,7 +159,7 @@ class Scratchpad:
             self._comparable[table, name] = comparable
         else:
             return None
-        found = comparable.holds(expression)
+        found = comparable.holds(comparison)
         if found is None:
             return None
         return Evaluated((name,), "BOOLEAN", found, comparable.null)

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.allowed import check_scalar
-from planner.dialect import REQUESTED
+from planner.dialect import REQUESTED, Statement
 from planner.formulas import Total
 from planner.joins import joined_rows, values_of
 from planner.linear import is_linear
@@ -52,7 +52,7 @@ class Splitter:
         self.tables = Tables(world)
         self._held: list[tuple[exp.Expr, _Scope]] = []
 
-    def statement(self, tree: exp.Query) -> tuple[exp.Query, Mapping[str, ShownAnswer]]:
+    def statement(self, statement: Statement) -> tuple[exp.Query, Mapping[str, ShownAnswer]]:
         """The same statement over noisy and public relations, and the answers it shows.
 
         Raises
@@ -60,7 +60,8 @@ class Splitter:
         Refused
             If it asks for anything but aggregates of private rows.
         """
-        self._tree: exp.Query = tree
+        tree = self._tree = statement.tree
+        self._has_subqueries = statement.has_subqueries
         relation = self._query(tree, _Scope({}, self._requested))
         if isinstance(relation, Answered):
             return tree, relation.answers
@@ -149,7 +150,7 @@ class Splitter:
 
     def _write_out_values(self, select: exp.Select) -> None:
         """IN (SELECT ..) of public tables, where private rows are filtered, is a list of values."""
-        for clause in ("where", "expressions", "group"):
+        for clause in ("where", "expressions", "group") if self._held else ():
             value = select.args.get(clause)
             for tree in value if isinstance(value, list) else [value]:
                 for node in [] if tree is None else list(tree.find_all(exp.In)):
@@ -287,6 +288,8 @@ class Splitter:
 
     def _hold_subqueries(self, query: exp.Query, scope: _Scope) -> None:
         """Put the subqueries in a query's own expressions out of the way."""
+        if not self._has_subqueries:
+            return
         inside = ("from_", "joins", "with_", "this", "expression")
         clauses = [value for clause, value in query.args.items() if clause not in inside]
         clauses += [join.args.get("on") for join in query.args.get("joins") or []]
@@ -299,7 +302,7 @@ class Splitter:
 
     def _put_back(self, query: exp.Query) -> None:
         """Read the subqueries that were held, and put them in their places again."""
-        for held in list(query.find_all(Held)):
+        for held in list(query.find_all(Held)) if self._held else []:
             node, scope = self._held[int(held.this.name)]
             if isinstance(self._query(node, scope), Rows):
                 raise unsupported(

@@ -77,9 +77,8 @@ class Tables:
         schemas, public = self._world.schemas, self._world.public
         private = _named(table.this, schemas)
         if private is not None:
-            rows = Rows.of(schemas[private], table.alias_or_name)
             columns = column_names(table.args.get("alias"))
-            return rows.renamed(table.alias, columns) if columns else rows
+            return self._world.rows[private].renamed(table.alias_or_name, columns)
         known = _named(table.this, public)
         if known is None:
             every = sorted((*schemas, *public))

@@ -4,7 +4,7 @@ Everything quoted here is the analyst's own text or the public schema.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
@@ -37,8 +37,7 @@ def origin(node: exp.Expr) -> dict[str, int]:
     """
     if isinstance(node, exp.DataType | exp.Var) and node.parent is not None:
         node = node.parent
-    parts = node.walk(prune=_is_placed)
-    first = min((one.meta for one in parts if _is_placed(one)), key=_start_of, default={})
+    first = min(_places(node), key=_start_of, default={})
     return {name: first[name] for name in _PLACE if name in first}
 
 
@@ -58,8 +57,13 @@ def unsupported(node: exp.Expr, why: str, hint: str) -> UnsupportedSql:
     return UnsupportedSql(f"{shown(node)} {why}.", hint=hint, position=position(node))
 
 
-def _is_placed(node: exp.Expr) -> bool:
-    return _START in node.meta
+def _places(node: exp.Expr) -> Iterator[dict[str, int]]:
+    """The meta data of a node, or of the outermost of its parts that the parser placed."""
+    if _START in node.meta:
+        yield node.meta
+    else:
+        for part in node.iter_expressions():
+            yield from _places(part)
 
 
 def _start_of(meta: dict[str, int]) -> int:
