@@ -23,7 +23,7 @@ from inference.answers import Answer, Answers
 from inference.bearing import Bearing, rows_that_bear
 from inference.cuts import CutIndex
 from inference.error_terms import ErrorTerms
-from inference.history import N_JOINT_ROWS_MAX, History, counts_groups
+from inference.history import N_JOINT_ROWS_MAX, History
 from inference.posterior import NotEstimable, Posterior, RowEstimate, widest
 from inference.reading import N_READ_CELLS_MAX, PartitionReader
 from inference.scaling import Scaling, posteriors_of, split_dust
@@ -92,10 +92,6 @@ class Estimator:
         for one in measurements:
             if one.block.n_rows <= N_JOINT_ROWS_MAX:
                 self._cuts.add(one.block)
-        counted = [set(one.block.scope) for one in measurements if counts_groups(one.block)]
-        for axes in list(self._readers):
-            if any(scope.issubset(axes) for scope in counted):
-                del self._readers[axes]
 
     def estimate(
         self, block: QueryBlock, confidence: float, half_width: float = 0.0
@@ -286,10 +282,12 @@ class Estimator:
 
     def _read(self, block: QueryBlock, axes: Scope, scaling: Scaling) -> tuple[RowEstimate, ...]:
         """As sums of groups that were counted on `axes`."""
-        reader = self._readers.get(axes)
-        if reader is None:
-            measured = self._history.partitions(axes)
-            reader = self._readers[axes] = PartitionReader(axes, self._schema.sizes(axes), measured)
+        measured, known = self._history.partitions(axes), self._readers.get(axes)
+        if known is None:
+            reader = PartitionReader(axes, self._schema.sizes(axes), measured)
+        else:
+            reader = known.reading(measured)
+        self._readers[axes] = reader
         return posteriors_of(reader.read(block), scaling)
 
     def _together(

@@ -11,12 +11,15 @@ The joint estimate from all rows (`workspace.py`) is never wider, and much slowe
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import QueryBlock
+from cube.encoding import fingerprint
 from cube.grid import AxisClasses, Grid, first_places
 from cube.measurement import Measurement
 from cube.query import Scope
@@ -62,19 +65,32 @@ class PartitionReader:
         The number of levels of each.
     measured : mapping from int to Measurement
         By place in the history. See `history.counts_groups`.
+    known : mapping, optional
+        Where the groups of partitions lie, by fingerprint, as far as it was worked out before.
     """
 
     def __init__(
-        self, axes: Scope, sizes: tuple[int, ...], measured: Mapping[int, Measurement]
+        self,
+        axes: Scope,
+        sizes: tuple[int, ...],
+        measured: Mapping[int, Measurement],
+        known: "Mapping[str, _Groups]" = MappingProxyType({}),
     ) -> None:
         self._grid = Grid(axes, tuple(AxisClasses(np.arange(size)) for size in sizes))
+        self._measured = frozenset(measured)
         places = sorted(measured, key=lambda place: -measured[place].block.n_rows)
         by_fineness = [measured[place] for place in places]
         starts = np.cumsum([0, *(one.block.n_rows for one in by_fineness)])
+        names = [fingerprint(one.block) for one in by_fineness]
+        self._known = {
+            name: known.get(name) or _Groups.of(self._labels(one.block))
+            for name, one in zip(names, by_fineness, strict=True)
+        }
         self._levels = [
-            _Level.of(self._labels(one.block), int(start), one.noise_scale**2)
-            for one, start in zip(by_fineness, starts, strict=False)
+            _Level(self._known[name], int(start), one.noise_scale**2)
+            for name, one, start in zip(names, by_fineness, starts, strict=False)
         ]
+        self._read: WeakKeyDictionary[QueryBlock, Reading] = WeakKeyDictionary()
         n_rows = np.diff(starts)
         self._values = np.concatenate([one.values for one in by_fineness])
         self._scales = np.repeat([one.noise_scale for one in by_fineness], n_rows)
@@ -82,8 +98,21 @@ class PartitionReader:
         self._places = np.repeat(places, n_rows)
         self._rows = np.concatenate([np.arange(n) for n in n_rows])
 
+    def reading(self, measured: Mapping[int, Measurement]) -> Self:
+        """The reader of these measurements: this one, or one that goes on from it."""
+        if self._measured == measured.keys():
+            return self
+        sizes = tuple(one.of_level.size for one in self._grid.classes)
+        return type(self)(self._grid.axes, sizes, measured, self._known)
+
     def read(self, block: QueryBlock) -> Reading:
         """Cover the rows of a block, whose scope lies within the axes, with groups."""
+        reading = self._read.get(block)
+        if reading is None:
+            reading = self._read[block] = self._covered(block)
+        return reading
+
+    def _covered(self, block: QueryBlock) -> Reading:
         coefficient, row = row_signature(self._grid, block)
         used = self._cover(coefficient, row)
         touched = row >= 0
@@ -112,26 +141,27 @@ class PartitionReader:
         used = np.full(row.size, -1, dtype=np.int64)
         variance = np.full(row.size, math.inf)  # each group's, spread evenly over its cells
         for level in self._levels:
-            label, cells = level.label, level.cells
+            groups = level.groups
+            label, cells, first = groups.label, groups.cells, groups.first
             takes = level.variance < np.bincount(label, weights=variance[cells])
-            takes &= row[level.first] >= 0
+            takes &= row[first] >= 0
             if not takes.any():
                 continue
-            is_split = (coefficient[cells] != coefficient[level.first][label]) | (
-                row[cells] != row[level.first][label]
+            is_split = (coefficient[cells] != coefficient[first][label]) | (
+                row[cells] != row[first][label]
             )
             takes[label[is_split]] = False
-            takes[self._cut(used, level)] = False
+            takes[self._cut(used, groups)] = False
             taken = cells[takes[label]]
-            group = level.labels[taken]
+            group = groups.labels[taken]
             used[taken] = level.start + group
-            variance[taken] = level.variance / level.n_cells[group]
+            variance[taken] = level.variance / groups.n_cells[group]
         return used
 
-    def _cut(self, used: NDArray[np.int64], level: "_Level") -> NDArray[np.int64]:
+    def _cut(self, used: NDArray[np.int64], groups: "_Groups") -> NDArray[np.int64]:
         """Groups of this partition that hold a part of a group in use, but not all of it."""
         in_use = np.flatnonzero(used >= 0)
-        group, label = used[in_use], level.labels[in_use]
+        group, label = used[in_use], groups.labels[in_use]
         one_of = np.zeros(self._values.size, dtype=np.int64)  # for each group, of one of its cells
         one_of[group] = label
         reaches_out = np.zeros(self._values.size, dtype=np.bool_)
@@ -148,17 +178,13 @@ class PartitionReader:
 
 
 @dataclass(frozen=True, eq=False)
-class _Level:
-    """One partition of the cells, as the reader looks at it.
+class _Groups:
+    """Where the groups of one partition of the cells lie.
 
     Parameters
     ----------
     labels : (n_cells,) ndarray of int64
         The group of each cell; -1 outside all groups.
-    start : int
-        The number of its first group among the groups of all partitions.
-    variance : float
-        Of one group's count, in units of twice the squared noise scale.
     cells, label : (n,) ndarray of int64
         The cells inside a group, and the group of each.
     first, n_cells : (n_groups,) ndarray of int64
@@ -166,17 +192,32 @@ class _Level:
     """
 
     labels: NDArray[np.int64]
-    start: int
-    variance: float
     cells: NDArray[np.int64]
     label: NDArray[np.int64]
     first: NDArray[np.int64]
     n_cells: NDArray[np.int64]
 
     @classmethod
-    def of(cls, labels: NDArray[np.int64], start: int, variance: float) -> Self:
-        """What is the same for every query."""
+    def of(cls, labels: NDArray[np.int64]) -> Self:
+        """The groups that cells are labelled with."""
         cells = np.flatnonzero(labels >= 0)
         label = labels[cells]
-        first, n_cells = cells[first_places(label)], np.bincount(label)
-        return cls(labels, start, variance, cells, label, first, n_cells)
+        return cls(labels, cells, label, cells[first_places(label)], np.bincount(label))
+
+
+@dataclass(frozen=True, eq=False)
+class _Level:
+    """One measured partition of the cells, as the reader looks at it.
+
+    Parameters
+    ----------
+    groups : _Groups
+    start : int
+        The number of its first group among the groups of all partitions.
+    variance : float
+        Of one group's count, in units of twice the squared noise scale.
+    """
+
+    groups: _Groups
+    start: int
+    variance: float

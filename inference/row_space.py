@@ -113,13 +113,22 @@ class RowSpace:
         """Widen the span to hold rows (k, n_atoms); their coordinates, (k, new rank).
 
         A row within `DEPENDENCE_TOLERANCE` of the span, with the block's other rows in it, adds no
-        direction.
+        direction. The first rows of a span that share no atom, a partition mostly, are directions
+        of their own and take no algebra.
         """
-        for start in range(0, rows.shape[0], N_PANEL_ROWS):
+        lengths = self.norms(rows)
+        n_apart = 0 if self.rank else _n_sharing_nothing(rows)
+        if n_apart:
+            self._basis.append(rows[:n_apart] / lengths[:n_apart, np.newaxis])
+        for start in range(n_apart, rows.shape[0], N_PANEL_ROWS):
             self._basis.append(self._new_directions(rows[start : start + N_PANEL_ROWS]))
-        coordinates = (rows * self.sizes) @ self.basis.T
-        # The second pass takes the rounding of the first out of rows = coordinates @ basis.
-        coordinates += ((rows - coordinates @ self.basis) * self.sizes) @ self.basis.T
+        coordinates = np.zeros((rows.shape[0], self.rank))
+        coordinates[range(n_apart), range(n_apart)] = lengths[:n_apart]
+        rest = rows[n_apart:]
+        found = (rest * self.sizes) @ self.basis.T
+        # The second pass takes the rounding of the first out of rest = found @ basis.
+        found += ((rest - found @ self.basis) * self.sizes) @ self.basis.T
+        coordinates[n_apart:] = found
         return coordinates
 
     def _new_directions(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -145,6 +154,14 @@ class RowSpace:
 
     def _without_span(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         return rows - ((rows * self.sizes) @ self.basis.T) @ self.basis
+
+
+def _n_sharing_nothing(rows: NDArray[np.float64]) -> int:
+    """How many rows, from the first on, are not zero and share no atom with one before."""
+    touched = rows != 0
+    n_touching = touched.cumsum(axis=0, dtype=np.int32)
+    is_apart = ~(touched & (n_touching > 1)).any(axis=1) & touched.any(axis=1)
+    return int(is_apart.argmin()) if not is_apart.all() else len(rows)
 
 
 def _checked_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cube.block import QueryBlock
 from cube.query import Scope
-from inference.atoms import N_ENTRIES_MAX, Atoms
+from inference.atoms import N_ENTRIES_MAX, Atoms, RowsOnAtoms
 from inference.blue import OnlineBlue
 from inference.history import History
 
@@ -40,6 +40,28 @@ class LinearEstimates:
     residual: NDArray[np.float64]
 
 
+@dataclass(slots=True)
+class _Asked:
+    """What the rows in use say of a block, however much they weigh: raising them changes nothing.
+
+    Parameters
+    ----------
+    block : QueryBlock, optional
+    rows : RowsOnAtoms, optional
+        None if it was not asked yet, or cannot be laid out.
+    is_apart : bool, optional
+        None if it was not asked yet.
+    """
+
+    block: QueryBlock | None = None
+    rows: RowsOnAtoms | None = None
+    is_apart: bool | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        return 0 if self.rows is None else self.rows.coefficients.nbytes
+
+
 class Workspace:
     """Rows of the history over some axes."""
 
@@ -48,6 +70,7 @@ class Workspace:
         self._sizes = sizes
         self._atoms = Atoms.undivided(axes, sizes)
         self._blue = OnlineBlue(self._atoms.sizes)
+        self._asked = _Asked()
         self._rows: dict[int, slice] = {}
         """Where the rows of a measurement are, by its place in the history."""
         self.values: NDArray[np.float64] = np.empty(0)
@@ -64,7 +87,7 @@ class Workspace:
     @property
     def n_bytes(self) -> int:
         """The memory that its matrices hold."""
-        return self._blue.n_bytes
+        return self._blue.n_bytes + self._asked.n_bytes
 
     def has(self, place: int) -> bool:
         """Whether the measurement at a place is in use."""
@@ -75,6 +98,7 @@ class Workspace:
         other = Workspace(self.axes, self._sizes)
         other._atoms = self._atoms
         other._blue = self._blue.copy()
+        other._asked = self._asked
         other._rows = self._rows.copy()
         other.values = self.values.copy()
         other.noise_scales = self.noise_scales.copy()
@@ -107,6 +131,7 @@ class Workspace:
             rows = self._rows[place] = self._rows.pop(before)
             self.values[rows] = history[place].values
             self.noise_scales[rows] = history[place].noise_scale
+            self.lattice_steps[rows] = history[place].lattice_step
             self.noise_places[rows] = place
         changed = np.concatenate([np.r_[self._rows[place]] for _, place in raised])
         self._blue.raise_weights(changed, 1.0 / self.noise_scales[changed])
@@ -130,6 +155,9 @@ class Workspace:
         """Take all of them in at once, or none if together they pass a limit."""
         if not places:
             return True
+        # The largest first: a partition's rows share no cell, and as the first in the estimator
+        # they are made orthogonal at no cost.
+        places = sorted(places, key=lambda place: -history[place].block.n_rows)
         measurements = [history[place] for place in places]
         n_rows = [one.block.n_rows for one in measurements]
         if self.values.size + sum(n_rows) > N_VALUES_MAX:
@@ -140,7 +168,7 @@ class Workspace:
         atoms, parents, rows = refinement
         if atoms.n_atoms > self._atoms.n_atoms:
             self._blue.split(parents, atoms.sizes)
-        self._atoms = atoms
+        self._atoms, self._asked = atoms, _Asked()
         scales = np.repeat([one.noise_scale for one in measurements], n_rows)
         steps = np.repeat([one.lattice_step for one in measurements], n_rows)
         self._blue.add(rows, 1.0 / scales)
@@ -158,8 +186,11 @@ class Workspace:
         """Whether surely no combination of a block's rows follows from the rows in use."""
         if block.n_rows > N_APART_MAX:
             return False
-        found = self._atoms.sums(block)
-        return found is not None and self._blue.are_apart(*found)
+        asked = self._asked_about(block)
+        if asked.is_apart is None:
+            found = self._atoms.sums(block)
+            asked.is_apart = found is not None and self._blue.are_apart(*found)
+        return asked.is_apart
 
     def estimate(self, block: QueryBlock) -> LinearEstimates | None:
         """The best linear unbiased estimate of each row of a block.
@@ -168,7 +199,8 @@ class Workspace:
         """
         if block.n_rows * self.values.size > N_ENTRIES_MAX:
             return None
-        rows = self._atoms.rows(block)
+        asked = self._asked_about(block)
+        rows = asked.rows = asked.rows or self._atoms.rows(block)
         if rows is None:
             return None
         combination = self._blue.combine(rows.coefficients)
@@ -177,6 +209,12 @@ class Workspace:
             is_estimable=combination.estimable & rows.is_constant,
             residual=combination.residual,
         )
+
+    def _asked_about(self, block: QueryBlock) -> "_Asked":
+        """What is known of a block, which is kept until another is asked about."""
+        if self._asked.block is not block:
+            self._asked = _Asked(block)
+        return self._asked
 
     def refresh(self) -> None:
         """Recompute the estimator's factorisation from its rows."""

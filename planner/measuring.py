@@ -33,6 +33,7 @@ from planner.candidates import (
     wide_candidates,
 )
 from planner.offers import Market, Offer, PurchasePlan
+from planner.prospect import Prospect
 from planner.strategy import Strategy
 from planner.weights import affordable_units, smallest_weight, weight_for
 from planner.workload import Wanted
@@ -70,16 +71,18 @@ def plan_purchases(
     """
     planned: tuple[PlannedMeasurement, ...] = ()
     offers: list[tuple[Offer, ...]] = []
+    beside = market.prospect
     for one, known in zip(wanted, estimates, strict=True):
         block, target = one.block, one.target
         if meets(known, target) or (
-            planned and market.prospect.half_width(block, target, planned) <= target.half_width
+            planned and beside.half_width(block, target) <= target.half_width
         ):
             offers.append(())
             continue
-        found = _Chooser(market, block, target, planned).offers(every_offer=every_offer)
+        found = _Chooser(market, beside, block, target, planned).offers(every_offer=every_offer)
         offers.append(found)
         planned = _chosen(found).plan
+        beside = beside.with_planned(planned)
     is_known = [meets(known, one.target) for one, known in zip(wanted, estimates, strict=True)]
     unknown = [place for place, known in enumerate(is_known) if not known]
     return PurchasePlan(*_looked_at_again(wanted, unknown, planned, offers, market))
@@ -109,7 +112,9 @@ def _looked_at_again(
             break
         for place in short:
             one = wanted[place]
-            found = _Chooser(market, one.block, one.target, planned).offers(every_offer=False)
+            beside = market.prospect.with_planned(planned)
+            chooser = _Chooser(market, beside, one.block, one.target, planned)
+            found = chooser.offers(every_offer=False)
             offers[place] = (*offers[place], _chosen(found))
             planned = _chosen(found).plan
     return planned, tuple(offers)
@@ -120,16 +125,21 @@ def _chosen(offers: Sequence[Offer]) -> Offer:
 
 
 class _Chooser:
-    """The offers for one aggregate, on top of what is already planned for the request."""
+    """The offers for one aggregate, on top of what is already planned for the request.
+
+    Raises what stands in the history; what is planned stands `beside` it too.
+    """
 
     def __init__(
         self,
         market: Market,
+        beside: Prospect,
         block: QueryBlock,
         target: AccuracyTarget,
         base: tuple[PlannedMeasurement, ...],
     ) -> None:
         self._market = market
+        self._beside = beside
         self._block = block
         self._target = target
         self._base = base
@@ -218,18 +228,19 @@ class _Chooser:
         """The candidate at the smallest weight that meets the target."""
         low = min(self._held(candidate))
         lightest = _merged(self._base, self._raised(candidate, Weight(low + 1)))
-        climb = self._market.prospect.climb(self._block, self._target, lightest)
+        climb = self._beside.climb(self._block, self._target, lightest)
         weight = smallest_weight(
-            lambda weight: climb(_merged(self._base, self._raised(candidate, weight))),
+            lambda weight: climb.half_width(_merged(self._base, self._raised(candidate, weight))),
             self._target,
             low,
             max(start, low + 1),
+            climb.at_foot,
         )
         return self._raised(candidate, weight)
 
     def _half_width(self, plan: Sequence[PlannedMeasurement]) -> float:
         together = _merged(self._base, plan)
-        return self._market.prospect.half_width(self._block, self._target, together)
+        return self._beside.half_width(self._block, self._target, together)
 
     def _held(self, candidate: Candidate) -> list[int]:
         """The weight of each block so far, in units."""

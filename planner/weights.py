@@ -4,7 +4,8 @@ Every number used here is public: targets, multipliers and half-widths, never no
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, Weight
@@ -38,7 +39,11 @@ def weight_for(target: AccuracyTarget, multiplier: Fraction) -> Weight:
 
 
 def smallest_weight(
-    half_width_at: Callable[[Weight], float], target: AccuracyTarget, low: int, start: int
+    half_width_at: Callable[[Weight], float],
+    target: AccuracyTarget,
+    low: int,
+    start: int,
+    width_at_low: float = math.inf,
 ) -> Weight:
     """The smallest weight at which a half-width meets the target, to within `PRECISION`.
 
@@ -50,33 +55,109 @@ def smallest_weight(
     low : int
         Units that are known not to suffice.
     start : int
-        Units to begin with, above `low`.
+        Units, above `low`, that would suffice if nothing else were known.
+    width_at_low : float
+        The half-width there, where it is known.
 
     Raises
     ------
     InvalidTarget
         If no weight suffices.
     """
-    high, width = start, half_width_at(Weight(start))
-    while width > target.half_width:
-        if high >= WEIGHT_UNITS_MAX:
+    start = _likely(target, low, start, width_at_low)
+    tried = [_Tried(low, width_at_low), _Tried(start, half_width_at(Weight(start)))]
+    while tried[-1].width > target.half_width:
+        last, n_steps = tried[-1].units, len(tried) - 1
+        if last >= WEIGHT_UNITS_MAX:
             raise _practically_no_noise(target)
-        growth = min(max(width / target.half_width * (1 + PRECISION / 2), 1.25), 1e6)
-        low, high = high, min(math.ceil(high * growth), WEIGHT_UNITS_MAX)
-        width = half_width_at(Weight(high))
-    is_guess = True
-    while high - low > (last_step := max(1, int(high * PRECISION))):
-        # Where the new rows carry most of the answer, the width falls as one over the weight; every
-        # other step halves the range, in case they do not.
-        guess = int(high * width / target.half_width * (1 + PRECISION / 2))
-        tried = min(max(guess, low + 1), high - last_step) if is_guess else (low + high) // 2
-        is_guess = not is_guess
-        found = half_width_at(Weight(tried))
-        if found <= target.half_width:
-            high, width = tried, found
+        least, most = last * (1 + PRECISION * 4**n_steps), last * 8**n_steps
+        units = math.ceil(min(max(_guess(tried, target), least), most, WEIGHT_UNITS_MAX))
+        tried.append(_Tried(units, half_width_at(Weight(units))))
+    return Weight(_narrowed(half_width_at, target, tried))
+
+
+def _narrowed(
+    half_width_at: Callable[[Weight], float], target: AccuracyTarget, tried: Sequence["_Tried"]
+) -> int:
+    """The smallest units, to within `PRECISION`; the last of what was tried is the first to do."""
+    *others, below, above = tried
+    is_guess, missed = True, above.missed(target)
+    while above.units - below.units > (step := max(1, int(above.units * PRECISION))):
+        middle = math.sqrt(max(below.units, above.units / 256) * above.units)
+        guess = _guess((*others, below, above), target) if is_guess else middle
+        units = int(min(max(guess, below.units + 1), above.units - step))
+        found = _Tried(units, half_width_at(Weight(units)))
+        if found.width <= target.half_width:
+            others, above = [above], found
         else:
-            low = tried
-    return Weight(high)
+            others, below = [below], found
+        # After a guess that was not much better than the last, the range is surely narrowed.
+        is_guess = not is_guess or found.missed(target) <= missed / 2
+        missed = found.missed(target)
+    return above.units
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A weight in units, and the half-width there."""
+
+    units: int
+    width: float
+
+    def missed(self, target: AccuracyTarget) -> float:
+        """By how much the target is missed, on either side, relative to it."""
+        return abs(self.width / target.half_width - 1)
+
+
+def _likely(target: AccuracyTarget, low: int, alone: int, width_at_low: float) -> int:
+    """Units, above `low`, to begin a search with; `alone` where nothing is known at `low`.
+
+    If what is known at `low` tells as much as another measurement of the same would, precisions add
+    up. And a width falls no faster than as one over the weight.
+    """
+    known = target.half_width / width_at_low
+    if not known:
+        return alone
+    added = math.sqrt(max(0.0, 1 - known**2)) * alone
+    return max(int(math.hypot(low, added)), min(int(low / known), 2 * low), low + 1)
+
+
+def _guess(tried: Sequence[_Tried], target: AccuracyTarget) -> float:
+    """A hair above the units at which the target is met, if widths are as standard deviations.
+
+    The precision of a best linear unbiased estimate, one over its variance, is a quotient of linear
+    functions of the square of a row's weight. Through two points a linear function is drawn, as if
+    all else were another measurement of the same; through three the quotient. Infinite if it never
+    comes to what is wanted.
+    """
+    unit = tried[-1].units  # so that no square is too large for a float
+    squares = [(one.units / unit) ** 2 for one in tried]
+    precisions = [(target.half_width / one.width) ** 2 for one in tried]
+    found = _linear(squares[-2:], precisions[-2:])
+    if len(tried) > 2:  # noqa: PLR2004 - three points
+        quotient = _quotient(squares[-3:], precisions[-3:])
+        is_bracketed = precisions[-1] >= 1
+        if squares[-2] < quotient < squares[-1] or (not is_bracketed and quotient > squares[-1]):
+            found = quotient
+        elif not is_bracketed:
+            found = math.inf
+    return unit * math.sqrt(found) * (1 + PRECISION / 2)
+
+
+def _linear(x: Sequence[float], y: Sequence[float]) -> float:
+    """Where the line through two points, the second no lower, comes to 1."""
+    rise = y[1] - y[0]
+    return x[0] + (x[1] - x[0]) * (1 - y[0]) / rise if rise > 0 else math.inf
+
+
+def _quotient(x: Sequence[float], y: Sequence[float]) -> float:
+    """Where the quotient of linear functions through three points comes to 1.
+
+    Such functions keep cross-ratios.
+    """
+    upper = (1 - y[0]) * (y[1] - y[2]) * (x[1] - x[0])
+    lower = (1 - y[2]) * (y[1] - y[0]) * (x[1] - x[2])
+    return (x[0] * lower - upper * x[2]) / (lower - upper) if lower != upper else math.inf
 
 
 def affordable_units(held: list[int], units: int) -> int:

@@ -373,3 +373,21 @@ def test_a_growing_matrix_keeps_what_it_holds() -> None:
     assert not growing.values[: len(expected), 3].any()
     with pytest.raises(ValueError, match="3 columns for a matrix of 4"):
         growing.append(rng.random((1, 3)))
+
+
+@pytest.mark.parametrize("n_groups", [1, 40, N_PANEL_ROWS + 10])
+def test_a_partition_put_first_is_made_orthogonal_like_any_other_rows(n_groups: int) -> None:
+    rng = np.random.default_rng(SEED)
+    sizes = rng.integers(1, 10**6, size=300).astype(np.float64)
+    group = rng.permutation(sizes.size) % n_groups
+    groups = (group == np.arange(n_groups)[:, np.newaxis]) * rng.integers(1, 9, size=sizes.size)
+    others = rng.integers(-1, 2, size=(7, sizes.size))
+    rows = np.concatenate((groups, others, np.zeros((1, sizes.size)))).astype(np.float64)
+    space, in_disorder = RowSpace(sizes), RowSpace(sizes)
+    coordinates = space.extend(rows)
+    in_disorder.extend(rows[::-1])
+    assert space.rank == in_disorder.rank == n_groups + len(others)
+    products = (space.basis * sizes) @ space.basis.T
+    np.testing.assert_allclose(products, np.eye(space.rank), atol=1e-12)
+    np.testing.assert_allclose(coordinates @ space.basis, rows, atol=1e-9)
+    assert space.project(in_disorder.basis)[1].max() < 1e-12

@@ -56,6 +56,27 @@ def test_what_is_read_is_the_answer(
             assert place not in reading.row
 
 
+@given(
+    st.lists(partitions(), min_size=2, max_size=4),
+    st.lists(st.floats(0.1, 9), min_size=4),
+    blocks(),
+)
+def test_a_reader_that_goes_on_reads_what_a_new_one_does(
+    history: list[Partition], weights: list[float], asked: QueryBlock
+) -> None:
+    asked = asked.primitive[0]
+    measured = {
+        place: counted(QueryBlock(counting(), partition), COUNTS, weight)
+        for place, (partition, weight) in enumerate(zip(history, weights, strict=False))
+    }
+    first = PartitionReader(AXES, SHAPE, {0: measured[0]})
+    first.read(asked)
+    assert first.reading({0: measured[0]}) is first
+    read, afresh = first.reading(measured).read(asked), PartitionReader(AXES, SHAPE, measured)
+    for one, other in zip(vars(read).values(), vars(afresh.read(asked)).values(), strict=True):
+        assert np.array_equal(one, other)
+
+
 @given(blocks())
 def test_every_query_is_read_off_all_cells(asked: QueryBlock) -> None:
     labels = np.arange(COUNTS.size).reshape(SHAPE)
