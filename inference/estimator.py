@@ -36,7 +36,7 @@ N_RELATED_ROWS_MAX = 128  # that a block is estimated from apart from all others
 N_ROWS_TAKEN_IN = 16  # at once, while something else is narrow enough; more take too long
 N_RELATED_TAKEN_IN = 64  # of few rows on few atoms: some milliseconds
 N_READINGS_TRIED = 4  # scopes to read a query from, the most promising first
-GROWTH_MAX = 0.1  # of the history, until an answer that is narrow enough is made anew
+GROWTH_MAX = 0.25  # of the history, until an answer that is narrow enough is made anew
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond it the factorisation is refreshed
 
 

@@ -36,7 +36,7 @@ def known(n_measurements: int) -> Estimator:
     return estimator
 
 
-def test_an_answer_is_given_again_until_the_history_has_grown_by_a_tenth() -> None:
+def test_an_answer_is_given_again_until_the_history_has_grown_by_a_quarter() -> None:
     estimator = known(20)
     rows = estimator.estimate(level(3), CONFIDENCE)
     wide = (level(3), CONFIDENCE, widest(rows, CONFIDENCE))
