@@ -12,6 +12,7 @@ MAY_IMPORT = {
     "cube": set(),
     "inference": {"cube"},
     "accountant": {"cube"},
+    "synthesis": {"cube", "inference"},
     "planner": {"cube", "inference", "accountant"},
     "proxy": {"cube", "inference", "accountant", "planner"},
 }
