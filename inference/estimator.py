@@ -36,7 +36,6 @@ N_RELATED_ROWS_MAX = 128  # that a block is estimated from apart from all others
 N_ROWS_TAKEN_IN = 16  # at once, while something else is narrow enough; more take too long
 N_RELATED_TAKEN_IN = 64  # of few rows on few atoms: some milliseconds
 N_READINGS_TRIED = 4  # scopes to read a query from, the most promising first
-GROWTH_MAX = 0.25  # of the history, until an answer that is narrow enough is made anew
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond it the factorisation is refreshed
 
 
@@ -123,11 +122,9 @@ class Estimator:
     def recalled(
         self, asked: Sequence[tuple[QueryBlock, float, float]], n_measurements: int
     ) -> list[tuple[RowEstimate, ...]] | None:
-        """What `estimate` last said of several blocks, if it still serves. Thread-safe.
+        """What `estimate` would say of several blocks, if it has said so before. Thread-safe.
 
-        It does if each is as narrow as wanted, and the history of `n_measurements` has not grown by
-        more than `GROWTH_MAX` since. All are of the same moment, or the noise that two of them
-        share would not be told from noise of their own.
+        None if some of it was not asked, or not so narrowly, since there are `n_measurements`.
 
         Parameters
         ----------
@@ -135,16 +132,13 @@ class Estimator:
         n_measurements : int
             That there are now, taken in or not.
         """
-        found = [
-            (self._answers.get((fingerprint(block), confidence)), confidence, half_width)
-            for block, confidence, half_width in asked
-        ]
-        moments = {answer.n_seen for answer, _, _ in found}
-        if len(moments) != 1 or n_measurements > (1 + GROWTH_MAX) * min(moments):
-            return None
-        if any(widest(answer.rows, level) > wanted for answer, level, wanted in found):
-            return None
-        return [answer.rows for answer, _, _ in found]
+        found = []
+        for block, confidence, half_width in asked:
+            answer = self._answers.get((fingerprint(block), confidence))
+            if answer.n_seen != n_measurements or widest(answer.rows, confidence) > half_width:
+                return None
+            found.append(answer.rows)
+        return found
 
     def stands_apart(self, block: QueryBlock, confidence: float) -> bool:
         """Whether it is known that no other rows say anything of a block that was just estimated.

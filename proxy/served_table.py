@@ -101,9 +101,9 @@ class ServedTable:
         return self._estimator.history
 
     def recalled(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]] | None:
-        """What was last said of every block, if that is near enough to what history says now.
+        """What history says of every block, if it was asked since anything was measured.
 
-        Needs nobody's leave: a dashboard that asks again waits neither for plans nor purchases.
+        Nobody needs to hold the table: a dashboard that asks again waits for no plan.
         """
         with self.watcher.stage(Stage.LOOK):
             asked = [(one.block, one.target.confidence, one.target.half_width) for one in wanted]
