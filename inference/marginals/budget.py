@@ -1,0 +1,166 @@
+"""How a budget is best divided among marginals that were declared beforehand.
+
+Two ways to measure them. Plain tables with Laplace noise, each at a weight of its own: pure
+epsilon, and rows of the history like any other. Residuals with Gaussian noise: every interaction of
+the declared tables is measured once, at its own variance, and serves all tables that have it.
+
+Numbers only, from public sizes and importances; what is bought is decided and charged elsewhere.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+from cube.measurement import UNITS_PER_EPSILON, Weight
+from cube.query import Scope, check_scope
+from cube.refusals import TooLarge
+
+N_RESIDUALS_MAX = 2**16  # a table of k axes has 2**k of them
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredMarginal:
+    """A table that will be asked for, and how much its cells' variances matter.
+
+    Parameters
+    ----------
+    scope : tuple of str
+    importance : float
+        Factor of the table's summed variance in the objective; positive.
+    """
+
+    scope: Scope
+    importance: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_scope(self.scope)
+        if not 0 < self.importance < math.inf:
+            raise ValueError(f"an importance is positive and finite, not {self.importance}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResidualPlan:
+    """The variance at which to measure each residual.
+
+    Parameters
+    ----------
+    variances : dict of tuple of str to float
+        For each subset of a declared scope, sorted; see `residual_plan` for what it is of.
+    total_variance : float
+        The least possible sum of importance times variance, over all cells declared.
+    """
+
+    variances: dict[Scope, float]
+    total_variance: float
+
+    def cell_variance(self, scope: Scope, sizes: Mapping[str, int]) -> float:
+        """The variance of each cell of the marginal on `scope`, a subset of a declared one."""
+        cells = _n_cells(scope, sizes)
+        parts = (
+            self.variances[part] * _n_cells(part, sizes) * _n_contrasts(part, sizes)
+            for part in _subsets(scope)
+        )
+        return math.fsum(parts) / cells**2
+
+
+def laplace_weights(
+    marginals: Sequence[DeclaredMarginal], sizes: Mapping[str, int], budget: Fraction
+) -> tuple[Weight, ...]:
+    """The weights of plain tables whose summed variance is least for what they cost together.
+
+    Parameters
+    ----------
+    marginals : sequence of DeclaredMarginal
+        At least one; each is measured as a table of its own.
+    sizes : mapping of str to int
+        The number of levels of each axis.
+    budget : Fraction
+        Epsilon; the weights together do not exceed it.
+
+    Notes
+    -----
+    A table of n cells at weight w has summed variance ``2 n / w**2``, and every cell of the cube is
+    in one cell of each table, so that weights add up. The least ``sum c n 2 / w**2`` at a given sum
+    of weights has all derivatives ``-4 c n / w**3`` equal: w is proportional to ``(c n)**(1/3)``.
+
+    What tables say about each other's marginals is left out; with it the problem is not convex.
+
+    Examples
+    --------
+    >>> pair = [DeclaredMarginal(("a",)), DeclaredMarginal(("b",))]
+    >>> [weight.exact for weight in laplace_weights(pair, {"a": 1, "b": 8}, Fraction(3, 2))]
+    [Fraction(1, 2), Fraction(1, 1)]
+    """
+    shares = [Fraction(math.cbrt(one.importance * _n_cells(one.scope, sizes))) for one in marginals]
+    units = budget * UNITS_PER_EPSILON / sum(shares)
+    # Rounded down: together they must fit.
+    return tuple(Weight(math.floor(units * share)) for share in shares)
+
+
+def residual_plan(
+    marginals: Sequence[DeclaredMarginal], sizes: Mapping[str, int], privacy_cost: float
+) -> ResidualPlan:
+    """The variances of Gaussian residuals whose tables have the least summed variance.
+
+    Parameters
+    ----------
+    marginals : sequence of DeclaredMarginal
+        At least one.
+    sizes : mapping of str to int
+        The number of levels of each axis.
+    privacy_cost : float
+        The square of the Gaussian mechanism's sensitivity over its standard deviation, all
+        measurements together; twice the rho of zero-concentrated privacy.
+
+    Notes
+    -----
+    The residual of a set A is the marginal on A, times for each axis the matrix D of differences of
+    neighbouring levels, with noise of covariance ``v_A D D'`` (a Kronecker product over axes).
+    Residuals are orthogonal; centred along its axes, that of A has covariance ``v_A`` times the
+    centring matrix. With ``d_A = product of (n - 1)`` and ``p_A = d_A / |A|``, it costs
+    ``p_A / v_A`` and adds ``v_A |A| d_A / |V|`` to the summed variance of a table over V. With
+    ``V_A`` the sum of ``c |A| d_A / |V|`` over tables that have A, Lagrange gives ::
+
+        v_A = sqrt(p_A / V_A) sum_B sqrt(p_B V_B) / privacy_cost
+
+    and a summed variance of ``(sum_B sqrt(p_B V_B))**2 / privacy_cost``. Xiao, He, Zhang and Kifer,
+    *An optimal and scalable matrix mechanism for noisy marginals under convex loss functions*
+    (NeurIPS 2023), who show that no Gaussian mechanism does better.
+
+    An axis of one level has no contrasts, and sets with it no residual: their variance is 0.
+    """
+    if not 0 < privacy_cost < math.inf:
+        raise ValueError(f"a privacy cost is positive and finite, not {privacy_cost}")
+    loads: dict[Scope, float] = {}
+    for one in marginals:
+        if 2 ** len(one.scope) > N_RESIDUALS_MAX:
+            raise TooLarge(f"A table of {len(one.scope)} columns has too many residuals.")
+        per_cell = one.importance / _n_cells(one.scope, sizes)
+        for part in _subsets(one.scope):
+            spread = _n_cells(part, sizes) * _n_contrasts(part, sizes)
+            loads[part] = loads.get(part, 0.0) + per_cell * spread
+        if len(loads) > N_RESIDUALS_MAX:
+            raise TooLarge(f"The tables declared have more than {N_RESIDUALS_MAX} residuals.")
+    prices = {part: _n_contrasts(part, sizes) / _n_cells(part, sizes) for part in loads}
+    root = math.fsum(math.sqrt(prices[part] * load) for part, load in loads.items())
+    variances = {
+        part: math.sqrt(prices[part] / load) * root / privacy_cost if load else 0.0
+        for part, load in loads.items()
+    }
+    return ResidualPlan(variances, root**2 / privacy_cost)
+
+
+def _subsets(scope: Scope) -> Iterator[Scope]:
+    for length in range(len(scope) + 1):
+        yield from combinations(scope, length)
+
+
+def _n_cells(scope: Scope, sizes: Mapping[str, int]) -> int:
+    return math.prod(sizes[name] for name in scope)
+
+
+def _n_contrasts(scope: Scope, sizes: Mapping[str, int]) -> int:
+    """The dimension of the tables over `scope` that sum to zero along each axis."""
+    return math.prod(sizes[name] - 1 for name in scope)
