@@ -1,0 +1,136 @@
+"""What a noisy table is known to be wrong by: the law of the noise in its cells.
+
+A law serves a test twice: its sizes say how much each cell is to be trusted, and its draws are
+added to simulated tables. The draws are of double precision, right for studying a test and never
+for releasing an answer.
+
+The laws know their cells only by position; which queries those are is the caller's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# Gaboardi et al.'s share: nearly the likelihood of Laplace noise, and still one best table.
+LAPLACE_SQUARED_SHARE = 0.01
+
+
+class CellNoise(Protocol):
+    """The law of the noise in the cells of one table."""
+
+    @property
+    def scales(self) -> Floats:
+        """The positive sizes of the noise, one a cell, in the table's shape."""
+
+    @property
+    def squared_share(self) -> float:
+        """How much of a fit counts squared deviations, in (0, 1]; the rest absolute ones."""
+
+    def draw(self, n_tables: int, generator: np.random.Generator) -> Floats:
+        """Draw the noise of independent tables, ``(n_tables, *shape)``."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaplaceCells:
+    """Independent Laplace noise, cell by cell, on the lattice that it was measured on.
+
+    Parameters
+    ----------
+    scales : ndarray of float64
+        The Laplace scale of each cell (`Measurement.noise_scale`), in the table's shape.
+    lattice_step : float
+        The step of the coarsest lattice of any cell (`Measurement.lattice_step`); 0 for continuous
+        noise.
+
+    Notes
+    -----
+    With ``E`` exponential of mean ``b``, ``floor(E / g)`` is geometric with ratio ``exp(-g / b)``,
+    and the difference of two such is discrete Laplace: ``Pr(k)`` proportional to
+    ``exp(-|k| g / b)``, the law that the accountant draws from.
+    """
+
+    scales: Floats
+    lattice_step: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scales", _locked_scales(self.scales))
+        if not 0 <= self.lattice_step < float(self.scales.min()):
+            raise ValueError(
+                f"a lattice step lies between 0 and the noise, it is not {self.lattice_step}"
+            )
+
+    @property
+    def squared_share(self) -> float:
+        """A fit is nearly that of greatest likelihood."""
+        return LAPLACE_SQUARED_SHARE
+
+    def draw(self, n_tables: int, generator: np.random.Generator) -> Floats:
+        """Draw the noise of independent tables, ``(n_tables, *shape)``."""
+        return self._one_side(n_tables, generator) - self._one_side(n_tables, generator)
+
+    def _one_side(self, n_tables: int, generator: np.random.Generator) -> Floats:
+        size = generator.standard_exponential((n_tables, *self.scales.shape)) * self.scales
+        if self.lattice_step:
+            size = np.floor(size / self.lattice_step) * self.lattice_step
+        return size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampledCells:
+    """Noise of any joint law that can be drawn: of estimates that share measurements, say.
+
+    Parameters
+    ----------
+    scales : ndarray of float64
+        The standard deviation of each cell, in the table's shape.
+    sampler : callable
+        ``sampler(n_tables, generator)`` draws the noise, ``(n_tables, *shape)``. Cells of one table
+        may depend on each other; tables must not.
+
+    Notes
+    -----
+    Fits weigh the cells by their variances alone. What cells share is in the draws, and so in the
+    threshold of a test: to leave it out of the fit costs power, not level.
+    """
+
+    scales: Floats
+    sampler: Callable[[int, np.random.Generator], Floats]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scales", _locked_scales(self.scales))
+
+    @property
+    def squared_share(self) -> float:
+        """A fit is of least squares."""
+        return 1.0
+
+    def draw(self, n_tables: int, generator: np.random.Generator) -> Floats:
+        """Draw the noise of independent tables, ``(n_tables, *shape)``.
+
+        Raises
+        ------
+        ValueError
+            If the sampler gives another shape, or what is no number.
+        """
+        drawn = np.asarray(self.sampler(n_tables, generator), dtype=np.float64)
+        shape = (n_tables, *self.scales.shape)
+        if drawn.shape != shape:
+            raise ValueError(f"the sampler drew noise of shape {drawn.shape}, not {shape}")
+        if not np.isfinite(drawn).all():
+            raise ValueError("the sampler drew what is not finite")
+        return drawn
+
+
+def _locked_scales(scales: Floats) -> Floats:
+    own = np.array(scales, dtype=np.float64)
+    if own.size == 0:
+        raise ValueError("a table has cells")
+    if not bool(((own > 0) & (own < np.inf)).all()):
+        raise ValueError("the noise of every cell has a positive, finite size")
+    own.setflags(write=False)
+    return own

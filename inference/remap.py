@@ -1,0 +1,212 @@
+"""The best single number to report for a noisy count, given what its user believes and fears.
+
+One noisy count serves everybody. A user with a prior over the true count and a loss for missing it
+reads the best report off his posterior: post-processing, which costs nothing and changes nothing
+for others. For one count query this loses nothing to a mechanism made for that user alone.
+
+A prior comes from the user, never from data, and no interval is narrower for it.
+"""
+
+import bisect
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+SUM_TOLERANCE = 1e-9
+EXPONENT_MAX = 16
+# Two reports are as good as each other if their expected losses differ by no more than rounding.
+TIE_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLoss:
+    """``|truth - report| ** exponent``: 1 for the absolute error, 2 for the squared one.
+
+    Parameters
+    ----------
+    exponent : float
+        At least 1, so that the loss is convex; below 1, use a `LossTable`. At most 16, where the
+        losses are still numbers.
+    """
+
+    exponent: float
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.exponent <= EXPONENT_MAX:
+            raise ValueError(
+                f"the exponent of a loss lies in [1, {EXPONENT_MAX}], it is not {self.exponent}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroOneLoss:
+    """1 for every report but the truth."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LossTable:
+    """Any loss.
+
+    Parameters
+    ----------
+    losses : (n + 1, n + 1) ndarray of float64
+        ``losses[truth, report]``.
+
+    Notes
+    -----
+    The report is the best there is whatever the loss. That no other mechanism of the same cost
+    could do better holds for losses that do not fall as ``|truth - report|`` grows.
+    """
+
+    losses: Floats
+
+    def __post_init__(self) -> None:
+        own = np.array(self.losses, dtype=np.float64)
+        if own.ndim != 2 or own.shape[0] != own.shape[1]:  # noqa: PLR2004 - truth and report
+            raise ValueError(f"a table of losses is square, not of shape {own.shape}")
+        if not np.isfinite(own).all():
+            raise ValueError("losses are finite")
+        own.setflags(write=False)
+        object.__setattr__(self, "losses", own)
+
+
+Loss = PowerLoss | ZeroOneLoss | LossTable
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The best report, and what it is expected to lose under the posterior."""
+
+    value: int
+    expected_loss: float
+
+
+def count_posterior(released: float, *, noise_scale: float, prior: Floats) -> Floats:
+    """The law of a true count, given what was released of it with discrete Laplace noise.
+
+    Parameters
+    ----------
+    released : float
+        The noisy count: a whole number or a point of a finer lattice, clamped to ``0..n`` or not.
+    noise_scale : float
+        The scale ``b`` of the noise (`Measurement.noise_scale`): ``Pr(noise = z)`` is proportional
+        to ``exp(-|z| / b)``.
+    prior : (n + 1,) ndarray of float64
+        Of the true count 0, 1, ..., n; ``n`` is public.
+
+    Returns
+    -------
+    (n + 1,) ndarray of float64
+
+    Raises
+    ------
+    ValueError
+        If the prior does not sum to 1, or an argument is out of its range.
+
+    Notes
+    -----
+    For ``r`` in ``0..n``, clamped or not, ``Pr(r | i)`` is ``exp(-|r - i| / b)`` times what does
+    not depend on ``i``. Of an ``r`` beyond an end, nothing but the end bears on the posterior. So
+    one formula serves both, and who clamps loses nothing by it.
+    """
+    prior = _probabilities(prior, "a prior")
+    if not 0 < noise_scale < math.inf:
+        raise ValueError(f"the scale of noise is positive and finite, not {noise_scale}")
+    if not math.isfinite(released):
+        raise ValueError(f"a noisy count is a finite number, not {released}")
+    nearest = min(max(released, 0.0), float(prior.size - 1))
+    (possible,) = np.nonzero(prior)
+    # In logarithms: all that the prior allows may be far from what was released.
+    log_weights = np.log(prior[possible]) - np.abs(possible - nearest) / noise_scale
+    weights = np.zeros(prior.size)
+    weights[possible] = np.exp(log_weights - log_weights.max())
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+def best_report(posterior: Floats, loss: Loss) -> Report:
+    """The report of least expected loss.
+
+    Parameters
+    ----------
+    posterior : (n + 1,) ndarray of float64
+        The law of the true count, from `count_posterior` or, where a count is estimated from
+        several measurements, from wherever that law is known.
+    loss : Loss
+
+    Returns
+    -------
+    Report
+        A count in ``0..n``; of equally good ones the smallest.
+
+    Raises
+    ------
+    ValueError
+        If the posterior does not sum to 1, or a table of losses is for other counts.
+
+    Notes
+    -----
+    The report for a released ``r`` is ``argmin_s sum_i prior_i Pr(r | i) loss(i, s)``. With it for
+    every ``r``, the geometric mechanism is as good as any mechanism of the same epsilon, for every
+    prior and every loss that does not fall as the distance grows: Ghosh et al.'s theorem [1]_.
+
+    References
+    ----------
+    .. [1] A. Ghosh, T. Roughgarden, M. Sundararajan, "Universally Utility-Maximizing Privacy
+       Mechanisms", SIAM Journal on Computing 41, 2012.
+
+    Examples
+    --------
+    Who knows that the count is 3 at the least does not report the 1 that was released.
+
+    >>> prior = np.array([0, 0, 0, 0.5, 0.25, 0.25])
+    >>> best_report(count_posterior(1, noise_scale=2.0, prior=prior), PowerLoss(1)).value
+    3
+    """
+    posterior = _probabilities(posterior, "a posterior")
+    match loss:
+        case PowerLoss():
+            return _by_power(posterior, loss.exponent)
+        case ZeroOneLoss():
+            return _least(1.0 - posterior, 1.0 - posterior)
+        case LossTable():
+            n_losses = loss.losses.shape[0]
+            if n_losses != posterior.size:
+                raise ValueError(f"losses for {n_losses} counts, a posterior of {posterior.size}")
+            return _least(posterior @ loss.losses, posterior @ np.abs(loss.losses))
+
+
+def _probabilities(given: Floats, name: str) -> Floats:
+    own = np.asarray(given, dtype=np.float64)
+    if own.ndim != 1 or own.size == 0:
+        raise ValueError(f"{name} is a list of probabilities, not of shape {own.shape}")
+    # One pass that fails on NaN and on negative numbers alike.
+    if not bool((own >= 0).all()) or not abs(math.fsum(own) - 1) <= SUM_TOLERANCE:
+        raise ValueError(f"{name} is not negative and sums to 1")
+    return own
+
+
+def _by_power(posterior: Floats, exponent: float) -> Report:
+    """The best report for a convex loss: the first from which a larger one loses no less."""
+    (counts,) = np.nonzero(posterior)
+    weights = posterior[counts]
+
+    def next_loses_no_less(report: int) -> bool:
+        rises = (
+            np.abs(counts - report - 1.0) ** exponent - np.abs(counts - float(report)) ** exponent
+        )
+        return float(weights @ rises) >= -TIE_TOLERANCE * float(weights @ np.abs(rises))
+
+    report = bisect.bisect_left(range(posterior.size - 1), True, key=next_loses_no_less)
+    return Report(report, float(weights @ np.abs(counts - float(report)) ** exponent))
+
+
+def _least(expected: Floats, sizes: Floats) -> Report:
+    """The first report whose expected loss is the least, up to the rounding of sums of `sizes`."""
+    best = int(np.argmin(expected))
+    room = TIE_TOLERANCE * float(sizes[best])
+    report = int(np.argmax(expected <= float(expected[best]) + room))
+    return Report(report, float(expected[report]))
