@@ -1,0 +1,144 @@
+"""How to divide a budget: between one-way tables and pairs, over tables, and which pairs get any.
+
+Everything here is a function of public numbers (sizes, budgets) and of noisy ones that were paid
+for; prices and what may be spent are the accountant's.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synthesis.tables import Floats, Integers
+
+# Tried out on the five tables of the benchmark, at epsilon 0.1 and 1, with either kind of noise
+ONE_WAY_ERROR = 0.008  # mean total variation distance that one-way tables are said to need
+ONE_WAY_SHARE_MIN = 0.15  # how levels are merged, and taken apart again, rests on them
+ONE_WAY_SHARE_MAX = 0.75  # something must be left for pairs, or rows would be independent columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseCost:
+    """What noise a budget buys: a cell's expected ``|noise|`` is ``deviation / budget**power``.
+
+    Budgets of several tables add up.
+
+    Parameters
+    ----------
+    deviation, power : float
+        Positive.
+
+    Notes
+    -----
+    Pure epsilon: a weight ``w`` buys Laplace noise of scale ``1 / w``. Gaussian differential
+    privacy: a budget ``mu**2`` buys normal noise of standard deviation ``1 / mu``, whose mean
+    absolute value is ``sqrt(2 / pi) / mu``; squares of mu add up under composition [1]_.
+
+    References
+    ----------
+    .. [1] J. Dong, A. Roth, W. J. Su, "Gaussian Differential Privacy", Journal of the Royal
+       Statistical Society B 84, 2022, Corollary 3.3.
+    """
+
+    deviation: float
+    power: float
+
+    def __post_init__(self) -> None:
+        if not (self.deviation > 0 and self.power > 0):
+            raise ValueError("noise is positive and falls as the budget grows")
+
+    def split(self, n_cells: Integers, budget: float) -> Floats:
+        """Budgets of tables that make their expected L1 noise, in all, least; they sum to `budget`.
+
+        Notes
+        -----
+        Stationary where ``n / b**(power + 1)`` is the same for all tables: ``b`` is proportional
+        to ``n**(1 / (1 + power))``, the square root of the size for Laplace noise.
+        """
+        roots = self._roots(n_cells)
+        return np.asarray(budget * roots / roots.sum(), dtype=np.float64)
+
+    def least_l1(self, n_cells: Integers, budget: float) -> float:
+        """Expected L1 noise of all tables, at that split."""
+        return float(
+            self.deviation * self._roots(n_cells).sum() ** (1 + self.power) / budget**self.power
+        )
+
+    def budget_for(self, n_cells: Integers, l1: float) -> float:
+        """The budget at which the expected L1 noise of all tables is `l1`."""
+        return float((self.least_l1(n_cells, 1.0) / l1) ** (1 / self.power))
+
+    def _roots(self, n_cells: Integers) -> Floats:
+        return np.asarray(n_cells, dtype=np.float64) ** (1 / (1 + self.power))
+
+
+LAPLACE = NoiseCost(deviation=1.0, power=1.0)
+GAUSSIAN = NoiseCost(deviation=float(np.sqrt(2 / np.pi)), power=0.5)
+
+
+def one_way_share(sizes: Integers, n_rows: float, budget: float, cost: NoiseCost) -> float:
+    """The share of a budget that one-way tables should have.
+
+    Parameters
+    ----------
+    sizes : (n_columns,) ndarray of int64
+        Levels of each column.
+    n_rows : float
+        About how many rows there are: a public or a noisy number.
+    budget : float
+    cost : NoiseCost
+
+    Notes
+    -----
+    Total variation distance is half the L1 distance over the rows. What brings its mean over the
+    columns to `ONE_WAY_ERROR` is what one-way tables need, ``needed``; the budget is divided as
+    ``needed : budget``, within limits. So they get nearly that where it is little, and pairs are
+    not left without where it is much.
+    """
+    if n_rows <= 0:
+        return ONE_WAY_SHARE_MAX
+    needed = cost.budget_for(sizes, 2 * ONE_WAY_ERROR * n_rows * sizes.size)
+    share = needed / (needed + budget)
+    return float(np.clip(share, ONE_WAY_SHARE_MIN, ONE_WAY_SHARE_MAX))
+
+
+def choose_tables(
+    scores: Floats, n_cells: Integers, budget: float, cost: NoiseCost
+) -> tuple[Integers, Floats]:
+    """Which tables to measure, and at what budgets, for the least expected L1 error in all.
+
+    Parameters
+    ----------
+    scores : (n_tables,) ndarray of float64
+        The L1 error that each table has if it is not measured, noisy.
+    n_cells : (n_tables,) ndarray of int64
+    budget : float
+    cost : NoiseCost
+
+    Returns
+    -------
+    chosen : (n_chosen,) ndarray of int64
+        Positions in `scores`; none, if every measurement would be worse than none.
+    budgets : (n_chosen,) ndarray of float64
+        They sum to `budget`.
+
+    Notes
+    -----
+    Maximises ``sum of scores - expected L1 noise`` over sets of tables, each set at its best split,
+    the objective of SWIFT [1]_ with no limit on which tables go together. The noise grows with the
+    sum of a set's roots (`NoiseCost.split`), so what a table brings for its root decides its turn;
+    of the sets that begin the sequence, the best is taken.
+
+    References
+    ----------
+    .. [1] The mechanism of that name in Google's library dpsynth, 2026.
+    """
+    if not scores.size:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    roots = cost.split(n_cells, 1.0)
+    turn = np.argsort(-scores / roots, kind="stable")
+    noise = cost.least_l1(n_cells, budget) * np.cumsum(roots[turn]) ** (1 + cost.power)
+    gain = np.cumsum(scores[turn]) - noise
+    n_chosen = int(gain.argmax()) + 1 if gain.max() > 0 else 0
+    chosen: NDArray[np.int64] = turn[:n_chosen]
+    return chosen, cost.split(n_cells[chosen], budget) if n_chosen else np.empty(0)

@@ -1,0 +1,163 @@
+"""Rows from a model, one column after another, each given those before it.
+
+Variates come from the caller's generator: they are no part of what protects data, so a table may be
+drawn again with another seed, or the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synthesis.buckets import Buckets
+from synthesis.conditional import Conditional, fit_conditional
+from synthesis.model import PairwiseModel
+from synthesis.rounding import controlled_counts, dealt
+from synthesis.tables import Floats, Integers
+
+N_PARTNERS_MAX = 8  # the strongest; with more, combinations hardly repeat and the fit gains nothing
+N_COMBINATIONS_MAX = 50_000  # that a law is fitted on: the fit's cost then does not grow with rows
+N_FIT_CELLS_MAX = 2**22  # combinations times levels: 32 MB for each array of the fit
+N_DRAW_CELLS_MAX = 2**18  # of the groups that are rounded at once: what a processor's cache holds
+KEY_MAX = 2**62  # combinations are numbered in int64
+
+
+def draw_rows(
+    model: PairwiseModel, rng: np.random.Generator, *, n_rows: int | None = None
+) -> NDArray[np.int32]:
+    """Draw a synthetic table.
+
+    Parameters
+    ----------
+    model : PairwiseModel
+    rng : numpy.random.Generator
+    n_rows : int, optional
+        As many as estimated, unless given.
+
+    Returns
+    -------
+    (n_rows, n_columns) ndarray of int32
+        The level of each row in each column, in the order of the model's columns.
+    """
+    n_rows = round(model.total) if n_rows is None else n_rows
+    if n_rows < 0:
+        raise ValueError(f"n_rows must not be negative, got {n_rows}")
+    rows = np.empty((len(model.columns), n_rows), dtype=np.int32)
+    drawn: dict[str, Integers] = {}
+    for name, partners in drawing_order(model) if n_rows else []:
+        given = {partner: drawn[partner] for partner in partners}
+        drawn[name] = _drawn(model, name, given, n_rows, rng)
+    for place, column in enumerate(model.columns if n_rows else []):
+        name = column.name
+        rows[place] = _split(drawn[name], model.buckets[name], model.parts[name], rng)
+    return rows.T
+
+
+def drawing_order(model: PairwiseModel) -> list[tuple[str, tuple[str, ...]]]:
+    """Columns in the order to draw them, each with the earlier ones to draw it from.
+
+    The first is the one that depends most on all others; the next is always the one that depends
+    most on those before it. Partners are those with an estimated pair table, the strongest first,
+    `N_PARTNERS_MAX` at most.
+    """
+    names = [column.name for column in model.columns]
+    strength = {pair: model.dependence(pair) for pair in model.pairs}
+    strength |= {(second, first): value for (first, second), value in strength.items()}
+    order: list[tuple[str, tuple[str, ...]]] = []
+    pull = {name: sum(strength.get((name, other), 0.0) for other in names) for name in names}
+    while pull:
+        name = max(pull, key=pull.__getitem__)
+        before = [one for one, _ in order if (name, one) in strength]
+        before.sort(key=lambda one: -strength[name, one])
+        if not order:
+            pull = dict.fromkeys(names, 0.0)
+        order.append((name, tuple(before[:N_PARTNERS_MAX])))
+        del pull[name]
+        for other in pull:
+            pull[other] += strength.get((other, name), 0.0)
+    return order
+
+
+@dataclass(frozen=True, eq=False)
+class _Combinations:
+    """The distinct combinations of some columns' values that occur in rows.
+
+    Parameters
+    ----------
+    levels : (n_combinations, n_columns) ndarray of int64
+        Sorted by the first column, then by the second, and so on.
+    counts : (n_combinations,) ndarray of int64
+        How many rows have each.
+    of_row : (n_rows,) ndarray of int64
+        The combination of each row.
+    """
+
+    levels: Integers
+    counts: Integers
+    of_row: Integers
+
+    @classmethod
+    def of(cls, columns: Sequence[Integers], n_rows: int) -> "_Combinations":
+        key, n_keys = np.zeros(n_rows, dtype=np.int64), 1
+        for column in columns:
+            size = int(column.max()) + 1
+            if n_keys * size > KEY_MAX:
+                key = np.unique(key, return_inverse=True)[1]
+                n_keys = n_rows
+            key, n_keys = key * size + column, n_keys * size
+        _, first, of_row, counts = np.unique(
+            key, return_index=True, return_inverse=True, return_counts=True
+        )
+        levels = np.empty((first.size, len(columns)), dtype=np.int64)
+        for place, column in enumerate(columns):
+            levels[:, place] = column[first]
+        return cls(levels, counts, of_row)
+
+    def sampled(self, n_max: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
+        """Levels and counts of all combinations; beyond `n_max`, of those in so many rows."""
+        if self.counts.size <= n_max:
+            return self.levels, self.counts
+        rows = rng.choice(self.of_row.size, n_max, replace=False)
+        which, counts = np.unique(self.of_row[rows], return_counts=True)
+        return self.levels[which], counts
+
+
+def _drawn(
+    model: PairwiseModel,
+    name: str,
+    partners: Mapping[str, Integers],
+    n_rows: int,
+    rng: np.random.Generator,
+) -> Integers:
+    """A column's bucket in each row, given its partners' buckets there."""
+    shares = model.shares[name]
+    combinations = _Combinations.of(list(partners.values()), n_rows)
+    n_fit_max = max(1, min(N_COMBINATIONS_MAX, N_FIT_CELLS_MAX // shares.size))
+    tables = [model.given(partner, name) for partner in partners]
+    law = fit_conditional(shares, tables, *combinations.sampled(n_fit_max, rng))
+    return dealt(combinations.of_row, _values(law, combinations, rng), rng)
+
+
+def _values(law: Conditional, combinations: _Combinations, rng: np.random.Generator) -> Integers:
+    """What the rows of each combination are dealt, one combination after the other."""
+    n_levels = law.base.size
+    n_at_once = max(1, N_DRAW_CELLS_MAX // n_levels)
+    values = []
+    for start in range(0, combinations.counts.size, n_at_once):
+        part = slice(start, start + n_at_once)
+        counts = controlled_counts(
+            law.given(combinations.levels[part]), combinations.counts[part], rng
+        )
+        values.append(np.repeat(np.tile(np.arange(n_levels), len(counts)), counts.ravel()))
+    return np.concatenate(values)
+
+
+def _split(drawn: Integers, buckets: Buckets, parts: Floats, rng: np.random.Generator) -> Integers:
+    """Levels for a column's buckets: each bucket is split in its levels' shares."""
+    sizes = np.bincount(drawn, minlength=buckets.n_buckets)
+    values = []
+    for members, size in zip(buckets.members, sizes, strict=True):
+        counts = controlled_counts(parts[members][np.newaxis], np.array([size]), rng)[0]
+        values.append(np.repeat(members, counts))
+    return dealt(drawn, np.concatenate(values), rng)

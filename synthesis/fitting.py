@@ -1,0 +1,114 @@
+"""Tables of one and two columns that could be those of one set of rows, from noisy ones.
+
+Each is non-negative, all have the same total, and a pair table has its columns' one-way tables as
+margins. Three columns may still contradict each other: whoever draws rows settles that.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cube.query import Scope
+from synthesis.tables import Floats, NoisyTable, combined
+
+N_PROJECTIONS = 3  # more of them move a table by less than its noise does
+N_SCALINGS = 20  # margins then agree to far below one row
+FLOOR = 1e-9  # share of independence in each pair table: no cell is ruled out by noise
+
+
+def projected(values: Floats, totals: Floats, variance: Floats) -> Floats:
+    """Each row's nearest non-negative values with a given sum.
+
+    Parameters
+    ----------
+    values : (n_rows, n_cells) ndarray of float64
+    totals : (n_rows,) ndarray of float64
+        Not negative; a row with total 0 is 0.
+    variance : (n_rows, n_cells) ndarray of float64
+        Positive. Distance is ``sum (x - values)**2 / variance``: the noisier cell gives way.
+
+    Notes
+    -----
+    The minimum is ``max(values - m * variance, 0)`` with the one ``m`` that gives the sum. The
+    cells that stay positive are those of the largest ``values / variance``, so one sort finds
+    them; with equal variances this is the projection on the simplex [1]_.
+
+    References
+    ----------
+    .. [1] J. Duchi, S. Shalev-Shwartz, Y. Singer, T. Chandra, "Efficient Projections onto the
+       l1-Ball for Learning in High Dimensions", ICML 2008, figure 1.
+
+    Examples
+    --------
+    >>> projected(np.array([[3.0, 1.0, -2.0]]), np.array([3.0]), np.ones((1, 3)))
+    array([[2.5, 0.5, 0. ]])
+    """
+    ratio = values / variance
+    order = np.argsort(-ratio, axis=1)
+    excess = np.cumsum(np.take_along_axis(values, order, 1), axis=1) - totals[:, np.newaxis]
+    multiplier = excess / np.cumsum(np.take_along_axis(variance, order, 1), axis=1)
+    positive = np.take_along_axis(ratio, order, 1) > multiplier
+    n_positive = np.maximum(positive.sum(axis=1, keepdims=True), 1)
+    chosen = np.take_along_axis(multiplier, n_positive - 1, 1)
+    within = np.maximum(values - chosen * variance, 0.0)
+    return np.asarray(np.where(totals[:, np.newaxis] > 0, within, 0.0), dtype=np.float64)
+
+
+def fitted_margin(estimates: Sequence[NoisyTable], total: float) -> Floats:
+    """A column's counts: non-negative, with the given total, from all independent estimates."""
+    best = combined(estimates)
+    return projected(best.values[np.newaxis], np.array([total]), best.variance[np.newaxis]).ravel()
+
+
+def fitted_pair(table: NoisyTable, rows: Floats, columns: Floats) -> Floats:
+    """A pair table that is non-negative and has the given margins.
+
+    Parameters
+    ----------
+    table : NoisyTable
+    rows, columns : (n,) and (m,) ndarray of float64
+        Margins; not negative, with the same sum.
+
+    Notes
+    -----
+    Projections on the tables with either margin in turn [1]_ come near the closest table with
+    both; scaling rows and columns in turn [2]_ then meets both margins.
+
+    References
+    ----------
+    .. [1] L. M. Bregman, "The method of successive projection for finding a common point of convex
+       sets", Soviet Mathematics Doklady 6, 1965.
+    .. [2] W. E. Deming, F. F. Stephan, "On a Least Squares Adjustment of a Sampled Frequency Table
+       When the Expected Marginal Totals are Known", Annals of Mathematical Statistics 11, 1940.
+    """
+    total = rows.sum()
+    if not total > 0:
+        return np.zeros_like(table.values)
+    counts = table.values
+    for _ in range(N_PROJECTIONS):
+        counts = projected(counts, rows, table.variance)
+        counts = projected(counts.T, columns, table.variance.T).T
+    counts = counts + FLOOR * np.outer(rows, columns) / total
+    for _ in range(N_SCALINGS):
+        counts = counts * ratio_or_zero(rows, counts.sum(axis=1))[:, np.newaxis]
+        counts = counts * ratio_or_zero(columns, counts.sum(axis=0))
+    return np.asarray(counts, dtype=np.float64)
+
+
+def fitted_pairs(
+    tables: Sequence[NoisyTable], margins: Mapping[str, Floats]
+) -> dict[Scope, Floats]:
+    """Every pair of columns that is estimated, with the columns' margins."""
+    estimates: dict[Scope, list[NoisyTable]] = {}
+    for table in tables:
+        estimates.setdefault(table.scope, []).append(table)
+    return {
+        scope: fitted_pair(combined(estimates[scope]), margins[scope[0]], margins[scope[1]])
+        for scope in sorted(estimates)
+    }
+
+
+def ratio_or_zero(numerator: Floats, denominator: Floats) -> Floats:
+    """``numerator / denominator``, and 0 where that has no meaning."""
+    zero = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape))
+    return np.divide(numerator, denominator, out=zero, where=denominator > 0)

@@ -1,0 +1,207 @@
+"""What rows are drawn from: consistent tables over buckets, and how buckets are taken apart.
+
+The whole model is post-processing of noisy tables: drawing from it again costs nothing, and any
+number of rows may be drawn.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cube.query import Scope
+from synthesis.buckets import Buckets, merged, visible_buckets
+from synthesis.fitting import fitted_margin, fitted_pairs, projected
+from synthesis.tables import (
+    Column,
+    Floats,
+    NoisyTable,
+    all_pairs,
+    combined,
+    estimated_total,
+    expected_l1,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """What is known before pairs are bought: how levels are merged, what pairs are scored against.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+    one_ways : mapping of str to NoisyTable
+        The estimate of each column over levels; columns that nothing is known of are not there.
+    buckets : mapping of str to Buckets
+        Of every column; what nothing is known of is one bucket.
+    known_pairs : tuple of NoisyTable
+        Earlier estimates of pairs, over buckets. `one_ways` has their margins in it.
+    """
+
+    columns: tuple[Column, ...]
+    one_ways: Mapping[str, NoisyTable]
+    buckets: Mapping[str, Buckets]
+    known_pairs: tuple[NoisyTable, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], tables: Sequence[NoisyTable]) -> "Sketch":
+        """Sketch a table from independent estimates over levels, of one or two columns each."""
+        by_name = {column.name: column for column in columns}
+        if len(by_name) != len(columns):
+            raise ValueError("two columns have the same name")
+        estimates: dict[str, list[NoisyTable]] = {}
+        for table in tables:
+            if not by_name.keys() >= set(table.scope):
+                raise ValueError(f"no column for a table of {table.scope}")
+            if table.values.shape != tuple(by_name[name].size for name in table.scope):
+                raise ValueError(f"{table.values.shape} cells for the levels of {table.scope}")
+            for name in table.scope:
+                estimates.setdefault(name, []).append(table.margin(name))
+        one_ways = {name: combined(estimates[name]) for name in by_name if name in estimates}
+        buckets = {
+            name: visible_buckets(column, one_ways[name])
+            if name in one_ways
+            else Buckets(np.zeros(column.size, dtype=np.int64))
+            for name, column in by_name.items()
+        }
+        pairs = tuple(merged(table, buckets) for table in tables if len(table.scope) > 1)
+        return cls(tuple(columns), one_ways, buckets, pairs)
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Columns that nothing is known of: they would be drawn uniformly."""
+        return tuple(c.name for c in self.columns if c.name not in self.one_ways)
+
+    @property
+    def total(self) -> float:
+        """About how many rows there are."""
+        return estimated_total(self.one_ways.values())
+
+    @property
+    def pairs(self) -> list[Scope]:
+        """The pairs of columns that can depend on each other: both have two buckets or more."""
+        return all_pairs(name for name, buckets in self.buckets.items() if buckets.n_buckets > 1)
+
+    def n_cells(self, pair: Scope) -> int:
+        """The number of cells of a pair's table over buckets."""
+        return self.buckets[pair[0]].n_buckets * self.buckets[pair[1]].n_buckets
+
+    def known_error(self, pair: Scope) -> float:
+        """About the expected L1 noise of what is known of a pair; infinite if that is nothing."""
+        known = [table for table in self.known_pairs if table.scope == pair]
+        return expected_l1(combined(known)) if known else float("inf")
+
+    def reference(self, pair: Scope) -> Floats:
+        """The pair's table over buckets if its columns were independent: what scores compare with.
+
+        A score is ``sum |exact table - reference|`` plus noise. With the reference fixed, adding or
+        removing one row changes it by at most 1.
+        """
+        total = self.total
+        first, second = (
+            fitted_margin([merged(self.one_ways[name], self.buckets)], total) for name in pair
+        )
+        return np.outer(first, second) / total if total > 0 else np.outer(first, second)
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseModel:
+    """Tables that rows are drawn to agree with.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+    buckets : mapping of str to Buckets
+    total : float
+        The estimated number of rows.
+    shares : mapping of str to (n_buckets,) ndarray of float64
+        Of each column's buckets; sum 1.
+    pairs : mapping of sorted scope to (n_buckets, n_buckets) ndarray of float64
+        Counts, of the pairs that were estimated.
+    parts : mapping of str to (n_levels,) ndarray of float64
+        The share of each level in its bucket; sum 1 in every bucket.
+    """
+
+    columns: tuple[Column, ...]
+    buckets: Mapping[str, Buckets]
+    total: float
+    shares: Mapping[str, Floats]
+    pairs: Mapping[Scope, Floats]
+    parts: Mapping[str, Floats]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.total < float("inf"):
+            raise ValueError(f"a table has no {self.total} rows")
+        for column in self.columns:
+            name, n_buckets = column.name, self.buckets[column.name].n_buckets
+            if (
+                self.buckets[name].labels.size != column.size
+                or self.parts[name].size != column.size
+            ):
+                raise ValueError(f"{name} has {column.size} levels")
+            sums = self.buckets[name].summed(self.parts[name], 0)
+            if self.shares[name].size != n_buckets or not np.allclose(
+                [self.shares[name].sum(), *sums], 1
+            ):
+                raise ValueError(f"shares of {name} do not sum to 1")
+        for pair, counts in self.pairs.items():
+            if counts.shape != tuple(self.buckets[name].n_buckets for name in pair):
+                raise ValueError(f"{counts.shape} cells for the buckets of {pair}")
+
+    def given(self, partner: str, column: str) -> Floats:
+        """The pair's counts, the partner's buckets first."""
+        if partner < column:
+            return self.pairs[partner, column]
+        return self.pairs[column, partner].T
+
+    def dependence(self, pair: Scope) -> float:
+        """The L1 distance of a pair's table from independence, as a share of the rows; 0 to 2."""
+        if pair not in self.pairs or not self.total > 0:
+            return 0.0
+        independent = np.outer(self.shares[pair[0]], self.shares[pair[1]])
+        return float(np.abs(self.pairs[pair] / self.total - independent).sum())
+
+
+def fit_model(sketch: Sketch, bought: Sequence[NoisyTable] = ()) -> PairwiseModel:
+    """Fit consistent tables to everything that is known.
+
+    Parameters
+    ----------
+    sketch : Sketch
+        Alone, it gives a model of what was known before.
+    bought : sequence of NoisyTable
+        Estimates of pairs over the sketch's buckets, independent of it and of each other.
+    """
+    one_ways = {name: merged(one, sketch.buckets) for name, one in sketch.one_ways.items()}
+    total = estimated_total([*one_ways.values(), *bought])
+    margins = {name: np.array([total]) for name in sketch.unknown}
+    parts = {c.name: np.full(c.size, 1 / c.size) for c in sketch.columns}
+    for name, one_way in one_ways.items():
+        others = [pair.margin(name) for pair in bought if name in pair.scope]
+        margins[name] = fitted_margin([one_way, *others], total)
+        parts[name] = _parts(sketch.one_ways[name], sketch.buckets[name], margins[name])
+    return PairwiseModel(
+        columns=sketch.columns,
+        buckets=sketch.buckets,
+        total=total,
+        shares={name: _shares(counts) for name, counts in margins.items()},
+        pairs=fitted_pairs([*sketch.known_pairs, *bought], margins),
+        parts=parts,
+    )
+
+
+def _parts(levels: NoisyTable, buckets: Buckets, counts: Floats) -> Floats:
+    """Shares of levels in their buckets: nearest to the estimates of those that give its count."""
+    parts = np.ones(levels.values.size)
+    for members, count in zip(buckets.members, counts, strict=True):
+        if members.size > 1:
+            values, variance = levels.values[members], levels.variance[members]
+            nearest = projected(values[np.newaxis], np.array([count]), variance[np.newaxis])[0]
+            parts[members] = _shares(nearest)
+    return parts
+
+
+def _shares(counts: Floats) -> Floats:
+    """Counts as shares; where there is nothing, every level alike."""
+    total = counts.sum()
+    return counts / total if total > 0 else np.full(counts.size, 1 / counts.size)

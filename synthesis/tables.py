@@ -1,0 +1,132 @@
+"""Estimates to synthesise from: counts over the levels, or buckets, of one or two columns.
+
+An estimate is unbiased, with a known variance and noise of its own: two estimates that share noise
+would be counted as two. Where it comes from (bought for this table, or found in the history) is
+not known here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.query import Scope, check_scope
+
+N_DIMENSIONS_MAX = 2
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A public column of the table to make.
+
+    Parameters
+    ----------
+    name : str
+    size : int
+        How many levels it has, at least 1.
+    n_ordered : int
+        How many of them, from the first, lie in an order in which neighbours are alike (bins of a
+        number, say). 0 for categories; what follows (OTHER, NULL) has no neighbours.
+    """
+
+    name: str
+    size: int
+    n_ordered: int = 0
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError(f"{self.name} has {self.size} levels")
+        if not 0 <= self.n_ordered <= self.size:
+            raise ValueError(f"{self.n_ordered} of {self.size} levels of {self.name} in order")
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyTable:
+    """Unbiased estimates of the counts of one or two columns' cells.
+
+    Parameters
+    ----------
+    scope : tuple of str
+        The columns, sorted by name.
+    values : (size of scope[0], ...) ndarray of float64
+        They may be negative.
+    variance : float or ndarray, positive
+        Of the noise of each cell, independent between cells; a number stands for all cells.
+    """
+
+    scope: Scope
+    values: Floats
+    variance: Floats
+
+    def __post_init__(self) -> None:
+        check_scope(self.scope)
+        values = np.array(self.values, dtype=np.float64)
+        if not 1 <= values.ndim == len(self.scope) <= N_DIMENSIONS_MAX:
+            raise ValueError(f"{values.ndim} dimensions for the columns {self.scope}")
+        variance = np.array(np.broadcast_to(self.variance, values.shape), dtype=np.float64)
+        if not (np.isfinite(values).all() and np.isfinite(variance).all()):
+            raise ValueError("estimates and variances must be finite")
+        if not (variance > 0).all():
+            raise ValueError("every estimate has noise: variances are positive")
+        for name, array in (("values", values), ("variance", variance)):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def margin(self, column: str) -> "NoisyTable":
+        """The sums over the other column, if there is one."""
+        others = tuple(axis for axis, name in enumerate(self.scope) if name != column)
+        if len(others) == len(self.scope):
+            raise ValueError(f"{column} is not in {self.scope}")
+        values, variance = self.values.sum(axis=others), self.variance.sum(axis=others)
+        return NoisyTable((column,), values, variance)
+
+
+def combined(tables: Iterable[NoisyTable]) -> NoisyTable:
+    """The best linear unbiased combination of independent estimates of the same cells.
+
+    Notes
+    -----
+    Each estimate has the weight ``1 / variance``, and the variance of the combination is one over
+    the sum of the weights [1]_.
+
+    References
+    ----------
+    .. [1] W. G. Cochran, "Problems Arising in the Analysis of a Series of Similar Experiments",
+       Supplement to the Journal of the Royal Statistical Society 4, 1937.
+
+    Examples
+    --------
+    >>> looks = [NoisyTable(("sex",), np.array([value, 1.0]), 2.0) for value in (10.0, 14.0)]
+    >>> both = combined(looks)
+    >>> both.values, both.variance
+    (array([12.,  1.]), array([1., 1.]))
+    """
+    tables = list(tables)
+    if len({(table.scope, table.values.shape) for table in tables}) != 1:
+        raise ValueError("only estimates of the same cells are combined, and at least one")
+    weight = np.sum([1 / table.variance for table in tables], axis=0)
+    weighted = np.sum([table.values / table.variance for table in tables], axis=0)
+    return NoisyTable(tables[0].scope, weighted / weight, 1 / weight)
+
+
+def estimated_total(tables: Iterable[NoisyTable]) -> float:
+    """The number of rows: the inverse-variance mean of the tables' sums, never below 0."""
+    sums = [(float(table.values.sum()), float(table.variance.sum())) for table in tables]
+    weight = sum(1 / variance for _, variance in sums)
+    weighted = sum(value / variance for value, variance in sums)
+    return max(0.0, weighted / weight) if sums else 0.0
+
+
+def expected_l1(table: NoisyTable) -> float:
+    """About the expected L1 noise of a table: exact for normal noise, a little high for Laplace."""
+    return float(np.sqrt(2 / np.pi * table.variance).sum())
+
+
+def all_pairs(names: Iterable[str]) -> list[Scope]:
+    """Every pair of columns, as sorted scopes in sorted order."""
+    return list(combinations(sorted(names), 2))

@@ -1,0 +1,88 @@
+"""Rows made up for tests of synthesis: exact tables of them, and a measurer that adds noise.
+
+The noise is a textbook generator's, good for made-up rows only.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.query import Scope
+from synthesis.model import Sketch
+from synthesis.tables import Column, NoisyTable
+
+NEARLY_EXACT = 1e-6  # a variance: noise a thousandth of a row
+
+
+class MadeUpRows:
+    """Rows in plain sight; a `Measurer` of pure epsilon that remembers what was bought.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    rows : (n_rows, n_columns) ndarray of int
+    seed : int
+    """
+
+    def __init__(self, columns: Sequence[Column], rows: NDArray[np.int64], seed: int = 0) -> None:
+        self.columns = tuple(columns)
+        self.rows = rows
+        self.spent = 0.0
+        self.one_ways_bought: dict[str, float] = {}
+        self.pairs_bought: dict[Scope, float] = {}
+        self._rng = np.random.default_rng(seed)
+
+    def exact(self, *scope: str) -> NDArray[np.float64]:
+        """The counts of a few columns' cells."""
+        return counted(self.columns, self.rows, *scope)
+
+    def nearly_exact(self, *scopes: Scope) -> list[NoisyTable]:
+        """Their counts, said to be nearly free of noise."""
+        return [NoisyTable(scope, self.exact(*scope), np.array(NEARLY_EXACT)) for scope in scopes]
+
+    def one_ways(self, budgets: Mapping[str, float]) -> list[NoisyTable]:
+        self.one_ways_bought = dict(budgets)
+        return [self._noisy((name,), self.exact(name), price) for name, price in budgets.items()]
+
+    def scores(self, sketch: Sketch, budget: float) -> NDArray[np.float64]:
+        self.spent += budget
+        distances = [
+            np.abs(self._over_buckets(sketch, pair) - sketch.reference(pair)).sum()
+            for pair in sketch.pairs
+        ]
+        return np.array(distances) + self._rng.laplace(0.0, len(distances) / budget, len(distances))
+
+    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> list[NoisyTable]:
+        self.pairs_bought = dict(budgets)
+        return [
+            self._noisy(pair, self._over_buckets(sketch, pair), price)
+            for pair, price in budgets.items()
+        ]
+
+    def _over_buckets(self, sketch: Sketch, pair: Scope) -> NDArray[np.float64]:
+        table = self.exact(*pair)
+        for axis, name in enumerate(pair):
+            table = sketch.buckets[name].summed(table, axis)
+        return table
+
+    def _noisy(self, scope: Scope, exact: NDArray[np.float64], price: float) -> NoisyTable:
+        self.spent += price
+        noise = self._rng.laplace(0.0, 1 / price, exact.shape)
+        return NoisyTable(scope, exact + noise, np.array(2 / price**2))
+
+
+def counted(
+    columns: Sequence[Column], rows: NDArray[np.integer[Any]], *scope: str
+) -> NDArray[np.float64]:
+    """How many rows are in each cell of a few columns."""
+    places = [[column.name for column in columns].index(name) for name in scope]
+    table = np.zeros([columns[place].size for place in places])
+    np.add.at(table, tuple(rows[:, place] for place in places), 1.0)
+    return table
+
+
+def distance(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """The total variation distance of two tables of counts."""
+    return float(np.abs(first / first.sum() - second / second.sum()).sum() / 2)
