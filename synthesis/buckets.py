@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from synthesis.tables import Column, Floats, Integers, NoisyTable
+from synthesis.tables import Column, Floats, Integers, TableEstimate
 
 VISIBLE_SDS = 3.0  # standard deviations; noise alone is above it less than once in a hundred
 
@@ -61,7 +61,7 @@ class Buckets:
         return np.asarray(np.add.reduceat(in_order, self._starts, axis=axis), dtype=np.float64)
 
 
-def merged(table: NoisyTable, buckets: Mapping[str, Buckets]) -> NoisyTable:
+def merged(table: TableEstimate, buckets: Mapping[str, Buckets]) -> TableEstimate:
     """A table over levels as one over buckets."""
     values, variance = table.values, table.variance
     for axis, name in enumerate(table.scope):
@@ -69,16 +69,16 @@ def merged(table: NoisyTable, buckets: Mapping[str, Buckets]) -> NoisyTable:
             raise ValueError(f"{values.shape[axis]} levels of {name}, which has others")
         values = buckets[name].summed(values, axis)
         variance = buckets[name].summed(variance, axis)
-    return NoisyTable(table.scope, values, variance)
+    return TableEstimate(table.scope, values, variance)
 
 
-def visible_buckets(column: Column, counts: NoisyTable) -> Buckets:
+def visible_buckets(column: Column, counts: TableEstimate) -> Buckets:
     """Merge the levels of which noise hides whether they hold anything.
 
     Parameters
     ----------
     column : Column
-    counts : NoisyTable
+    counts : TableEstimate
         Its one-way estimate, over levels.
 
     Notes

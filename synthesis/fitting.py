@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cube.query import Scope
-from synthesis.tables import Floats, NoisyTable, combined
+from synthesis.tables import Floats, TableEstimate, combined
 
 N_PROJECTIONS = 3  # more of them move a table by less than its noise does
 N_SCALINGS = 20  # margins then agree to far below one row
@@ -54,18 +54,18 @@ def projected(values: Floats, totals: Floats, variance: Floats) -> Floats:
     return np.asarray(np.where(totals[:, np.newaxis] > 0, within, 0.0), dtype=np.float64)
 
 
-def fitted_margin(estimates: Sequence[NoisyTable], total: float) -> Floats:
+def fitted_margin(estimates: Sequence[TableEstimate], total: float) -> Floats:
     """A column's counts: non-negative, with the given total, from all independent estimates."""
     best = combined(estimates)
     return projected(best.values[np.newaxis], np.array([total]), best.variance[np.newaxis]).ravel()
 
 
-def fitted_pair(table: NoisyTable, rows: Floats, columns: Floats) -> Floats:
+def fitted_pair(table: TableEstimate, rows: Floats, columns: Floats) -> Floats:
     """A pair table that is non-negative and has the given margins.
 
     Parameters
     ----------
-    table : NoisyTable
+    table : TableEstimate
     rows, columns : (n,) and (m,) ndarray of float64
         Margins; not negative, with the same sum.
 
@@ -96,10 +96,10 @@ def fitted_pair(table: NoisyTable, rows: Floats, columns: Floats) -> Floats:
 
 
 def fitted_pairs(
-    tables: Sequence[NoisyTable], margins: Mapping[str, Floats]
+    tables: Sequence[TableEstimate], margins: Mapping[str, Floats]
 ) -> dict[Scope, Floats]:
     """Every pair of columns that is estimated, with the columns' margins."""
-    estimates: dict[Scope, list[NoisyTable]] = {}
+    estimates: dict[Scope, list[TableEstimate]] = {}
     for table in tables:
         estimates.setdefault(table.scope, []).append(table)
     return {

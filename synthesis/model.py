@@ -15,7 +15,7 @@ from synthesis.fitting import fitted_margin, fitted_pairs, projected
 from synthesis.tables import (
     Column,
     Floats,
-    NoisyTable,
+    TableEstimate,
     all_pairs,
     combined,
     estimated_total,
@@ -30,26 +30,26 @@ class Sketch:
     Parameters
     ----------
     columns : tuple of Column
-    one_ways : mapping of str to NoisyTable
+    one_ways : mapping of str to TableEstimate
         The estimate of each column over levels; columns that nothing is known of are not there.
     buckets : mapping of str to Buckets
         Of every column; what nothing is known of is one bucket.
-    known_pairs : tuple of NoisyTable
+    known_pairs : tuple of TableEstimate
         Earlier estimates of pairs, over buckets. `one_ways` has their margins in it.
     """
 
     columns: tuple[Column, ...]
-    one_ways: Mapping[str, NoisyTable]
+    one_ways: Mapping[str, TableEstimate]
     buckets: Mapping[str, Buckets]
-    known_pairs: tuple[NoisyTable, ...]
+    known_pairs: tuple[TableEstimate, ...]
 
     @classmethod
-    def of(cls, columns: Sequence[Column], tables: Sequence[NoisyTable]) -> "Sketch":
+    def of(cls, columns: Sequence[Column], tables: Sequence[TableEstimate]) -> "Sketch":
         """Sketch a table from independent estimates over levels, of one or two columns each."""
         by_name = {column.name: column for column in columns}
         if len(by_name) != len(columns):
             raise ValueError("two columns have the same name")
-        estimates: dict[str, list[NoisyTable]] = {}
+        estimates: dict[str, list[TableEstimate]] = {}
         for table in tables:
             if not by_name.keys() >= set(table.scope):
                 raise ValueError(f"no column for a table of {table.scope}")
@@ -162,14 +162,14 @@ class PairwiseModel:
         return float(np.abs(self.pairs[pair] / self.total - independent).sum())
 
 
-def fit_model(sketch: Sketch, bought: Sequence[NoisyTable] = ()) -> PairwiseModel:
+def fit_model(sketch: Sketch, bought: Sequence[TableEstimate] = ()) -> PairwiseModel:
     """Fit consistent tables to everything that is known.
 
     Parameters
     ----------
     sketch : Sketch
         Alone, it gives a model of what was known before.
-    bought : sequence of NoisyTable
+    bought : sequence of TableEstimate
         Estimates of pairs over the sketch's buckets, independent of it and of each other.
     """
     one_ways = {name: merged(one, sketch.buckets) for name, one in sketch.one_ways.items()}
@@ -190,7 +190,7 @@ def fit_model(sketch: Sketch, bought: Sequence[NoisyTable] = ()) -> PairwiseMode
     )
 
 
-def _parts(levels: NoisyTable, buckets: Buckets, counts: Floats) -> Floats:
+def _parts(levels: TableEstimate, buckets: Buckets, counts: Floats) -> Floats:
     """Shares of levels in their buckets: nearest to the estimates of those that give its count."""
     parts = np.ones(levels.values.size)
     for members, count in zip(buckets.members, counts, strict=True):

@@ -12,7 +12,7 @@ import numpy as np
 from cube.query import Scope
 from synthesis.choice import LAPLACE, NoiseCost, choose_tables, one_way_share
 from synthesis.model import PairwiseModel, Sketch, fit_model
-from synthesis.tables import Column, Floats, NoisyTable, expected_l1
+from synthesis.tables import Column, Floats, TableEstimate, expected_l1
 
 SCORE_SHARE = 0.1  # of what one-way tables leave: scores only have to tell strong pairs from weak
 
@@ -23,7 +23,7 @@ class Measurer(Protocol):
     Budgets are in the units of the `NoiseCost` that the tables are planned with, and add up.
     """
 
-    def one_ways(self, budgets: Mapping[str, float]) -> Sequence[NoisyTable]:
+    def one_ways(self, budgets: Mapping[str, float]) -> Sequence[TableEstimate]:
         """Measure one-way tables over levels, each at its budget."""
         ...
 
@@ -39,7 +39,7 @@ class Measurer(Protocol):
         """
         ...
 
-    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> Sequence[NoisyTable]:
+    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> Sequence[TableEstimate]:
         """Measure pair tables over the sketch's buckets, each at its budget."""
         ...
 
@@ -50,7 +50,7 @@ def measured_model(  # noqa: PLR0913 - what to buy, from whom, and how, which is
     *,
     budget: float,
     n_rows: float,
-    known: Sequence[NoisyTable] = (),
+    known: Sequence[TableEstimate] = (),
     cost: NoiseCost = LAPLACE,
 ) -> PairwiseModel:
     """Buy what a synthetic table needs, and fit it together with what is known.
@@ -64,7 +64,7 @@ def measured_model(  # noqa: PLR0913 - what to buy, from whom, and how, which is
     n_rows : float
         About how many rows there are, a public or a noisy number: it decides only how the budget is
         divided.
-    known : sequence of NoisyTable
+    known : sequence of TableEstimate
         Independent estimates over levels, from the history; they cost nothing, and what they tell
         well enough is not bought again.
     cost : NoiseCost
@@ -95,7 +95,7 @@ def measured_model(  # noqa: PLR0913 - what to buy, from whom, and how, which is
 
 def _one_way_budgets(
     columns: Sequence[Column],
-    known: Sequence[NoisyTable],
+    known: Sequence[TableEstimate],
     budget: float,
     n_rows: float,
     cost: NoiseCost,

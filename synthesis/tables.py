@@ -46,7 +46,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class NoisyTable:
+class TableEstimate:
     """Unbiased estimates of the counts of one or two columns' cells.
 
     Parameters
@@ -77,16 +77,16 @@ class NoisyTable:
             array.flags.writeable = False
             object.__setattr__(self, name, array)
 
-    def margin(self, column: str) -> "NoisyTable":
+    def margin(self, column: str) -> "TableEstimate":
         """The sums over the other column, if there is one."""
         others = tuple(axis for axis, name in enumerate(self.scope) if name != column)
         if len(others) == len(self.scope):
             raise ValueError(f"{column} is not in {self.scope}")
         values, variance = self.values.sum(axis=others), self.variance.sum(axis=others)
-        return NoisyTable((column,), values, variance)
+        return TableEstimate((column,), values, variance)
 
 
-def combined(tables: Iterable[NoisyTable]) -> NoisyTable:
+def combined(tables: Iterable[TableEstimate]) -> TableEstimate:
     """The best linear unbiased combination of independent estimates of the same cells.
 
     Notes
@@ -101,7 +101,7 @@ def combined(tables: Iterable[NoisyTable]) -> NoisyTable:
 
     Examples
     --------
-    >>> looks = [NoisyTable(("sex",), np.array([value, 1.0]), 2.0) for value in (10.0, 14.0)]
+    >>> looks = [TableEstimate(("sex",), np.array([value, 1.0]), 2.0) for value in (10.0, 14.0)]
     >>> both = combined(looks)
     >>> both.values, both.variance
     (array([12.,  1.]), array([1., 1.]))
@@ -111,10 +111,10 @@ def combined(tables: Iterable[NoisyTable]) -> NoisyTable:
         raise ValueError("only estimates of the same cells are combined, and at least one")
     weight = np.sum([1 / table.variance for table in tables], axis=0)
     weighted = np.sum([table.values / table.variance for table in tables], axis=0)
-    return NoisyTable(tables[0].scope, weighted / weight, 1 / weight)
+    return TableEstimate(tables[0].scope, weighted / weight, 1 / weight)
 
 
-def estimated_total(tables: Iterable[NoisyTable]) -> float:
+def estimated_total(tables: Iterable[TableEstimate]) -> float:
     """The number of rows: the inverse-variance mean of the tables' sums, never below 0."""
     sums = [(float(table.values.sum()), float(table.variance.sum())) for table in tables]
     weight = sum(1 / variance for _, variance in sums)
@@ -122,7 +122,7 @@ def estimated_total(tables: Iterable[NoisyTable]) -> float:
     return max(0.0, weighted / weight) if sums else 0.0
 
 
-def expected_l1(table: NoisyTable) -> float:
+def expected_l1(table: TableEstimate) -> float:
     """About the expected L1 noise of a table: exact for normal noise, a little high for Laplace."""
     return float(np.sqrt(2 / np.pi * table.variance).sum())
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cube.query import Scope
 from synthesis.model import Sketch
-from synthesis.tables import Column, NoisyTable
+from synthesis.tables import Column, TableEstimate
 
 NEARLY_EXACT = 1e-6  # a variance: noise a thousandth of a row
 
@@ -38,11 +38,13 @@ class MadeUpRows:
         """The counts of a few columns' cells."""
         return counted(self.columns, self.rows, *scope)
 
-    def nearly_exact(self, *scopes: Scope) -> list[NoisyTable]:
+    def nearly_exact(self, *scopes: Scope) -> list[TableEstimate]:
         """Their counts, said to be nearly free of noise."""
-        return [NoisyTable(scope, self.exact(*scope), np.array(NEARLY_EXACT)) for scope in scopes]
+        return [
+            TableEstimate(scope, self.exact(*scope), np.array(NEARLY_EXACT)) for scope in scopes
+        ]
 
-    def one_ways(self, budgets: Mapping[str, float]) -> list[NoisyTable]:
+    def one_ways(self, budgets: Mapping[str, float]) -> list[TableEstimate]:
         self.one_ways_bought = dict(budgets)
         return [self._noisy((name,), self.exact(name), price) for name, price in budgets.items()]
 
@@ -54,7 +56,7 @@ class MadeUpRows:
         ]
         return np.array(distances) + self._rng.laplace(0.0, len(distances) / budget, len(distances))
 
-    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> list[NoisyTable]:
+    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> list[TableEstimate]:
         self.pairs_bought = dict(budgets)
         return [
             self._noisy(pair, self._over_buckets(sketch, pair), price)
@@ -67,10 +69,10 @@ class MadeUpRows:
             table = sketch.buckets[name].summed(table, axis)
         return table
 
-    def _noisy(self, scope: Scope, exact: NDArray[np.float64], price: float) -> NoisyTable:
+    def _noisy(self, scope: Scope, exact: NDArray[np.float64], price: float) -> TableEstimate:
         self.spent += price
         noise = self._rng.laplace(0.0, 1 / price, exact.shape)
-        return NoisyTable(scope, exact + noise, np.array(2 / price**2))
+        return TableEstimate(scope, exact + noise, np.array(2 / price**2))
 
 
 def counted(

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synthesis.buckets import VISIBLE_SDS, Buckets, merged, visible_buckets
-from synthesis.tables import Column, NoisyTable
+from synthesis.tables import Column, TableEstimate
 
 
-def one_way(values: list[float]) -> NoisyTable:
-    return NoisyTable(("a",), np.array(values), np.array(1.0))
+def one_way(values: list[float]) -> TableEstimate:
+    return TableEstimate(("a",), np.array(values), np.array(1.0))
 
 
 @pytest.mark.parametrize("labels", [[0, 2], [1, 2], [], [-1, 0]])
@@ -51,7 +51,7 @@ def test_every_bucket_in_order_is_a_run_and_visible_if_any_is(values: list[float
 def test_merging_a_pair_equals_adding_cell_by_cell() -> None:
     rng = np.random.default_rng(3)
     first, second = Buckets(np.array([0, 1, 0, 2])), Buckets(np.array([1, 0, 1]))
-    pair = NoisyTable(("a", "b"), rng.normal(size=(4, 3)), rng.uniform(1.0, 2.0, (4, 3)))
+    pair = TableEstimate(("a", "b"), rng.normal(size=(4, 3)), rng.uniform(1.0, 2.0, (4, 3)))
     small = merged(pair, {"a": first, "b": second})
     expected, variance = np.zeros((3, 2)), np.zeros((3, 2))
     for i in range(4):

@@ -5,7 +5,7 @@ import pytest
 
 from synthesis.drawing import N_PARTNERS_MAX, _Combinations, draw_rows, drawing_order
 from synthesis.model import PairwiseModel, Sketch, fit_model
-from synthesis.tables import Column, NoisyTable
+from synthesis.tables import Column, TableEstimate
 from tests.support.made_up_rows import MadeUpRows, counted, distance
 from tests.synthesis.test_rounding import P_VALUE_MIN, p_value_of_independence
 
@@ -56,7 +56,7 @@ def test_columns_that_share_a_parent_stay_independent_given_it() -> None:
     """Of right versions one in 10**9 seeds fails; `test_rounding` shows what a wrong one does."""
     rng = np.random.default_rng(4)
     tables = [
-        NoisyTable(("a", child), 2_000 * rng.dirichlet(np.full(5, 3.0), 4), np.array(1.0))
+        TableEstimate(("a", child), 2_000 * rng.dirichlet(np.full(5, 3.0), 4), np.array(1.0))
         for child in ("b", "d")
     ]
     model = fit_model(Sketch.of([COLUMNS[0], COLUMNS[1], COLUMNS[3]], tables))
@@ -107,7 +107,7 @@ def test_a_column_has_so_many_partners_at_most() -> None:
 def test_buckets_are_taken_apart_as_the_one_way_table_says() -> None:
     """Each level is within one of its share of its bucket, so within two of its estimate."""
     exact = np.array([900.0, 1.0, 2.0, 40.0, 0.0, 3.0, 500.0, 4.0])
-    one_way = NoisyTable(("a",), exact, np.array(25.0))
+    one_way = TableEstimate(("a",), exact, np.array(25.0))
     sketch = Sketch.of([Column("a", 8)], [one_way])
     assert sketch.buckets["a"].n_buckets == 4
     drawn = draw_rows(fit_model(sketch), np.random.default_rng(9))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from synthesis.fitting import fitted_margin, fitted_pair, projected
-from synthesis.tables import NoisyTable
+from synthesis.tables import TableEstimate
 
 ROWS = arrays.array_shapes(min_dims=2, max_dims=2, max_side=6)
 
@@ -40,7 +40,7 @@ def test_the_noisier_cell_gives_way() -> None:
 
 
 def test_a_margin_uses_every_estimate() -> None:
-    looks = [NoisyTable(("a",), np.array(v), np.array(1.0)) for v in ([4.0, 6.0], [8.0, 2.0])]
+    looks = [TableEstimate(("a",), np.array(v), np.array(1.0)) for v in ([4.0, 6.0], [8.0, 2.0])]
     assert fitted_margin(looks, 10.0).tolist() == [6.0, 4.0]
 
 
@@ -49,7 +49,7 @@ def test_a_fitted_pair_is_not_negative_and_has_its_margins(noise: float) -> None
     rng = np.random.default_rng(4)
     exact = rng.poisson(8.0, (12, 7)) * (rng.random((12, 7)) < 0.7) + 0.0
     exact[3], exact[:, 2] = 0.0, 0.0
-    noisy = NoisyTable(("a", "b"), exact + rng.laplace(0, 1, exact.shape) * noise, np.array(1.0))
+    noisy = TableEstimate(("a", "b"), exact + rng.laplace(0, 1, exact.shape) * noise, np.array(1.0))
     fitted = fitted_pair(noisy, exact.sum(axis=1), exact.sum(axis=0))
     assert (fitted >= 0).all()
     assert np.allclose(fitted.sum(axis=0), exact.sum(axis=0), atol=1e-6 * exact.sum())
@@ -61,5 +61,5 @@ def test_a_fitted_pair_is_not_negative_and_has_its_margins(noise: float) -> None
 
 
 def test_an_empty_table_is_fitted_by_nothing() -> None:
-    noisy = NoisyTable(("a", "b"), np.array([[2.0, -3.0]]), np.array(1.0))
+    noisy = TableEstimate(("a", "b"), np.array([[2.0, -3.0]]), np.array(1.0))
     assert fitted_pair(noisy, np.zeros(1), np.zeros(2)).tolist() == [[0.0, 0.0]]

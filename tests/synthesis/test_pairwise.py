@@ -10,7 +10,7 @@ from synthesis.choice import ONE_WAY_SHARE_MAX
 from synthesis.drawing import draw_rows
 from synthesis.model import Sketch, fit_model
 from synthesis.pairwise import measured_model
-from synthesis.tables import Column, NoisyTable
+from synthesis.tables import Column, TableEstimate
 from tests.support.made_up_rows import MadeUpRows, counted, distance
 from tests.synthesis.test_drawing import COLUMNS, chain
 
@@ -72,9 +72,9 @@ def test_an_empty_table_is_synthesised(seed: int) -> None:
 @pytest.mark.parametrize("total", [0.0, -50.0])
 def test_a_total_of_nothing_gives_no_rows_and_uniform_ones_on_demand(total: float) -> None:
     tables = [
-        NoisyTable(("a",), np.full(4, total / 4), np.array(1.0)),
-        NoisyTable(("b",), np.full(5, total / 5), np.array(1.0)),
-        NoisyTable(("a", "b"), np.full((4, 5), total / 20), np.array(1.0)),
+        TableEstimate(("a",), np.full(4, total / 4), np.array(1.0)),
+        TableEstimate(("b",), np.full(5, total / 5), np.array(1.0)),
+        TableEstimate(("a", "b"), np.full((4, 5), total / 20), np.array(1.0)),
     ]
     model = fit_model(Sketch.of(COLUMNS[:2], tables))
     assert model.total == 0.0
@@ -106,17 +106,17 @@ def test_independent_columns_are_left_so() -> None:
 
 def test_tables_of_other_columns_or_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match="levels of"):
-        Sketch.of(COLUMNS, [NoisyTable(("a",), np.ones(3), np.array(1.0))])
+        Sketch.of(COLUMNS, [TableEstimate(("a",), np.ones(3), np.array(1.0))])
     with pytest.raises(ValueError, match="same name"):
         Sketch.of([Column("a", 2), Column("a", 3)], [])
     with pytest.raises(ValueError, match="no column"):
-        Sketch.of(COLUMNS, [NoisyTable(("z",), np.ones(3), np.array(1.0))])
+        Sketch.of(COLUMNS, [TableEstimate(("z",), np.ones(3), np.array(1.0))])
 
 
 def test_a_pair_improves_what_is_known_of_its_columns_and_of_the_total() -> None:
     rows = chain()
     vague = [
-        NoisyTable((name,), rows.exact(name) + shift, np.array(400.0))
+        TableEstimate((name,), rows.exact(name) + shift, np.array(400.0))
         for name, shift in (("a", 30.0), ("b", -20.0))
     ]
     model = fit_model(Sketch.of(COLUMNS[:2], vague), rows.nearly_exact(("a", "b")))

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from synthesis.tables import Column, NoisyTable, combined, estimated_total, expected_l1
+from synthesis.tables import Column, TableEstimate, combined, estimated_total, expected_l1
 
 
-def table(values: object, variance: object = 1.0, scope: tuple[str, ...] = ("a",)) -> NoisyTable:
-    return NoisyTable(scope, np.asarray(values, dtype=float), np.asarray(variance, dtype=float))
+def table(values: object, variance: object = 1.0, scope: tuple[str, ...] = ("a",)) -> TableEstimate:
+    return TableEstimate(scope, np.asarray(values, dtype=float), np.asarray(variance, dtype=float))
 
 
 @pytest.mark.parametrize(("size", "n_ordered"), [(0, 0), (3, 4), (3, -1)])
