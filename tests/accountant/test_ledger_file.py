@@ -145,7 +145,8 @@ def test_after_a_disk_that_failed_under_a_commit_nothing_more_is_written(path: P
             return getattr(self._connection, name)
 
     with open_ledger(path) as ledger:
-        ledger._store._writer = FailingDisk(ledger._store._writer)  # type: ignore[attr-defined]
+        store = ledger._store
+        store._writer = FailingDisk(store._writer)  # type: ignore[attr-defined]  # SQLite's own
         for _ in range(2):
             with pytest.raises(LedgerLost, match="is not known"):
                 appended(ledger, BudgetSet(Fraction(2)))

@@ -1,7 +1,6 @@
 """Requests that lack something at the same moment, and are bought for together."""
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from fractions import Fraction
@@ -15,7 +14,7 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import Refused, SourceUnavailable
 from planner.workload import RequestedTarget
 from proxy.answers import LOCAL, Caller, QueryRequest, Release
-from tests.support.slow_servers import Server, epsilon, starting
+from tests.support.slow_servers import Server, epsilon, starting, until
 
 AGES = tuple(
     f"SELECT COUNT(*) AS n FROM people WHERE age BETWEEN {low} AND {low + 5}"  # noqa: S608 - our own numbers
@@ -153,10 +152,3 @@ def half_width(release: Release) -> float:
     assert release.receipt is not None
     (column,) = release.receipt.columns
     return float(column.high[0] - column.low[0]) / 2
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)

@@ -6,7 +6,7 @@ on the same file: they share nothing but the file, as two processes would.
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +27,7 @@ from cube.refusals import (
 )
 from planner.workload import RequestedTarget
 from proxy.answers import Caller, QueryRequest
-from tests.support.slow_servers import Server, StartServer, asking, epsilon, starting
+from tests.support.slow_servers import Server, StartServer, asking, epsilon, starting, until
 
 COUNT = "SELECT COUNT(*) AS n FROM people WHERE age > 40"
 BY_CITY = "SELECT city, COUNT(*) AS n FROM people GROUP BY city"
@@ -296,10 +296,3 @@ def ask_until_it_fails(server: Server) -> None:
     for age in range(90):
         sql = f"SELECT COUNT(*) AS n FROM people WHERE age = {age}"  # noqa: S608 - our own numbers
         server.ask(sql, half_width=15.0 + age)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)

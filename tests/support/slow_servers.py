@@ -99,3 +99,11 @@ def asking(server: Server, sql: str, n_threads: int) -> Iterator[list[Release]]:
         asked = [pool.submit(server.ask, sql) for _ in range(n_threads)]
         yield answers
         answers += [one.result(timeout=60) for one in asked]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what other threads are about to do."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
