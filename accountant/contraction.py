@@ -1,5 +1,7 @@
 """Exact answers: the rows of a block times the counts of its cells, in whole numbers.
 
+And how far they are from a public reference, all together.
+
 Called by the gate alone, which keeps what it returns in locals of one function. int64 is enough:
 the gate refuses beforehand, on public bounds, whatever could pass 2**62.
 
@@ -13,6 +15,7 @@ from accountant.source import CellCounts
 from cube.block import QueryBlock
 from cube.query import Scope
 from cube.schema import Schema
+from cube.statistic import Distance
 
 
 def answer_bound(block: QueryBlock, schema: Schema) -> int:
@@ -32,7 +35,7 @@ def exact_answers(block: QueryBlock, counts: CellCounts, schema: Schema) -> list
     ValueError
         If the counts cannot be those of a table of the schema. The text says nothing of them.
     """
-    _check(block.scope, counts, schema)
+    check_counts(block.scope, counts, schema)
     place = {name: dimension for dimension, name in enumerate(block.scope)}
 
     def read(axes: Scope, values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -53,7 +56,25 @@ def exact_answers(block: QueryBlock, counts: CellCounts, schema: Schema) -> list
     return [int(answer) for answer in answers]
 
 
-def _check(scope: Scope, counts: CellCounts, schema: Schema) -> None:
+def distance_bound(distance: Distance, schema: Schema) -> int:
+    """A public bound on an exact distance: each record moves one row, by a coefficient at most."""
+    return answer_bound(distance.block, schema) + sum(map(abs, distance.reference))
+
+
+def exact_distance(distance: Distance, counts: CellCounts, schema: Schema) -> int:
+    """The sum over the rows of a block of how far each is from its reference.
+
+    Raises
+    ------
+    ValueError
+        As `exact_answers`.
+    """
+    exact = exact_answers(distance.block, counts, schema)
+    return sum(abs(one - other) for one, other in zip(exact, distance.reference, strict=True))
+
+
+def check_counts(scope: Scope, counts: CellCounts, schema: Schema) -> None:
+    """Raise ValueError, which says nothing of them, unless these can be the counts of a scope."""
     sizes = schema.sizes(scope)
     if len(counts.levels) != len(sizes):
         raise ValueError("a source answered for other axes than it was asked for")

@@ -5,9 +5,10 @@
     budget_set      the owner changed the budget
     limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: who, what, at which weight, cost before and after;
-                    a row that was measured before may be raised, and says from which measurement
+                    a row that was measured before may be raised, and says from which measurement;
+                    statistics, which are no rows, are paid for in the same way
     taken_over      another attempt is made to measure a charge; earlier ones count no more
-    measurement     the noisy values of the rows of one charge
+    measurement     the noisy values of the rows of one charge, and of its statistics
     served          how many answers were given, free and paid, and how wide they were
     access_granted  somebody may come in
     access_revoked  and no more
@@ -29,7 +30,8 @@ from accountant.limits import Limit, Payer
 from accountant.noise import LatticeNoise
 from cube.block import QueryBlock
 from cube.encoding import canonical_json
-from cube.measurement import Measurement, PlannedMeasurement
+from cube.measurement import Measurement, PlannedMeasurement, Weight
+from cube.statistic import Choice, Distance
 
 GENESIS: Final = "0" * 64  # what the first entry's digest is chained to
 NO_TABLE: Final = ""  # of entries that are about no table
@@ -100,6 +102,51 @@ class ChargedBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class ChargedDistance:
+    """A distance that was paid for, and the noise it was paid to get."""
+
+    distance: Distance
+    noise: LatticeNoise
+
+    @property
+    def costing(self) -> PlannedMeasurement:
+        """Rows that cost every cell what the distance costs it."""
+        return self.distance.costing(self.noise.weight)
+
+    def check_told(self, released: int) -> None:
+        """Any number of lattice steps may be released."""
+
+    def told(self, released: int) -> float:
+        """What a released number of lattice steps says, in records."""
+        return released * 2.0**-self.noise.lattice_bits
+
+
+@dataclass(frozen=True, slots=True)
+class ChargedChoice:
+    """A choice that was paid for."""
+
+    choice: Choice
+    weight: Weight
+
+    @property
+    def costing(self) -> PlannedMeasurement:
+        """A row that costs every cell what the choice costs it."""
+        return self.choice.costing(self.weight)
+
+    def check_told(self, released: int) -> None:
+        """Raise ValueError unless a candidate of the choice has this place."""
+        if not 0 <= released < len(self.choice.candidates):
+            raise ValueError("a candidate chosen that is not there")
+
+    def told(self, released: int) -> int:
+        """The place of the candidate that was chosen, which is what was released."""
+        return released
+
+
+ChargedStatistic: TypeAlias = ChargedDistance | ChargedChoice
+
+
+@dataclass(frozen=True, slots=True)
 class Charge:
     """A plan was paid for; it may be measured once."""
 
@@ -107,6 +154,7 @@ class Charge:
     blocks: tuple[ChargedBlock, ...]
     units_before: int
     units_after: int
+    statistics: tuple[ChargedStatistic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +169,13 @@ class Measured:
     """The noisy values of the charge with sequence number `charge`, in lattice steps.
 
     They were drawn in the latest turn: 0, that of who charged, or the number of a `TakenOver`.
+    `released` is a number for each statistic of the charge: lattice steps, or a candidate's place.
     """
 
     charge: int
     lattice_values: tuple[tuple[int, ...], ...]
     turn: int = 0
+    released: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

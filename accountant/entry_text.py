@@ -17,6 +17,9 @@ from accountant.entries import (
     BudgetSet,
     Charge,
     ChargedBlock,
+    ChargedChoice,
+    ChargedDistance,
+    ChargedStatistic,
     LimitSet,
     Measured,
     Served,
@@ -27,8 +30,15 @@ from accountant.entries import (
 )
 from accountant.limits import Limit, Payer, Subject, Window
 from accountant.noise import LATTICE_BITS_MAX, LatticeNoise
-from cube.encoding import canonical_json, decode_block, encode_block
+from cube.encoding import (
+    canonical_json,
+    decode_block,
+    decode_statistic,
+    encode_block,
+    encode_statistic,
+)
 from cube.measurement import Weight
+from cube.statistic import Distance
 
 Fields = dict[str, Any]
 
@@ -102,6 +112,8 @@ def _write_charge(body: Charge) -> Fields:
     }
     if body.payer.groups:
         encoded["groups"] = list(body.payer.groups)
+    if body.statistics:
+        encoded["statistics"] = [_write_statistic(charged) for charged in body.statistics]
     return encoded
 
 
@@ -112,35 +124,59 @@ def _read_charge(fields: Fields) -> Charge:
         tuple(_read_charged(charged) for charged in fields["blocks"]),
         _typed(fields["units_before"], int),
         _typed(fields["units_after"], int),
+        tuple(_read_statistic(charged) for charged in fields.get("statistics", ())),
     )
 
 
 def _write_charged(charged: ChargedBlock) -> Fields:
-    encoded: Fields = {
-        "block": encode_block(charged.block),
-        "weight_units": charged.noise.weight.units,
-        "lattice_bits": charged.noise.lattice_bits,
-        # Hexadecimal: the scale that was drawn from, to the last bit.
-        "noise_scale": charged.noise.noise_scale.hex(),
-    }
+    encoded: Fields = {"block": encode_block(charged.block), **_write_noise(charged.noise)}
     if charged.raised_from is not None:
         encoded["raised_from"] = charged.raised_from
     return encoded
 
 
 def _read_charged(fields: Fields) -> ChargedBlock:
-    lattice_bits = _typed(fields["lattice_bits"], int)
-    if not 0 <= lattice_bits <= LATTICE_BITS_MAX:
-        raise ValueError(f"a lattice of {lattice_bits} bits")
-    scale_in_steps = math.ldexp(float.fromhex(_typed(fields["noise_scale"], str)), lattice_bits)
-    weight = Weight(_typed(fields["weight_units"], int))
     charged = ChargedBlock(
         decode_block(fields["block"]),
-        LatticeNoise(weight, lattice_bits, scale_in_steps),
+        _read_noise(fields),
         _typed(fields["raised_from"], int) if "raised_from" in fields else None,
     )
     charged.planned  # noqa: B018 - checks that the rows are whole and have no constant
     return charged
+
+
+def _write_statistic(charged: ChargedStatistic) -> Fields:
+    if isinstance(charged, ChargedDistance):
+        return {**encode_statistic(charged.distance), **_write_noise(charged.noise)}
+    return {**encode_statistic(charged.choice), "weight_units": charged.weight.units}
+
+
+def _read_statistic(fields: Fields) -> ChargedStatistic:
+    statistic = decode_statistic(fields)
+    charged: ChargedStatistic
+    if isinstance(statistic, Distance):
+        charged = ChargedDistance(statistic, _read_noise(fields))
+    else:
+        charged = ChargedChoice(statistic, Weight(_typed(fields["weight_units"], int)))
+    charged.costing  # noqa: B018 - checks that the rows are whole and have no constant
+    return charged
+
+
+def _write_noise(noise: LatticeNoise) -> Fields:
+    return {
+        "weight_units": noise.weight.units,
+        "lattice_bits": noise.lattice_bits,
+        # Hexadecimal: the scale that was drawn from, to the last bit.
+        "noise_scale": noise.noise_scale.hex(),
+    }
+
+
+def _read_noise(fields: Fields) -> LatticeNoise:
+    lattice_bits = _typed(fields["lattice_bits"], int)
+    if not 0 <= lattice_bits <= LATTICE_BITS_MAX:
+        raise ValueError(f"a lattice of {lattice_bits} bits")
+    scale_in_steps = math.ldexp(float.fromhex(_typed(fields["noise_scale"], str)), lattice_bits)
+    return LatticeNoise(Weight(_typed(fields["weight_units"], int)), lattice_bits, scale_in_steps)
 
 
 def _write_measured(body: Measured) -> Fields:
@@ -150,12 +186,16 @@ def _write_measured(body: Measured) -> Fields:
     }
     if body.turn:
         encoded["turn"] = body.turn
+    if body.released:
+        encoded["released"] = list(body.released)
     return encoded
 
 
 def _read_measured(fields: Fields) -> Measured:
     values = tuple(tuple(_typed(value, int) for value in row) for row in fields["lattice_values"])
-    return Measured(_typed(fields["charge"], int), values, _typed(fields.get("turn", 0), int))
+    released = tuple(_typed(number, int) for number in fields.get("released", ()))
+    turn = _typed(fields.get("turn", 0), int)
+    return Measured(_typed(fields["charge"], int), values, turn, released)
 
 
 _TALLY_NUMBERS: Final = ("n_free", "n_paid", "plain_units_free", "plain_units_paid")

@@ -9,42 +9,48 @@ Everything that may refuse comes before the charge and looks at public things al
 schema, the budget, what was charged before. Between the charge and the measurement a failure loses
 time, not privacy and not budget: the charge waits, and is completed, once, without another charge.
 
-Exact values, and noise found again, are locals of `_read_and_add_noise` and of what it calls, and
-of nothing else.
+Statistics that are no rows, a noisy distance or a choice among candidates, go the same way: priced
+as rows that cost every cell no less, charged, then read.
+
+What reads is release.py, and nothing else; nothing else has exact values, or noise found again.
 Proof: proofs/gate.md.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Final
 
-from accountant.contraction import answer_bound, exact_answers
+from accountant.contraction import answer_bound, distance_bound
 from accountant.cost import Price, price_of
 from accountant.entries import (
     Charge,
     ChargedBlock,
+    ChargedChoice,
+    ChargedDistance,
+    ChargedStatistic,
     Measured,
     TakenOver,
 )
 from accountant.ledger import Ledger
 from accountant.limits import Payer, Window
 from accountant.noise import LatticeNoise, NoiseSource
-from accountant.replay import Allowance, Payment, StalePlan, TableHistory
+from accountant.payments import Allowance, Payment
+from accountant.release import Release
+from accountant.replay import StalePlan, TableHistory
 from accountant.source import CellCounts, Source
 from cube.block import QueryBlock
 from cube.grid import arrays_of
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
-from cube.query import Scope
+from cube.query import counting
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
     LimitReached,
-    SourceUnavailable,
 )
 from cube.schema import Schema
+from cube.statistic import Distance, PlannedStatistic
 
 _WIDER: Final = (
     "Ask for a wider half_width or a lower confidence; what the history can answer stays free."
@@ -73,8 +79,7 @@ class Gate:
     def __init__(self, ledger: Ledger, schema: Schema, source: Source, noise: NoiseSource) -> None:
         self.schema = schema
         self._ledger = ledger
-        self._source = source
-        self._noise = noise
+        self._release = Release(schema, source, noise)
         self._turns: dict[int, int] = {}  # of charges that this process is to measure
 
     @property
@@ -178,8 +183,9 @@ class Gate:
         *,
         epsilon_cap: Fraction | None,
         n_read: int | None = None,
+        statistics: Sequence[PlannedStatistic] = (),
     ) -> Payment:
-        """Pay for a plan on the newest history there is.
+        """Pay for a plan, and for statistics, on the newest history there is.
 
         With `n_read`, the number of entries that had been read when the plan was made, a plan that
         does not know what another process has done since is stale.
@@ -192,7 +198,7 @@ class Gate:
         def charged(history: TableHistory) -> Charge:
             if n_read not in (None, len(history.read)):
                 raise StalePlan("another process has charged or measured meanwhile")
-            return self._charged(history, plan, payer, epsilon_cap)
+            return self._charged(history, plan, statistics, payer, epsilon_cap)
 
         seq = self._ledger.append(self.schema.table, charged)
         payment = next(one for one in reversed(self.payments()) if one.seq == seq)
@@ -203,7 +209,7 @@ class Gate:
         """Measure what was charged, in the turn that this process has; what it gave.
 
         None if the turn has been used, or another process has taken it over: one draw is made in
-        a turn, and only that of the latest turn is ever kept.
+        a turn, and only that of the latest turn is ever kept. Statistics are in the history then.
 
         Raises
         ------
@@ -213,11 +219,13 @@ class Gate:
         turn = self._turns.pop(seq, None)
         charge = self.history.pending.get(seq)
         if charge is not None and turn is not None:
-            body = Measured(seq, self._noisy_values(charge), turn)
+            values, released = self._release.noisy_values(charge, self.history.measurements)
+            body = Measured(seq, values, turn, released)
             self._ledger.append(
                 self.schema.table, lambda history: body if _is_turn(history, seq, turn) else None
             )
-        return self.history.measured_under(seq) or None
+        history = self.history
+        return history.measured_under(seq) or (() if history.told_under(seq) else None)
 
     def take_over(self, seq: int, turn: int) -> int | None:
         """Begin a new turn to measure a charge that waits; its number.
@@ -258,24 +266,45 @@ class Gate:
         self,
         history: TableHistory,
         plan: Sequence[PlannedMeasurement],
+        statistics: Sequence[PlannedStatistic],
         payer: Payer,
         epsilon_cap: Fraction | None,
     ) -> Charge:
         """The charge for a plan on a history, the same that it will be judged by."""
-        price = self._price(history, plan)
+        price = self._price(history, plan, statistics)
         self._refuse(history, price, payer, epsilon_cap)
         blocks = tuple(
             ChargedBlock(planned.block, history.noise_for(planned), planned.raised_from)
             for planned in plan
         )
-        return Charge(payer, blocks, price.units_before, price.units_after)
+        charged = tuple(map(_charged_statistic, statistics))
+        return Charge(payer, blocks, price.units_before, price.units_after, charged)
 
-    def _price(self, history: TableHistory, plan: Sequence[PlannedMeasurement]) -> Price:
+    def _price(
+        self,
+        history: TableHistory,
+        plan: Sequence[PlannedMeasurement],
+        statistics: Sequence[PlannedStatistic] = (),
+    ) -> Price:
         for planned in plan:
             _check_fits(planned.block, self.schema)
             noise = history.noise_for(planned)
             noise.lattice_bound(answer_bound(planned.block, self.schema))
-        return price_of(history.cost, history.units_spent, history.added(plan))
+        for asked in statistics:
+            self._check_statistic(asked)
+        added = [*history.added(plan), *(asked.costing for asked in statistics)]
+        return price_of(history.cost, history.units_spent, added)
+
+    def _check_statistic(self, asked: PlannedStatistic) -> None:
+        """Raise what is wrong with a statistic, before it is charged."""
+        statistic = asked.statistic
+        if isinstance(statistic, Distance):
+            _check_fits(statistic.block, self.schema)
+            noise = LatticeNoise.for_weight(asked.weight)
+            noise.lattice_bound(distance_bound(statistic, self.schema))
+        else:
+            for view in statistic.views:
+                _check_fits(QueryBlock(counting(), view), self.schema)
 
     def _refuse(
         self, history: TableHistory, price: Price, payer: Payer, epsilon_cap: Fraction | None
@@ -303,46 +332,11 @@ class Gate:
                 hint="Raise the epsilon option, or ask for a wider half_width.",
             )
 
-    def _noisy_values(self, charge: Charge) -> tuple[tuple[int, ...], ...]:
-        """Read and add noise; on failure, raise where no traceback reaches an exact value."""
-        values: tuple[tuple[int, ...], ...] | None = None
-        is_broken = True
-        with suppress(Exception):
-            values = self._read_and_add_noise(charge)
-            is_broken = False
-        if is_broken:
-            raise RuntimeError("a measurement failed after its charge, which goes on waiting")
-        if values is None:
-            raise SourceUnavailable(
-                f"The data of {self.schema.table} cannot be read just now.",
-                hint="Ask again later: a charge already made is completed then, not made again.",
-            )
-        return values
 
-    def _read_and_add_noise(self, charge: Charge) -> tuple[tuple[int, ...], ...] | None:
-        """The noisy values of a charge, in lattice steps; None if the source could not be read.
-
-        The one function whose locals are exact values and noise.
-        """
-        known = self.history.measurements
-        counts: dict[Scope, CellCounts] = {}
-        for scope in {charged.block.scope for charged in charge.blocks}:
-            try:
-                counts[scope] = self._source.measure(scope)
-            except Exception:  # noqa: BLE001 - a source may fail in any way, and none may be shown
-                return None
-        values = []
-        for charged in charge.blocks:
-            block, noise = charged.block, charged.noise
-            exact = exact_answers(block, counts[block.scope], self.schema)
-            if charged.raised_from is None:
-                drawn = self._noise.discrete_laplace(noise, len(exact))
-            else:
-                earlier = known[charged.raised_from]
-                found = LatticeNoise.of(earlier).found_in(earlier.lattice_values, exact)
-                drawn = self._noise.refined_laplace(LatticeNoise.of(earlier), noise, found)
-            values.append(noise.on_lattice(exact, drawn, answer_bound(block, self.schema)))
-        return tuple(values)
+def _charged_statistic(asked: PlannedStatistic) -> ChargedStatistic:
+    if isinstance(asked.statistic, Distance):
+        return ChargedDistance(asked.statistic, LatticeNoise.for_weight(asked.weight))
+    return ChargedChoice(asked.statistic, asked.weight)
 
 
 def _is_turn(history: TableHistory, seq: int, turn: int) -> bool:

@@ -29,55 +29,14 @@ from accountant.entries import (
 )
 from accountant.limits import Limit, Payer, Subject, SubjectKind
 from accountant.noise import LatticeNoise, may_be_clamped
+from accountant.payments import Allowance, Payment, Told, units_of
 from cube.encoding import fingerprint
-from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement, Weight
+from cube.measurement import Measurement, PlannedMeasurement, Weight
 from cube.refusals import TooLarge
 
 
 class StalePlan(ValueError):
     """A plan for another history than there is: plan again, nothing was charged."""
-
-
-@dataclass(frozen=True, slots=True)
-class Payment:
-    """A charge, its number and its time."""
-
-    seq: int
-    at: str
-    charge: Charge
-
-    @property
-    def units(self) -> int:
-        """What it added to the table's cost, in units of 2**-40 epsilon."""
-        return self.charge.units_after - self.charge.units_before
-
-
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """A limit that binds somebody, and what counts towards it now.
-
-    Parameters
-    ----------
-    limit : Limit
-    account : Subject
-        Whose spending counts: of a limit for each analyst, the analyst's.
-    units_spent : int
-        In the window, in units of 2**-40 epsilon.
-    """
-
-    limit: Limit
-    account: Subject
-    units_spent: int
-
-    @property
-    def units_left(self) -> int | None:
-        """The most that a charge may add now, rounded down; None for no limit."""
-        lefts = []
-        if self.limit.epsilon is not None:
-            lefts.append(max(0, units_of(self.limit.epsilon) - self.units_spent))
-        if self.limit.per_query is not None:
-            lefts.append(units_of(self.limit.per_query))
-        return min(lefts, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +69,8 @@ class TableHistory:
         Places of measurements that a later one was raised from.
     payments : sequence of Payment
         Every charge, measured or waiting, in order.
+    told : sequence of Told
+        Statistics that were released, in order.
     served : sequence of Served
         Tallies of answers, for reports.
     now : str
@@ -130,6 +91,7 @@ class TableHistory:
     cost: CostState = field(default_factory=CostState)
     superseded: GrowingSet = field(default_factory=GrowingSet)
     payments: AppendOnly[Payment] = field(default_factory=AppendOnly)
+    told: AppendOnly[Told] = field(default_factory=AppendOnly)
     served: AppendOnly[Served] = field(default_factory=AppendOnly)
     now: str = ""
     read: GrowingSet = field(default_factory=GrowingSet)
@@ -198,6 +160,10 @@ class TableHistory:
             if self.paid_by[place] == seq:
                 found.append(self.measurements[place])
         return tuple(reversed(found))
+
+    def told_under(self, seq: int) -> Told | None:
+        """The statistics of a charge, once they are released."""
+        return next((one for one in reversed(self.told) if one.charge == seq), None)
 
     def check_cost(self) -> None:
         """Raise ValueError if the rows cost more than was charged for them."""
@@ -286,15 +252,18 @@ class TableHistory:
         return replace(self, limits=MappingProxyType(limits))
 
     def _charged(self, seq: int, charge: Charge) -> "TableHistory":
-        if not charge.blocks:
-            raise ValueError("a charge without rows")
+        if not (charge.blocks or charge.statistics):
+            raise ValueError("a charge for nothing")
         if charge.units_before != self.units_spent:
             raise ValueError(
                 f"charged on top of {charge.units_before} units, but {self.units_spent} were spent"
             )
         payment = Payment(seq, self.now, charge)
         self._check_payment(payment)
-        added = self.added([charged.planned for charged in charge.blocks])
+        added = [
+            *self.added([charged.planned for charged in charge.blocks]),
+            *(charged.costing for charged in charge.statistics),
+        ]
         checked = replace(charge, blocks=tuple(map(self._checked, charge.blocks)))
         return replace(
             self,
@@ -355,6 +324,7 @@ class TableHistory:
             raise ValueError("a measurement by who has been taken over from")
         if len(body.lattice_values) != len(charge.blocks):
             raise ValueError("a measurement of other rows than were charged")
+        told = Told(body.charge, charge.statistics, body.released)
         new = tuple(
             charged.measured(values)
             for charged, values in zip(charge.blocks, body.lattice_values, strict=True)
@@ -364,6 +334,7 @@ class TableHistory:
             self,
             measurements=self.measurements.followed_by(new),
             paid_by=self.paid_by.followed_by([body.charge] * len(new)),
+            told=self.told.followed_by([told] if charge.statistics else []),
             pending=MappingProxyType(waiting),
             turns=MappingProxyType(
                 {seq: turn for seq, turn in self.turns.items() if seq in waiting}
@@ -378,8 +349,3 @@ def _budget(value: Fraction) -> Fraction:
     if value < 0:
         raise ValueError("a budget below zero")
     return value
-
-
-def units_of(epsilon: Fraction) -> int:
-    """An epsilon that may be spent, in whole units of 2**-40, rounded down."""
-    return int(epsilon * UNITS_PER_EPSILON)

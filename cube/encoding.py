@@ -1,4 +1,4 @@
-"""Blocks as plain JSON values, and back: how the ledger and an auditor read what was measured.
+"""Blocks, and statistics, as plain JSON values, and back: how a ledger says what was measured.
 
 Arrays are run-length encoded (``[length, value, length, value, ...]``), so a predicate on an
 ordered axis is a handful of numbers a person can check. The encoding is canonical: equal blocks
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cube.block import Partition, QueryBlock
 from cube.query import N_FACTOR_CELLS_MAX, Factor, LinearQuery, Term
+from cube.statistic import Candidate, Choice, Distance, Score, Statistic
 
 
 def encode_block(block: QueryBlock) -> dict[str, Any]:
@@ -45,6 +46,43 @@ def decode_block(encoded: dict[str, Any]) -> QueryBlock:
         axes, labels = _decode_array(encoded["partition"])
         partition = Partition(axes, labels)
     return QueryBlock(query, partition)
+
+
+def encode_statistic(statistic: Statistic) -> dict[str, Any]:
+    """A statistic as JSON values."""
+    if isinstance(statistic, Distance):
+        return {
+            "kind": "distance",
+            "block": encode_block(statistic.block),
+            "reference": list(statistic.reference),
+        }
+    return {
+        "kind": "choice",
+        "score": statistic.score.value,
+        "views": [_encode_array(view.axes, view.labels) for view in statistic.views],
+        "candidates": [[one.child, *one.parents] for one in statistic.candidates],
+    }
+
+
+def decode_statistic(encoded: dict[str, Any]) -> Statistic:
+    """The statistic that `encode_statistic` wrote.
+
+    Raises
+    ------
+    ValueError, KeyError, TypeError
+        If the values are not such an encoding.
+    """
+    match encoded["kind"]:
+        case "distance":
+            return Distance(decode_block(encoded["block"]), tuple(encoded["reference"]))
+        case "choice":
+            return Choice(
+                Score(encoded["score"]),
+                tuple(Partition(*_decode_array(view)) for view in encoded["views"]),
+                tuple(Candidate(child, tuple(rest)) for child, *rest in encoded["candidates"]),
+            )
+        case other:
+            raise ValueError(f"there is no statistic called {other!r}")
 
 
 def canonical_json(value: object) -> str:

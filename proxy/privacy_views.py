@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from accountant.access import Role
 from accountant.gate import Budget, Gate
-from accountant.replay import Payment
+from accountant.payments import Payment
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.refusals import InvalidTarget, UnknownName
 from planner.public import PRIVACY_SCHEMA

@@ -12,14 +12,16 @@ whoever needs it next; until it is, nothing else is charged.
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
 from accountant.gate import Gate
 from accountant.limits import Payer
-from accountant.replay import Payment
+from accountant.payments import Payment
 from cube.measurement import Measurement, PlannedMeasurement
+from cube.statistic import PlannedStatistic
 from planner.offers import PurchasePlan
 from proxy.counter import WAIT_SECONDS_MAX, too_long
 from proxy.watch import Stage, Watcher
@@ -40,11 +42,19 @@ class Purchase:
     plan : PurchasePlan
     n_read : int, optional
         How much was known of other processes when it was made; None to buy it whatever they did.
+    statistics : sequence of PlannedStatistic
+        To be asked beside the plan's rows.
     """
 
-    def __init__(self, plan: PurchasePlan, n_read: int | None) -> None:
+    def __init__(
+        self,
+        plan: PurchasePlan,
+        n_read: int | None,
+        statistics: Sequence[PlannedStatistic] = (),
+    ) -> None:
         self.plan = plan
         self.n_read = n_read
+        self.statistics = statistics
         self.seq: int | None = None
 
 
@@ -100,9 +110,14 @@ class Purchases:
         )
         return Promises(own, frozenset(foreign), rows, len(history.read))
 
-    def begin(self, plan: PurchasePlan, n_read: int | None) -> Purchase:
+    def begin(
+        self,
+        plan: PurchasePlan,
+        n_read: int | None,
+        statistics: Sequence[PlannedStatistic] = (),
+    ) -> Purchase:
         """Promise a plan; `carry_out` must follow. The table is held."""
-        purchase = Purchase(plan, n_read)
+        purchase = Purchase(plan, n_read, statistics)
         with self._changed:
             self._own.append(purchase)
         return purchase
@@ -127,6 +142,7 @@ class Purchases:
                         payer,
                         epsilon_cap=epsilon_cap,
                         n_read=purchase.n_read,
+                        statistics=purchase.statistics,
                     )
                 purchase.seq = payment.seq
                 with self._watcher.stage(Stage.MEASURE):

@@ -14,7 +14,8 @@ from accountant.cost import Price
 from accountant.gate import Gate
 from accountant.limits import Payer
 from accountant.noise import LatticeNoise
-from accountant.replay import Allowance, StalePlan
+from accountant.payments import Allowance
+from accountant.replay import StalePlan
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.schema import Schema
 from cube.target import AccuracyTarget

@@ -5,7 +5,6 @@ audited something else. Whether entries agree with each other is for accounts.py
 access.py.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,11 +24,12 @@ from accountant.auditor.fields import (
     text,
     whole,
 )
+from accountant.auditor.noises import Noise, noise_of
 from accountant.auditor.rows import Block, BlockReader
+from accountant.auditor.statistics import Statistic, statistic_of
 from accountant.auditor.wrong import Wrong
-from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
+from cube.measurement import UNITS_PER_EPSILON
 
-LATTICE_BITS_MAX: Final = 32
 N_WIDTHS: Final = 5  # parts of the promised width that answers are counted by
 VALUE_MAX: Final = 2**63 - 1  # noisy values are clamped within it
 WINDOWS: Final = ("day", "week", "month", "year", "never")
@@ -64,15 +64,6 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
-    """The noise that a weight bought: discrete Laplace of a scale, on a lattice."""
-
-    weight_units: int
-    lattice_bits: int
-    scale: float
-
-
-@dataclass(frozen=True, slots=True)
 class Bought:
     """Rows that were paid for; maybe with finer noise for rows that were measured before."""
 
@@ -90,6 +81,7 @@ class Charge:
     bought: tuple[Bought, ...]
     units_before: int
     units_after: int
+    statistics: tuple[Statistic, ...]
 
     @property
     def accounts(self) -> tuple[str, ...]:
@@ -106,11 +98,12 @@ class TakenOver:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The noisy values of the rows of one charge, drawn in one of its turns."""
+    """The noisy values of the rows and statistics of one charge, drawn in one of its turns."""
 
     charge: int
     values: tuple[tuple[int, ...], ...]
     turn: int
+    released: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,38 +176,27 @@ def _limit(value: Json) -> Limit:
 
 
 def _charge(value: Json, blocks: BlockReader) -> Charge:
-    fields = fields_of(value, ("analyst", "blocks", "units_before", "units_after"), ("groups",))
+    required = ("analyst", "blocks", "units_before", "units_after")
+    fields = fields_of(value, required, ("groups", "statistics"))
     bought = tuple(_bought(one, blocks) for one in list_of(fields, "blocks", dict))
     groups: tuple[str, ...] = ()
     if "groups" in fields:
         groups = check_set(list_of(fields, "groups", str), "groups")
     for name in groups:
         check_name(name)
+    statistics: tuple[Statistic, ...] = ()
+    if "statistics" in fields:
+        asked = list_of(fields, "statistics", dict)
+        statistics = tuple(statistic_of(one, blocks) for one in asked)
     before, after = whole(fields, "units_before"), whole(fields, "units_after")
-    return Charge(check_name(text(fields, "analyst")), groups, bought, before, after)
+    return Charge(check_name(text(fields, "analyst")), groups, bought, before, after, statistics)
 
 
 def _bought(value: Json, blocks: BlockReader) -> Bought:
     required = ("block", "lattice_bits", "noise_scale", "weight_units")
     fields = fields_of(value, required, ("raised_from",))
-    units, bits = whole(fields, "weight_units", 1), whole(fields, "lattice_bits")
-    if units > WEIGHT_UNITS_MAX or bits > LATTICE_BITS_MAX:
-        raise Wrong(f"a weight of {units} units on a lattice of {bits} bits")
-    noise = Noise(units, bits, _scale(fields, "noise_scale"))
     raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
-    return Bought(blocks.block(fields["block"]), noise, raised_from)
-
-
-def _scale(fields: Fields, name: str) -> float:
-    """A positive float, to the last bit."""
-    written = text(fields, name)
-    try:
-        scale = float.fromhex(written)
-    except (ValueError, OverflowError):
-        scale = math.nan
-    if not 0 < scale < math.inf or scale.hex() != written:
-        raise Wrong(f"{name} is no positive number in hexadecimal")
-    return scale
+    return Bought(blocks.block(fields["block"]), noise_of(fields), raised_from)
 
 
 def _taken_over(value: Json) -> TakenOver:
@@ -222,13 +204,15 @@ def _taken_over(value: Json) -> TakenOver:
 
 
 def _measured(value: Json) -> Measured:
-    fields = fields_of(value, ("charge", "lattice_values"), ("turn",))
+    fields = fields_of(value, ("charge", "lattice_values"), ("turn", "released"))
     values = list_of(fields, "lattice_values", list)
-    for of_block in values:
+    released = list_of(fields, "released", int) if "released" in fields else []
+    for of_block in (*values, released):
         if any(type(one) is not int or abs(one) > VALUE_MAX for one in of_block):
             raise Wrong("a noisy value that is no whole number of 64 bits")
     turn = whole(fields, "turn", 1) if "turn" in fields else 0
-    return Measured(whole(fields, "charge", 1), tuple(map(tuple, values)), turn)
+    charge = whole(fields, "charge", 1)
+    return Measured(charge, tuple(map(tuple, values)), turn, tuple(released))
 
 
 def _served(value: Json) -> ForReaders:

@@ -2,21 +2,19 @@
 
 A charge that was taken over is measured in its latest turn, so that nobody chose between draws.
 
-The noise law, `2**-lattice_bits` the lattice and `s` the scale of the discrete Laplace variable in
-units of the answer: a record that moves a row by 1 moves it by ``2**bits`` steps of a law whose
-scale is ``s 2**bits`` steps, and loses ``1/s``. So ``1/s`` must not exceed the weight that was
-paid, exactly: see proofs/noise.md. Finer noise for a row that was measured before (a raise) is on
-the same lattice, smaller, and made once: see proofs/refinement.md.
+Finer noise for a row that was measured before (a raise) is on the same lattice, smaller, and made
+once: see proofs/refinement.md.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
-from accountant.auditor.bodies import Bought, Charge, Measured, Noise, TakenOver
+from accountant.auditor.bodies import Bought, Charge, Measured, TakenOver
+from accountant.auditor.noises import check_noise
 from accountant.auditor.rows import LevelArray
+from accountant.auditor.statistics import Distance, Statistic
 from accountant.auditor.tables import Row
 from accountant.auditor.wrong import Wrong
-from cube.measurement import UNITS_PER_EPSILON
 
 # Whatever the public bound on answers was, a value up to here is what was drawn and not a clamp.
 UNCLAMPED_MAX: Final = 2**63 - 2 - 2**62
@@ -50,10 +48,10 @@ class Purchases:
         self._n_levels: dict[str, int] = {}
 
     def charge(self, seq: int, charge: Charge) -> tuple[Row, ...]:
-        """Rows that were paid for, with the weights that were added; Wrong if they cannot be."""
-        if not charge.bought:
-            raise Wrong("a charge without rows")
-        rows = tuple(map(self._row, charge.bought))
+        """What was paid for, as rows with the weights that were added; Wrong if it cannot be."""
+        if not (charge.bought or charge.statistics):
+            raise Wrong("a charge for nothing")
+        rows = (*map(self._row, charge.bought), *map(self._cost_of, charge.statistics))
         self.pending[seq] = charge
         return rows
 
@@ -72,6 +70,10 @@ class Purchases:
             raise Wrong("a measurement of a turn that was taken over")
         if [len(values) for values in body.values] != [one.block.n_rows for one in charge.bought]:
             raise Wrong("a measurement that has not one value for each row that was charged")
+        if len(body.released) != len(charge.statistics):
+            raise Wrong("a measurement that has not one number for each statistic")
+        for statistic, released in zip(charge.statistics, body.released, strict=True):
+            statistic.check(released)
         del self.pending[body.charge]
         for bought, values in zip(charge.bought, body.values, strict=True):
             may_be_clamped = any(abs(value) > UNCLAMPED_MAX for value in values)
@@ -86,6 +88,13 @@ class Purchases:
             return Row(bought.block.share, bought.noise.weight_units)
         units = bought.noise.weight_units - earlier.bought.noise.weight_units
         return Row(bought.block.share, units)
+
+    def _cost_of(self, statistic: Statistic) -> Row:
+        if isinstance(statistic, Distance):
+            check_noise(statistic.noise)
+        for array in statistic.arrays:
+            self._check_levels(array)
+        return Row(statistic.share, statistic.weight_units)
 
     def _raised_measurement(self, bought: Bought) -> Measurement | None:
         place = bought.raised_from
@@ -114,10 +123,3 @@ class Purchases:
         for axis, n_levels in zip(array.axes, array.values.shape, strict=True):
             if self._n_levels.setdefault(axis, n_levels) != n_levels:
                 raise Wrong(f"{axis} has {self._n_levels[axis]} levels before and {n_levels} here")
-
-
-def check_noise(noise: Noise) -> None:
-    """Raise Wrong unless the noise loses no more than its weight: ``1/scale <= weight``."""
-    numerator, denominator = noise.scale.as_integer_ratio()
-    if denominator * UNITS_PER_EPSILON > numerator * noise.weight_units:
-        raise Wrong("the noise is smaller than the weight that was paid allows")

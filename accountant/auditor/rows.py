@@ -147,6 +147,12 @@ class BlockReader:
             known = self._blocks[name] = self._block(value)
         return known
 
+    def labels(self, value: Json) -> LevelArray:
+        """Groups of the levels of a few axes; Wrong if they are none."""
+        labels = self._array(value)
+        _n_groups(labels)
+        return labels
+
     def _block(self, value: Json) -> Block:
         fields = fields_of(value, ("terms", "constant"), ("partition",))
         if fraction(fields, "constant") != 0:

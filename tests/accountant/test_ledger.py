@@ -151,7 +151,7 @@ def test_closing_twice_does_no_harm_and_writing_after_it_is_an_error(path: Path)
         (Measured(99, VALUES), "no charge waiting"),
         (CHARGE, "on top of 0 units"),
         (replace(CHARGE, units_before=2 * WEIGHT.units, units_after=0), "lowers what is spent"),
-        (Charge(Payer("ann"), (), 2 * WEIGHT.units, 2 * WEIGHT.units), "without rows"),
+        (Charge(Payer("ann"), (), 2 * WEIGHT.units, 2 * WEIGHT.units), "charge for nothing"),
     ],
 )
 def test_an_entry_that_cannot_follow_is_not_written(path: Path, body: TableBody, why: str) -> None:

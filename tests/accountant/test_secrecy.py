@@ -161,7 +161,7 @@ def test_a_raise_that_fails_shows_no_noise(ledger: Ledger) -> None:
         names.add(frame.f_code.co_name)
         if frame.f_code.co_filename != __file__:
             assert not any(str(PLANTED) in repr(value) for value in frame.f_locals.values())
-    assert "_noisy_values" in names
+    assert "noisy_values" in names
     assert not names & {"_read_and_add_noise", "refined_laplace", "found_in"}
     assert gate.budget().spent == Fraction(2, UNITS_PER_EPSILON)
     assert [found.supersedes for found in gate.measurements()] == [None]

@@ -136,3 +136,14 @@ def rewritten(entries: Sequence[Entry], seq: int, change: Change) -> list[Entry]
     change(body)
     changed = replace(entries[seq - 1], body=canonical_json(body))
     return rechained([*entries[: seq - 1], changed, *entries[seq:]])
+
+
+def to(value: Any, *path: str | int) -> Change:
+    """Set what is at `path` of a body."""
+
+    def change(body: Any) -> None:
+        for step in path[:-1]:
+            body = body[step]
+        body[path[-1]] = value
+
+    return change

@@ -13,23 +13,12 @@ from accountant.auditor.verify import verify
 from accountant.entries import Entry
 from cube.encoding import canonical_json
 from cube.measurement import UNITS_PER_EPSILON
-from tests.support.audited import WEIGHT, Change, rechained, rewritten
+from tests.support.audited import WEIGHT, Change, rechained, rewritten, to
 
 OPENED, OTHER, GRANTED, OF_GROUP, OF_EACH = 1, 3, 5, 6, 7
 CHARGE, VALUES, OF_BOB, VALUES_OF_BOB, RAISE, BUDGET = 9, 10, 13, 14, 15, 17
 LATER, LATER_OF_BOB, SERVED, REVOKED, GRANTED_AGAIN, TAKEN_OVER = 18, 20, 22, 23, 24, 26
 UNITS = WEIGHT.units
-
-
-def to(value: Any, *path: str | int) -> Change:
-    """Set what is at `path` of a body."""
-
-    def change(body: Any) -> None:
-        for step in path[:-1]:
-            body = body[step]
-        body[path[-1]] = value
-
-    return change
 
 
 def without(*path: str | int) -> Change:
@@ -66,7 +55,7 @@ LIES: list[tuple[int, Change, str]] = [
     (OF_BOB, to([7, 0, 4, 1], *FACTOR, "runs"), "runs do not fill"),
     (OF_BOB, to([3, 0, 3, 4], *FACTOR, "runs"), "the rows cost"),
     (OF_BOB, both(to([7], *FACTOR, "shape"), to([3, 0, 4, 1], *FACTOR, "runs")), "age has 6 lev"),
-    (CHARGE, to([], "blocks"), "without rows"),
+    (CHARGE, to([], "blocks"), "charge for nothing"),
     # budgets and limits
     (OPENED, to("1/8", "budget"), "entry 13: .*the table's budget is 137438953472"),
     (OTHER, to("1/17", "budget"), "entry 11: .*budget"),

@@ -1,0 +1,53 @@
+"""The noise that a weight bought, as a charge writes it, and whether it was enough.
+
+``2**-lattice_bits`` is the lattice and `s` the scale of the discrete Laplace variable in units of
+the answer: a record that moves an answer by 1 moves it by ``2**bits`` steps of a law whose scale is
+``s 2**bits`` steps, and loses ``1/s``. So ``1/s`` must not exceed the weight that was paid,
+exactly: see proofs/noise.md.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from accountant.auditor.fields import Fields, text, whole
+from accountant.auditor.wrong import Wrong
+from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
+
+LATTICE_BITS_MAX: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Discrete Laplace of a scale, on a lattice, for a weight."""
+
+    weight_units: int
+    lattice_bits: int
+    scale: float
+
+
+def noise_of(fields: Fields) -> Noise:
+    """The noise among the fields of what was bought; Wrong if it is none."""
+    units, bits = whole(fields, "weight_units", 1), whole(fields, "lattice_bits")
+    if units > WEIGHT_UNITS_MAX or bits > LATTICE_BITS_MAX:
+        raise Wrong(f"a weight of {units} units on a lattice of {bits} bits")
+    return Noise(units, bits, _scale(fields, "noise_scale"))
+
+
+def check_noise(noise: Noise) -> None:
+    """Raise Wrong unless the noise loses no more than its weight: ``1/scale <= weight``."""
+    numerator, denominator = noise.scale.as_integer_ratio()
+    if denominator * UNITS_PER_EPSILON > numerator * noise.weight_units:
+        raise Wrong("the noise is smaller than the weight that was paid allows")
+
+
+def _scale(fields: Fields, name: str) -> float:
+    """A positive float, to the last bit."""
+    written = text(fields, name)
+    try:
+        scale = float.fromhex(written)
+    except (ValueError, OverflowError):
+        scale = math.nan
+    if not 0 < scale < math.inf or scale.hex() != written:
+        raise Wrong(f"{name} is no positive number in hexadecimal")
+    return scale

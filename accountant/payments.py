@@ -1,0 +1,80 @@
+"""What follows from one charge: what it added, what it counts towards, what its statistics told.
+
+Values that the history (replay.py) is made of, and that the gate hands out. Proof: proofs/gate.md,
+"Limits" and "Statistics".
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from accountant.entries import Charge, ChargedStatistic
+from accountant.limits import Limit, Subject
+from cube.measurement import UNITS_PER_EPSILON
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """A charge, its number and its time."""
+
+    seq: int
+    at: str
+    charge: Charge
+
+    @property
+    def units(self) -> int:
+        """What it added to the table's cost, in units of 2**-40 epsilon."""
+        return self.charge.units_after - self.charge.units_before
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The statistics of a charge, and what was released of each."""
+
+    charge: int
+    statistics: tuple[ChargedStatistic, ...]
+    released: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.released) != len(self.statistics):
+            raise ValueError("a measurement of other statistics than were charged")
+        for charged, number in zip(self.statistics, self.released, strict=True):
+            charged.check_told(number)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Noisy distances in records; the places of candidates that were chosen."""
+        pairs = zip(self.statistics, self.released, strict=True)
+        return tuple(charged.told(number) for charged, number in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A limit that binds somebody, and what counts towards it now.
+
+    Parameters
+    ----------
+    limit : Limit
+    account : Subject
+        Whose spending counts: of a limit for each analyst, the analyst's.
+    units_spent : int
+        In the window, in units of 2**-40 epsilon.
+    """
+
+    limit: Limit
+    account: Subject
+    units_spent: int
+
+    @property
+    def units_left(self) -> int | None:
+        """The most that a charge may add now, rounded down; None for no limit."""
+        lefts = []
+        if self.limit.epsilon is not None:
+            lefts.append(max(0, units_of(self.limit.epsilon) - self.units_spent))
+        if self.limit.per_query is not None:
+            lefts.append(units_of(self.limit.per_query))
+        return min(lefts, default=None)
+
+
+def units_of(epsilon: Fraction) -> int:
+    """An epsilon that may be spent, in whole units of 2**-40, rounded down."""
+    return int(epsilon * UNITS_PER_EPSILON)

@@ -1,0 +1,135 @@
+"""Statistics: questions to a private table that are no linear rows.
+
+    Distance    how far the rows of a block are, all together, from numbers that are public
+    Choice      which of several candidates scores best
+
+Each is released with noise and charged at a weight; a distance costs a cell what the rows of its
+block would cost it, a choice costs every cell alike. What they tell is not a row of the history:
+no query is estimated from it.
+
+Nothing here touches data, noise or budget.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+from cube.block import Partition, QueryBlock
+from cube.measurement import PlannedMeasurement, Weight
+from cube.query import Scope, counting
+
+REFERENCE_MAX: Final = 2**40  # of one number that a row is compared with
+N_CANDIDATES_MAX: Final = 20_000
+N_PARENTS_MAX: Final = 8
+N_CLASSES_OF_F: Final = 2  # of a child that the score F is for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distance:
+    """``sum over rows of |row . x - reference|``, for the rows of a block.
+
+    Parameters
+    ----------
+    block : QueryBlock
+        Its query has whole coefficients and no constant.
+    reference : (n_rows,) tuple of int
+        Public numbers.
+    """
+
+    block: QueryBlock
+    reference: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.reference) != self.block.n_rows:
+            raise ValueError(f"{len(self.reference)} numbers for {self.block.n_rows} rows")
+        for number in self.reference:
+            if type(number) is not int or abs(number) > REFERENCE_MAX:
+                raise ValueError("a reference is whole numbers up to 2**40")
+
+    def costing(self, weight: Weight) -> PlannedMeasurement:
+        """Rows that cost every cell what the distance costs it."""
+        return PlannedMeasurement(self.block, weight)
+
+
+class Score(StrEnum):
+    """How well parents tell of a child, after Zhang et al. 2017, "PrivBayes", section 4."""
+
+    DISTANCE = "R"  # from independence, in L1
+    INFORMATION = "I"  # mutual information
+    FULL_DEPENDENCE = "F"  # how near to a table in which a binary child is given by its parents
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Candidate:
+    """A child and its parents, by their places among a choice's views; parents ascending."""
+
+    child: int
+    parents: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Which candidate's parents tell most of its child.
+
+    Parameters
+    ----------
+    score : Score
+    views : tuple of Partition
+        Columns as candidates see them: each a partition of one axis that leaves no level out.
+    candidates : tuple of Candidate
+        Distinct. A candidate's views are of different axes.
+    """
+
+    score: Score
+    views: tuple[Partition, ...]
+    candidates: tuple[Candidate, ...]
+
+    def __post_init__(self) -> None:
+        for view in self.views:
+            if len(view.axes) != 1 or int(view.labels.min()) < 0:
+                raise ValueError("a view is a partition of all levels of one axis")
+        if not 1 <= len(self.candidates) <= N_CANDIDATES_MAX:
+            raise ValueError(f"1 to {N_CANDIDATES_MAX} candidates, not {len(self.candidates)}")
+        if len(set(self.candidates)) != len(self.candidates):
+            raise ValueError("a candidate named twice")
+        for candidate in self.candidates:
+            self._check(candidate)
+
+    def _check(self, candidate: Candidate) -> None:
+        places = (candidate.child, *candidate.parents)
+        if any(not 0 <= place < len(self.views) for place in places):
+            raise ValueError("a candidate of views that are not there")
+        if not 1 <= len(candidate.parents) <= N_PARENTS_MAX:
+            raise ValueError(f"a candidate with {len(candidate.parents)} parents")
+        if list(candidate.parents) != sorted(set(candidate.parents)):
+            raise ValueError("parents are in order, and each is named once")
+        if len({self.views[place].axes for place in places}) != len(places):
+            raise ValueError("a candidate that sees an axis twice")
+        n_classes = self.views[candidate.child].n_groups
+        if self.score is Score.FULL_DEPENDENCE and n_classes > N_CLASSES_OF_F:
+            raise ValueError("this score is for a child of two classes")
+
+    def scope(self, candidate: Candidate) -> Scope:
+        """The axes that a candidate looks at, sorted."""
+        places = (candidate.child, *candidate.parents)
+        return tuple(sorted(self.views[place].axes[0] for place in places))
+
+    def costing(self, weight: Weight) -> PlannedMeasurement:
+        """A row that costs every cell alike: the count of everything."""
+        return PlannedMeasurement(QueryBlock(counting()), weight)
+
+
+Statistic: TypeAlias = Distance | Choice
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedStatistic:
+    """A statistic to release, and the weight that is paid for it."""
+
+    statistic: Statistic
+    weight: Weight
+
+    @property
+    def costing(self) -> PlannedMeasurement:
+        """Rows that cost every cell what the statistic costs it."""
+        return self.statistic.costing(self.weight)
