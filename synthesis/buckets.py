@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
+from cube.query import Scope
 from synthesis.tables import Column, Floats, Integers, TableEstimate
 
 VISIBLE_SDS = 3.0  # standard deviations; noise alone is above it less than once in a hundred
@@ -59,6 +62,56 @@ class Buckets:
         """Sums over each bucket's levels, which lie along `axis`."""
         in_order = np.take(cells, self._by_bucket, axis=axis)
         return np.asarray(np.add.reduceat(in_order, self._starts, axis=axis), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedEstimate:
+    """Unbiased estimates of the counts of groups of levels, the product of a partition a column.
+
+    Parameters
+    ----------
+    groups : tuple of Buckets
+        Of each column of the table's scope.
+    table : TableEstimate
+        Over these groups.
+    """
+
+    groups: tuple[Buckets, ...]
+    table: TableEstimate
+
+    def __post_init__(self) -> None:
+        if self.table.values.shape != tuple(one.n_buckets for one in self.groups):
+            raise ValueError(f"{self.table.values.shape} cells for the groups of {self.scope}")
+
+    @property
+    def scope(self) -> Scope:
+        """The columns, sorted by name."""
+        return self.table.scope
+
+    def over(self, buckets: Mapping[str, Buckets]) -> TableEstimate:
+        """The same table over buckets that its groups can be merged to."""
+        of_groups = {}
+        for name, groups in zip(self.scope, self.groups, strict=True):
+            first = np.unique(groups.labels, return_index=True)[1]
+            of_groups[name] = Buckets(buckets[name].labels[first])
+            if not np.array_equal(of_groups[name].labels[groups.labels], buckets[name].labels):
+                raise ValueError(f"buckets of {name} that cut its groups")
+        return merged(self.table, of_groups)
+
+
+def joined(first: Buckets, second: Buckets) -> Buckets:
+    """The finest buckets that both can be merged to.
+
+    >>> joined(Buckets(np.array([0, 0, 1, 2])), Buckets(np.array([0, 1, 1, 2]))).labels
+    array([0, 0, 0, 1])
+    """
+    n_nodes = first.n_buckets + second.n_buckets
+    links = (first.labels, first.n_buckets + second.labels)
+    graph = coo_array((np.ones(first.labels.size), links), shape=(n_nodes, n_nodes))
+    _, component = connected_components(graph, directed=False)
+    _, starts, labels = np.unique(component[first.labels], return_index=True, return_inverse=True)
+    in_order = np.argsort(np.argsort(starts))  # numbered as they come along the levels
+    return Buckets(in_order[labels])
 
 
 def merged(table: TableEstimate, buckets: Mapping[str, Buckets]) -> TableEstimate:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cube.query import Scope
-from synthesis.buckets import Buckets, merged, visible_buckets
+from synthesis.agreement import agreed_buckets
+from synthesis.buckets import Buckets, GroupedEstimate, merged, visible_buckets
 from synthesis.fitting import fitted_margin, fitted_pairs, projected
 from synthesis.tables import (
     Column,
@@ -36,16 +37,33 @@ class Sketch:
         Of every column; what nothing is known of is one bucket.
     known_pairs : tuple of TableEstimate
         Earlier estimates of pairs, over buckets. `one_ways` has their margins in it.
+    grouped : tuple of TableEstimate
+        Earlier estimates over groups of levels, now over buckets. `one_ways` knows nothing of them.
     """
 
     columns: tuple[Column, ...]
     one_ways: Mapping[str, TableEstimate]
     buckets: Mapping[str, Buckets]
     known_pairs: tuple[TableEstimate, ...]
+    grouped: tuple[TableEstimate, ...] = ()
 
     @classmethod
-    def of(cls, columns: Sequence[Column], tables: Sequence[TableEstimate]) -> "Sketch":
-        """Sketch a table from independent estimates over levels, of one or two columns each."""
+    def of(
+        cls,
+        columns: Sequence[Column],
+        tables: Sequence[TableEstimate],
+        grouped: Sequence[GroupedEstimate] = (),
+    ) -> "Sketch":
+        """Sketch a table from independent estimates of one or two columns each.
+
+        Parameters
+        ----------
+        columns : sequence of Column
+        tables : sequence of TableEstimate
+            Over levels.
+        grouped : sequence of GroupedEstimate
+            Over groups of levels; those too crude for what is known otherwise are left aside.
+        """
         by_name = {column.name: column for column in columns}
         if len(by_name) != len(columns):
             raise ValueError("two columns have the same name")
@@ -58,24 +76,27 @@ class Sketch:
             for name in table.scope:
                 estimates.setdefault(name, []).append(table.margin(name))
         one_ways = {name: combined(estimates[name]) for name in by_name if name in estimates}
+        visible = {name: visible_buckets(by_name[name], one) for name, one in one_ways.items()}
+        found, kept = agreed_buckets(visible, grouped)
         buckets = {
-            name: visible_buckets(column, one_ways[name])
-            if name in one_ways
-            else Buckets(np.zeros(column.size, dtype=np.int64))
+            name: found.get(name, Buckets(np.zeros(column.size, dtype=np.int64)))
             for name, column in by_name.items()
         }
         pairs = tuple(merged(table, buckets) for table in tables if len(table.scope) > 1)
-        return cls(tuple(columns), one_ways, buckets, pairs)
+        return cls(
+            tuple(columns), one_ways, buckets, pairs, tuple(one.over(buckets) for one in kept)
+        )
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """Columns that nothing is known of: they would be drawn uniformly."""
-        return tuple(c.name for c in self.columns if c.name not in self.one_ways)
+        known = {*self.one_ways, *(name for table in self.grouped for name in table.scope)}
+        return tuple(c.name for c in self.columns if c.name not in known)
 
     @property
     def total(self) -> float:
         """About how many rows there are."""
-        return estimated_total(self.one_ways.values())
+        return estimated_total([*self.one_ways.values(), *self.grouped])
 
     @property
     def pairs(self) -> list[Scope]:
@@ -88,8 +109,22 @@ class Sketch:
 
     def known_error(self, pair: Scope) -> float:
         """About the expected L1 noise of what is known of a pair; infinite if that is nothing."""
-        known = [table for table in self.known_pairs if table.scope == pair]
+        known = [table for table in self.pairs_known if table.scope == pair]
         return expected_l1(combined(known)) if known else float("inf")
+
+    @property
+    def pairs_known(self) -> list[TableEstimate]:
+        """Every estimate of a pair, over buckets."""
+        return [table for table in (*self.known_pairs, *self.grouped) if len(table.scope) > 1]
+
+    def margin(self, name: str, total: float, others: Sequence[TableEstimate] = ()) -> Floats:
+        """A column's counts over buckets, from all that is known of it and from `others`."""
+        estimates = [
+            table.margin(name) for table in (*self.grouped, *others) if name in table.scope
+        ]
+        if name in self.one_ways:
+            estimates.append(merged(self.one_ways[name], self.buckets))
+        return fitted_margin(estimates, total) if estimates else np.array([total])
 
     def reference(self, pair: Scope) -> Floats:
         """The pair's table over buckets if its columns were independent: what scores compare with.
@@ -98,9 +133,7 @@ class Sketch:
         removing one row changes it by at most 1.
         """
         total = self.total
-        first, second = (
-            fitted_margin([merged(self.one_ways[name], self.buckets)], total) for name in pair
-        )
+        first, second = (self.margin(name, total) for name in pair)
         return np.outer(first, second) / total if total > 0 else np.outer(first, second)
 
 
@@ -172,22 +205,26 @@ def fit_model(sketch: Sketch, bought: Sequence[TableEstimate] = ()) -> PairwiseM
     bought : sequence of TableEstimate
         Estimates of pairs over the sketch's buckets, independent of it and of each other.
     """
-    one_ways = {name: merged(one, sketch.buckets) for name, one in sketch.one_ways.items()}
-    total = estimated_total([*one_ways.values(), *bought])
-    margins = {name: np.array([total]) for name in sketch.unknown}
-    parts = {c.name: np.full(c.size, 1 / c.size) for c in sketch.columns}
-    for name, one_way in one_ways.items():
-        others = [pair.margin(name) for pair in bought if name in pair.scope]
-        margins[name] = fitted_margin([one_way, *others], total)
-        parts[name] = _parts(sketch.one_ways[name], sketch.buckets[name], margins[name])
+    one_ways = [merged(one, sketch.buckets) for one in sketch.one_ways.values()]
+    total = estimated_total([*one_ways, *sketch.grouped, *bought])
+    margins = {name: sketch.margin(name, total, bought) for name in sketch.buckets}
+    parts = {c.name: _even(sketch.buckets[c.name]) for c in sketch.columns}
+    for name, one_way in sketch.one_ways.items():
+        parts[name] = _parts(one_way, sketch.buckets[name], margins[name])
     return PairwiseModel(
         columns=sketch.columns,
         buckets=sketch.buckets,
         total=total,
         shares={name: _shares(counts) for name, counts in margins.items()},
-        pairs=fitted_pairs([*sketch.known_pairs, *bought], margins),
+        pairs=fitted_pairs([*sketch.pairs_known, *bought], margins),
         parts=parts,
     )
+
+
+def _even(buckets: Buckets) -> Floats:
+    """The share of each level in its bucket, if there is nothing to tell them apart."""
+    sizes = np.bincount(buckets.labels)
+    return np.asarray(1 / sizes[buckets.labels], dtype=np.float64)
 
 
 def _parts(levels: TableEstimate, buckets: Buckets, counts: Floats) -> Floats:

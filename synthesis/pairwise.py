@@ -11,20 +11,34 @@ import numpy as np
 
 from cube.query import Scope
 from synthesis.choice import LAPLACE, NoiseCost, choose_tables, one_way_share
+from synthesis.known import Known
 from synthesis.model import PairwiseModel, Sketch, fit_model
-from synthesis.tables import Column, Floats, TableEstimate, expected_l1
+from synthesis.tables import Column, Floats, expected_l1
 
 SCORE_SHARE = 0.1  # of what one-way tables leave: scores only have to tell strong pairs from weak
 
 
-class Measurer(Protocol):
-    """The one door to private data; what it returns is noisy and was paid for.
+TOTAL_SHARE = 0.005  # for counting the rows, where nothing says how many there are
+WORTH_ADDING = 0.05  # of a one-way budget: less than that is not worth a purchase
 
-    Budgets are in the units of the `NoiseCost` that the tables are planned with, and add up.
+
+class Measurer(Protocol):
+    """The one door to private data; what it tells is noisy and was paid for.
+
+    Budgets are in the units of the `NoiseCost` that the tables are planned with, and add up. What
+    is measured is known from then on.
     """
 
-    def one_ways(self, budgets: Mapping[str, float]) -> Sequence[TableEstimate]:
-        """Measure one-way tables over levels, each at its budget."""
+    def known(self) -> Known:
+        """What is known now."""
+        ...
+
+    def count(self, budget: float) -> None:
+        """Count the rows."""
+        ...
+
+    def one_ways(self, budgets: Mapping[str, float]) -> None:
+        """Measure one-way tables over levels, each with so much added to what was spent on it."""
         ...
 
     def scores(self, sketch: Sketch, budget: float) -> Floats:
@@ -39,18 +53,16 @@ class Measurer(Protocol):
         """
         ...
 
-    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> Sequence[TableEstimate]:
-        """Measure pair tables over the sketch's buckets, each at its budget."""
+    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> None:
+        """Measure pair tables over the sketch's buckets, each with so much added."""
         ...
 
 
-def measured_model(  # noqa: PLR0913 - what to buy, from whom, and how, which is by keyword
+def measured_model(
     columns: Sequence[Column],
     measurer: Measurer,
     *,
     budget: float,
-    n_rows: float,
-    known: Sequence[TableEstimate] = (),
     cost: NoiseCost = LAPLACE,
 ) -> PairwiseModel:
     """Buy what a synthetic table needs, and fit it together with what is known.
@@ -61,53 +73,67 @@ def measured_model(  # noqa: PLR0913 - what to buy, from whom, and how, which is
     measurer : Measurer
     budget : float
         Positive; never exceeded.
-    n_rows : float
-        About how many rows there are, a public or a noisy number: it decides only how the budget is
-        divided.
-    known : sequence of TableEstimate
-        Independent estimates over levels, from the history; they cost nothing, and what they tell
-        well enough is not bought again.
     cost : NoiseCost
         What noise a budget buys.
 
     Notes
     -----
-    From `known` alone, at no cost: ``fit_model(Sketch.of(columns, known))``. Rows of either model
-    are drawn by `drawing.draw_rows`.
+    From what is known alone, at no cost: `known_model`. It is the last step here too, so that a
+    table that was bought and one from history alone are the same.
     """
     if not (columns and 0 < budget < float("inf")):
         raise ValueError(f"{len(columns)} columns and a budget of {budget} make no table")
-    wanted = _one_way_budgets(columns, known, budget, n_rows, cost)
-    one_ways = measurer.one_ways(wanted)
-    sketch = Sketch.of(columns, [*known, *one_ways])
-    left = budget - sum(wanted.values())
-    if not sketch.pairs:
-        return fit_model(sketch)
-    scores = measurer.scores(sketch, SCORE_SHARE * left)
+    left = budget
+    if measurer.known().n_rows is None:
+        measurer.count(TOTAL_SHARE * budget)
+        left -= TOTAL_SHARE * budget
+    wanted = one_way_budgets(columns, measurer.known(), left, cost)
+    if wanted:
+        measurer.one_ways(wanted)
+        left -= sum(wanted.values())
+    sketch = known_sketch(columns, measurer.known())
+    if sketch.pairs:
+        scores = measurer.scores(sketch, SCORE_SHARE * left)
+        budgets = pair_budgets(sketch, scores, (1 - SCORE_SHARE) * left, cost)
+        if budgets:
+            measurer.pairs(sketch, budgets)
+    return known_model(columns, measurer.known())
+
+
+def known_sketch(columns: Sequence[Column], known: Known) -> Sketch:
+    """A sketch from all that is known."""
+    return Sketch.of(columns, known.tables, known.grouped)
+
+
+def known_model(columns: Sequence[Column], known: Known) -> PairwiseModel:
+    """A model from all that is known; measures nothing."""
+    return fit_model(known_sketch(columns, known))
+
+
+def one_way_budgets(
+    columns: Sequence[Column], known: Known, budget: float, cost: NoiseCost = LAPLACE
+) -> dict[str, float]:
+    """What to add to each one-way table, of a budget for the whole table."""
+    sizes = np.array([column.size for column in columns])
+    n_rows = max(1.0, known.n_rows or 0.0)
+    budgets = cost.split(sizes, one_way_share(sizes, n_rows, budget, cost) * budget)
+    already = known_sketch(columns, known).one_ways
+    added = {}
+    for column, price in zip(columns, budgets.tolist(), strict=True):
+        held = 0.0
+        if column.name in already:
+            held = cost.budget_for(np.array([column.size]), expected_l1(already[column.name]))
+        if price - held > WORTH_ADDING * price:
+            added[column.name] = price - held
+    return added
+
+
+def pair_budgets(
+    sketch: Sketch, scores: Floats, budget: float, cost: NoiseCost = LAPLACE
+) -> dict[Scope, float]:
+    """What to add to the table of each pair, if anything, by the noisy scores of all of them."""
     errors = np.minimum(scores, [sketch.known_error(pair) for pair in sketch.pairs])
     n_cells = np.array([sketch.n_cells(pair) for pair in sketch.pairs])
-    chosen, budgets = choose_tables(errors, n_cells, (1 - SCORE_SHARE) * left, cost)
+    chosen, budgets = choose_tables(errors, n_cells, budget, cost)
     bought = zip(chosen.tolist(), budgets.tolist(), strict=True)
-    return fit_model(
-        sketch, measurer.pairs(sketch, {sketch.pairs[place]: price for place, price in bought})
-    )
-
-
-def _one_way_budgets(
-    columns: Sequence[Column],
-    known: Sequence[TableEstimate],
-    budget: float,
-    n_rows: float,
-    cost: NoiseCost,
-) -> dict[str, float]:
-    """What to spend on each one-way table, without those that are known as well already."""
-    sizes = np.array([column.size for column in columns])
-    share = one_way_share(sizes, n_rows, budget, cost)
-    budgets = cost.split(sizes, share * budget)
-    already = Sketch.of(columns, known).one_ways
-    return {
-        column.name: float(price)
-        for column, price in zip(columns, budgets, strict=True)
-        if column.name not in already
-        or expected_l1(already[column.name]) > cost.least_l1(np.array([column.size]), float(price))
-    }
+    return {sketch.pairs[place]: price for place, price in bought}

@@ -4,12 +4,15 @@ The noise is a textbook generator's, good for made-up rows only.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cube.query import Scope
+from synthesis.buckets import GroupedEstimate
+from synthesis.known import Known
 from synthesis.model import Sketch
 from synthesis.tables import Column, TableEstimate
 
@@ -24,15 +27,25 @@ class MadeUpRows:
     columns : sequence of Column
     rows : (n_rows, n_columns) ndarray of int
     seed : int
+    known : sequence of scopes
+        What is known nearly exactly before anything is bought.
     """
 
-    def __init__(self, columns: Sequence[Column], rows: NDArray[np.int64], seed: int = 0) -> None:
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        rows: NDArray[np.int64],
+        seed: int = 0,
+        known: Sequence[Scope] = (),
+    ) -> None:
         self.columns = tuple(columns)
         self.rows = rows
         self.spent = 0.0
         self.one_ways_bought: dict[str, float] = {}
         self.pairs_bought: dict[Scope, float] = {}
+        self.counts_bought = 0.0
         self._rng = np.random.default_rng(seed)
+        self._known = Known(tuple(self.nearly_exact(*known)), n_rows=len(rows) if known else None)
 
     def exact(self, *scope: str) -> NDArray[np.float64]:
         """The counts of a few columns' cells."""
@@ -44,9 +57,19 @@ class MadeUpRows:
             TableEstimate(scope, self.exact(*scope), np.array(NEARLY_EXACT)) for scope in scopes
         ]
 
-    def one_ways(self, budgets: Mapping[str, float]) -> list[TableEstimate]:
+    def known(self) -> Known:
+        return self._known
+
+    def count(self, budget: float) -> None:
+        self.spent += budget
+        self.counts_bought += budget
+        n_rows = max(0.0, len(self.rows) + self._rng.laplace(0.0, 1 / budget))
+        self._known = replace(self._known, n_rows=n_rows)
+
+    def one_ways(self, budgets: Mapping[str, float]) -> None:
         self.one_ways_bought = dict(budgets)
-        return [self._noisy((name,), self.exact(name), price) for name, price in budgets.items()]
+        bought = [self._noisy((name,), self.exact(name), price) for name, price in budgets.items()]
+        self._known = replace(self._known, tables=(*self._known.tables, *bought))
 
     def scores(self, sketch: Sketch, budget: float) -> NDArray[np.float64]:
         self.spent += budget
@@ -56,12 +79,16 @@ class MadeUpRows:
         ]
         return np.array(distances) + self._rng.laplace(0.0, len(distances) / budget, len(distances))
 
-    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> list[TableEstimate]:
+    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> None:
         self.pairs_bought = dict(budgets)
-        return [
-            self._noisy(pair, self._over_buckets(sketch, pair), price)
+        bought = [
+            GroupedEstimate(
+                tuple(sketch.buckets[name] for name in pair),
+                self._noisy(pair, self._over_buckets(sketch, pair), price),
+            )
             for pair, price in budgets.items()
         ]
+        self._known = replace(self._known, grouped=(*self._known.grouped, *bought))
 
     def _over_buckets(self, sketch: Sketch, pair: Scope) -> NDArray[np.float64]:
         table = self.exact(*pair)

@@ -1,8 +1,11 @@
 """Rows drawn from a model: the pair tables that went in, to rounding, and nothing made up."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
+from cube.query import Scope
 from synthesis.drawing import N_PARTNERS_MAX, _Combinations, draw_rows, drawing_order
 from synthesis.model import PairwiseModel, Sketch, fit_model
 from synthesis.tables import Column, TableEstimate
@@ -12,14 +15,14 @@ from tests.synthesis.test_rounding import P_VALUE_MIN, p_value_of_independence
 COLUMNS = (Column("a", 4), Column("b", 5), Column("c", 3), Column("d", 5))
 
 
-def chain(n_rows: int = 6_000, seed: int = 11) -> MadeUpRows:
+def chain(n_rows: int = 6_000, seed: int = 11, known: Sequence[Scope] = ()) -> MadeUpRows:
     """Rows in which a explains b and d, and b explains c."""
     rng = np.random.default_rng(seed)
     a = rng.integers(0, 4, n_rows)
     b = (a + rng.integers(0, 3, n_rows)) % 5
     d = (a * rng.integers(1, 3, n_rows)) % 5
     c = (b + rng.integers(0, 2, n_rows)) % 3
-    return MadeUpRows(COLUMNS, np.stack([a, b, c, d], axis=1))
+    return MadeUpRows(COLUMNS, np.stack([a, b, c, d], axis=1), known=known)
 
 
 def model_of(rows: MadeUpRows, *pairs: tuple[str, str]) -> PairwiseModel:

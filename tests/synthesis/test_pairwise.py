@@ -6,18 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cube.query import Scope
 from synthesis.choice import ONE_WAY_SHARE_MAX
 from synthesis.drawing import draw_rows
-from synthesis.model import Sketch, fit_model
-from synthesis.pairwise import measured_model
-from synthesis.tables import Column, TableEstimate
+from synthesis.model import PairwiseModel, Sketch, fit_model
+from synthesis.pairwise import known_model, measured_model
+from synthesis.tables import Column, Floats, TableEstimate
 from tests.support.made_up_rows import MadeUpRows, counted, distance
 from tests.synthesis.test_drawing import COLUMNS, chain
 
 
 def test_a_table_is_bought_within_its_budget_and_resembles_the_rows() -> None:
     rows = chain()
-    model = measured_model(COLUMNS, rows, budget=1.0, n_rows=6_000)
+    model = measured_model(COLUMNS, rows, budget=1.0)
     assert rows.spent == pytest.approx(1.0)
     assert {("a", "b"), ("b", "c"), ("a", "d")} <= set(rows.pairs_bought)
     drawn = draw_rows(model, np.random.default_rng(1))
@@ -31,9 +32,9 @@ def test_a_table_is_bought_within_its_budget_and_resembles_the_rows() -> None:
 
 
 def test_what_is_known_well_is_not_bought_again() -> None:
-    rows = chain()
-    known = rows.nearly_exact(("a", "b"), ("c",))
-    model = measured_model(COLUMNS, rows, budget=0.5, n_rows=6_000, known=known)
+    rows = chain(known=[("a", "b"), ("c",)])
+    model = measured_model(COLUMNS, rows, budget=0.5)
+    assert rows.counts_bought == 0.0
     assert set(rows.one_ways_bought) == {"d"}
     assert ("a", "b") not in rows.pairs_bought
     assert rows.spent == pytest.approx(0.5)
@@ -62,11 +63,12 @@ def test_nothing_known_at_all_is_a_table_without_rows() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_an_empty_table_is_synthesised(seed: int) -> None:
     rows = MadeUpRows(COLUMNS, np.empty((0, 4), dtype=np.int64), seed)
-    model = measured_model(COLUMNS, rows, budget=1.0, n_rows=0.0)
+    model = measured_model(COLUMNS, rows, budget=1.0)
     drawn = draw_rows(model, np.random.default_rng(seed))
     assert len(drawn) < 1_000
     assert draw_rows(model, np.random.default_rng(seed), n_rows=50).shape == (50, 4)
-    assert sum(rows.one_ways_bought.values()) == pytest.approx(ONE_WAY_SHARE_MAX)
+    left = 1.0 - rows.counts_bought
+    assert sum(rows.one_ways_bought.values()) == pytest.approx(ONE_WAY_SHARE_MAX * left)
 
 
 @pytest.mark.parametrize("total", [0.0, -50.0])
@@ -88,7 +90,7 @@ def test_columns_with_one_level_cost_no_pair() -> None:
     rows = np.zeros((90, 3), dtype=np.int64)
     rows[:, 1] = np.arange(90) % 3
     source = MadeUpRows(columns, rows)
-    model = measured_model(columns, source, budget=20.0, n_rows=90)
+    model = measured_model(columns, source, budget=20.0)
     assert not source.pairs_bought
     drawn = draw_rows(model, np.random.default_rng(6))
     assert not drawn[:, [0, 2]].any()
@@ -99,7 +101,7 @@ def test_independent_columns_are_left_so() -> None:
     rng = np.random.default_rng(7)
     columns = (Column("a", 30), Column("b", 30))
     source = MadeUpRows(columns, rng.integers(0, 30, (3_000, 2)))
-    model = measured_model(columns, source, budget=0.2, n_rows=3_000)
+    model = measured_model(columns, source, budget=0.2)
     assert model.dependence(("a", "b")) == 0.0
     assert draw_rows(model, rng).shape[1] == 2
 
@@ -143,9 +145,9 @@ def test_a_model_whose_parts_do_not_fit_is_refused() -> None:
 def test_a_budget_that_buys_nothing_is_refused_before_anything_is_measured(budget: float) -> None:
     rows = chain()
     with pytest.raises(ValueError, match="no table"):
-        measured_model(COLUMNS, rows, budget=budget, n_rows=6_000)
+        measured_model(COLUMNS, rows, budget=budget)
     with pytest.raises(ValueError, match="no table"):
-        measured_model([], rows, budget=1.0, n_rows=6_000)
+        measured_model([], rows, budget=1.0)
     assert rows.spent == 0.0
 
 
@@ -157,3 +159,36 @@ def test_a_reference_has_the_total_and_is_independent() -> None:
     assert np.allclose(
         reference, np.outer(exact.sum(axis=1), exact.sum(axis=0)) / exact.sum(), atol=0.01
     )
+
+
+def test_a_second_table_adds_to_what_the_first_one_bought() -> None:
+    rows = chain()
+    first = measured_model(COLUMNS, rows, budget=0.2)
+    spent = rows.spent
+    again = known_model(COLUMNS, rows.known())
+    assert again.total == first.total
+    assert {pair: table.tolist() for pair, table in again.pairs.items()} == {
+        pair: table.tolist() for pair, table in first.pairs.items()
+    }
+    assert rows.spent == spent
+    bought = dict(rows.one_ways_bought)
+    second = measured_model(COLUMNS, rows, budget=0.8)
+    assert rows.spent == pytest.approx(1.0)
+    assert all(rows.one_ways_bought[name] < 4 * price for name, price in bought.items())
+    for pair in first.pairs:
+        shares = [
+            np.abs(
+                model.pairs[pair] / model.total
+                - over(model, pair, rows.exact(*pair)) / len(rows.rows)
+            ).sum()
+            for model in (first, second)
+            if pair in model.pairs
+        ]
+        assert shares[-1] < max(shares[0], 0.05)
+
+
+def over(model: PairwiseModel, pair: Scope, table: Floats) -> Floats:
+    """An exact table over a model's buckets."""
+    for axis, name in enumerate(pair):
+        table = model.buckets[name].summed(table, axis)
+    return table

@@ -1,0 +1,115 @@
+"""What the history of a private table knows already: noisy tables of one or two columns.
+
+Only counts of whole partitions are read, each in its most precise measurement, so that no two
+estimates share noise. What was asked of part of the table, summed, or counted over three columns
+and more is left aside. Values that were paid for, and nothing else: reading them is free.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cube.block import Partition, QueryBlock
+from cube.measurement import Measurement
+from cube.query import counting
+from inference.history import History
+from synthesis.buckets import Buckets, GroupedEstimate
+from synthesis.tables import (
+    N_DIMENSIONS_MAX,
+    Column,
+    Integers,
+    TableEstimate,
+    estimated_total,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Independent estimates of one private table.
+
+    Parameters
+    ----------
+    tables : tuple of TableEstimate
+        Over levels.
+    grouped : tuple of GroupedEstimate
+        Over groups of levels.
+    n_rows : float, optional
+        About how many rows there are; None if nothing says so.
+    """
+
+    tables: tuple[TableEstimate, ...] = ()
+    grouped: tuple[GroupedEstimate, ...] = ()
+    n_rows: float | None = None
+
+    def __len__(self) -> int:
+        """The number of estimates."""
+        return len(self.tables) + len(self.grouped)
+
+    @classmethod
+    def from_history(cls, history: History, columns: Sequence[Column]) -> "Known":
+        """Everything that a history says of some columns, alone or in pairs."""
+        sizes = {column.name: column.size for column in columns}
+        tables: list[TableEstimate] = []
+        grouped: list[GroupedEstimate] = []
+        for scope in history.partition_scopes:
+            if not (1 <= len(scope) <= N_DIMENSIONS_MAX and sizes.keys() >= set(scope)):
+                continue
+            for measurement in history.partitions_on(scope):
+                found = _estimate(measurement)
+                if isinstance(found, TableEstimate):
+                    tables.append(found)
+                elif found is not None:
+                    grouped.append(found)
+        counted = [*tables, *(one.table for one in grouped), *_total(history)]
+        n_rows = estimated_total(counted) if counted else None
+        return cls(tuple(tables), tuple(grouped), n_rows)
+
+
+def _total(history: History) -> list[TableEstimate]:
+    """The count of everything, as a table of one cell."""
+    place = history.most_precise(QueryBlock(counting()))
+    if place is None:
+        return []
+    measurement = history[place]
+    return [TableEstimate(("count",), measurement.values, np.array(_variance(measurement)))]
+
+
+def _estimate(measurement: Measurement) -> TableEstimate | GroupedEstimate | None:
+    """The counts of a partition, if it is one of each column's levels, side by side."""
+    partition = measurement.block.partition
+    groups = None if partition is None else _grouping(partition)
+    if partition is None or groups is None:
+        return None
+    firsts = [np.unique(one.labels, return_index=True)[1] for one in groups]
+    places = partition.labels[np.ix_(*firsts)]
+    table = TableEstimate(
+        partition.axes, measurement.values[places], np.array(_variance(measurement))
+    )
+    if all(one.n_buckets == one.labels.size for one in groups):
+        return table
+    return GroupedEstimate(groups, table)
+
+
+def _grouping(partition: Partition) -> tuple[Buckets, ...] | None:
+    """The partition of each axis of which it is the product; None if it is none."""
+    labels = partition.labels
+    if int(labels.min()) < 0:
+        return None
+    groups = tuple(Buckets(_classes(labels, axis)) for axis in range(labels.ndim))
+    n_products = int(np.prod([one.n_buckets for one in groups]))
+    return groups if n_products == partition.n_groups else None
+
+
+def _classes(labels: Integers, axis: int) -> Integers:
+    """A number for each level of an axis, in the order in which they first occur."""
+    if labels.ndim == 1:
+        slices = labels[:, np.newaxis]
+    else:
+        slices = np.moveaxis(labels, axis, 0).reshape(labels.shape[axis], -1)
+    _, first, of_level = np.unique(slices, axis=0, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[of_level.ravel()]
+
+
+def _variance(measurement: Measurement) -> float:
+    return 2.0 * measurement.noise_scale**2
