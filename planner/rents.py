@@ -42,7 +42,7 @@ class Rents:
         for charge in charges:
             self._n_charges += 1
             units = charge.units_after - charge.units_before
-            if not units:
+            if not (units and charge.blocks):  # what statistics cost would not have been saved
                 continue
             scope = tuple(sorted({axis for one in charge.blocks for axis in one.block.scope}))
             wide = [one.block.scope for one in charge.blocks if is_every_cell(one.block)]

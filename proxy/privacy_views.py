@@ -93,6 +93,7 @@ VIEW_SCHEMAS: Final[Mapping[str, pa.Schema]] = MappingProxyType(
             epsilon=pa.float64(),
             epsilon_total=pa.float64(),
             n_blocks=pa.int64(),
+            n_statistics=pa.int64(),
         ),
         "history": _columns(
             may_be_null=("raised_from",),
@@ -215,6 +216,7 @@ def _loss_rows(record: TableRecord) -> Iterator[Row]:
             "epsilon": _epsilon(payment.units),
             "epsilon_total": _epsilon(payment.charge.units_after),
             "n_blocks": len(payment.charge.blocks),
+            "n_statistics": len(payment.charge.statistics),
         }
 
 

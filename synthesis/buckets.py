@@ -93,9 +93,10 @@ class GroupedEstimate:
         of_groups = {}
         for name, groups in zip(self.scope, self.groups, strict=True):
             first = np.unique(groups.labels, return_index=True)[1]
-            of_groups[name] = Buckets(buckets[name].labels[first])
-            if not np.array_equal(of_groups[name].labels[groups.labels], buckets[name].labels):
+            labels = buckets[name].labels[first]
+            if not np.array_equal(labels[groups.labels], buckets[name].labels):
                 raise ValueError(f"buckets of {name} that cut its groups")
+            of_groups[name] = Buckets(labels)
         return merged(self.table, of_groups)
 
 

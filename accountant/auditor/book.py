@@ -82,7 +82,7 @@ class Book:
             recomputed=Fraction(self._finding.units, UNITS_PER_EPSILON),
             exact=self._finding.exact,
             n_measurements=len(measured),
-            n_pending=n_charges - len({one.seq for one in measured}),
+            n_pending=n_charges - sum(seq <= n_entries for seq in self._purchases.completed),
             n_raised=sum(one.bought.raised_from is not None for one in measured),
         )
 

@@ -38,11 +38,14 @@ class Purchases:
         Charges without a measurement, by their numbers.
     measurements : list of Measurement
         In the order of purchase; raises name them by their places.
+    completed : list of int
+        The numbers of the entries that say what came of a charge, ascending.
     """
 
     def __init__(self) -> None:
         self.pending: dict[int, Charge] = {}
         self.measurements: list[Measurement] = []
+        self.completed: list[int] = []
         self._raised: set[int] = set()
         self._turns: dict[int, int] = {}
         self._n_levels: dict[str, int] = {}
@@ -75,6 +78,7 @@ class Purchases:
         for statistic, released in zip(charge.statistics, body.released, strict=True):
             statistic.check(released)
         del self.pending[body.charge]
+        self.completed.append(seq)
         for bought, values in zip(charge.bought, body.values, strict=True):
             may_be_clamped = any(abs(value) > UNCLAMPED_MAX for value in values)
             self.measurements.append(Measurement(seq, bought, may_be_clamped))

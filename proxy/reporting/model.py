@@ -19,12 +19,13 @@ from proxy.reporting.declared import DeclaredTable
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """One charge: who paid, and the table's cost before and after."""
+    """One charge: who paid, for how much, and the table's cost before and after."""
 
     seq: int
     at: str
     payer: Payer
     n_blocks: int
+    n_statistics: int
     units_before: int
     units_after: int
 

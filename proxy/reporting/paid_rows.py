@@ -20,9 +20,12 @@ from numpy.typing import NDArray
 
 from accountant.cell_function import CellFunction
 from accountant.profile import profile_of
-from cube.encoding import decode_block
+from cube.block import QueryBlock
+from cube.encoding import decode_block, encode_block
+from cube.query import counting
 
 Block: TypeAlias = Mapping[str, Any]  # as `cube.encoding.encode_block` wrote it
+EVERYTHING: Block = encode_block(QueryBlock(counting()))  # it costs every cell alike
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from proxy.reporting.model import (
     Purchase,
     TableReport,
 )
-from proxy.reporting.paid_rows import PaidRows
+from proxy.reporting.paid_rows import EVERYTHING, PaidRows
 
 MONTH_LENGTH = len("2026-11")
 
@@ -187,13 +187,17 @@ class _TableReader:
             self.n_raised += place is not None
             self.rows.add(charged["block"], weight - before)
             weights.append(weight)
+        statistics = fields.get("statistics", ())
+        for charged in statistics:
+            # A distance costs what its rows would; a choice, as the count of everything.
+            self.rows.add(charged.get("block", EVERYTHING), charged["weight_units"])
         self.waiting[entry.seq] = weights
         name = fields["analyst"], tuple(fields.get("groups", ()))
         if name not in self.payers:
             self.payers[name] = Payer(*name)
         units = fields["units_before"], fields["units_after"]
         self.purchases.append(
-            Purchase(entry.seq, entry.at, self.payers[name], len(weights), *units)
+            Purchase(entry.seq, entry.at, self.payers[name], len(weights), len(statistics), *units)
         )
 
     def measure(self, fields: dict[str, Any]) -> None:

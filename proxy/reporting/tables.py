@@ -14,7 +14,14 @@ from typing import Any, Final
 
 from accountant.entries import WIDTH_BINS
 from proxy.reporting.amounts import exact_text, of_units
-from proxy.reporting.model import Account, Allowance, Answers, LedgerReport, TableReport
+from proxy.reporting.model import (
+    Account,
+    Allowance,
+    Answers,
+    LedgerReport,
+    Purchase,
+    TableReport,
+)
 from proxy.reporting.wording import limit_text
 
 CSV_HEADER: Final = (
@@ -105,7 +112,7 @@ def to_csv(report: LedgerReport) -> bytes:
                 groups=" ".join(json.dumps(name) for name in bought.payer.groups),
                 epsilon=exact_text(of_units(bought.units)),
                 epsilon_spent=exact_text(of_units(bought.units_after)),
-                detail=f"{bought.n_blocks} measured together",
+                detail=_bought(bought),
             ),
         )
         for table in report.tables
@@ -113,6 +120,13 @@ def to_csv(report: LedgerReport) -> bytes:
     ]
     writer.writerows(line for _, line in merge(changes, sorted(charges)))
     return buffer.getvalue().encode()
+
+
+def _bought(purchase: Purchase) -> str:
+    """What was bought at once, in words."""
+    told = f"{purchase.n_statistics} statistics" if purchase.n_statistics else ""
+    measured = f"{purchase.n_blocks} measured together" if purchase.n_blocks or not told else ""
+    return ", ".join(filter(None, (measured, told)))
 
 
 def _line(seq: int, at: str, kind: str, **texts: str) -> tuple[str, ...]:

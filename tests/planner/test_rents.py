@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from accountant.entries import Charge, ChargedBlock
+from accountant.entries import Charge, ChargedBlock, ChargedDistance
 from accountant.limits import Payer
 from accountant.noise import LatticeNoise
 from cube.axis import IntegerAxis
@@ -11,6 +11,7 @@ from cube.block import QueryBlock
 from cube.measurement import Weight
 from cube.query import Factor, Scope, counting
 from cube.schema import Schema
+from cube.statistic import Distance
 from planner.candidates import hierarchy
 from planner.rents import Rents
 
@@ -68,6 +69,14 @@ def test_cells_are_no_rent_for_themselves_but_for_larger_scopes() -> None:
 
 def test_what_costs_nothing_is_no_rent() -> None:
     assert paid((0, narrow("a"))).scopes == ()
+
+
+def test_what_statistics_cost_is_no_rent() -> None:
+    rents = Rents()
+    asked = ChargedDistance(Distance(narrow("a"), (3,)), NOISE)
+    rents.add([Charge(Payer("me"), (), 0, 5, (asked,))])
+    assert rents.n_charges == 1
+    assert rents.on(("a",)) == 0
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

@@ -9,11 +9,17 @@ import pytest
 from accountant.entries import Entry
 from accountant.ledger import Ledger
 from accountant.ledger_file import open_ledger
-from accountant.limits import Subject, SubjectKind
+from accountant.limits import Payer, Subject, SubjectKind
+from accountant.noise import SystemNoise
+from accountant.opening import open_table
+from cube.measurement import PlannedMeasurement
+from cube.statistic import Distance, PlannedStatistic
 from proxy.reporting.amounts import of_units
 from proxy.reporting.model import LedgerReport, TableReport
 from proxy.reporting.reading import read_report
 from tests.proxy.reporting.ledgers import SCRIPT, UNIT, judged, write_year
+from tests.support.fakes import KnownTable
+from tests.support.seven_people import BUDGET, BY_SEX, HALF, QUARTER, RECORDS, SCHEMA, buy
 
 
 @pytest.fixture(scope="module")
@@ -130,3 +136,20 @@ def test_a_report_whose_sums_are_not_the_auditors_is_not_made(
     early = judged(entries[:20])
     with pytest.raises(RuntimeError, match="not those of its auditor"):
         read_report(entries, replace(early, n_entries=len(entries)))
+
+
+def test_statistics_cost_the_cells_and_are_named(tmp_path: Path) -> None:
+    distance = PlannedStatistic(Distance(BY_SEX, (0, 0)), QUARTER)
+    with open_ledger(tmp_path / "statistics.ledger") as ledger:
+        people = KnownTable(SCHEMA, RECORDS)
+        gate = open_table(ledger, SCHEMA, BUDGET, people, SystemNoise())
+        payment = gate.charge([], Payer("ann"), epsilon_cap=None, statistics=[distance])
+        gate.complete(payment.seq)
+        buy(gate, PlannedMeasurement(BY_SEX, HALF))
+        entries = list(ledger.entries())
+        spent = gate.budget().spent
+    [table] = read_report(entries, judged(entries)).tables
+    assert table.spent == spent == QUARTER.exact + HALF.exact
+    assert [(one.n_blocks, one.n_statistics) for one in table.purchases] == [(0, 1), (1, 0)]
+    ages = {cost.column: cost for cost in table.columns}["age"]
+    assert of_units(max(ages.at_most)) == of_units(max(ages.at_least)) == spent

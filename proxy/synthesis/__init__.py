@@ -1,0 +1,1 @@
+"""Synthetic tables, from asking for one to serving it."""

@@ -1,0 +1,201 @@
+"""Making a synthetic table: what it may cost is checked, what it needs is measured, rows are drawn.
+
+Everything but the measuring is post-processing. The model that rows are drawn from is made of the
+history alone, as the last step of every table: one that was bought and one from history are alike.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from accountant.limits import Payer
+from cube.axis import Axis, BooleanAxis, CategoryAxis
+from cube.block import N_GROUPS_MAX, QueryBlock
+from cube.measurement import PlannedMeasurement, Weight
+from cube.query import counting
+from cube.refusals import (
+    BudgetExhausted,
+    InvalidRequest,
+    InvalidTarget,
+    LimitReached,
+    TooLarge,
+    UnknownName,
+)
+from planner.wording import suggestion
+from proxy.served_table import ServedTable
+from proxy.synthesis.decoding import decoded
+from proxy.synthesis.measuring import PAIRS, GateMeasurer, known_now
+from proxy.synthesis.request import Made, PlannedStep, Step, SynthesisRequest, Watch
+from synthesis.drawing import draw_rows
+from synthesis.model import PairwiseModel
+from synthesis.model_text import model_json, model_of
+from synthesis.pairwise import (
+    SCORE_SHARE,
+    TOTAL_SHARE,
+    known_model,
+    known_sketch,
+    measured_model,
+    one_way_budgets,
+)
+from synthesis.tables import Column
+
+N_LEVELS_MAX: Final = N_GROUPS_MAX  # of one column: its counts are one block
+EPSILON_MAX: Final = 100  # beyond it nothing is private, and a slip of the pen is likely
+DRAWN: Final = 0.9
+SEED_BITS: Final = 63
+
+
+def make(
+    table: ServedTable, request: SynthesisRequest, payer: Payer, watch: Watch = lambda _step: None
+) -> Made:
+    """Make a synthetic table of a private one. May charge.
+
+    Parameters
+    ----------
+    table : ServedTable
+    request : SynthesisRequest
+    payer : Payer
+    watch : callable
+        Told of every step; what it raises stops the making. What was charged until then stays
+        charged, is in the history, and is used by the next table.
+
+    Raises
+    ------
+    UnknownName, TooLarge, InvalidTarget, BudgetExhausted, LimitReached, InvalidRequest
+        Before anything is charged.
+    LedgerUnavailable, SourceUnavailable
+        What was charged waits, and is completed for whoever asks next.
+    """
+    axes = checked_axes(table, request)
+    columns = columns_of(axes)
+    measurer = GateMeasurer(table, columns, payer, request.epsilon, watch)
+    if request.epsilon:
+        check_affordable(table, request.epsilon, payer)
+        model = measured_model(columns, measurer, budget=float(request.epsilon))
+    else:
+        watch(Step("reading the history", 0.0, Fraction(0)))
+        model = known_model(columns, measurer.known())
+    unknown = known_sketch(columns, measurer.known()).unknown
+    if len(unknown) == len(columns):
+        raise InvalidRequest(
+            f"Nothing is known of the columns of {request.table} yet.",
+            hint="Give it an epsilon, or ask for counts by some of its columns first.",
+        )
+    watch(Step("drawing rows", PAIRS, measurer.spent))
+    seed = secrets.randbits(SEED_BITS) if request.seed is None else request.seed
+    rows = drawn_again(model, axes, n_rows=request.n_rows, seed=seed)
+    watch(Step("storing rows", DRAWN, measurer.spent))
+    return Made(
+        rows=rows,
+        method=request.method,
+        epsilon_spent=measurer.spent,
+        unknown=unknown,
+        tables=tuple(sorted(model.pairs)),
+        model=model_json(model) | {"seed": seed},
+        n_charges=len(table.gate.payments()),
+        incomplete=measurer.stopped or "",
+    )
+
+
+def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep, ...]:
+    """What each step would cost. Charges nothing.
+
+    Raises
+    ------
+    UnknownName, TooLarge, InvalidTarget
+    """
+    columns = columns_of(checked_axes(table, request))
+    known = known_now(table, columns)
+    steps = [PlannedStep(name="reading the history", epsilon=Fraction(0), n_tables=len(known))]
+    left = float(request.epsilon)
+    if left:
+        if known.n_rows is None:
+            steps.append(_planned("counting rows", TOTAL_SHARE * left, 1))
+            left -= TOTAL_SHARE * left
+        budgets = one_way_budgets(columns, known, left)
+        steps.append(_planned("measuring columns", sum(budgets.values()), len(budgets)))
+        left -= sum(budgets.values())
+        n_pairs = len(columns) * (len(columns) - 1) // 2
+        steps.append(_planned("scoring pairs", SCORE_SHARE * left, n_pairs))
+        steps.append(_planned("measuring pairs", (1 - SCORE_SHARE) * left, n_pairs))
+    return tuple(steps)
+
+
+def resampled(
+    model: Mapping[str, Any], axes: Sequence[Axis], *, n_rows: int | None, seed: int
+) -> pa.Table:
+    """Rows of a stored model, drawn again. Free."""
+    return drawn_again(model_of(dict(model)), axes, n_rows=n_rows, seed=seed)
+
+
+def drawn_again(
+    model: PairwiseModel, axes: Sequence[Axis], *, n_rows: int | None, seed: int
+) -> pa.Table:
+    """Rows of a model, as values."""
+    rng = np.random.default_rng(seed)
+    rows = draw_rows(model, rng, n_rows=n_rows)
+    return decoded(axes, rows, rng)
+
+
+def checked_axes(table: ServedTable, request: SynthesisRequest) -> tuple[Axis, ...]:
+    """The columns that are asked for, in order.
+
+    Raises
+    ------
+    UnknownName, TooLarge, InvalidTarget
+    """
+    schema = table.info.schema
+    if request.epsilon > EPSILON_MAX:
+        raise InvalidTarget(
+            f"An epsilon of {float(request.epsilon):g} protects nobody.",
+            hint=f"At most {EPSILON_MAX} is spent on a synthetic table; 1 is much already.",
+        )
+    for name in request.columns:
+        if name not in schema.by_name:
+            known = list(schema.by_name)
+            raise UnknownName(
+                f"{schema.table} has no column {name} with declared levels.",
+                hint=suggestion(name, known) or f"Columns: {', '.join(known)}.",
+            )
+    axes = tuple(schema.by_name[name] for name in request.columns) or schema.axes
+    for axis in axes:
+        if axis.size > N_LEVELS_MAX:
+            raise TooLarge(
+                f"{axis.name} has {axis.size} levels; a synthetic table takes {N_LEVELS_MAX}.",
+                hint="Declare it with coarser levels, or leave it out: columns => (..).",
+            )
+    return axes
+
+
+def columns_of(axes: Sequence[Axis]) -> tuple[Column, ...]:
+    """Axes as the columns of a synthetic table."""
+    return tuple(Column(axis.name, axis.size, _n_ordered(axis)) for axis in axes)
+
+
+def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> None:
+    """Refuse what could not be paid in full, before anything is paid.
+
+    Raises
+    ------
+    BudgetExhausted, LimitReached
+    """
+    everything = PlannedMeasurement(QueryBlock(counting()), Weight.at_least(epsilon))
+    try:
+        table.gate.check([everything], payer, epsilon_cap=None)
+    except (BudgetExhausted, LimitReached) as refusal:
+        raise type(refusal)(
+            refusal.message, hint="Ask for a smaller epsilon; 0 makes it from history alone."
+        ) from None
+
+
+def _n_ordered(axis: Axis) -> int:
+    """Levels that lie in an order in which neighbours are alike."""
+    return 0 if isinstance(axis, CategoryAxis | BooleanAxis) else len(axis.regular)
+
+
+def _planned(name: str, epsilon: float, n_tables: int) -> PlannedStep:
+    return PlannedStep(name=name, epsilon=Fraction(epsilon), n_tables=n_tables)

@@ -1,0 +1,121 @@
+"""What a history knows: whole partitions over levels or groups of them, and nothing else."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from cube.block import Partition, QueryBlock
+from cube.measurement import Measurement, Weight
+from cube.query import Factor, LinearQuery, Term, counting
+from inference.history import History
+from synthesis.agreement import agreed_buckets
+from synthesis.buckets import Buckets, GroupedEstimate, joined
+from synthesis.known import Known
+from synthesis.model import Sketch, fit_model
+from synthesis.tables import Column, TableEstimate
+
+COLUMNS = (Column("a", 4), Column("b", 3))
+
+
+def measured(
+    block: QueryBlock, *values: int, supersedes: int | None = None, weight: int = 1
+) -> Measurement:
+    return Measurement(block, Weight.at_least(weight), 0, 1 / weight, values, supersedes)
+
+
+def partition(labels: object, *axes: str) -> QueryBlock:
+    return QueryBlock(counting(), Partition(axes, np.array(labels, dtype=np.int64)))
+
+
+def known(*measurements: Measurement) -> Known:
+    history = History()
+    history.add(measurements)
+    return Known.from_history(history, COLUMNS)
+
+
+def test_counts_of_levels_are_tables_in_the_order_of_the_levels() -> None:
+    found = known(measured(partition([2, 0, 1, 3], "a"), 10, 20, 30, 40))
+    [table] = found.tables
+    assert table.scope == ("a",)
+    assert table.values.tolist() == [30, 10, 20, 40]
+    assert table.variance.tolist() == [2.0] * 4
+    assert found.n_rows == 100
+
+
+def test_a_product_of_groups_is_grouped_and_anything_else_left_aside() -> None:
+    product = [[0, 1, 1], [0, 1, 1], [2, 3, 3], [0, 1, 1]]
+    crossed = [[0, 1, 1], [0, 1, 1], [2, 1, 1], [0, 1, 1]]
+    partial = [[0, 1, -1], [0, 1, -1], [2, 3, -1], [0, 1, -1]]
+    [grouped] = known(measured(partition(product, "a", "b"), 5, 6, 7, 8)).grouped
+    assert [one.labels.tolist() for one in grouped.groups] == [[0, 0, 1, 0], [0, 1, 1]]
+    assert grouped.table.values.tolist() == [[5, 6], [7, 8]]
+    assert len(known(measured(partition(crossed, "a", "b"), 1, 2, 3))) == 0
+    assert len(known(measured(partition(partial, "a", "b"), 1, 2, 3, 4))) == 0
+    adults = counting([Factor(("b",), np.array([0, 1, 1]))])
+    of_some = QueryBlock(adults, Partition(("a",), np.arange(4)))
+    twice = QueryBlock(LinearQuery((Term(Fraction(2), ()),)).primitive()[0], None)
+    assert len(known(measured(of_some, 1, 2, 3, 4))) == 0
+    assert known(measured(twice, 7)).n_rows == 7
+
+
+def test_what_was_raised_counts_once_and_other_columns_not_at_all() -> None:
+    rows = partition([0, 1, 2, 3], "a")
+    found = known(measured(rows, 1, 2, 3, 4), measured(rows, 5, 6, 7, 8, supersedes=0, weight=2))
+    [table] = found.tables
+    assert table.values.tolist() == [5, 6, 7, 8]
+    assert table.variance.tolist() == [0.5] * 4
+    assert len(known(measured(partition([0, 1], "z"), 1, 2))) == 0
+    assert known().n_rows is None
+
+
+def test_joined_buckets_are_the_finest_that_both_can_be_merged_to() -> None:
+    """Against a search over all pairs of levels, on random labels."""
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        labels = [np.unique(rng.integers(0, 5, 8), return_inverse=True)[1] for _ in range(2)]
+        first, second = map(Buckets, labels)
+        both = joined(first, second)
+        together = np.equal.outer(labels[0], labels[0]) | np.equal.outer(labels[1], labels[1])
+        reached = np.linalg.matrix_power(together.astype(np.int64), 8) > 0
+        assert np.array_equal(np.equal.outer(both.labels, both.labels), reached)
+
+
+def pair(labels: list[list[int]], variance: float) -> GroupedEstimate:
+    groups = tuple(Buckets(np.array(one)) for one in labels)
+    shape = tuple(one.n_buckets for one in groups)
+    return GroupedEstimate(
+        groups, TableEstimate(("a", "b"), np.full(shape, 9.0), np.array(variance))
+    )
+
+
+def test_a_crude_estimate_is_left_aside_and_a_fine_one_kept() -> None:
+    visible = {"a": Buckets(np.arange(4)), "b": Buckets(np.arange(3))}
+    crude, fine = pair([[0, 0, 1, 1], [0, 1, 1]], 1.0), pair([[0, 1, 2, 3], [0, 1, 2]], 2.0)
+    buckets, kept = agreed_buckets(visible, [fine, crude])
+    assert kept == (fine,)
+    assert {name: one.labels.tolist() for name, one in buckets.items()} == {
+        "a": [0, 1, 2, 3],
+        "b": [0, 1, 2],
+    }
+    buckets, kept = agreed_buckets({}, [crude])
+    assert kept == (crude,)
+    assert buckets["a"].labels.tolist() == [0, 0, 1, 1]
+
+
+def test_a_column_known_by_groups_alone_is_even_within_them() -> None:
+    grouped = pair([[0, 0, 1, 1], [0, 1, 1]], 1e-6)
+    sketch = Sketch.of(COLUMNS, [], [grouped])
+    assert sketch.unknown == ()
+    model = fit_model(sketch)
+    assert model.total == pytest.approx(36.0)
+    assert model.parts["a"].tolist() == [0.5] * 4
+    assert model.parts["b"].tolist() == [1.0, 0.5, 0.5]
+    assert model.shares["a"] == pytest.approx([0.5, 0.5])
+
+
+def test_buckets_that_cut_a_group_are_refused() -> None:
+    with pytest.raises(ValueError, match="cut its groups"):
+        pair([[0, 0, 1, 1], [0, 1, 1]], 1.0).over(
+            {"a": Buckets(np.arange(4)), "b": Buckets(np.arange(3))}
+        )
