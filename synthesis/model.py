@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cube.query import Scope
+from cube.block import N_GROUPS_MAX
+from cube.query import N_FACTOR_CELLS_MAX, Scope
 from synthesis.agreement import agreed_buckets
 from synthesis.buckets import Buckets, GroupedEstimate, merged, visible_buckets
 from synthesis.fitting import fitted_margin, fitted_pairs, projected
@@ -100,8 +101,16 @@ class Sketch:
 
     @property
     def pairs(self) -> list[Scope]:
-        """The pairs of columns that can depend on each other: both have two buckets or more."""
-        return all_pairs(name for name, buckets in self.buckets.items() if buckets.n_buckets > 1)
+        """The pairs of columns that can depend on each other, and whose table can be counted.
+
+        Both have two buckets or more, and their levels and buckets are not too many for one block.
+        """
+        several = (name for name, buckets in self.buckets.items() if buckets.n_buckets > 1)
+        return [pair for pair in all_pairs(several) if self._is_countable(pair)]
+
+    def _is_countable(self, pair: Scope) -> bool:
+        first, second = (self.buckets[name].labels.size for name in pair)
+        return first * second <= N_FACTOR_CELLS_MAX and self.n_cells(pair) <= N_GROUPS_MAX
 
     def n_cells(self, pair: Scope) -> int:
         """The number of cells of a pair's table over buckets."""

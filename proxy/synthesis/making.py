@@ -6,6 +6,7 @@ history alone, as the last step of every table: one that was bought and one from
 
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from accountant.limits import Payer
 from cube.axis import Axis, BooleanAxis, CategoryAxis
 from cube.block import N_GROUPS_MAX, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
-from cube.query import counting
+from cube.query import Scope, counting
 from cube.refusals import (
     BudgetExhausted,
     InvalidRequest,
@@ -27,12 +28,11 @@ from cube.refusals import (
 )
 from planner.wording import suggestion
 from proxy.served_table import ServedTable
-from proxy.synthesis.decoding import decoded
 from proxy.synthesis.measuring import PAIRS, GateMeasurer, known_now
-from proxy.synthesis.request import Made, PlannedStep, Step, SynthesisRequest, Watch
-from synthesis.drawing import draw_rows
-from synthesis.model import PairwiseModel
-from synthesis.model_text import model_json, model_of
+from proxy.synthesis.models import Model, decoded_model, drawn, encoded
+from proxy.synthesis.network_measuring import NetworkMeasurer
+from proxy.synthesis.request import Made, Method, PlannedStep, SynthesisRequest, Watch
+from proxy.synthesis.till import Till
 from synthesis.pairwise import (
     SCORE_SHARE,
     TOTAL_SHARE,
@@ -41,9 +41,12 @@ from synthesis.pairwise import (
     measured_model,
     one_way_budgets,
 )
+from synthesis.privbayes.attributes import Attribute
+from synthesis.privbayes.learning import DEFAULTS, learned_network
 from synthesis.tables import Column
 
 N_LEVELS_MAX: Final = N_GROUPS_MAX  # of one column: its counts are one block
+EPSILON_MIN: Final = Fraction(1, 1000)  # divided among a hundred pairs it is nothing already
 EPSILON_MAX: Final = 100  # beyond it nothing is private, and a slip of the pen is likely
 DRAWN: Final = 0.9
 SEED_BITS: Final = 63
@@ -71,13 +74,45 @@ def make(
         What was charged waits, and is completed for whoever asks next.
     """
     axes = checked_axes(table, request)
-    columns = columns_of(axes)
-    measurer = GateMeasurer(table, columns, payer, request.epsilon, watch)
+    till = Till(table, payer, request.epsilon, watch)
     if request.epsilon:
         check_affordable(table, request.epsilon, payer)
+    seed = secrets.randbits(SEED_BITS) if request.seed is None else request.seed
+    if request.method is Method.PRIVBAYES:
+        fitted = _network(till, columns_of(axes), request, seed)
+    else:
+        fitted = _pairwise(till, columns_of(axes), request)
+    till.step("drawing rows", PAIRS)
+    rows = drawn(fitted.model, axes, n_rows=request.n_rows, seed=seed)
+    till.step("storing rows", DRAWN)
+    return Made(
+        rows=rows,
+        method=request.method,
+        epsilon_spent=till.spent,
+        unknown=fitted.unknown,
+        tables=fitted.tables,
+        model=encoded(fitted.model) | {"seed": seed},
+        n_charges=len(table.gate.payments()),
+        incomplete=fitted.incomplete,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A model, and what is to be said of it."""
+
+    model: Model
+    tables: tuple[Scope, ...]
+    unknown: tuple[str, ...] = ()
+    incomplete: str = ""
+
+
+def _pairwise(till: Till, columns: Sequence[Column], request: SynthesisRequest) -> _Fitted:
+    measurer = GateMeasurer(till, columns)
+    if request.epsilon:
         model = measured_model(columns, measurer, budget=float(request.epsilon))
     else:
-        watch(Step("reading the history", 0.0, Fraction(0)))
+        till.step("reading the history", 0.0)
         model = known_model(columns, measurer.known())
     unknown = known_sketch(columns, measurer.known()).unknown
     if len(unknown) == len(columns):
@@ -85,20 +120,34 @@ def make(
             f"Nothing is known of the columns of {request.table} yet.",
             hint="Give it an epsilon, or ask for counts by some of its columns first.",
         )
-    watch(Step("drawing rows", PAIRS, measurer.spent))
-    seed = secrets.randbits(SEED_BITS) if request.seed is None else request.seed
-    rows = drawn_again(model, axes, n_rows=request.n_rows, seed=seed)
-    watch(Step("storing rows", DRAWN, measurer.spent))
-    return Made(
-        rows=rows,
-        method=request.method,
-        epsilon_spent=measurer.spent,
-        unknown=unknown,
-        tables=tuple(sorted(model.pairs)),
-        model=model_json(model) | {"seed": seed},
-        n_charges=len(table.gate.payments()),
-        incomplete=measurer.stopped or "",
+    return _Fitted(model, tuple(sorted(model.pairs)), unknown, measurer.stopped or "")
+
+
+def _network(
+    till: Till, columns: Sequence[Column], request: SynthesisRequest, seed: int
+) -> _Fitted:
+    if not request.epsilon:
+        raise InvalidRequest(
+            "The history says nothing of networks: privbayes needs an epsilon.",
+            hint="Give it one, or make a table from history alone by the method pairwise.",
+        )
+    budget = request.epsilon
+    if known_now(till.table, columns).n_rows is None:
+        till.step("counting rows", 0.0)
+        till.buy({None: budget * Fraction(TOTAL_SHARE)})
+        budget -= till.spent
+    network = learned_network(
+        [Attribute.plain(column.name, column.size) for column in columns],
+        NetworkMeasurer(till, len(columns)),
+        np.random.default_rng(seed),
+        budget=budget,
+        n_rows=max(1.0, known_now(till.table, columns).n_rows or 0.0),
     )
+    scopes = [
+        tuple(sorted((node.child, *(parent.column for parent in node.parents))))
+        for node in network.nodes
+    ]
+    return _Fitted(network, tuple(sorted(scopes)))
 
 
 def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep, ...]:
@@ -112,10 +161,14 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     known = known_now(table, columns)
     steps = [PlannedStep(name="reading the history", epsilon=Fraction(0), n_tables=len(known))]
     left = float(request.epsilon)
-    if left:
-        if known.n_rows is None:
-            steps.append(_planned("counting rows", TOTAL_SHARE * left, 1))
-            left -= TOTAL_SHARE * left
+    if left and known.n_rows is None:
+        steps.append(_planned("counting rows", TOTAL_SHARE * left, 1))
+        left -= TOTAL_SHARE * left
+    if request.method is Method.PRIVBAYES:
+        for_network = float(DEFAULTS.network_share) * left
+        steps.append(_planned("choosing the network", for_network, len(columns) - 1))
+        steps.append(_planned("measuring tables", left - for_network, len(columns)))
+    elif left:
         budgets = one_way_budgets(columns, known, left)
         steps.append(_planned("measuring columns", sum(budgets.values()), len(budgets)))
         left -= sum(budgets.values())
@@ -129,16 +182,7 @@ def resampled(
     model: Mapping[str, Any], axes: Sequence[Axis], *, n_rows: int | None, seed: int
 ) -> pa.Table:
     """Rows of a stored model, drawn again. Free."""
-    return drawn_again(model_of(dict(model)), axes, n_rows=n_rows, seed=seed)
-
-
-def drawn_again(
-    model: PairwiseModel, axes: Sequence[Axis], *, n_rows: int | None, seed: int
-) -> pa.Table:
-    """Rows of a model, as values."""
-    rng = np.random.default_rng(seed)
-    rows = draw_rows(model, rng, n_rows=n_rows)
-    return decoded(axes, rows, rng)
+    return drawn(decoded_model(model), axes, n_rows=n_rows, seed=seed)
 
 
 def checked_axes(table: ServedTable, request: SynthesisRequest) -> tuple[Axis, ...]:
@@ -153,6 +197,11 @@ def checked_axes(table: ServedTable, request: SynthesisRequest) -> tuple[Axis, .
         raise InvalidTarget(
             f"An epsilon of {float(request.epsilon):g} protects nobody.",
             hint=f"At most {EPSILON_MAX} is spent on a synthetic table; 1 is much already.",
+        )
+    if 0 < request.epsilon < EPSILON_MIN:
+        raise InvalidTarget(
+            f"An epsilon of {float(request.epsilon):g} tells nothing.",
+            hint=f"Give it {float(EPSILON_MIN):g} or more; 0 makes it from history alone.",
         )
     for name in request.columns:
         if name not in schema.by_name:

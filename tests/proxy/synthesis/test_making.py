@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.entries import LimitSet
+from accountant.entries import ChargedChoice, LimitSet
 from accountant.limits import Limit, Payer, Subject, SubjectKind
 from cube.block import Partition
 from cube.measurement import UNITS_PER_EPSILON, Weight
@@ -21,8 +21,8 @@ from cube.refusals import (
     UnknownName,
 )
 from proxy.served_table import ServedTable
-from proxy.synthesis.making import make, preview, resampled
-from proxy.synthesis.request import Made, Step, SynthesisRequest
+from proxy.synthesis.making import EPSILON_MIN, make, preview, resampled
+from proxy.synthesis.request import Made, Method, Step, SynthesisRequest
 from proxy.table_purchases import ask_statistics, buy_tables, price_of_tables
 from tests.support.made_up_rows import distance
 from tests.support.synthesis import AXES, N_ROWS, SCHEMA, served_staff, staff
@@ -82,6 +82,23 @@ def test_a_table_costs_no_more_than_was_asked_and_resembles_the_rows(table: Serv
     assert steps[-1].epsilon_spent == made.epsilon_spent
 
 
+def test_a_network_is_bought_for_one_price_and_its_tables_are_history(table: ServedTable) -> None:
+    request = replace(ONE, method=Method.PRIVBAYES, columns=("job", "senior", "pay"))
+    steps = preview(table, request)
+    assert float(sum(step.epsilon for step in steps)) == pytest.approx(1.0)
+    made = make(table, request, ANN)
+    assert made.epsilon_spent == spent(table)
+    assert Fraction(99, 100) < spent(table) <= 1
+    assert made.model["kind"] == "privbayes"
+    kinds = {type(one) for told in table.gate.history.told for one in told.statistics}
+    assert kinds == {ChargedChoice}
+    measured = {one.block.scope for one in table.gate.measurements()}
+    assert {scope for scope in made.tables if len(scope) > 1} <= measured
+    assert distance(pair_of(made, "job", "senior"), real_pair("job", "senior")) < 0.1
+    axes = [SCHEMA.by_name[name] for name in request.columns]
+    assert resampled(made.model, axes, n_rows=None, seed=3).equals(made.rows)
+
+
 def test_history_alone_gives_the_same_model_for_nothing(table: ServedTable) -> None:
     bought = make(table, ONE, ANN)
     before = spent(table)
@@ -130,6 +147,8 @@ def test_a_preview_adds_up_to_the_price(table: ServedTable) -> None:
     [
         (replace(ONE, columns=("age", "wage")), UnknownName, "no column wage"),
         (replace(ONE, epsilon=Fraction(101)), InvalidTarget, "protects nobody"),
+        (replace(ONE, epsilon=Fraction(1, 2000)), InvalidTarget, "tells nothing"),
+        (replace(NOTHING, method=Method.PRIVBAYES), InvalidRequest, "needs an epsilon"),
         (replace(ONE, epsilon=Fraction(11)), BudgetExhausted, "staff has 10 left"),
     ],
 )
@@ -180,7 +199,8 @@ def test_what_was_charged_before_a_stop_is_used_by_the_next(table: ServedTable, 
     before = spent(table)
     assert (before > 0) == (at != "counting rows")
     assert not table.gate.history.pending
-    made = make(table, replace(ONE, epsilon=1 - before) if before < 1 else NOTHING, ANN)
+    left = 1 - before if 1 - before > EPSILON_MIN else Fraction(0)
+    made = make(table, replace(ONE, epsilon=left), ANN)
     assert made.unknown == ()
     assert spent(table) <= 1
 

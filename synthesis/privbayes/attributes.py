@@ -1,0 +1,70 @@
+"""Columns as a network sees them: at their finest, and at coarser levels as parents.
+
+Public values; which levels of a column go together is declared, or follows from the schema.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cube.block import Partition
+from synthesis.tables import Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """A column, and the views that candidates may have of it.
+
+    Parameters
+    ----------
+    name : str
+        The axis.
+    views : tuple of Partition
+        Of that axis, leaving no level out. The first is what rows are made of; each further one
+        merges classes of the one before, into two at least: a column enters as a parent at any.
+    """
+
+    name: str
+    views: tuple[Partition, ...]
+
+    def __post_init__(self) -> None:
+        if not self.views:
+            raise ValueError(f"{self.name} has no view")
+        for view in self.views:
+            if view.axes != (self.name,) or int(view.labels.min()) < 0:
+                raise ValueError(f"a view of {self.name} is a partition of all its levels")
+        for finer, coarser in zip(self.views, self.views[1:], strict=False):
+            merged = np.unique(np.stack([finer.labels, coarser.labels]), axis=1)
+            if merged.shape[1] != finer.n_groups or not 1 < coarser.n_groups < finer.n_groups:
+                raise ValueError(f"a coarser view of {self.name} merges classes of the finer one")
+
+    @classmethod
+    def plain(cls, name: str, size: int) -> "Attribute":
+        """A column that is seen as it is."""
+        return cls(name, (Partition((name,), np.arange(size)),))
+
+    @property
+    def size(self) -> int:
+        """The number of classes that rows are made of."""
+        return self.views[0].n_groups
+
+    @property
+    def parent_sizes(self) -> tuple[int, ...]:
+        """The number of classes at each level; of a column that has one class only, none."""
+        return tuple(view.n_groups for view in self.views if view.n_groups > 1)
+
+    @cached_property
+    def classes(self) -> tuple[Integers, ...]:
+        """For each level, the class of every class of the finest view."""
+        finest, first = np.unique(self.views[0].labels, return_index=True)
+        if not np.array_equal(finest, np.arange(self.size)):
+            raise ValueError("a partition numbers its groups through")
+        return tuple(view.labels[first] for view in self.views)
+
+
+def check_distinct(attributes: Sequence[Attribute]) -> None:
+    """Raise ValueError if there are none, or two of one name."""
+    if not attributes or len({one.name for one in attributes}) != len(attributes):
+        raise ValueError("columns have distinct names, and there is one at least")

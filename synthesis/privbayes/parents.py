@@ -1,0 +1,159 @@
+"""Which parents a column may have: sets that keep its table useful, and cannot be extended.
+
+All of it follows from public sizes and one number of cells, so it costs nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final, TypeAlias
+
+from cube.statistic import N_CANDIDATES_MAX
+from synthesis.privbayes.attributes import Attribute
+
+# Places of columns with the level that each enters at, ascending.
+ParentSet: TypeAlias = tuple[tuple[int, int], ...]
+
+N_COLUMNS_MAX: Final = 256  # single parents of the columns that are left then stay within a choice
+
+
+def useful_cells(budget: float, n_tables: int, n_rows: float, theta: float) -> float:
+    """How many cells a table may have, so that a cell's average count is `theta` times its noise.
+
+    Parameters
+    ----------
+    budget : float
+        For all tables, in equal parts.
+    n_tables : int
+    n_rows : float
+        About how many rows there are: a public or a noisy number.
+    theta : float
+        The usefulness that is asked for.
+
+    Notes
+    -----
+    A table of `m` cells has ``n / m`` rows in a cell. Neighbours are one record added or removed,
+    so that the noise of each of `d` tables has the scale ``d / eps2``, which is its mean magnitude
+    too. Usefulness is the ratio [1]_, hence ``m <= n eps2 / (d theta)``. The published bound has a
+    2 in the denominator: its neighbours have one record replaced, and its epsilon is worth half as
+    much. For noise of one scale the two bounds are the same.
+
+    References
+    ----------
+    .. [1] J. Zhang, G. Cormode, C. Procopiuc, D. Srivastava, X. Xiao, "PrivBayes: Private Data
+       Release via Bayesian Networks", ACM Transactions on Database Systems 42, 2017, section 4.5.
+    """
+    return max(0.0, n_rows) * budget / (n_tables * theta)
+
+
+def maximal_parent_sets(
+    sizes: Sequence[Sequence[int]], n_cells_max: float, degree: int
+) -> Iterator[ParentSet]:
+    """Sets of parents to which nothing can be added.
+
+    Parameters
+    ----------
+    sizes : sequence of sequence of int
+        The number of classes of each column at each of its levels, the finest first.
+    n_cells_max : float
+        For the product of the sizes of a set.
+    degree : int
+        The most columns of a set.
+
+    Yields
+    ------
+    Sets with one column at least: no column can be added at any level, nor one be seen finer, with
+    the product and the number staying within bounds.
+    """
+    coarsest = [min(levels, default=0) for levels in sizes]
+
+    def can_grow(parents: ParentSet, n_cells: int) -> bool:
+        if len(parents) == degree:
+            return False
+        taken = {place for place, _ in parents}
+        return any(
+            size and n_cells * size <= n_cells_max
+            for place, size in enumerate(coarsest)
+            if place not in taken
+        )
+
+    def can_refine(parents: ParentSet, n_cells: int) -> bool:
+        return any(
+            n_cells // sizes[place][level] * sizes[place][level - 1] <= n_cells_max
+            for place, level in parents
+            if level > 0
+        )
+
+    def extended(parents: ParentSet, n_cells: int, start: int) -> Iterator[ParentSet]:
+        if parents and not (can_grow(parents, n_cells) or can_refine(parents, n_cells)):
+            yield parents
+        if len(parents) == degree:
+            return
+        for place in range(start, len(sizes)):
+            for level, size in enumerate(sizes[place]):
+                if n_cells * size <= n_cells_max:
+                    yield from extended((*parents, (place, level)), n_cells * size, place + 1)
+
+    return extended((), 1, 0)
+
+
+def possible_roots(
+    attributes: Sequence[Attribute], before: Sequence[int], n_cells_max: float
+) -> list[int]:
+    """The columns that are left and can be a parent of another of them; if none can, all."""
+    left = [place for place in range(len(attributes)) if place not in set(before)]
+
+    def is_parent_of_any(place: int) -> bool:
+        size = min(attributes[place].parent_sizes, default=0)
+        others = (attributes[other].size for other in left if other != place)
+        return size > 0 and size * min(others, default=0) <= n_cells_max
+
+    return [place for place in left if is_parent_of_any(place)] or left
+
+
+def candidate_pairs(
+    attributes: Sequence[Attribute],
+    before: Sequence[int],
+    n_cells_max: float,
+    degree: int,
+    n_max: int = N_CANDIDATES_MAX,
+) -> tuple[list[tuple[int, ParentSet]], int]:
+    """Each column that is left with each of its maximal sets of parents, and the degree they keep.
+
+    Parameters
+    ----------
+    attributes : sequence of Attribute
+    before : sequence of int
+        Places of the columns that are in the network already.
+    n_cells_max : float
+        For a table, child and parents.
+    degree : int
+        The most parents.
+    n_max : int
+        The most candidates. Where there are more, the degree is lowered by one until there are not.
+
+    Returns
+    -------
+    pairs : list of (int, ParentSet)
+        No column without parents is among them.
+    degree : int
+        At most what was asked for.
+    """
+    left = [place for place in range(len(attributes)) if place not in set(before)]
+    among = sorted(before)
+    sizes = [attributes[place].parent_sizes for place in among]
+
+    def pairs(degree: int) -> Iterator[tuple[int, ParentSet]]:
+        known: dict[int, list[ParentSet]] = {}
+        for child in left:
+            size = attributes[child].size
+            if size not in known:
+                sets = maximal_parent_sets(sizes, n_cells_max / size, degree)
+                known[size] = [
+                    tuple((among[place], level) for place, level in parents)
+                    for parents in islice(sets, n_max + 1)
+                ]
+            yield from ((child, parents) for parents in known[size])
+
+    while len(found := list(islice(pairs(degree), n_max + 1))) > n_max:
+        degree -= 1
+    return found, degree
