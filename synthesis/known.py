@@ -1,12 +1,14 @@
 """What the history of a private table knows already: noisy tables of one or two columns.
 
-Only counts of whole partitions are read, each in its most precise measurement, so that no two
-estimates share noise. What was asked of part of the table, summed, or counted over three columns
-and more is left aside. Values that were paid for, and nothing else: reading them is free.
+Only counts of whole partitions are read, each in its most precise measurement. What was asked of
+part of the table, or summed, is left aside; counts by more columns give the tables of their pairs.
+Values that were paid for, and nothing else: reading them is free.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -49,18 +51,16 @@ class Known:
     @classmethod
     def from_history(cls, history: History, columns: Sequence[Column]) -> "Known":
         """Everything that a history says of some columns, alone or in pairs."""
-        sizes = {column.name: column.size for column in columns}
+        names = {column.name for column in columns}
         tables: list[TableEstimate] = []
         grouped: list[GroupedEstimate] = []
         for scope in history.partition_scopes:
-            if not (1 <= len(scope) <= N_DIMENSIONS_MAX and sizes.keys() >= set(scope)):
-                continue
-            for measurement in history.partitions_on(scope):
-                found = _estimate(measurement)
-                if isinstance(found, TableEstimate):
-                    tables.append(found)
-                elif found is not None:
-                    grouped.append(found)
+            for measurement in history.partitions_on(scope) if names.intersection(scope) else ():
+                for found in _estimates(measurement, names):
+                    if isinstance(found, TableEstimate):
+                        tables.append(found)
+                    else:
+                        grouped.append(found)
         counted = [*tables, *(one.table for one in grouped), *_total(history)]
         n_rows = estimated_total(counted) if counted else None
         return cls(tuple(tables), tuple(grouped), n_rows)
@@ -75,20 +75,36 @@ def _total(history: History) -> list[TableEstimate]:
     return [TableEstimate(("count",), measurement.values, np.array(_variance(measurement)))]
 
 
-def _estimate(measurement: Measurement) -> TableEstimate | GroupedEstimate | None:
-    """The counts of a partition, if it is one of each column's levels, side by side."""
+def _estimates(
+    measurement: Measurement, names: Collection[str]
+) -> Iterator[TableEstimate | GroupedEstimate]:
+    """What the counts of a partition say of some columns, if it is one of each column's levels.
+
+    Notes
+    -----
+    Of more than two columns, the tables of all pairs share their noise, and so do the `m` of them
+    that a column is in. Said to be `m` times as noisy as they are, they count together for what one
+    of them says of the column; the mean of equal things is what each is.
+    """
     partition = measurement.block.partition
     groups = None if partition is None else _grouping(partition)
     if partition is None or groups is None:
-        return None
+        return
     firsts = [np.unique(one.labels, return_index=True)[1] for one in groups]
-    places = partition.labels[np.ix_(*firsts)]
-    table = TableEstimate(
-        partition.axes, measurement.values[places], np.array(_variance(measurement))
-    )
-    if all(one.n_buckets == one.labels.size for one in groups):
-        return table
-    return GroupedEstimate(groups, table)
+    counts = measurement.values[partition.labels[np.ix_(*firsts)]]
+    places = [place for place, name in enumerate(partition.axes) if name in names]
+    n_sharing = max(1, len(places) - 1)
+    for kept in combinations(places, min(len(places), N_DIMENSIONS_MAX)):
+        others = tuple(place for place in range(counts.ndim) if place not in kept)
+        n_summed = math.prod(counts.shape[place] for place in others)
+        table = TableEstimate(
+            tuple(partition.axes[place] for place in kept),
+            counts.sum(axis=others),
+            np.array(n_sharing * n_summed * _variance(measurement)),
+        )
+        of_kept = tuple(groups[place] for place in kept)
+        is_plain = all(one.n_buckets == one.labels.size for one in of_kept)
+        yield table if is_plain else GroupedEstimate(of_kept, table)
 
 
 def _grouping(partition: Partition) -> tuple[Buckets, ...] | None:

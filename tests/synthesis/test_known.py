@@ -59,6 +59,25 @@ def test_a_product_of_groups_is_grouped_and_anything_else_left_aside() -> None:
     assert known(measured(twice, 7)).n_rows == 7
 
 
+def test_counts_by_more_columns_give_the_tables_of_their_pairs() -> None:
+    columns = (*COLUMNS, Column("c", 2))
+    values = np.arange(24)
+    block = QueryBlock(counting(), Partition(("a", "b", "c"), values.reshape(4, 3, 2)))
+    history = History()
+    history.add([measured(block, *values.tolist())])
+    found = Known.from_history(history, columns)
+    assert [table.scope for table in found.tables] == [("a", "b"), ("a", "c"), ("b", "c")]
+    for table, axis, n_summed in zip(found.tables, (2, 1, 0), (2, 3, 4), strict=True):
+        assert np.array_equal(table.values, values.reshape(4, 3, 2).sum(axis=axis))
+        assert (table.variance == 2 * n_summed * 2.0).all()
+    one_way = Sketch.of(columns, found.tables).one_ways["a"]
+    assert np.array_equal(one_way.values, values.reshape(4, 6).sum(axis=1))
+    assert one_way.variance == pytest.approx(6 * 2.0), "as if it were there once"
+    [of_two] = Known.from_history(history, COLUMNS[:1]).tables
+    assert of_two.scope == ("a",)
+    assert (of_two.variance == 6 * 2.0).all()
+
+
 def test_what_was_raised_counts_once_and_other_columns_not_at_all() -> None:
     rows = partition([0, 1, 2, 3], "a")
     found = known(measured(rows, 1, 2, 3, 4), measured(rows, 5, 6, 7, 8, supersedes=0, weight=2))

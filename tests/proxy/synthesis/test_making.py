@@ -97,6 +97,8 @@ def test_a_network_is_bought_for_one_price_and_its_tables_are_history(table: Ser
     assert distance(pair_of(made, "job", "senior"), real_pair("job", "senior")) < 0.1
     axes = [SCHEMA.by_name[name] for name in request.columns]
     assert resampled(made.model, axes, n_rows=None, seed=3).equals(made.rows)
+    pairwise = make(table, replace(NOTHING, columns=request.columns), ANN)
+    assert pairwise.unknown == (), "one history"
 
 
 def test_history_alone_gives_the_same_model_for_nothing(table: ServedTable) -> None:
