@@ -1,5 +1,6 @@
 """Statistics that are no rows: their cost, their order, and that no record moves them by more."""
 
+import gc
 import itertools
 import re
 from dataclasses import replace
@@ -21,6 +22,7 @@ from accountant.limits import Payer
 from accountant.noise import SystemNoise
 from accountant.opening import open_table
 from accountant.profile import profile_of
+from accountant.scores import Contingency
 from accountant.source import CellCounts
 from cube.axis import CategoryAxis
 from cube.block import Partition, QueryBlock
@@ -29,6 +31,12 @@ from cube.measurement import Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from cube.refusals import BudgetExhausted, SourceUnavailable, TooLarge
 from cube.statistic import Candidate, Choice, Distance, PlannedStatistic, Score
+from tests.accountant.test_secrecy import (
+    CANARY_SCHEMA,
+    CanarySource,
+    frames_of,
+    shows_canary,
+)
 from tests.support.audited import Change, rewritten, to
 from tests.support.fakes import FailingSource, KnownTable, NoNoise
 from tests.support.seven_people import BUDGET, BY_SEX, EVERYONE, QUARTER, SCHEMA, plan
@@ -262,3 +270,32 @@ def test_the_auditor_finds_a_lie_about_a_statistic(
     problem = verify(rewritten(entries, seq, change)).problem
     assert problem is not None
     assert re.search(f"entry {seq}: .*{said}", problem)
+
+
+def test_a_statistic_leaves_no_exact_count_anywhere(tmp_path: Path) -> None:
+    """Of a table with one recognisable count: not in a file, nor in what is kept in memory."""
+    exact = Distance(EVERYONE, (0,))
+    with open_ledger(tmp_path / "people.ledger") as ledger:
+        gate = open_table(ledger, CANARY_SCHEMA, BUDGET, CanarySource(), SystemNoise())
+        told(gate, exact, WHICH)
+        shown = [repr(gate), repr(vars(gate)), repr(ledger._replay), repr(gate.history.told[0])]
+        files = [path.read_bytes() for path in tmp_path.iterdir()]
+    assert not any(map(shows_canary, files))
+    assert not any(shows_canary(text.encode()) for text in shown)
+    gc.collect()
+    kept = [found for found in gc.get_objects() if isinstance(found, CellCounts | Contingency)]
+    assert not any(shows_canary(one.counts.tobytes()) for one in kept)
+
+
+def test_a_statistic_that_fails_shows_nothing(ledger: Ledger) -> None:
+    source = FailingSource(CanarySource(), 9, "canary")
+    gate = open_table(ledger, CANARY_SCHEMA, BUDGET, source, SystemNoise())
+    payment = gate.charge([], ANN, epsilon_cap=None, statistics=asked(FROM_NOTHING, WHICH))
+    with pytest.raises(SourceUnavailable) as failed:
+        gate.complete(payment.seq)
+    assert failed.value.__cause__ is None
+    assert failed.value.__context__ is None
+    for frame in frames_of(failed.value):
+        for value in frame.f_locals.values():
+            assert not isinstance(value, CellCounts)
+            assert not shows_canary(repr(value).encode())
