@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from accountant.source import CellCounts
 from cube.block import QueryBlock
+from cube.normal import NormalStatistic
 from cube.query import Scope
 from cube.schema import Schema
 from cube.statistic import Distance
@@ -59,6 +60,13 @@ def exact_answers(block: QueryBlock, counts: CellCounts, schema: Schema) -> list
 def distance_bound(distance: Distance, schema: Schema) -> int:
     """A public bound on an exact distance: each record moves one row, by a coefficient at most."""
     return answer_bound(distance.block, schema) + sum(map(abs, distance.reference))
+
+
+def statistic_bound(statistic: NormalStatistic, schema: Schema) -> int:
+    """A public bound on the magnitude of every number that noise is added to."""
+    if isinstance(statistic, Distance):
+        return distance_bound(statistic, schema)
+    return answer_bound(statistic.block, schema)
 
 
 def exact_distance(distance: Distance, counts: CellCounts, schema: Schema) -> int:

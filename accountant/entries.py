@@ -6,7 +6,8 @@
     limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: who, what, at which weight, cost before and after;
                     a row that was measured before may be raised, and says from which measurement;
-                    statistics, which are no rows, are paid for in the same way
+                    statistics, which are no rows, are paid for in the same way; those with normal
+                    noise in rho, on terms that hold for all of the table's
     taken_over      another attempt is made to measure a charge; earlier ones count no more
     measurement     the noisy values of the rows of one charge, and of its statistics
     served          how many answers were given, free and paid, and how wide they were
@@ -28,9 +29,11 @@ from typing import Final, TypeAlias
 from accountant.access import Credential
 from accountant.limits import Limit, Payer
 from accountant.noise import LatticeNoise
+from accountant.normal_noise import NormalNoise
 from cube.block import QueryBlock
 from cube.encoding import canonical_json
 from cube.measurement import Measurement, PlannedMeasurement, Weight
+from cube.normal import NormalCounts, NormalStatistic, NormalTerms
 from cube.statistic import Choice, Distance
 
 GENESIS: Final = "0" * 64  # what the first entry's digest is chained to
@@ -109,6 +112,11 @@ class ChargedDistance:
     noise: LatticeNoise
 
     @property
+    def n_released(self) -> int:
+        """One number."""
+        return 1
+
+    @property
     def costing(self) -> PlannedMeasurement:
         """Rows that cost every cell what the distance costs it."""
         return self.distance.costing(self.noise.weight)
@@ -129,6 +137,11 @@ class ChargedChoice:
     weight: Weight
 
     @property
+    def n_released(self) -> int:
+        """One number."""
+        return 1
+
+    @property
     def costing(self) -> PlannedMeasurement:
         """A row that costs every cell what the choice costs it."""
         return self.choice.costing(self.weight)
@@ -143,18 +156,60 @@ class ChargedChoice:
         return released
 
 
-ChargedStatistic: TypeAlias = ChargedDistance | ChargedChoice
+@dataclass(frozen=True, slots=True)
+class ChargedNormal:
+    """A statistic that was paid for in rho, and the normal noise that this bought."""
+
+    statistic: NormalStatistic
+    noise: NormalNoise
+
+    @property
+    def n_released(self) -> int:
+        """A number for each row of counts; one for a distance."""
+        return self.statistic.block.n_rows if isinstance(self.statistic, NormalCounts) else 1
+
+    def check_told(self, released: int) -> None:
+        """Any number of lattice steps may be released."""
+
+    def told(self, released: int) -> float:
+        """What a released number of lattice steps says, in the unit of the rows."""
+        return released * 2.0**-self.noise.lattice_bits
+
+
+ChargedStatistic: TypeAlias = ChargedDistance | ChargedChoice | ChargedNormal
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A plan was paid for; it may be measured once."""
+    """A plan was paid for; it may be measured once.
+
+    `terms` are there if anything has normal noise, and only then.
+    """
 
     payer: Payer
     blocks: tuple[ChargedBlock, ...]
     units_before: int
     units_after: int
     statistics: tuple[ChargedStatistic, ...] = ()
+    terms: NormalTerms | None = None
+
+    def __post_init__(self) -> None:
+        if (self.terms is not None) != any(
+            isinstance(one, ChargedNormal) for one in self.statistics
+        ):
+            raise ValueError("a charge for normal noise says on which terms, and no other does")
+
+    @property
+    def costing(self) -> tuple[PlannedMeasurement, ...]:
+        """Rows that cost every cell what the statistics cost it that are paid for in epsilon."""
+        paid = (one for one in self.statistics if not isinstance(one, ChargedNormal))
+        return tuple(one.costing for one in paid)
+
+    @property
+    def rho_units(self) -> int:
+        """What all of its normal noise costs."""
+        normal = (one for one in self.statistics if isinstance(one, ChargedNormal))
+        return sum(one.noise.rho.units for one in normal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +224,8 @@ class Measured:
     """The noisy values of the charge with sequence number `charge`, in lattice steps.
 
     They were drawn in the latest turn: 0, that of who charged, or the number of a `TakenOver`.
-    `released` is a number for each statistic of the charge: lattice steps, or a candidate's place.
+    `released` is what the charge's statistics gave, one after another: lattice steps, one for each
+    row where there are rows, or a candidate's place.
     """
 
     charge: int

@@ -19,6 +19,7 @@ from accountant.entries import (
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
+    ChargedNormal,
     ChargedStatistic,
     LimitSet,
     Measured,
@@ -28,8 +29,10 @@ from accountant.entries import (
     TakenOver,
     Tally,
 )
+from accountant.lattice import LATTICE_BITS_MAX, OnLattice
 from accountant.limits import Limit, Payer, Subject, Window
-from accountant.noise import LATTICE_BITS_MAX, LatticeNoise
+from accountant.noise import LatticeNoise
+from accountant.normal_noise import NormalNoise, sensitivity_of
 from cube.encoding import (
     canonical_json,
     decode_block,
@@ -38,7 +41,8 @@ from cube.encoding import (
     encode_statistic,
 )
 from cube.measurement import Weight
-from cube.statistic import Distance
+from cube.normal import NormalCounts, NormalTerms, Rho
+from cube.statistic import Choice
 
 Fields = dict[str, Any]
 
@@ -114,6 +118,8 @@ def _write_charge(body: Charge) -> Fields:
         encoded["groups"] = list(body.payer.groups)
     if body.statistics:
         encoded["statistics"] = [_write_statistic(charged) for charged in body.statistics]
+    if body.terms is not None:
+        encoded["normal"] = {"delta": str(body.terms.delta), "order": str(body.terms.order)}
     return encoded
 
 
@@ -125,6 +131,13 @@ def _read_charge(fields: Fields) -> Charge:
         _typed(fields["units_before"], int),
         _typed(fields["units_after"], int),
         tuple(_read_statistic(charged) for charged in fields.get("statistics", ())),
+        _read_terms(fields["normal"]) if "normal" in fields else None,
+    )
+
+
+def _read_terms(fields: Fields) -> NormalTerms:
+    return NormalTerms(
+        Fraction(_typed(fields["delta"], str)), Fraction(_typed(fields["order"], str))
     )
 
 
@@ -148,23 +161,35 @@ def _read_charged(fields: Fields) -> ChargedBlock:
 def _write_statistic(charged: ChargedStatistic) -> Fields:
     if isinstance(charged, ChargedDistance):
         return {**encode_statistic(charged.distance), **_write_noise(charged.noise)}
+    if isinstance(charged, ChargedNormal):
+        return {
+            **encode_statistic(charged.statistic),
+            "rho_units": charged.noise.rho.units,
+            **_write_lattice(charged.noise),
+        }
     return {**encode_statistic(charged.choice), "weight_units": charged.weight.units}
 
 
 def _read_statistic(fields: Fields) -> ChargedStatistic:
     statistic = decode_statistic(fields)
-    charged: ChargedStatistic
-    if isinstance(statistic, Distance):
-        charged = ChargedDistance(statistic, _read_noise(fields))
-    else:
-        charged = ChargedChoice(statistic, Weight(_typed(fields["weight_units"], int)))
+    if isinstance(statistic, Choice):
+        return ChargedChoice(statistic, Weight(_typed(fields["weight_units"], int)))
+    if "rho_units" in fields or isinstance(statistic, NormalCounts):
+        noise = NormalNoise(
+            Rho(_typed(fields["rho_units"], int)), sensitivity_of(statistic), *_read_lattice(fields)
+        )
+        return ChargedNormal(statistic, noise)
+    charged = ChargedDistance(statistic, _read_noise(fields))
     charged.costing  # noqa: B018 - checks that the rows are whole and have no constant
     return charged
 
 
 def _write_noise(noise: LatticeNoise) -> Fields:
+    return {"weight_units": noise.weight.units, **_write_lattice(noise)}
+
+
+def _write_lattice(noise: OnLattice) -> Fields:
     return {
-        "weight_units": noise.weight.units,
         "lattice_bits": noise.lattice_bits,
         # Hexadecimal: the scale that was drawn from, to the last bit.
         "noise_scale": noise.noise_scale.hex(),
@@ -172,11 +197,15 @@ def _write_noise(noise: LatticeNoise) -> Fields:
 
 
 def _read_noise(fields: Fields) -> LatticeNoise:
+    return LatticeNoise(Weight(_typed(fields["weight_units"], int)), *_read_lattice(fields))
+
+
+def _read_lattice(fields: Fields) -> tuple[int, float]:
     lattice_bits = _typed(fields["lattice_bits"], int)
     if not 0 <= lattice_bits <= LATTICE_BITS_MAX:
         raise ValueError(f"a lattice of {lattice_bits} bits")
-    scale_in_steps = math.ldexp(float.fromhex(_typed(fields["noise_scale"], str)), lattice_bits)
-    return LatticeNoise(Weight(_typed(fields["weight_units"], int)), lattice_bits, scale_in_steps)
+    scale = float.fromhex(_typed(fields["noise_scale"], str))
+    return lattice_bits, math.ldexp(scale, lattice_bits)
 
 
 def _write_measured(body: Measured) -> Fields:

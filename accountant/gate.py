@@ -10,7 +10,8 @@ schema, the budget, what was charged before. Between the charge and the measurem
 time, not privacy and not budget: the charge waits, and is completed, once, without another charge.
 
 Statistics that are no rows, a noisy distance or a choice among candidates, go the same way: priced
-as rows that cost every cell no less, charged, then read.
+as rows that cost every cell no less, charged, then read. What has normal noise is priced by the
+table's account of it (normal_cost.py), on top of what rows cost.
 
 What reads is release.py, and nothing else; nothing else has exact values, or noise found again.
 Proof: proofs/gate.md.
@@ -22,14 +23,19 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Final
 
-from accountant.contraction import answer_bound, distance_bound
+from accountant.asked import (
+    account_with,
+    charged_statistic,
+    check_fits,
+    check_statistic,
+    rows_costing,
+    terms_of,
+)
+from accountant.contraction import answer_bound
 from accountant.cost import Price, price_of
 from accountant.entries import (
     Charge,
     ChargedBlock,
-    ChargedChoice,
-    ChargedDistance,
-    ChargedStatistic,
     Measured,
     TakenOver,
 )
@@ -40,17 +46,14 @@ from accountant.payments import Allowance, Payment
 from accountant.release import Release
 from accountant.replay import StalePlan, TableHistory
 from accountant.source import CellCounts, Source
-from cube.block import QueryBlock
-from cube.grid import arrays_of
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
-from cube.query import counting
+from cube.normal import Asked
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
     LimitReached,
 )
 from cube.schema import Schema
-from cube.statistic import Distance, PlannedStatistic
 
 _WIDER: Final = (
     "Ask for a wider half_width or a lower confidence; what the history can answer stays free."
@@ -183,7 +186,7 @@ class Gate:
         *,
         epsilon_cap: Fraction | None,
         n_read: int | None = None,
-        statistics: Sequence[PlannedStatistic] = (),
+        statistics: Sequence[Asked] = (),
     ) -> Payment:
         """Pay for a plan, and for statistics, on the newest history there is.
 
@@ -193,6 +196,8 @@ class Gate:
         Raises
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan, LedgerUnavailable
+        InvalidRequest
+            If normal noise is wanted on another delta than the table's.
         """
 
         def charged(history: TableHistory) -> Charge:
@@ -266,7 +271,7 @@ class Gate:
         self,
         history: TableHistory,
         plan: Sequence[PlannedMeasurement],
-        statistics: Sequence[PlannedStatistic],
+        statistics: Sequence[Asked],
         payer: Payer,
         epsilon_cap: Fraction | None,
     ) -> Charge:
@@ -277,34 +282,26 @@ class Gate:
             ChargedBlock(planned.block, history.noise_for(planned), planned.raised_from)
             for planned in plan
         )
-        charged = tuple(map(_charged_statistic, statistics))
-        return Charge(payer, blocks, price.units_before, price.units_after, charged)
+        charged = tuple(map(charged_statistic, statistics))
+        terms = terms_of(history.normal, statistics)
+        return Charge(payer, blocks, price.units_before, price.units_after, charged, terms)
 
     def _price(
         self,
         history: TableHistory,
         plan: Sequence[PlannedMeasurement],
-        statistics: Sequence[PlannedStatistic] = (),
+        statistics: Sequence[Asked] = (),
     ) -> Price:
         for planned in plan:
-            _check_fits(planned.block, self.schema)
+            check_fits(planned.block, self.schema)
             noise = history.noise_for(planned)
             noise.lattice_bound(answer_bound(planned.block, self.schema))
         for asked in statistics:
-            self._check_statistic(asked)
-        added = [*history.added(plan), *(asked.costing for asked in statistics)]
-        return price_of(history.cost, history.units_spent, added)
-
-    def _check_statistic(self, asked: PlannedStatistic) -> None:
-        """Raise what is wrong with a statistic, before it is charged."""
-        statistic = asked.statistic
-        if isinstance(statistic, Distance):
-            _check_fits(statistic.block, self.schema)
-            noise = LatticeNoise.for_weight(asked.weight)
-            noise.lattice_bound(distance_bound(statistic, self.schema))
-        else:
-            for view in statistic.views:
-                _check_fits(QueryBlock(counting(), view), self.schema)
+            check_statistic(asked, self.schema)
+        added = [*history.added(plan), *rows_costing(statistics)]
+        price = price_of(history.cost, history.units_of_rows, added)
+        account = account_with(history.normal, statistics)
+        return Price(history.units_spent, price.units_after + account.units, price.exact)
 
     def _refuse(
         self, history: TableHistory, price: Price, payer: Payer, epsilon_cap: Fraction | None
@@ -333,22 +330,9 @@ class Gate:
             )
 
 
-def _charged_statistic(asked: PlannedStatistic) -> ChargedStatistic:
-    if isinstance(asked.statistic, Distance):
-        return ChargedDistance(asked.statistic, LatticeNoise.for_weight(asked.weight))
-    return ChargedChoice(asked.statistic, asked.weight)
-
-
 def _is_turn(history: TableHistory, seq: int, turn: int) -> bool:
     """Whether a charge waits to be measured in this turn."""
     return seq in history.pending and history.turns.get(seq, 0) == turn
-
-
-def _check_fits(block: QueryBlock, schema: Schema) -> None:
-    """Raise ValueError unless the block's arrays are over axes of the schema."""
-    for axes, values in arrays_of([block]):
-        if not schema.by_name.keys() >= set(axes) or values.shape != schema.sizes(axes):
-            raise ValueError(f"a block over {axes} does not fit the schema of {schema.table}")
 
 
 def _text(epsilon: Fraction, rounding: str) -> str:

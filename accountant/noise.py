@@ -1,11 +1,8 @@
 """The noise: discrete Laplace on a power-of-two lattice, from the system's entropy.
 
-A row's exact answer is a whole number. It is put on a lattice whose step is far below the scale of
-the noise, a discrete Laplace variable is added there, and the sum is clamped to a public range far
-outside anything that happens. Every step is exact integer arithmetic on top of OpenDP's sampler.
-
-A row that is measured again at a larger weight has its noise refined on the same lattice instead of
-drawn anew (refinement.py).
+A discrete Laplace variable is added to a row on the lattice (lattice.py), by OpenDP's exact
+sampler. A row that is measured again at a larger weight has its noise refined on the same lattice
+instead of drawn anew (refinement.py). Discrete normal noise (normal_noise.py) is drawn here too.
 
 There is no seed to pass: repeatable noise is no noise. Proof: proofs/noise.md.
 """
@@ -18,13 +15,12 @@ from typing import Protocol
 
 import opendp.prelude as dp
 
+from accountant.lattice import LATTICE_ANSWER_MAX, STEP_BITS_UNDER_SCALE, OnLattice, rounded_up
+from accountant.normal_noise import NormalNoise
 from accountant.refinement import Refinement
 from cube.measurement import EPSILON_UNIT_BITS, Measurement, Weight
 from cube.refusals import TooLarge
 
-STEP_BITS_UNDER_SCALE = 20  # a step of 2**-20 scales widens an interval by less than it prints
-LATTICE_ANSWER_MAX = 2**62  # half of int64 for the answer, half for the noise
-LATTICE_BITS_MAX = 32  # what the largest weight, 2**12, asks for
 # A coarser lattice would show in intervals, which take noise as continuous.
 SCALE_IN_STEPS_MIN = 2**6
 # The clamp of `on_lattice` is never below 2**62 - 1, whatever the bound on answers was at the time.
@@ -32,7 +28,7 @@ UNCLAMPED_MAX = 2**63 - 2 - LATTICE_ANSWER_MAX
 
 
 @dataclass(frozen=True, slots=True)
-class LatticeNoise:
+class LatticeNoise(OnLattice):
     """The noise that a weight buys.
 
     Parameters
@@ -65,7 +61,7 @@ class LatticeNoise:
         # The least number of bits with 2**bits >= 2**20 * weight.
         shift = EPSILON_UNIT_BITS - STEP_BITS_UNDER_SCALE
         lattice_bits = max(0, (-(-weight.units >> shift) - 1).bit_length())
-        return cls(weight, lattice_bits, _rounded_up(2**lattice_bits / weight.exact))
+        return cls(weight, lattice_bits, rounded_up(2**lattice_bits / weight.exact))
 
     @classmethod
     def of(cls, measurement: Measurement) -> "LatticeNoise":
@@ -81,7 +77,7 @@ class LatticeNoise:
         TooLarge
             If the lattice is too coarse for it. Depends on the weights alone.
         """
-        scale_in_steps = _rounded_up(2**self.lattice_bits / weight.exact)
+        scale_in_steps = rounded_up(2**self.lattice_bits / weight.exact)
         if scale_in_steps <= SCALE_IN_STEPS_MIN:
             raise TooLarge(
                 "An earlier answer is on too coarse a lattice to be raised to this accuracy.",
@@ -89,59 +85,12 @@ class LatticeNoise:
             )
         return LatticeNoise(weight, self.lattice_bits, scale_in_steps)
 
-    @property
-    def noise_scale(self) -> float:
-        """The scale in units of the answer; exact, for it only moves the binary point."""
-        return math.ldexp(self.scale_in_steps, -self.lattice_bits)
-
-    def on_lattice(
-        self, exact: Sequence[int], noise: Sequence[int], answer_bound: int
-    ) -> tuple[int, ...]:
-        """Noisy answers in lattice steps.
-
-        Parameters
-        ----------
-        exact : sequence of int
-            The exact answers, in their own unit.
-        noise : sequence of int
-            As many discrete Laplace variables, in lattice steps, held within int64.
-        answer_bound : int
-            A public bound on the magnitude of the answers.
-
-        Notes
-        -----
-        The sampler holds its output within int64. Clamping the sum to ``2**63 - 1`` less the
-        answers' bound removes every trace of that: the result has exactly the law it would have
-        with unlimited noise, clamped.
-        """
-        limit = 2**63 - 1 - self.lattice_bound(answer_bound)
-        steps = [value << self.lattice_bits for value in exact]
-        return tuple(
-            max(-limit, min(limit, step + drawn)) for step, drawn in zip(steps, noise, strict=True)
-        )
-
     def found_in(self, noisy: Sequence[int], exact: Sequence[int]) -> tuple[int, ...]:
         """The noise in values that `on_lattice` gave and did not clamp. As secret as `exact`."""
         return tuple(
             value - (answer << self.lattice_bits)
             for value, answer in zip(noisy, exact, strict=True)
         )
-
-    def lattice_bound(self, answer_bound: int) -> int:
-        """A bound on the answers' magnitude in lattice steps.
-
-        Raises
-        ------
-        TooLarge
-            If it leaves no room for noise. Depends on public bounds alone.
-        """
-        bound = answer_bound << self.lattice_bits
-        if bound > LATTICE_ANSWER_MAX:
-            raise TooLarge(
-                "The answer could be too large to be measured exactly at this accuracy.",
-                hint="Ask for a wider half_width, or sum a column with smaller values.",
-            )
-        return bound
 
 
 def may_be_clamped(measurement: Measurement) -> bool:
@@ -166,6 +115,10 @@ class NoiseSource(Protocol):
 
         Each pair differs by a variable that is independent of the fine one.
         """
+        ...
+
+    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+        """Draw `size` independent variables with ``Pr(k) ~ exp(-k**2 / (2 scale**2))``."""
         ...
 
 
@@ -204,8 +157,19 @@ class SystemNoise:
         refinement = Refinement.of_scales(coarse.scale_in_steps, fine.scale_in_steps)
         return tuple(refinement.draw(noise) for noise in drawn)
 
+    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+        """Draw normal noise, in lattice steps, and check OpenDP's own account of what it costs.
 
-def _rounded_up(value: Fraction) -> float:
-    """The smallest float that is not below `value`."""
-    nearest = float(value)
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+        Raises
+        ------
+        ValueError
+            If OpenDP says that a record loses more than was paid.
+        """
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+        mechanism = dp.m.make_gaussian(*space, scale=noise.scale_in_steps)
+        moved = rounded_up(Fraction(noise.sensitivity * 2**noise.lattice_bits))
+        loss = Fraction(mechanism.map(moved))  # type: ignore[no-untyped-call]  # opendp's stubs
+        if loss > noise.rho.exact:
+            raise ValueError("the noise is smaller than the rho that is paid allows")
+        return tuple(int(drawn) for drawn in mechanism([0] * size))

@@ -4,12 +4,16 @@ Values that the history (replay.py) is made of, and that the gate hands out. Pro
 "Limits" and "Statistics".
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from accountant.entries import Charge, ChargedStatistic
+import numpy as np
+
+from accountant.entries import Charge, ChargedNormal, ChargedStatistic
 from accountant.limits import Limit, Subject
 from cube.measurement import UNITS_PER_EPSILON
+from cube.normal import NormalCounts, NormallyCounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +39,36 @@ class Told:
     released: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        if len(self.released) != len(self.statistics):
+        if len(self.released) != sum(charged.n_released for charged in self.statistics):
             raise ValueError("a measurement of other statistics than were charged")
-        for charged, number in zip(self.statistics, self.released, strict=True):
-            charged.check_told(number)
+        for charged, numbers in self._parts():
+            for number in numbers:
+                charged.check_told(number)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Noisy distances in records; the places of candidates that were chosen."""
-        pairs = zip(self.statistics, self.released, strict=True)
-        return tuple(charged.told(number) for charged, number in pairs)
+        """Noisy distances and counts in records; the places of candidates that were chosen."""
+        return tuple(
+            charged.told(number) for charged, numbers in self._parts() for number in numbers
+        )
+
+    @property
+    def counts(self) -> tuple[NormallyCounted, ...]:
+        """Rows that were released with normal noise."""
+        found = []
+        for charged, numbers in self._parts():
+            if isinstance(charged, ChargedNormal) and isinstance(charged.statistic, NormalCounts):
+                values = np.array([charged.told(number) for number in numbers])
+                deviation = charged.noise.noise_scale
+                found.append(NormallyCounted(charged.statistic.block, values, deviation))
+        return tuple(found)
+
+    def _parts(self) -> Iterator[tuple[ChargedStatistic, tuple[int, ...]]]:
+        """Each statistic with what was released of it."""
+        place = 0
+        for charged in self.statistics:
+            yield charged, self.released[place : place + charged.n_released]
+            place += charged.n_released
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,30 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from accountant.choosing import chosen
-from accountant.contraction import answer_bound, distance_bound, exact_answers, exact_distance
-from accountant.entries import Charge, ChargedBlock, ChargedChoice, ChargedStatistic
+from accountant.contraction import (
+    answer_bound,
+    exact_answers,
+    exact_distance,
+    statistic_bound,
+)
+from accountant.entries import (
+    Charge,
+    ChargedBlock,
+    ChargedChoice,
+    ChargedDistance,
+    ChargedNormal,
+    ChargedStatistic,
+)
 from accountant.noise import LatticeNoise, NoiseSource
 from accountant.source import CellCounts, Source
 from cube.measurement import Measurement
+from cube.normal import NormalStatistic
 from cube.query import Scope
 from cube.refusals import SourceUnavailable
 from cube.schema import Schema
+from cube.statistic import Distance
 
-# The values of each block in lattice steps, and a number for each statistic.
+# The values of each block in lattice steps, and the numbers of the statistics.
 Noisy: TypeAlias = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
 
 
@@ -74,7 +88,7 @@ class Release:
         try:
             scopes = {charged.block.scope for charged in charge.blocks}
             counts = {scope: self._read(scope) for scope in scopes}
-            released = tuple(map(self._told, charge.statistics))
+            released = tuple(number for one in charge.statistics for number in self._told(one))
         except _NotReadError:
             return None
         values = (self._measured(one, counts[one.block.scope], known) for one in charge.blocks)
@@ -94,15 +108,26 @@ class Release:
             drawn = self.noise.refined_laplace(LatticeNoise.of(earlier), noise, found)
         return noise.on_lattice(exact, drawn, answer_bound(block, self.schema))
 
-    def _told(self, charged: ChargedStatistic) -> int:
+    def _told(self, charged: ChargedStatistic) -> tuple[int, ...]:
         """What is released of a statistic."""
-        if isinstance(charged, ChargedChoice):
-            return chosen(charged.choice, charged.weight, self._read, self.schema)
-        distance, noise = charged.distance, charged.noise
-        exact = exact_distance(distance, self._read(distance.block.scope), self.schema)
-        drawn = self.noise.discrete_laplace(noise, 1)
-        (steps,) = noise.on_lattice([exact], drawn, distance_bound(distance, self.schema))
-        return steps
+        match charged:
+            case ChargedChoice(choice, weight):
+                return (chosen(choice, weight, self._read, self.schema),)
+            case ChargedDistance(statistic, noise):
+                exact = self._exact(statistic)
+                drawn = self.noise.discrete_laplace(noise, len(exact))
+                return noise.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
+            case ChargedNormal(statistic, normal):
+                exact = self._exact(statistic)
+                drawn = self.noise.discrete_normal(normal, len(exact))
+                return normal.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
+
+    def _exact(self, statistic: NormalStatistic) -> list[int]:
+        """The exact numbers that noise is added to."""
+        counts = self._read(statistic.block.scope)
+        if isinstance(statistic, Distance):
+            return [exact_distance(statistic, counts, self.schema)]
+        return exact_answers(statistic.block, counts, self.schema)
 
     def _read(self, scope: Scope) -> CellCounts:
         """The exact counts of a scope."""

@@ -29,6 +29,7 @@ from accountant.entries import (
 )
 from accountant.limits import Limit, Payer, Subject, SubjectKind
 from accountant.noise import LatticeNoise, may_be_clamped
+from accountant.normal_cost import NormalAccount
 from accountant.payments import Allowance, Payment, Told, units_of
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement, Weight
@@ -65,6 +66,8 @@ class TableHistory:
         The table's cost as it was charged, in units of 2**-40 epsilon.
     cost : CostState
         What every cell has paid, computed from the rows of every charge.
+    normal : NormalAccount
+        All normal noise; what it costs is in `units_spent`, and no cell's.
     superseded : GrowingSet
         Places of measurements that a later one was raised from.
     payments : sequence of Payment
@@ -89,6 +92,7 @@ class TableHistory:
     turns: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     units_spent: int = 0
     cost: CostState = field(default_factory=CostState)
+    normal: NormalAccount = field(default_factory=NormalAccount)
     superseded: GrowingSet = field(default_factory=GrowingSet)
     payments: AppendOnly[Payment] = field(default_factory=AppendOnly)
     told: AppendOnly[Told] = field(default_factory=AppendOnly)
@@ -103,6 +107,11 @@ class TableHistory:
     def units_max(self) -> int:
         """The limit in whole units, rounded down."""
         return units_of(self.budget)
+
+    @property
+    def units_of_rows(self) -> int:
+        """What was charged for rows, and for statistics that cost what rows do."""
+        return self.units_spent - self.normal.units
 
     def after(self, seq: int, at: str, body: TableBody) -> "TableHistory":
         """The history once entry number `seq`, made at `at`, says `body`.
@@ -168,9 +177,9 @@ class TableHistory:
     def check_cost(self) -> None:
         """Raise ValueError if the rows cost more than was charged for them."""
         found = self.cost.table_cost()
-        if found.exact and found.units > self.units_spent:
+        if found.exact and found.units > self.units_of_rows:
             raise ValueError(
-                f"the rows cost {found.units} units and {self.units_spent} were charged"
+                f"the rows cost {found.units} units and {self.units_of_rows} were charged"
             )
 
     def added(self, plan: Sequence[PlannedMeasurement]) -> list[PlannedMeasurement]:
@@ -262,8 +271,13 @@ class TableHistory:
         self._check_payment(payment)
         added = [
             *self.added([charged.planned for charged in charge.blocks]),
-            *(charged.costing for charged in charge.statistics),
+            *charge.costing,
         ]
+        normal = self.normal
+        if charge.terms is not None:
+            normal = normal.followed_by(charge.rho_units, charge.terms)
+        if charge.units_after - normal.units < self.units_of_rows:
+            raise ValueError("a charge that does not pay for its normal noise")
         checked = replace(charge, blocks=tuple(map(self._checked, charge.blocks)))
         return replace(
             self,
@@ -271,6 +285,7 @@ class TableHistory:
             payments=self.payments.followed_by([replace(payment, charge=checked)]),
             units_spent=charge.units_after,
             cost=self.cost.charged(added),
+            normal=normal,
             _accounts=self._debited(payment),
         )
 

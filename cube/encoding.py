@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import Partition, QueryBlock
+from cube.normal import NormalCounts
 from cube.query import N_FACTOR_CELLS_MAX, Factor, LinearQuery, Term
-from cube.statistic import Candidate, Choice, Distance, Score, Statistic
+from cube.statistic import Candidate, Choice, Distance, Score
 
 
 def encode_block(block: QueryBlock) -> dict[str, Any]:
@@ -48,8 +49,10 @@ def decode_block(encoded: dict[str, Any]) -> QueryBlock:
     return QueryBlock(query, partition)
 
 
-def encode_statistic(statistic: Statistic) -> dict[str, Any]:
+def encode_statistic(statistic: Distance | Choice | NormalCounts) -> dict[str, Any]:
     """A statistic as JSON values."""
+    if isinstance(statistic, NormalCounts):
+        return {"kind": "normal_counts", "block": encode_block(statistic.block)}
     if isinstance(statistic, Distance):
         return {
             "kind": "distance",
@@ -64,7 +67,7 @@ def encode_statistic(statistic: Statistic) -> dict[str, Any]:
     }
 
 
-def decode_statistic(encoded: dict[str, Any]) -> Statistic:
+def decode_statistic(encoded: dict[str, Any]) -> Distance | Choice | NormalCounts:
     """The statistic that `encode_statistic` wrote.
 
     Raises
@@ -73,6 +76,8 @@ def decode_statistic(encoded: dict[str, Any]) -> Statistic:
         If the values are not such an encoding.
     """
     match encoded["kind"]:
+        case "normal_counts":
+            return NormalCounts(decode_block(encoded["block"]))
         case "distance":
             return Distance(decode_block(encoded["block"]), tuple(encoded["reference"]))
         case "choice":

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from synthesis.tables import Floats, Integers
 
-# Tried out on the five tables of the benchmark, at epsilon 0.1 and 1, with either kind of noise
-ONE_WAY_ERROR = 0.008  # mean total variation distance that one-way tables are said to need
+# Tried out on the five tables of the benchmark and on made-up ones (`benchmarks.synthesis_share`)
 ONE_WAY_SHARE_MIN = 0.15  # how levels are merged, and taken apart again, rests on them
-ONE_WAY_SHARE_MAX = 0.75  # something must be left for pairs, or rows would be independent columns
+ONE_WAY_SHARE_MAX = 0.85  # something must be left for pairs, or rows would be independent columns
+NOISE_PER_SCORE_SHARE = 0.44  # noise of a score, as a share of the rows, that a share of 1 is worth
+SCORE_SHARE_MIN = 0.05
+SCORE_SHARE_MAX = 0.4  # pairs that are found and not measured help nobody
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class NoiseCost:
     ----------
     deviation, power : float
         Positive.
+    one_way_error : float
+        The mean total variation distance that one-way tables are said to need.
 
     Notes
     -----
@@ -42,6 +46,7 @@ class NoiseCost:
 
     deviation: float
     power: float
+    one_way_error: float
 
     def __post_init__(self) -> None:
         if not (self.deviation > 0 and self.power > 0):
@@ -72,8 +77,9 @@ class NoiseCost:
         return np.asarray(n_cells, dtype=np.float64) ** (1 / (1 + self.power))
 
 
-LAPLACE = NoiseCost(deviation=1.0, power=1.0)
-GAUSSIAN = NoiseCost(deviation=float(np.sqrt(2 / np.pi)), power=0.5)
+# The errors were tried out as the shares above. They lie in flat valleys.
+LAPLACE = NoiseCost(deviation=1.0, power=1.0, one_way_error=0.006)
+GAUSSIAN = NoiseCost(deviation=float(np.sqrt(2 / np.pi)), power=0.5, one_way_error=0.008)
 
 
 def one_way_share(sizes: Integers, n_rows: float, budget: float, cost: NoiseCost) -> float:
@@ -91,15 +97,47 @@ def one_way_share(sizes: Integers, n_rows: float, budget: float, cost: NoiseCost
     Notes
     -----
     Total variation distance is half the L1 distance over the rows. What brings its mean over the
-    columns to `ONE_WAY_ERROR` is what one-way tables need, ``needed``; the budget is divided as
-    ``needed : budget``, within limits. So they get nearly that where it is little, and pairs are
+    columns to `cost.one_way_error` is what one-way tables need, ``needed``; the budget is divided
+    as ``needed : budget``, within limits. So they get nearly that where it is little, and pairs are
     not left without where it is much.
     """
     if n_rows <= 0:
         return ONE_WAY_SHARE_MAX
-    needed = cost.budget_for(sizes, 2 * ONE_WAY_ERROR * n_rows * sizes.size)
+    needed = cost.budget_for(sizes, 2 * cost.one_way_error * n_rows * sizes.size)
     share = needed / (needed + budget)
     return float(np.clip(share, ONE_WAY_SHARE_MIN, ONE_WAY_SHARE_MAX))
+
+
+def score_share(n_pairs: int, n_rows: float, budget: float, cost: NoiseCost) -> float:
+    """The share that scores of all pairs should have of what one-way tables leave.
+
+    Parameters
+    ----------
+    n_pairs : int
+        Positive.
+    n_rows : float
+        About how many rows there are.
+    budget : float
+        Positive.
+    cost : NoiseCost
+
+    Notes
+    -----
+    With a share `s` each score has noise of about ``deviation * (n_pairs / (s * budget))**power``.
+    Scores need only tell strong pairs from weak: where their noise is small against the rows, what
+    is spent on them is lost for pairs, and where it is not, pairs are chosen by chance. The share
+    is in proportion to that noise over the rows.
+
+    Examples
+    --------
+    >>> round(score_share(91, 48842, 0.64, LAPLACE), 3)
+    0.081
+    >>> score_share(91, 48842, 0.02, LAPLACE)
+    0.4
+    """
+    noise = cost.deviation * (n_pairs / budget) ** cost.power / max(1.0, n_rows)
+    share = (noise / NOISE_PER_SCORE_SHARE) ** (1 / (1 + cost.power))
+    return float(min(max(share, SCORE_SHARE_MIN), SCORE_SHARE_MAX))
 
 
 def choose_tables(

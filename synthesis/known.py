@@ -2,24 +2,26 @@
 
 Only counts of whole partitions are read, each in its most precise measurement. What was asked of
 part of the table, or summed, is left aside; counts by more columns give the tables of their pairs.
+Counts that were released with normal noise, which are no rows of the history, are read beside it.
 Values that were paid for, and nothing else: reading them is free.
 """
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from cube.block import Partition, QueryBlock
-from cube.measurement import Measurement
+from cube.normal import NormallyCounted
 from cube.query import counting
-from inference.history import History
+from inference.history import History, counts_groups
 from synthesis.buckets import Buckets, GroupedEstimate
 from synthesis.tables import (
     N_DIMENSIONS_MAX,
     Column,
+    Floats,
     Integers,
     TableEstimate,
     estimated_total,
@@ -49,34 +51,63 @@ class Known:
         return len(self.tables) + len(self.grouped)
 
     @classmethod
-    def from_history(cls, history: History, columns: Sequence[Column]) -> "Known":
-        """Everything that a history says of some columns, alone or in pairs."""
+    def from_history(
+        cls, history: History, columns: Sequence[Column], beside: Iterable[NormallyCounted] = ()
+    ) -> "Known":
+        """Everything that a history says of some columns, alone or in pairs.
+
+        Parameters
+        ----------
+        history : History
+        columns : sequence of Column
+        beside : iterable of NormallyCounted
+            What was counted with normal noise.
+        """
         names = {column.name for column in columns}
-        tables: list[TableEstimate] = []
-        grouped: list[GroupedEstimate] = []
-        for scope in history.partition_scopes:
-            for measurement in history.partitions_on(scope) if names.intersection(scope) else ():
-                for found in _estimates(measurement, names):
-                    if isinstance(found, TableEstimate):
-                        tables.append(found)
-                    else:
-                        grouped.append(found)
-        counted = [*tables, *(one.table for one in grouped), *_total(history)]
-        n_rows = estimated_total(counted) if counted else None
-        return cls(tuple(tables), tuple(grouped), n_rows)
+        everything = [*_of_history(history, names), *_of_normal(beside, names)]
+        found = [found for counts in everything for found in _estimates(counts, names)]
+        tables = tuple(one for one in found if isinstance(one, TableEstimate))
+        grouped = tuple(one for one in found if isinstance(one, GroupedEstimate))
+        totals = (counts.total for counts in everything if counts.partition is None)
+        counted = [*tables, *(one.table for one in grouped), *totals]
+        return cls(tables, grouped, estimated_total(counted) if counted else None)
 
 
-def _total(history: History) -> list[TableEstimate]:
-    """The count of everything, as a table of one cell."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Counts:
+    """The groups of a partition, or everything, counted with noise of one variance."""
+
+    partition: Partition | None
+    values: Floats
+    variance: float
+
+    @property
+    def total(self) -> TableEstimate:
+        """The count of everything, as a table of one cell."""
+        return TableEstimate(("count",), self.values, np.array(self.variance))
+
+
+def _of_history(history: History, names: Collection[str]) -> Iterator[_Counts]:
+    """The most precise counts of each partition of some columns, and of everything."""
     place = history.most_precise(QueryBlock(counting()))
-    if place is None:
-        return []
-    measurement = history[place]
-    return [TableEstimate(("count",), measurement.values, np.array(_variance(measurement)))]
+    found = [] if place is None else [history[place]]
+    for scope in history.partition_scopes:
+        if any(name in names for name in scope):
+            found.extend(history.partitions_on(scope))
+    for one in found:
+        yield _Counts(one.block.partition, one.values, 2.0 * one.noise_scale**2)
+
+
+def _of_normal(beside: Iterable[NormallyCounted], names: Collection[str]) -> Iterator[_Counts]:
+    """The same of what has normal noise; its estimates are independent of each other."""
+    for one in beside:
+        scope = one.block.scope
+        if counts_groups(one.block) and (not scope or any(name in names for name in scope)):
+            yield _Counts(one.block.partition, one.values, one.deviation**2)
 
 
 def _estimates(
-    measurement: Measurement, names: Collection[str]
+    counted: _Counts, names: Collection[str]
 ) -> Iterator[TableEstimate | GroupedEstimate]:
     """What the counts of a partition say of some columns, if it is one of each column's levels.
 
@@ -86,12 +117,12 @@ def _estimates(
     that a column is in. Said to be `m` times as noisy as they are, they count together for what one
     of them says of the column; the mean of equal things is what each is.
     """
-    partition = measurement.block.partition
+    partition = counted.partition
     groups = None if partition is None else _grouping(partition)
     if partition is None or groups is None:
         return
     firsts = [np.unique(one.labels, return_index=True)[1] for one in groups]
-    counts = measurement.values[partition.labels[np.ix_(*firsts)]]
+    counts = counted.values[partition.labels[np.ix_(*firsts)]]
     places = [place for place, name in enumerate(partition.axes) if name in names]
     n_sharing = max(1, len(places) - 1)
     for kept in combinations(places, min(len(places), N_DIMENSIONS_MAX)):
@@ -100,7 +131,7 @@ def _estimates(
         table = TableEstimate(
             tuple(partition.axes[place] for place in kept),
             counts.sum(axis=others),
-            np.array(n_sharing * n_summed * _variance(measurement)),
+            np.array(n_sharing * n_summed * counted.variance),
         )
         of_kept = tuple(groups[place] for place in kept)
         is_plain = all(one.n_buckets == one.labels.size for one in of_kept)
@@ -125,7 +156,3 @@ def _classes(labels: Integers, axis: int) -> Integers:
         slices = np.moveaxis(labels, axis, 0).reshape(labels.shape[axis], -1)
     _, first, of_level = np.unique(slices, axis=0, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[of_level.ravel()]
-
-
-def _variance(measurement: Measurement) -> float:
-    return 2.0 * measurement.noise_scale**2

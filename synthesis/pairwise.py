@@ -10,13 +10,10 @@ from typing import Protocol
 import numpy as np
 
 from cube.query import Scope
-from synthesis.choice import LAPLACE, NoiseCost, choose_tables, one_way_share
+from synthesis.choice import LAPLACE, NoiseCost, choose_tables, one_way_share, score_share
 from synthesis.known import Known
 from synthesis.model import PairwiseModel, Sketch, fit_model
 from synthesis.tables import Column, Floats, expected_l1
-
-SCORE_SHARE = 0.1  # of what one-way tables leave: scores only have to tell strong pairs from weak
-
 
 TOTAL_SHARE = 0.005  # for counting the rows, where nothing says how many there are
 WORTH_ADDING = 0.05  # of a one-way budget: less than that is not worth a purchase
@@ -93,8 +90,9 @@ def measured_model(
         left -= sum(wanted.values())
     sketch = known_sketch(columns, measurer.known())
     if sketch.pairs:
-        scores = measurer.scores(sketch, SCORE_SHARE * left)
-        budgets = pair_budgets(sketch, scores, (1 - SCORE_SHARE) * left, cost)
+        share = score_share(len(sketch.pairs), sketch.total, left, cost)
+        scores = measurer.scores(sketch, share * left)
+        budgets = pair_budgets(sketch, scores, (1 - share) * left, cost)
         if budgets:
             measurer.pairs(sketch, budgets)
     return known_model(columns, measurer.known())

@@ -25,8 +25,9 @@ from accountant.auditor.fields import (
     whole,
 )
 from accountant.auditor.noises import Noise, noise_of
+from accountant.auditor.normal import Terms, terms_of
 from accountant.auditor.rows import Block, BlockReader
-from accountant.auditor.statistics import Statistic, statistic_of
+from accountant.auditor.statistics import Normal, Statistic, statistic_of
 from accountant.auditor.wrong import Wrong
 from cube.measurement import UNITS_PER_EPSILON
 
@@ -82,6 +83,13 @@ class Charge:
     units_before: int
     units_after: int
     statistics: tuple[Statistic, ...]
+    terms: Terms | None
+
+    @property
+    def rho_units(self) -> int:
+        """What its normal noise was charged at."""
+        normal = (one for one in self.statistics if isinstance(one, Normal))
+        return sum(one.noise.rho_units for one in normal)
 
     @property
     def accounts(self) -> tuple[str, ...]:
@@ -177,7 +185,7 @@ def _limit(value: Json) -> Limit:
 
 def _charge(value: Json, blocks: BlockReader) -> Charge:
     required = ("analyst", "blocks", "units_before", "units_after")
-    fields = fields_of(value, required, ("groups", "statistics"))
+    fields = fields_of(value, required, ("groups", "statistics", "normal"))
     bought = tuple(_bought(one, blocks) for one in list_of(fields, "blocks", dict))
     groups: tuple[str, ...] = ()
     if "groups" in fields:
@@ -188,8 +196,12 @@ def _charge(value: Json, blocks: BlockReader) -> Charge:
     if "statistics" in fields:
         asked = list_of(fields, "statistics", dict)
         statistics = tuple(statistic_of(one, blocks) for one in asked)
+    terms = terms_of(fields["normal"]) if "normal" in fields else None
+    if (terms is not None) != any(isinstance(one, Normal) for one in statistics):
+        raise Wrong("a charge for normal noise says on which terms, and no other does")
     before, after = whole(fields, "units_before"), whole(fields, "units_after")
-    return Charge(check_name(text(fields, "analyst")), groups, bought, before, after, statistics)
+    analyst = check_name(text(fields, "analyst"))
+    return Charge(analyst, groups, bought, before, after, statistics, terms)
 
 
 def _bought(value: Json, blocks: BlockReader) -> Bought:

@@ -1,7 +1,7 @@
 """The book of one table: what its entries say, side by side, up to any of them.
 
-Budgets and limits are in accounts.py, rows and noise in purchases.py, and what the rows cost in
-cost.py; here they are put together.
+Budgets and limits are in accounts.py, rows and noise in purchases.py, normal noise in normal.py,
+and what the rows cost in cost.py; here they are put together.
 """
 
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from fractions import Fraction
 from accountant.auditor.accounts import Accounts
 from accountant.auditor.bodies import Body, Budget, Charge, Limit, Measured, Opened, TakenOver
 from accountant.auditor.cost import Finding, Paid, follow
+from accountant.auditor.normal import NormalAccount
 from accountant.auditor.purchases import Purchases
 from accountant.auditor.verdict import TableVerdict
 from accountant.auditor.wrong import Wrong
@@ -32,6 +33,7 @@ class Book:
         self.data_fingerprint = opened.data_fingerprint
         self._accounts = Accounts(opened_by, opened.budget)
         self._purchases = Purchases()
+        self._normal = NormalAccount()
         self._paid: list[Paid] = []
         self._finding = Finding(0, exact=True)
 
@@ -46,12 +48,21 @@ class Book:
                 self._accounts.set_limit(body)
             case Charge():
                 self._accounts.charge(entry.seq, entry.at, body)
-                rows = self._purchases.charge(entry.seq, body)
-                self._paid.append(Paid(entry.seq, rows, body.units_after))
+                self._charge(entry.seq, body)
             case TakenOver():
                 self._purchases.take_over(entry.seq, body)
             case Measured():
                 self._purchases.measure(entry.seq, body)
+
+    def _charge(self, seq: int, body: Charge) -> None:
+        """What was paid for rows: all that was paid, but for normal noise."""
+        rows = self._purchases.charge(seq, body)
+        if body.terms is not None:
+            self._normal.charge(seq, body.terms, body.rho_units)
+        units = body.units_after - self._normal.units
+        if units < (self._paid[-1].units if self._paid else 0):
+            raise Wrong("a charge that does not pay for its normal noise")
+        self._paid.append(Paid(seq, rows, units))
 
     def add_up(self, n_entries: int, watch: Callable[[int], None]) -> tuple[int, str] | None:
         """Add up what the rows of the first entries cost.
@@ -68,18 +79,21 @@ class Book:
         charged = next(one.units for one in paid if one.seq == found.unpaid)
         return found.unpaid, (
             f"the rows cost {found.cost} units of 2**-40 epsilon until here, and {charged} were "
-            "charged"
+            "charged for them"
         )
 
     def verdict(self, table: str, n_entries: int) -> TableVerdict:
         """What the first entries say of the table."""
         measured = [one for one in self._purchases.measurements if one.seq <= n_entries]
         n_charges = sum(one.seq <= n_entries for one in self._paid)
+        delta, normal_units = self._normal.after(n_entries)
         return TableVerdict(
             table=table,
             budget=self._accounts.budget_after(n_entries),
             spent=Fraction(self._accounts.spent_after(n_entries), UNITS_PER_EPSILON),
-            recomputed=Fraction(self._finding.units, UNITS_PER_EPSILON),
+            recomputed=Fraction(self._finding.units + normal_units, UNITS_PER_EPSILON),
+            normal=Fraction(normal_units, UNITS_PER_EPSILON),
+            delta=delta,
             exact=self._finding.exact,
             n_measurements=len(measured),
             n_pending=n_charges - sum(seq <= n_entries for seq in self._purchases.completed),

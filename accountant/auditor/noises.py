@@ -31,7 +31,7 @@ def noise_of(fields: Fields) -> Noise:
     units, bits = whole(fields, "weight_units", 1), whole(fields, "lattice_bits")
     if units > WEIGHT_UNITS_MAX or bits > LATTICE_BITS_MAX:
         raise Wrong(f"a weight of {units} units on a lattice of {bits} bits")
-    return Noise(units, bits, _scale(fields, "noise_scale"))
+    return Noise(units, bits, scale_of(fields, "noise_scale"))
 
 
 def check_noise(noise: Noise) -> None:
@@ -41,7 +41,7 @@ def check_noise(noise: Noise) -> None:
         raise Wrong("the noise is smaller than the weight that was paid allows")
 
 
-def _scale(fields: Fields, name: str) -> float:
+def scale_of(fields: Fields, name: str) -> float:
     """A positive float, to the last bit."""
     written = text(fields, name)
     try:

@@ -11,8 +11,9 @@ from typing import Final
 
 from accountant.auditor.bodies import Bought, Charge, Measured, TakenOver
 from accountant.auditor.noises import check_noise
+from accountant.auditor.normal import check_normal
 from accountant.auditor.rows import LevelArray
-from accountant.auditor.statistics import Distance, Statistic
+from accountant.auditor.statistics import Choice, Distance, Normal
 from accountant.auditor.tables import Row
 from accountant.auditor.wrong import Wrong
 
@@ -54,9 +55,16 @@ class Purchases:
         """What was paid for, as rows with the weights that were added; Wrong if it cannot be."""
         if not (charge.bought or charge.statistics):
             raise Wrong("a charge for nothing")
-        rows = (*map(self._row, charge.bought), *map(self._cost_of, charge.statistics))
+        rows = [self._row(bought) for bought in charge.bought]
+        for statistic in charge.statistics:
+            for array in statistic.arrays:
+                self._check_levels(array)
+            if isinstance(statistic, Normal):
+                check_normal(statistic.noise, statistic.sensitivity)
+            else:
+                rows.append(_cost_of(statistic))
         self.pending[seq] = charge
-        return rows
+        return tuple(rows)
 
     def take_over(self, seq: int, body: TakenOver) -> None:
         """A new turn to measure a charge; Wrong if it does not wait."""
@@ -73,9 +81,10 @@ class Purchases:
             raise Wrong("a measurement of a turn that was taken over")
         if [len(values) for values in body.values] != [one.block.n_rows for one in charge.bought]:
             raise Wrong("a measurement that has not one value for each row that was charged")
-        if len(body.released) != len(charge.statistics):
-            raise Wrong("a measurement that has not one number for each statistic")
-        for statistic, released in zip(charge.statistics, body.released, strict=True):
+        told = [one for one in charge.statistics for _ in range(one.n_released)]
+        if len(body.released) != len(told):
+            raise Wrong("a measurement that has not one number for each statistic, or row of it")
+        for statistic, released in zip(told, body.released, strict=True):
             statistic.check(released)
         del self.pending[body.charge]
         self.completed.append(seq)
@@ -92,13 +101,6 @@ class Purchases:
             return Row(bought.block.share, bought.noise.weight_units)
         units = bought.noise.weight_units - earlier.bought.noise.weight_units
         return Row(bought.block.share, units)
-
-    def _cost_of(self, statistic: Statistic) -> Row:
-        if isinstance(statistic, Distance):
-            check_noise(statistic.noise)
-        for array in statistic.arrays:
-            self._check_levels(array)
-        return Row(statistic.share, statistic.weight_units)
 
     def _raised_measurement(self, bought: Bought) -> Measurement | None:
         place = bought.raised_from
@@ -127,3 +129,10 @@ class Purchases:
         for axis, n_levels in zip(array.axes, array.values.shape, strict=True):
             if self._n_levels.setdefault(axis, n_levels) != n_levels:
                 raise Wrong(f"{axis} has {self._n_levels[axis]} levels before and {n_levels} here")
+
+
+def _cost_of(statistic: Distance | Choice) -> Row:
+    """What a statistic cost cells."""
+    if isinstance(statistic, Distance):
+        check_noise(statistic.noise)
+    return Row(statistic.share, statistic.weight_units)

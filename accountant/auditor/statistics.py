@@ -1,5 +1,7 @@
 """Statistics that were paid for, and are no rows: noisy distances, and choices among candidates.
 
+And whatever has normal noise, which is paid for in rho and costs no cell anything (normal.py).
+
 What one unit of weight costs a cell: a distance, what the rows that it is about cost it, for one
 record moves a sum of magnitudes by no more than it moves the rows; a choice, the same everywhere,
 for it was made so that no record moves a score by more than one unit of it. That the server drew
@@ -9,13 +11,16 @@ by that law is a promise of its code (proofs/choices.md); no ledger shows it.
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from accountant.auditor.fields import Json, fields_of, list_of, one_of, whole
+from accountant.auditor.fields import Fields, Json, fields_of, list_of, one_of, whole
 from accountant.auditor.noises import Noise, noise_of
-from accountant.auditor.rows import BlockReader, LevelArray, Share, Term
+from accountant.auditor.normal import NormalNoise, normal_noise_of
+from accountant.auditor.rows import Block, BlockReader, LevelArray, Share, Term
 from accountant.auditor.wrong import Wrong
 from cube.measurement import WEIGHT_UNITS_MAX
 from cube.statistic import N_CANDIDATES_MAX, N_PARENTS_MAX, REFERENCE_MAX
 
+OF_LAPLACE: Final = ("lattice_bits", "noise_scale", "weight_units")
+OF_NORMAL: Final = ("lattice_bits", "noise_scale", "rho_units")
 SCORES: Final = ("R", "I", "F")
 EVERYWHERE: Final = Share((Term(1, ()),), None)
 
@@ -26,6 +31,7 @@ class Distance:
 
     share: Share
     noise: Noise
+    n_released: int = 1
 
     @property
     def weight_units(self) -> int:
@@ -48,6 +54,7 @@ class Choice:
     weight_units: int
     n_candidates: int
     views: tuple[LevelArray, ...]
+    n_released: int = 1
 
     @property
     def share(self) -> Share:
@@ -65,7 +72,32 @@ class Choice:
             raise Wrong("a candidate chosen that is not there")
 
 
-Statistic: TypeAlias = Distance | Choice
+@dataclass(frozen=True, slots=True)
+class Normal:
+    """Rows, or their distance from public numbers, with normal noise.
+
+    One record moves them by `sensitivity` at most, for the groups of a block share no cell.
+    """
+
+    share: Share
+    noise: NormalNoise
+    n_released: int
+
+    @property
+    def sensitivity(self) -> int:
+        """The largest coefficient, or no less."""
+        return max(1, self.share.bound)
+
+    @property
+    def arrays(self) -> tuple[LevelArray, ...]:
+        """Everything it says of levels."""
+        return self.share.arrays
+
+    def check(self, released: int) -> None:
+        """Any number may be released."""
+
+
+Statistic: TypeAlias = Distance | Choice | Normal
 
 
 def statistic_of(value: Json, blocks: BlockReader) -> Statistic:
@@ -75,17 +107,31 @@ def statistic_of(value: Json, blocks: BlockReader) -> Statistic:
         return _distance(value, blocks)
     if kind == "choice":
         return _choice(value, blocks)
+    if kind == "normal_counts":
+        return _normal_counts(value, blocks)
     raise Wrong(f"there is no statistic called {kind!r}")
 
 
-def _distance(value: Json, blocks: BlockReader) -> Distance:
-    of_noise = ("lattice_bits", "noise_scale", "weight_units")
+def _normal_counts(value: Json, blocks: BlockReader) -> Normal:
+    fields = fields_of(value, ("kind", "block", *OF_NORMAL))
+    block = blocks.block(fields["block"])
+    return Normal(block.share, normal_noise_of(fields), block.n_rows)
+
+
+def _distance(value: Json, blocks: BlockReader) -> Distance | Normal:
+    of_noise = OF_NORMAL if "rho_units" in value else OF_LAPLACE
     fields = fields_of(value, ("kind", "block", "reference", *of_noise))
     block = blocks.block(fields["block"])
+    _check_reference(fields, block)
+    if "rho_units" in fields:
+        return Normal(block.share, normal_noise_of(fields), 1)
+    return Distance(block.share, noise_of(fields))
+
+
+def _check_reference(fields: Fields, block: Block) -> None:
     reference = list_of(fields, "reference", int)
     if len(reference) != block.n_rows or any(abs(one) > REFERENCE_MAX for one in reference):
         raise Wrong("a distance from numbers that are not one for each row")
-    return Distance(block.share, noise_of(fields))
 
 
 def _choice(value: Json, blocks: BlockReader) -> Choice:

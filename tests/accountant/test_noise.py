@@ -16,7 +16,8 @@ from scipy import stats
 
 import accountant
 from accountant.cost import CostState
-from accountant.noise import LATTICE_BITS_MAX, LatticeNoise, SystemNoise
+from accountant.lattice import LATTICE_BITS_MAX
+from accountant.noise import LatticeNoise, SystemNoise
 from cube.measurement import WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
 from cube.refusals import TooLarge
 from tests.support.cubes import blocks, dense_rows

@@ -21,7 +21,9 @@ from cube.block import QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.refusals import Refused, SourceUnavailable
 from cube.schema import Schema
+from cube.statistic import Distance
 from tests.support.fakes import BrokenNoise, FailingSource, KnownTable, PlantedNoise
+from tests.support.normal import normally
 from tests.support.seven_people import (
     ADULTS,
     AGE,
@@ -38,6 +40,7 @@ from tests.support.seven_people import (
 CANARY = 31_415_926_535
 PLANTED = 2_718_281_828_459
 CANARY_SCHEMA = Schema(table="people", axes=(AGE, SEX), n_records_max=2**36)
+FROM_NOTHING = Distance(EVERYONE, (0,))
 THIN = PlannedMeasurement(EVERYONE, Weight(1))  # noise of 2**40: long enough to be recognised
 
 
@@ -85,7 +88,13 @@ def test_an_exact_count_is_in_no_file_and_no_repr(
     with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, CANARY_SCHEMA, BUDGET, CanarySource(), SystemNoise())
         bought = gate.measure(plan(EVERYONE, BY_SEX), Payer("ann"), epsilon_cap=None)
+        asked = gate.charge(
+            [], Payer("ann"), epsilon_cap=None, statistics=normally(EVERYONE, FROM_NOTHING)
+        )
+        assert gate.complete(asked.seq) == ()
+        assert len(gate.history.told) == 1
         shown = [*map(repr, bought), repr(gate), repr(vars(gate)), repr(ledger._replay)]
+        shown.extend(map(repr, gate.history.told))
         files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert {"people.ledger", "people.ledger-wal", "people.ledger.key"} <= files.keys()
     assert not any(map(shows_canary, files.values()))
@@ -122,6 +131,32 @@ def test_no_failure_carries_an_exact_count(
             assert not isinstance(value, CellCounts)
             assert not shows_canary(repr(value).encode())
     assert gate.budget().spent == Fraction(1, 4)
+
+
+@pytest.mark.parametrize(
+    ("source", "noise", "raised"),
+    [
+        (FailingSource(CanarySource(), 9, "canary"), SystemNoise(), SourceUnavailable),
+        (CanarySource(), BrokenNoise(), RuntimeError),
+    ],
+)
+def test_no_failure_of_normal_noise_carries_an_exact_count(
+    ledger: Ledger, source: Source, noise: SystemNoise, raised: type[Exception]
+) -> None:
+    gate = open_table(ledger, CANARY_SCHEMA, BUDGET, source, noise)
+    asked = normally(EVERYONE, FROM_NOTHING)
+    payment = gate.charge([], Payer("ann"), epsilon_cap=None, statistics=asked)
+    with pytest.raises(raised) as failed:
+        gate.complete(payment.seq)
+    error: BaseException = failed.value
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    names = {frame.f_code.co_name for frame in frames_of(error)}
+    assert "noisy_values" in names
+    assert not names & {"_read_and_add_noise", "exact_answers", "discrete_normal"}
+    for frame in frames_of(error):
+        assert not any(shows_canary(repr(value).encode()) for value in frame.f_locals.values())
+    assert gate.budget().spent == Fraction(payment.units, UNITS_PER_EPSILON)
 
 
 def test_the_noise_of_a_raised_row_is_in_no_file_and_no_repr(

@@ -14,6 +14,7 @@ from accountant.entries import Body, TableBody
 from accountant.gate import CellCounts, Source
 from accountant.ledger import Ledger
 from accountant.noise import LatticeNoise, NoiseSource, SystemNoise
+from accountant.normal_noise import NormalNoise
 from accountant.replay import TableHistory
 from accountant.stores.key_file import fingerprint_key, key_beside
 from accountant.stores.sqlite_store import SqliteStore
@@ -83,6 +84,9 @@ class NoNoise:
     ) -> tuple[int, ...]:
         return (0,) * len(drawn)
 
+    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:  # noqa: ARG002 - a fake
+        return (0,) * size
+
 
 class PlantedNoise(SystemNoise):
     """A `NoiseSource` whose fresh draws are known; it refines as the system's does."""
@@ -105,6 +109,9 @@ class BrokenNoise:
     ) -> tuple[int, ...]:
         scales = (coarse.noise_scale, fine.noise_scale)
         raise RuntimeError(f"no entropy to refine {list(drawn)} between {scales}")
+
+    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+        raise RuntimeError(f"no entropy for {size} values of scale {noise.noise_scale}")
 
 
 def die() -> None:
@@ -150,6 +157,11 @@ class DyingNoise:
         refined = self.noise.refined_laplace(coarse, fine, drawn)
         self.after()
         return refined
+
+    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+        drawn = self.noise.discrete_normal(noise, size)
+        self.after()
+        return drawn
 
 
 class DyingLedger(Ledger):

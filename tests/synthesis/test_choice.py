@@ -11,12 +11,15 @@ from scipy.optimize import minimize
 from synthesis.choice import (
     GAUSSIAN,
     LAPLACE,
-    ONE_WAY_ERROR,
+    NOISE_PER_SCORE_SHARE,
     ONE_WAY_SHARE_MAX,
     ONE_WAY_SHARE_MIN,
+    SCORE_SHARE_MAX,
+    SCORE_SHARE_MIN,
     NoiseCost,
     choose_tables,
     one_way_share,
+    score_share,
 )
 
 COSTS = pytest.mark.parametrize("cost", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
@@ -66,7 +69,7 @@ def test_the_one_way_share_is_as_what_is_needed_to_what_there_is(
     assert ONE_WAY_SHARE_MIN < share < ONE_WAY_SHARE_MAX
     needed = 2.0 * share / (1 - share)
     noise = l1(cost, sizes, cost.split(sizes, needed))
-    assert noise / 2 / n_rows / 4 == pytest.approx(ONE_WAY_ERROR)
+    assert noise / 2 / n_rows / 4 == pytest.approx(cost.one_way_error)
 
 
 def test_the_one_way_share_has_limits() -> None:
@@ -107,4 +110,16 @@ def test_nothing_is_bought_where_noise_would_be_worse() -> None:
 
 def test_noise_that_would_not_fall_is_refused() -> None:
     with pytest.raises(ValueError, match="falls"):
-        NoiseCost(deviation=1.0, power=0.0)
+        NoiseCost(deviation=1.0, power=0.0, one_way_error=0.01)
+
+
+def test_scores_get_more_where_they_are_noisier_and_within_limits() -> None:
+    shares = [score_share(91, 50_000.0, budget, LAPLACE) for budget in (0.02, 0.2, 0.6, 50.0)]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] == SCORE_SHARE_MAX
+    assert shares[-1] == SCORE_SHARE_MIN
+    for cost, n_rows in ((LAPLACE, 2_000.0), (GAUSSIAN, 500.0)):
+        share = score_share(91, n_rows, 4.0, cost)
+        noise = cost.least_l1(np.array([1]), share * 4.0 / 91)
+        assert noise / n_rows == pytest.approx(NOISE_PER_SCORE_SHARE * share)
+    assert score_share(91, 0.0, 1.0, LAPLACE) == SCORE_SHARE_MAX

@@ -7,6 +7,7 @@ import pytest
 
 from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement, Weight
+from cube.normal import NormallyCounted
 from cube.query import Factor, LinearQuery, Term, counting
 from inference.history import History
 from synthesis.agreement import agreed_buckets
@@ -138,3 +139,25 @@ def test_buckets_that_cut_a_group_are_refused() -> None:
         pair([[0, 0, 1, 1], [0, 1, 1]], 1.0).over(
             {"a": Buckets(np.arange(4)), "b": Buckets(np.arange(3))}
         )
+
+
+def test_counts_with_normal_noise_stand_beside_the_history_with_the_noise_they_have() -> None:
+    history = History()
+    history.add([measured(partition([0, 1, 2, 3], "a"), 10, 20, 30, 40)])
+    adults = counting([Factor(("b",), np.array([0, 1, 1]))])
+    beside = [
+        NormallyCounted(partition([0, 1, 2, 3], "a"), np.array([12.0, 18, 30, 44]), 3.0),
+        NormallyCounted(QueryBlock(counting()), np.array([100.0]), 5.0),
+        NormallyCounted(partition([0, 0, 1], "b"), np.array([60.0, 41.0]), 2.0),
+        NormallyCounted(partition([0, 1], "elsewhere"), np.array([60.0, 41.0]), 2.0),
+        NormallyCounted(QueryBlock(adults, Partition(("a",), np.arange(4))), np.zeros(4), 2.0),
+    ]
+    found = Known.from_history(history, COLUMNS, beside)
+    assert [table.scope for table in found.tables] == [("a",), ("a",)]
+    assert [float(table.variance[0]) for table in found.tables] == [2.0, 9.0]
+    [grouped] = found.grouped
+    assert grouped.table.variance.tolist() == [4.0, 4.0]
+    sums, variances = (100.0, 104.0, 101.0, 100.0), (8.0, 36.0, 8.0, 25.0)
+    weights = [1 / variance for variance in variances]
+    mean = sum(w * one for w, one in zip(weights, sums, strict=True)) / sum(weights)
+    assert found.n_rows == pytest.approx(mean)

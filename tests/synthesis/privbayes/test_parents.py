@@ -1,6 +1,7 @@
 """Sets of parents: against every set there is, the published sizes, and bounds on their number."""
 
 from itertools import product
+from math import prod
 
 import numpy as np
 import pytest
@@ -26,13 +27,20 @@ def is_within(levels: tuple[int | None, ...], sizes: list[list[int]], most: floa
     return len(chosen) <= k and float(np.prod(chosen, dtype=float)) <= most
 
 
+def n_finest(levels: tuple[int | None, ...], sizes: list[list[int]]) -> int:
+    return prod(own[0] for own, level in zip(sizes, levels, strict=True) if level is not None)
+
+
 @settings(deadline=None)
-@given(st.lists(LEVELS, max_size=4), st.floats(0.5, 200), st.integers(0, 4))
+@given(
+    st.lists(LEVELS, max_size=4), st.floats(0.5, 200), st.integers(0, 4), st.sampled_from([20, 1e9])
+)
 def test_sets_are_those_that_nothing_can_be_added_to(
-    sizes: list[list[int]], most: float, degree: int
+    sizes: list[list[int]], most: float, degree: int, finest: float
 ) -> None:
     options = [[None, *range(len(own))] for own in sizes]
     within = [one for one in product(*options) if is_within(one, sizes, most, degree)]
+    within = [one for one in within if n_finest(one, sizes) <= finest]
 
     def is_more(one: tuple[int | None, ...], other: tuple[int | None, ...]) -> bool:
         pairs = list(zip(one, other, strict=True))
@@ -43,7 +51,7 @@ def test_sets_are_those_that_nothing_can_be_added_to(
         tuple((place, level) for place, level in enumerate(one) if level is not None)
         for one in maximal
     ]
-    found = list(maximal_parent_sets(sizes, most, degree))
+    found = list(maximal_parent_sets(sizes, most, degree, finest))
     assert sorted(found) == sorted(filter(None, expected))
 
 
