@@ -13,11 +13,13 @@
     │   ├── CostAboveCap          cost_above_cap      the request's own epsilon cap cannot cover it
     │   ├── TargetNotReached      target_not_reached  a ratio's or relative target costs too much
     │   ├── InvalidRequest        invalid_request     a call that is malformed outside its SQL
+    │   ├── NameTaken             name_taken          something else is called so already
     │   ├── UnknownTicket         unknown_ticket      a result that is no longer (or never was) here
     │   ├── NotAuthenticated      not_authenticated   the call shows no credential that is in force
     │   ├── NotAllowed            not_allowed         the caller's role does not include this
     │   ├── TooManyCalls          too_many_calls      the caller has as many calls open as he may
     │   ├── SourceUnavailable     source_unavailable  the private table cannot be read just now
+    │   ├── StoreUnavailable      store_unavailable   synthetic tables cannot be kept or read now
     │   └── LedgerUnavailable     ledger_unavailable  the ledger cannot be written just now
     │       └── LedgerLost        ledger_lost         nor until somebody has looked at it
     └── CannotStart               the process refuses to serve
@@ -31,6 +33,7 @@ A broken invariant is none of these: it is an ordinary exception, and reaches th
 incident number.
 """
 
+from fractions import Fraction
 from typing import ClassVar
 
 
@@ -142,15 +145,34 @@ class TargetNotReached(Refused):
     """A target that depends on the answers could not be met; what was measured for it is kept.
 
     The one refusal after which something may have been charged; its message says so.
+
+    Parameters
+    ----------
+    message, hint
+        As for every `Refused`.
+    epsilon_spent : Fraction
+        What was charged.
     """
 
     code = "target_not_reached"
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, epsilon_spent: Fraction = Fraction(0)
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.epsilon_spent = epsilon_spent
 
 
 class InvalidRequest(Refused):
     """A call that is malformed outside its SQL."""
 
     code = "invalid_request"
+
+
+class NameTaken(Refused):
+    """A name for something new that something else has already."""
+
+    code = "name_taken"
 
 
 class UnknownTicket(Refused):
@@ -163,6 +185,12 @@ class SourceUnavailable(Refused):
     """The private table could not be read; a charge already made is completed later."""
 
     code = "source_unavailable"
+
+
+class StoreUnavailable(Refused):
+    """Synthetic tables could not be kept or read; what was measured for one is in the ledger."""
+
+    code = "store_unavailable"
 
 
 class NotAuthenticated(Refused):

@@ -87,6 +87,28 @@ def draw_errors(
     return errors
 
 
+def error_parts(
+    posteriors: Sequence[Posterior], history: History
+) -> tuple[sparse.csr_array, NDArray[np.float64]]:
+    """Independent variables that the errors of several answers are sums of.
+
+    Parameters
+    ----------
+    posteriors : sequence of Posterior
+        As in `draw_errors`.
+    history : History
+
+    Returns
+    -------
+    (coefficients, scales)
+        ``(len(posteriors), n_parts)`` and ``(n_parts,)``: ``error = coefficients @ parts``. A part
+        is a Laplace variable of its scale; or a jump between a measurement and its raise, which
+        is one but for a chance of being 0, so that a sum with it is never wider than with one.
+    """
+    parts = _parts(posteriors, history)
+    return parts.coefficients, parts.scale
+
+
 @dataclass(frozen=True, eq=False)
 class _Parts:
     """Independent variables that the errors are sums of: noises, and jumps to noisier ones.

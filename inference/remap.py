@@ -14,9 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from inference.posterior import Posterior
+
 Floats = NDArray[np.float64]
 
 SUM_TOLERANCE = 1e-9
+LEAST_EVIDENCE = 1e-9  # the tails of a law of several noises are known to about 1e-12
 EXPONENT_MAX = 16
 # Two reports are as good as each other if their expected losses differ by no more than rounding.
 TIE_TOLERANCE = 1e-12
@@ -125,6 +128,42 @@ def count_posterior(released: float, *, noise_scale: float, prior: Floats) -> Fl
     weights = np.zeros(prior.size)
     weights[possible] = np.exp(log_weights - log_weights.max())
     return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+def posterior_under(estimate: Posterior, prior: Floats) -> Floats:
+    """The law of a true count, given an estimate of it that may rest on several measurements.
+
+    Parameters
+    ----------
+    estimate : Posterior
+    prior : (n + 1,) ndarray of float64
+        Of the true count 0, 1, ..., n; ``n`` is public.
+
+    Returns
+    -------
+    (n + 1,) ndarray of float64
+
+    Notes
+    -----
+    Of one noise, `count_posterior`. Of several, ``Pr(estimate | i)`` is taken as the probability
+    that the error is within a half of ``estimate - i``. Where all that the prior allows is so far
+    away that this is rounding, only the ends of the error's law matter, and they fall as those of
+    its largest scale do.
+    """
+    scales = estimate.law.scales
+    if scales.size == 0:
+        raise ValueError("an estimate without noise is reported as it is")
+    largest = float(scales.max())
+    if scales.size == 1:
+        return count_posterior(estimate.value, noise_scale=largest, prior=prior)
+    prior = _probabilities(prior, "a prior")
+    weights = np.zeros(prior.size)
+    for count in np.flatnonzero(prior):
+        weights[count] = prior[count] * estimate.probability(count - 0.5, count + 0.5)
+    everything = float(weights.sum())
+    if everything <= LEAST_EVIDENCE:
+        return count_posterior(estimate.value, noise_scale=largest, prior=prior)
+    return np.asarray(weights / everything, dtype=np.float64)
 
 
 def best_report(posterior: Floats, loss: Loss) -> Report:

@@ -6,13 +6,12 @@
 The options are half_width, confidence, epsilon (a cap on the cost), simultaneous (how many answers
 the confidence is to hold for at once), relative (the half-width as a fraction of the answer) and
 at_least (what the answer is taken to be at least, with `relative`). Any SELECT may have them, and
-the SELECTs inside it inherit them. `parse` turns text into one `Statement` or a refusal; what the
-statement means is for later passes.
+the SELECTs inside it inherit them. What else OPTIONS may name is in `options`. `parse` turns text
+into one `Statement` or a refusal; what the statement means is for later passes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 from sqlglot import exp
@@ -22,21 +21,16 @@ from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnsupportedSql
+from cube.refusals import InvalidSql, TooLarge, UnsupportedSql
 from planner.duckdb_text import PublicLookup
-from planner.exact import exact_number
 from planner.names import Companion
 from planner.nodes import AS_WRITTEN, Held
-from planner.wording import position_at, shortened, suggestion, unsupported
-from planner.workload import RequestedTarget
+from planner.options import MANNER, REQUESTED, Option, read_options
+from planner.wording import position_at, shortened, unsupported
 
 N_BYTES_MAX = 64 * 1024  # parsing is pure Python; a longer text would hold a worker for seconds
 N_WORDS_MAX = 10_000  # planning is linear in these, some hundred microseconds for the worst of them
 N_NESTED_MAX = 30  # the parser recurses some twenty frames for each level; Python allows a thousand
-
-OPTION_NAMES = ("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least")
-REQUESTED = "requested"  # where a SELECT's meta data have the target that its OPTIONS name
-N_SIMULTANEOUS_MAX = 1_000_000
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
@@ -57,7 +51,7 @@ class TacitParser(PostgresParser):
     def _parse_hint(self) -> exp.Hint | None:
         if not self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY"):
             return None
-        options: list[tuple[str, str]] = []
+        options: list[Option] = []
         if self._match_text_seq("OPTIONS"):
             self._match_l_paren()
             while not self._match(TokenType.R_PAREN):
@@ -68,8 +62,7 @@ class TacitParser(PostgresParser):
         clause.args["options"] = tuple(options)
         return exp.Hint(expressions=[clause])
 
-    def _parse_option(self) -> tuple[str, str]:
-        """One ``name => number``; the number stays text, because epsilon is exact."""
+    def _parse_option(self) -> Option:
         if not self._curr or not self._next:
             self.raise_error("an option is missing")
         name = self._curr.text.lower()
@@ -79,15 +72,11 @@ class TacitParser(PostgresParser):
         sign = "-" if self._match(TokenType.DASH) else ""
         if not self._curr or self._curr.token_type in (TokenType.COMMA, TokenType.R_PAREN):
             self.raise_error("an option's value is missing")
-        value = sign + self._curr.text
-        is_number = self._curr.token_type == TokenType.NUMBER
+        option = Option(
+            name, sign + self._curr.text, is_number=self._curr.token_type == TokenType.NUMBER
+        )
         self._advance()
-        if not is_number:
-            raise InvalidTarget(
-                f"{shortened(name)} must be a number, not {shortened(value)}.",
-                hint="Numbers stand there without quotes, as in half_width => 50.",
-            )
-        return name, value
+        return option
 
 
 class Tacit(Postgres):
@@ -134,7 +123,7 @@ _TACIT = Tacit()  # settings alone: every text gets a tokenizer and a parser of 
 class Statement:
     """One parsed statement, and whether it is only to be explained.
 
-    Every SELECT in it that has OPTIONS carries the `RequestedTarget` in its meta data.
+    Every SELECT in it that has OPTIONS carries what they name in its meta data.
     `has_subqueries` says whether there is any query inside `tree`.
     """
 
@@ -155,7 +144,7 @@ def parse(sql: str) -> Statement:
     TooLarge, InvalidTarget
         If the text is too long or nested too deeply; if an option is no number in range.
     """
-    tokens = _tokens(sql)
+    tokens = words_of(sql)
     _check_nesting(tokens)
     explain_only, tokens = _without_explain(tokens)
     if tokens[0].token_type not in _SELECTING:
@@ -175,13 +164,18 @@ def parse(sql: str) -> Statement:
         raise unsupported(tree, "is not a SELECT", "Write SELECT before it.")
     queries = list(tree.find_all(exp.Query))
     for select in queries:
-        requested = _requested(select) if isinstance(select, exp.Select) else None
-        if requested is not None:
-            select.meta[REQUESTED] = requested
+        if isinstance(select, exp.Select):
+            _take_options(select)
     return Statement(tree, explain_only, len(queries) > 1)
 
 
-def _tokens(sql: str) -> list[Token]:
+def words_of(sql: str) -> list[Token]:
+    """The words and signs of one text, each with its line and column; no semicolons at its end.
+
+    Raises
+    ------
+    InvalidSql, TooLarge
+    """
     try:
         n_bytes = len(sql.encode())
     except UnicodeEncodeError:
@@ -267,59 +261,10 @@ def _trees(tokens: list[Token], sql: str) -> list[exp.Expr]:
     return [tree for tree in trees if tree is not None]
 
 
-def _requested(select: exp.Select) -> RequestedTarget | None:
-    """The target named in OPTIONS, which is taken off the tree."""
+def _take_options(select: exp.Select) -> None:
+    """Take the privacy clause off a SELECT, and leave what it names in its meta data."""
     hint = select.args.get("hint")
-    if hint is None:
-        return None
-    named: dict[str, Fraction] = {}
-    for name, text in hint.expressions[0].args["options"]:
-        if name not in OPTION_NAMES:
-            raise InvalidTarget(
-                f"OPTIONS has no {shortened(name)}.",
-                hint=suggestion(name, OPTION_NAMES) or f"It has {', '.join(OPTION_NAMES)}.",
-            )
-        if name in named:
-            raise InvalidTarget(f"OPTIONS names {name} twice.", hint="Keep one of them.")
-        magnitude = exact_number(text.removeprefix("-"))
-        named[name] = -magnitude if text.startswith("-") else magnitude
-    select.set("hint", None)
-    _check_widths(named)
-    return RequestedTarget(
-        half_width=_double(named.get("half_width")),
-        confidence=_double(named.get("confidence")),
-        epsilon_cap=named.get("epsilon"),
-        simultaneous=_simultaneous(named.get("simultaneous")),
-        relative=_double(named.get("relative")),
-        at_least=_double(named.get("at_least")),
-    )
-
-
-def _check_widths(named: Mapping[str, Fraction]) -> None:
-    if "relative" in named and "half_width" in named:
-        raise InvalidTarget("OPTIONS names both half_width and relative.", hint="Name one of them.")
-    if "at_least" in named and "relative" not in named:
-        raise InvalidTarget("at_least goes with relative.", hint="Name relative, or half_width.")
-    if not 0 < named.get("relative", Fraction(1, 2)) < 1:
-        raise InvalidTarget(
-            "relative is a fraction between 0 and 1.", hint="0.05 is one twentieth."
-        )
-    if named.get("at_least", 1) <= 0:
-        raise InvalidTarget(
-            "at_least is a positive number.", hint="Name what the answer is surely no smaller than."
-        )
-
-
-def _double(named: Fraction | None) -> float | None:
-    return None if named is None else float(named)
-
-
-def _simultaneous(named: Fraction | None) -> int | None:
-    if named is None:
-        return None
-    if named.denominator != 1 or not 1 <= named <= N_SIMULTANEOUS_MAX:
-        raise InvalidTarget(
-            f"simultaneous is a whole number of answers, from 1 to {N_SIMULTANEOUS_MAX}.",
-            hint="Name how many answers you will look at together, such as the groups of a query.",
-        )
-    return int(named)
+    if hint is not None:
+        target, manner = read_options(hint.expressions[0].args["options"])
+        select.meta[REQUESTED], select.meta[MANNER] = target, manner
+        select.set("hint", None)

@@ -143,7 +143,7 @@ class Lowering:
             sets = [[]] if group is None else grouping_sets(group)
         for key in (key for chosen in sets for key in chosen):
             if key not in self._keys:
-                _check_key(key)
+                check_key(key)
                 self._keys.append(key)
         if len(self._keys) > N_COLUMNS_MAX:
             raise _too_many_columns()
@@ -326,7 +326,8 @@ def _change(select: exp.Select, clause: str, change: Callable[[exp.Expr], exp.Ex
         select.set(clause, mapped(value, change))
 
 
-def _check_key(key: exp.Expr) -> None:
+def check_key(key: exp.Expr) -> None:
+    """Refuse a group key that is an answer, or no value of a record."""
     if isinstance(key, Companion) or key.find(exp.AggFunc) is not None:
         raise unsupported(
             key,

@@ -26,7 +26,9 @@ from planner.workload import (
     Aggregate,
     Answer,
     ColumnKind,
+    ConsistentSets,
     GroupKey,
+    IndependenceQuestion,
     OutputColumn,
     Part,
     RequestedTarget,
@@ -92,6 +94,9 @@ class PartBuilder:
         self.requested = requested
         self.domain = PublicDomain(rows.table, rows.schema, world.scratchpad, world.conditions)
         self.conditions: tuple[exp.Expr, ...] = ()
+        self.consistency: ConsistentSets | None = None
+        self.question: IndependenceQuestion | None = None
+        self.sets: Sequence[Sequence[int]] = ()
         self._sections: list[Grouping] = [Grouping(None, ())]
         self._keys: tuple[GroupKey, ...] = ()
         self._n_rows = 1
@@ -118,6 +123,21 @@ class PartBuilder:
         """The grouping sets."""
         return self._sections
 
+    @property
+    def n_rows(self) -> int:
+        """The number of groups of all sets."""
+        return self._n_rows
+
+    @property
+    def aggregates(self) -> Sequence[Aggregate]:
+        """The linear queries so far."""
+        return tuple(self._aggregates.values())
+
+    @property
+    def keys(self) -> Sequence[GroupKey]:
+        """The group keys, with their values in every row."""
+        return self._keys
+
     def group(self, keys: Sequence[exp.Expr], sets: Sequence[Sequence[int]]) -> None:
         """Group by keys, in each of some sets of their places."""
         where = [self.domain.truth(condition) for condition in self.conditions]
@@ -130,6 +150,7 @@ class PartBuilder:
             for chosen in sets
         ]
         counts = [_n_rows(section) for section in sections]
+        self.sets = sets
         self._n_rows = sum(counts)
         if self._n_rows > N_GROUPS_MAX:
             raise TooLarge(
@@ -282,6 +303,8 @@ class PartBuilder:
             confidence=self.confidence,
             epsilon_cap=target.epsilon_cap,
             n_rows=self._n_rows,
+            consistency=self.consistency,
+            question=self.question,
         )
 
 

@@ -121,7 +121,7 @@ def _shown_as_it_is(tree: exp.Query, splitter: Splitter) -> tuple[OutputColumn, 
         return None
     (part,) = splitter.parts
     origin = tree.args.get("from_")
-    if origin is None or origin.this.name != part.name:
+    if part.question is not None or origin is None or origin.this.name != part.name:
         return None
     columns = []
     for item in tree.expressions:

@@ -13,13 +13,16 @@ from sqlglot import exp
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.allowed import check_scalar
-from planner.dialect import REQUESTED, Statement
+from planner.consistency import ask_consistency
+from planner.dialect import Statement
 from planner.formulas import Total
+from planner.independence import asks_independence, lower_test
 from planner.joins import joined_rows, values_of
 from planner.linear import is_linear
 from planner.lowering import Lowering, count_of_units
 from planner.names import COMPANIONS, Companion, is_companion, read_companion
 from planner.nodes import Held, aggregates_in
+from planner.options import MANNER, NO_MANNER, REQUESTED, Manner
 from planner.parts import PartBuilder, World
 from planner.probes import empty_rows, has_limit_zero, is_probe, shown_columns
 from planner.public import OWN_PREFIX
@@ -128,11 +131,18 @@ class Splitter:
     def _select(self, select: exp.Select, scope: _Scope) -> Relation:
         sources = self._sources(select, scope)
         self._hold_subqueries(select, scope)
+        is_test = not isinstance(sources, Answered) and asks_independence(select)
+        manner: Manner = select.meta.get(MANNER, NO_MANNER)
+        if not is_test:
+            manner.refuse_test()
         if isinstance(sources, Answered):
+            manner.refuse_consistency()
             self._show_companions(select, sources)
             self._put_back(select)
             return Answered()
-        if not (aggregates_in(select) or select.args.get("group") or select.args.get("distinct")):
+        is_grouped = select.args.get("group") or select.args.get("distinct")
+        if not (is_test or is_grouped or aggregates_in(select)):
+            manner.refuse_consistency()
             return self._inner_rows(select, sources)
         if len(self.parts) >= N_PARTS_MAX:
             raise TooLarge(
@@ -144,7 +154,13 @@ class Splitter:
         )
         self.parts.append(part)
         self._write_out_values(select)
-        answers = Lowering(part, self._total_of).select(select)
+        answers: dict[str, int] = {}
+        if is_test:
+            manner.refuse_consistency()
+            lower_test(select, part)
+        else:
+            answers = Lowering(part, self._total_of).select(select)
+            ask_consistency(part, answers.values(), manner)
         self._put_back(select)
         return Answered({name: ShownAnswer(part, at, select) for name, at in answers.items()})
 

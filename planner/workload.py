@@ -229,6 +229,58 @@ class Answer:
     width_floor: float = 0.0
 
 
+class Consistency(StrEnum):
+    """What counts of overlapping groups promise of each other.
+
+    Each table as it was measured; the closest that agree; such that are nowhere below zero; the
+    marginals of one joint table.
+    """
+
+    RAW = "raw"
+    EXACT = "exact"
+    NONNEGATIVE = "nonnegative"
+    GLOBAL = "global"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsistentSets:
+    """The grouping sets of a part as tables whose counts are to agree.
+
+    Parameters
+    ----------
+    consistency : Consistency
+    sets : tuple of tuple of int
+        The keys of each set, by their places; rows are in their order, the last key fastest.
+    sizes : tuple of int
+        The number of values of each key.
+    """
+
+    consistency: Consistency
+    sets: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndependenceQuestion:
+    """Whether the first two keys of a part are independent given the others.
+
+    The part's one aggregate counts the cells of their table, the last key fastest.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        The number of values of each key.
+    level : float
+        The probability of rejecting what is true.
+    n_replicates : int
+        Tables that are simulated.
+    """
+
+    shape: tuple[int, ...]
+    level: float
+    n_replicates: int
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One private table, aggregated: a noisy relation.
@@ -252,6 +304,10 @@ class Part:
     epsilon_cap : Fraction, optional
         The most that the statement may add to the table's cost.
     n_rows : int
+    consistency : ConsistentSets, optional
+        Whether the counts of its grouping sets are to agree.
+    question : IndependenceQuestion, optional
+        Then its relation is the outcome of that test, and no column of it.
     """
 
     name: str
@@ -263,6 +319,8 @@ class Part:
     confidence: float
     epsilon_cap: Fraction | None
     n_rows: int
+    consistency: ConsistentSets | None = None
+    question: IndependenceQuestion | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ its answers into messages, and decide nothing about privacy. No Arrow stream, gR
 known here; tables are Arrow tables because that is what leaves the process.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Protocol
@@ -16,6 +17,8 @@ from accountant.limits import Payer
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.workload import RequestedTarget
+from proxy.best_report import Belief, Reported
+from proxy.marginals.request import MadeMarginals, MarginalsRequest
 
 NOTHING_REQUESTED: Final = RequestedTarget()
 
@@ -78,7 +81,7 @@ class ColumnReceipt:
     epsilon_spent : Fraction
         What this column added to the table's cost.
     source : str
-        "history", "measured" or "public".
+        "history", "measured", "mixed", "public" or "model".
     low, high : tuple of float
         The interval of each result row, in units of the answer.
     """
@@ -227,6 +230,14 @@ class QueryEngine(Protocol):
 
     def plan_batch(self, request: BatchRequest) -> BatchReport:
         """What a batch would cost, planned together; charges only if the request says so."""
+        ...
+
+    def marginals(self, request: MarginalsRequest, caller: Caller) -> Iterator[str | MadeMarginals]:
+        """Tables of counts, after the steps that lead to them; may charge for what is missing."""
+        ...
+
+    def best_report(self, request: QueryRequest, belief: Belief) -> tuple[Reported, Release]:
+        """One count, and the best report of it; charges as `answer` does."""
         ...
 
     def tables(self, caller: Caller) -> tuple[TableInfo, ...]:

@@ -17,6 +17,7 @@ from proxy.public_tables import PublicTable
 from proxy.served_table import ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.public_file import load_public_tables
+from proxy.synthesis.store import SyntheticStore
 from proxy.watch import UNWATCHED, Watcher
 
 
@@ -71,11 +72,17 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
     try:
         tables = {
             table.schema.table: ServedTable(
-                table.schema, table.default, _open_gate(table, ledger), table.strategy, watcher
+                table.schema,
+                table.default,
+                _open_gate(table, ledger),
+                table.strategy,
+                watcher,
+                delta=table.delta,
             )
             for table in settings.tables
         }
-        return Service(Engine(tables, public, watcher), ledger, public, signer)
+        engine = Engine(tables, public, watcher, _synthetic_store(settings))
+        return Service(engine, ledger, public, signer)
     except BaseException:
         ledger.close()
         raise
@@ -85,6 +92,14 @@ def _signer(settings: LedgerSettings) -> HeadSigner | None:
     if settings.signing_key is None or settings.signed_head is None:
         return None
     return HeadSigner(settings.signing_key, settings.signed_head)
+
+
+def _synthetic_store(settings: Settings) -> SyntheticStore | None:
+    """Where synthetic tables are kept: beside the ledger, if that is a file and nothing is said."""
+    folder, ledger = settings.server.synthetic_dir, settings.ledger.path
+    if folder is None and ledger is not None:
+        folder = ledger.with_name(f"{ledger.name}.synthetic")
+    return None if folder is None else SyntheticStore(folder, settings.server.synthetic_limits)
 
 
 def _open_gate(table: TableSettings, ledger: Ledger) -> Gate:

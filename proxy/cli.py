@@ -15,7 +15,16 @@ from typing import Annotated
 import typer
 
 from cube.refusals import ConfigurationInvalid, TacitError
-from proxy import cli_access, cli_audit, cli_client, cli_plan, drafting, rendering
+from proxy import (
+    cli_access,
+    cli_audit,
+    cli_client,
+    cli_marginals,
+    cli_plan,
+    cli_synth,
+    drafting,
+    rendering,
+)
 from proxy.cli_client import Declined, ServerAddress, Unreachable
 from proxy.cli_options import (
     ConfidenceOption,
@@ -41,8 +50,14 @@ app = typer.Typer(
     epilog="Begin with: tacit init people.csv --table people, then tacit serve tacit.toml",
 )
 app.add_typer(cli_audit.app, name="audit")
+app.add_typer(cli_synth.app, name="synth")
 app.add_typer(cli_access.tokens, name="token")
 app.add_typer(cli_access.limits, name="limit")
+
+
+app.command(epilog='Example: tacit marginals adult --sets "sex,race;age" --epsilon 0.5')(
+    cli_marginals.marginals
+)
 
 
 class OutputFormat(StrEnum):

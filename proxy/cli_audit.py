@@ -68,6 +68,12 @@ def verify_ledger(
     verdict = _verified(location, read_heads(public_key, signed_heads or ()))
     typer.echo(f"{verdict.n_entries} entries, head {verdict.head}")
     rendering.console().print(rendering.audit_table(verdict.tables))
+    for table in verdict.tables:
+        if table.delta is not None:
+            typer.echo(
+                f"{table.table}: epsilon {float(table.normal):.6g} of it for normal noise, private "
+                f"but for a probability of {float(table.delta):g}."
+            )
     for note in verdict.notes:
         typer.echo(f"note: {note}")
     _refuse_problem(verdict)

@@ -125,52 +125,52 @@ def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> Answer:
     """Ask one SELECT."""
     pieces: list[bytes] = []
     receipt = None
-    with _calling(server) as stub:
+    with calling(server) as stub:
         request = tacit_pb2.QueryRequest(sql=sql, target=target)
         for reply in stub.Query(request, metadata=server.metadata):
             pieces.append(reply.ipc)
             if reply.HasField("receipt"):
                 receipt = reply.receipt
-    return Answer(_table(b"".join(pieces)), receipt)
+    return Answer(ipc_table(b"".join(pieces)), receipt)
 
 
 def explain(
     server: ServerAddress, sql: str, target: tacit_pb2.Target
 ) -> tuple[pa.Table, tacit_pb2.ExplainReply]:
     """What a SELECT would cost; charges nothing."""
-    with _calling(server) as stub:
+    with calling(server) as stub:
         request = tacit_pb2.ExplainRequest(sql=sql, target=target)
         reply = stub.Explain(request, metadata=server.metadata)
-    return _table(reply.ipc), reply
+    return ipc_table(reply.ipc), reply
 
 
 def plan(
     server: ServerAddress, sql: str, target: tacit_pb2.Target, *, buy: bool
 ) -> tuple[pa.Table, tacit_pb2.PlanReply]:
     """What a file of statements costs, planned together; measured if `buy`."""
-    with _calling(server) as stub:
+    with calling(server) as stub:
         request = tacit_pb2.PlanRequest(sql=sql, target=target, buy=buy)
         reply = stub.Plan(request, metadata=server.metadata)
-    return _table(reply.ipc), reply
+    return ipc_table(reply.ipc), reply
 
 
 def list_tables(server: ServerAddress) -> list[tacit_pb2.Table]:
     """The public schema of every table."""
-    with _calling(server) as stub:
+    with calling(server) as stub:
         reply = stub.ListTables(tacit_pb2.ListTablesRequest(), metadata=server.metadata)
     return list(reply.tables)
 
 
 def get_budgets(server: ServerAddress, table: str) -> list[tacit_pb2.Budget]:
     """The budget of one table, or of every table if the name is empty."""
-    with _calling(server) as stub:
+    with calling(server) as stub:
         request = tacit_pb2.GetBudgetRequest(table=table)
         reply = stub.GetBudget(request, metadata=server.metadata)
     return list(reply.budgets)
 
 
 @contextmanager
-def _calling(server: ServerAddress) -> Iterator[tacit_pb2_grpc.TacitStub]:
+def calling(server: ServerAddress) -> Iterator[tacit_pb2_grpc.TacitStub]:
     """A stub whose errors are `Declined` and `Unreachable`."""
     with _channel(server) as channel:
         try:
@@ -225,6 +225,7 @@ def _translated(error: Any, address: str) -> Declined | Unreachable:
     return Declined(error.code().name.lower(), details)
 
 
-def _table(stream: bytes) -> pa.Table:
+def ipc_table(stream: bytes) -> pa.Table:
+    """The table that an Arrow IPC stream holds."""
     with pa.ipc.open_stream(stream) as reader:
         return reader.read_all()

@@ -135,6 +135,7 @@ def _started(
         tls=tls,
         public=service.public,
         desk=ServedLedgerDesk(service.ledger, names, report),
+        synthetic=service.engine.synthetic,
         monitoring=monitoring,
     )
 

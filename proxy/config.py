@@ -17,6 +17,7 @@ from pydantic import Field, field_validator
 
 from cube.axis import Axis
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
+from cube.normal import DELTA_MIN
 from cube.refusals import ConfigurationInvalid
 from cube.schema import N_RECORDS_MAX, Neighbours, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget
@@ -30,7 +31,9 @@ from proxy.config_server import ServerSettings, read_server
 from proxy.sources.location import Location
 
 EPSILON_MAX = Fraction(WEIGHT_UNITS_MAX, UNITS_PER_EPSILON)  # above it no guarantee is left
+DELTA_MAX = Fraction(1, 10**5)  # times the records, that many may be shown; it is to be far below 1
 DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?", re.ASCII)
+SCIENTIFIC = re.compile(r"[0-9](\.[0-9]{1,20})?[eE]-[0-9]{1,2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +52,8 @@ class TableSettings:
         What a request without a target asks for.
     strategy : Strategy
         How measurements are chosen when the history does not suffice.
+    delta : Fraction, optional
+        What synthetic tables may be measured with normal noise under; None for no such noise.
     """
 
     schema: Schema
@@ -56,6 +61,7 @@ class TableSettings:
     budget: Fraction
     default: AccuracyTarget
     strategy: Strategy = Strategy.AUTO
+    delta: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +97,7 @@ class TableSection(Section):
     confidence: float = Field(default=0.95, gt=0, le=CONFIDENCE_MAX)
     neighbours: str = Neighbours.ADD_REMOVE.value
     strategy: str = Strategy.AUTO.value
+    delta: str | int | float = 0
     columns: Any
 
     @field_validator("budget", mode="before")
@@ -98,6 +105,13 @@ class TableSection(Section):
     def _budget_is_exact(cls, value: Any) -> Any:
         if parse_epsilon(value) is None:
             raise ValueError(f'should be a positive decimal up to {EPSILON_MAX}, such as "1.0"')
+        return value
+
+    @field_validator("delta", mode="before")
+    @classmethod
+    def _delta_is_exact(cls, value: Any) -> Any:
+        if parse_delta(value) is None:
+            raise ValueError("should be 0, or from 1e-30 to 1e-5, such as 1e-9")
         return value
 
     @field_validator("neighbours")
@@ -131,6 +145,21 @@ def parse_epsilon(value: Any) -> Fraction | None:
     except ValueError:
         return None
     return epsilon if 0 < epsilon <= EPSILON_MAX else None
+
+
+def parse_delta(value: Any) -> Fraction | None:
+    """A delta, exactly as it was written; None if it is not one.
+
+    >>> parse_delta(1e-9) == parse_delta("1e-9") == Fraction(1, 10**9)
+    True
+    >>> parse_delta(0), parse_delta(0.5), parse_delta("tiny")
+    (Fraction(0, 1), None, None)
+    """
+    written = value if isinstance(value, str) else repr(value)
+    if isinstance(value, bool) or not (DECIMAL.fullmatch(written) or SCIENTIFIC.fullmatch(written)):
+        return None
+    delta = Fraction(written)
+    return delta if delta == 0 or DELTA_MIN <= delta <= DELTA_MAX else None
 
 
 def load(path: Path) -> Settings:
@@ -216,6 +245,7 @@ def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> Tab
         budget=budget,
         default=target,
         strategy=Strategy(section.strategy),
+        delta=parse_delta(section.delta) or None,
     )
 
 

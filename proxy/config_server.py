@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from proxy.config_problems import Problems
+from proxy.public_tables import N_BYTES_MAX, N_ROWS_MAX
+from proxy.synthesis.limits import DEFAULT_LIMITS, SyntheticLimits
 
 DEFAULT_LISTEN = "127.0.0.1:31337"
 PORT_MAX = 65535
@@ -43,12 +46,18 @@ class ServerSettings:
         Whether calls without a credential are those of the analyst ``anonymous``.
     metrics_listen : str, optional
         Where Prometheus finds its metrics, if they are served at all.
+    synthetic_dir : Path, optional
+        Where synthetic tables are kept; beside the ledger's file if it is not said.
+    synthetic_limits : SyntheticLimits
+        How much is kept there.
     """
 
     listen: str
     tls: TlsFiles | None
     allow_anonymous: bool = False
     metrics_listen: str | None = None
+    synthetic_dir: Path | None = None
+    synthetic_limits: SyntheticLimits = DEFAULT_LIMITS
 
 
 class ServerSection(BaseSettings):
@@ -64,6 +73,10 @@ class ServerSection(BaseSettings):
     tls_client_ca: str | None = None
     allow_anonymous: bool = False
     metrics_listen: str | None = None
+    synthetic_dir: str | None = Field(default=None, min_length=1)
+    synthetic_rows_max: int = Field(default=DEFAULT_LIMITS.n_rows, ge=1, le=N_ROWS_MAX)
+    synthetic_bytes_max: int = Field(default=DEFAULT_LIMITS.n_bytes, ge=1, le=N_BYTES_MAX)
+    synthetic_tables_max: int = Field(default=DEFAULT_LIMITS.n_tables, ge=1)
 
     @classmethod
     def settings_customise_sources(
@@ -97,11 +110,20 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
     metrics_host = None if section.metrics_listen is None else host_of(section.metrics_listen)
     if section.metrics_listen is not None and not (metrics_host and is_loopback(metrics_host)):
         problems.add(("server", "metrics_listen"), 'should be loopback, such as "127.0.0.1:9464"')
+    directory = None if section.synthetic_dir is None else folder / section.synthetic_dir
+    if directory is not None and not directory.is_dir():
+        problems.add(("server", "synthetic_dir"), "should be an existing directory")
     return ServerSettings(
         listen=section.listen,
         tls=tls,
         allow_anonymous=section.allow_anonymous,
         metrics_listen=section.metrics_listen,
+        synthetic_dir=directory,
+        synthetic_limits=SyntheticLimits(
+            n_rows=section.synthetic_rows_max,
+            n_bytes=section.synthetic_bytes_max,
+            n_tables=section.synthetic_tables_max,
+        ),
     )
 
 

@@ -4,16 +4,22 @@
 The engine never sees an exact count: it holds gates, and a gate hands out noisy values only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 import pyarrow as pa
 
 from accountant.limits import Payer
-from cube.refusals import Refused
+from cube.refusals import (
+    BudgetExhausted,
+    CostAboveCap,
+    LimitReached,
+    Refused,
+    TargetNotReached,
+)
 from planner.cache import BoundedCache
-from planner.planner import Planner
-from planner.public import REMAINING, Columns, privacy_view, public_table
+from planner.public import REMAINING, privacy_view
+from planner.synthesis_text import synthesis_statement
 from planner.workload import Outer, Part, RequestedTarget, Wanted, Workload
 from proxy.answered import SOURCE_MEASURED, AnsweredPart
 from proxy.answers import (
@@ -29,7 +35,12 @@ from proxy.answers import (
     TableInfo,
 )
 from proxy.batches import run_batch
+from proxy.best_report import Belief, Reported, one_count
+from proxy.consistent import consistent
 from proxy.explaining import EXPLANATION_SCHEMA, ExplainedPart, build_explanation
+from proxy.ledger_desk import unknown_table
+from proxy.marginals.making import make_marginals
+from proxy.marginals.request import MadeMarginals, MarginalsRequest
 from proxy.outer_sql import OuterSql
 from proxy.privacy_views import (
     REMAINING_SCHEMA,
@@ -49,7 +60,13 @@ from proxy.relations import (
 )
 from proxy.served_table import ServedTable
 from proxy.settling import asked_of, rehearse, settle, smallest_cap
+from proxy.synthesis.desk import SyntheticDesk
+from proxy.synthesis.fallback import Fallback
+from proxy.synthesis.statements import explain_statement, run_statement, statement_schema
+from proxy.synthesis.store import SyntheticStore
+from proxy.synthesis.view import SYNTHETIC_VIEW, synthetic_view
 from proxy.tallies import Tallies
+from proxy.visible import Key, Visible, visible, visible_key
 from proxy.watch import UNWATCHED, AnswerKind, Stage, Watcher
 
 N_SCHEMAS_MAX = 4096  # of results of outer SQL, remembered with their plans
@@ -64,6 +81,9 @@ class Engine:
     tables : mapping
         The private tables, by name.
     public : sequence of PublicTable
+    watcher : Watcher
+    store : SyntheticStore, optional
+        Where synthetic tables are kept; without one there are none.
     """
 
     def __init__(
@@ -71,30 +91,120 @@ class Engine:
         tables: Mapping[str, ServedTable],
         public: Sequence[PublicTable] = (),
         watcher: Watcher = UNWATCHED,
+        store: SyntheticStore | None = None,
     ) -> None:
         self._tables = dict(tables)
-        self._public = {table.name: table.data for table in public}
-        self._public_relations_known = [table.relation() for table in public]
+        self._public = [(table, table.relation()) for table in public]
         self._watcher = watcher
         self.tallies = Tallies()
+        self.synthetic = SyntheticDesk(tables, [table.name for table in public], store)
         self._outer = OuterSql()
-        self._planners: dict[frozenset[str], Planner] = {}
-        self._schemas: BoundedCache[tuple[frozenset[str], str, RequestedTarget], pa.Schema] = (
-            BoundedCache(n_entries_max=N_SCHEMAS_MAX, n_bytes_max=N_SCHEMAS_MAX * SCHEMA_BYTES)
+        self._fallback = Fallback(self.synthetic, self._outer, self._public)
+        self._views: dict[frozenset[str], Visible] = {}
+        self._schemas: BoundedCache[tuple[Key, str, RequestedTarget], pa.Schema] = BoundedCache(
+            n_entries_max=N_SCHEMAS_MAX, n_bytes_max=N_SCHEMAS_MAX * SCHEMA_BYTES
         )
 
     def answer(self, request: QueryRequest) -> Release:
         """Answer a SELECT: from the history if that meets the target, else by measuring.
 
-        The only method that may charge a budget.
+        A statement about a synthetic table is carried out at its desk, the one other place that
+        charges a budget.
         """
+        synthesis = synthesis_statement(request.sql)
+        if synthesis is not None:
+            return run_statement(self.synthetic, synthesis, request)
         with self._watcher.stage(Stage.PLAN):
-            workload = self._planned(request)
-            schema = self._schema(request)  # what cannot be computed is refused unpaid
+            seen = self._visible_to(request.caller)
+            workload = seen.planner.plan(request.sql, request.target)
+            schema = self._schema(request, seen)  # what cannot be computed is refused unpaid
         if workload.explain_only:
             return Release(self._explain(workload, request.caller).data, None)
         if workload.is_probe:
             return Release(schema.empty_table(), None)
+        try:
+            return self._answered(workload, request, seen)
+        except (BudgetExhausted, LimitReached, CostAboveCap, TargetNotReached) as refusal:
+            if len(workload.tables) > 1:  # for the first, something may have been charged
+                raise
+            spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)
+            budget = self._tables[workload.tables[0]].budget(request.caller.payer)
+            release = self._fallback.answer(request.sql, workload, schema, budget, spent)
+            if release is None:
+                raise
+            self._watcher.answered(budget.table, AnswerKind.FREE)
+            return release
+
+    def explain(self, request: QueryRequest) -> Explanation:
+        """What a SELECT would cost and where its answers would come from. Charges nothing."""
+        synthesis = synthesis_statement(request.sql)
+        if synthesis is not None:
+            return explain_statement(self.synthetic, synthesis, request.caller)
+        seen = self._visible_to(request.caller)
+        self._schema(request, seen)
+        return self._explain(seen.planner.plan(request.sql, request.target), request.caller)
+
+    def plan_batch(self, request: BatchRequest) -> BatchReport:
+        """Plan the statements of a file together; buys the plan if the request says so."""
+        planner = self._visible_to(request.caller).planner
+        return run_batch(request, planner.plan, self._tables.__getitem__)
+
+    def marginals(self, request: MarginalsRequest, caller: Caller) -> Iterator[str | MadeMarginals]:
+        """Tables of counts, after the steps that lead to them. May charge."""
+        opened = self._opened_to(caller)
+        table = opened.get(request.table)
+        if table is None:
+            raise unknown_table(request.table, list(opened))
+        for made in make_marginals(table, request, caller.payer):
+            if isinstance(made, MadeMarginals):
+                kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
+                self._watcher.answered(request.table, kind)
+            yield made
+
+    def best_report(self, request: QueryRequest, belief: Belief) -> tuple[Reported, Release]:
+        """Answer one count, and say what is best reported of it."""
+        planner = self._visible_to(request.caller).planner
+        name, wanted = one_count(planner.plan(request.sql, request.target))
+        release = self.answer(request)
+        table = self._tables[name]
+        with table.held():
+            (found,) = table.estimates([wanted])
+        return belief.reported(found), release
+
+    def result_schema(self, request: QueryRequest) -> pa.Schema:
+        """The columns a SELECT would return. Reads nothing, charges nothing."""
+        synthesis = synthesis_statement(request.sql)
+        if synthesis is not None:
+            return statement_schema(synthesis)
+        seen = self._visible_to(request.caller)
+        schema = self._schema(request, seen)
+        workload = seen.planner.plan(request.sql, request.target)
+        return EXPLANATION_SCHEMA if workload.explain_only else schema
+
+    def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
+        """The public schema of every private table that a caller may know of."""
+        return tuple(table.info for table in self._opened_to(caller).values())
+
+    def budgets(self, caller: Caller) -> tuple[BudgetStatus, ...]:
+        """The budgets of these tables, and the limits that bind the caller."""
+        return tuple(table.budget(caller.payer) for table in self._opened_to(caller).values())
+
+    def _opened_to(self, caller: Caller) -> dict[str, ServedTable]:
+        return {name: table for name, table in self._tables.items() if caller.opens(name)}
+
+    def _visible_to(self, caller: Caller) -> Visible:
+        """What a caller may know of just now, and a planner of nothing else."""
+        tables, synthetic = self._opened_to(caller), self.synthetic.known(caller)
+        names = frozenset(tables)
+        known = self._views.get(names)
+        if known is None or known.key != visible_key(tables, synthetic):
+            # Two threads may both make one: either will do.
+            known = visible(tables, self._public, synthetic, self.synthetic, self._outer)
+            self._views[names] = known
+        return known
+
+    def _answered(self, workload: Workload, request: QueryRequest, seen: Visible) -> Release:
+        """The answer to a statement that is planned, from the history or by measuring."""
         payer = request.caller.payer
         if len(workload.tables) > 1:
             foreseen = Fraction(0)
@@ -114,51 +224,8 @@ class Engine:
         if not workload.tables:
             self._watcher.answered("", AnswerKind.PUBLIC)
         with self._watcher.stage(Stage.OUTER):
-            in_order = [answered[part.name] for part in workload.parts]
-            return self._released(workload, in_order, budgets, request.caller)
-
-    def explain(self, request: QueryRequest) -> Explanation:
-        """What a SELECT would cost and where its answers would come from. Charges nothing."""
-        self._schema(request)
-        return self._explain(self._planned(request), request.caller)
-
-    def plan_batch(self, request: BatchRequest) -> BatchReport:
-        """Plan the statements of a file together; buys the plan if the request says so."""
-        planner = self._planner_of(request.caller)
-        return run_batch(request, planner.plan, self._tables.__getitem__)
-
-    def result_schema(self, request: QueryRequest) -> pa.Schema:
-        """The columns a SELECT would return. Reads nothing, charges nothing."""
-        schema = self._schema(request)
-        return EXPLANATION_SCHEMA if self._planned(request).explain_only else schema
-
-    def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
-        """The public schema of every private table that a caller may know of."""
-        return tuple(table.info for table in self._opened_to(caller).values())
-
-    def budgets(self, caller: Caller) -> tuple[BudgetStatus, ...]:
-        """The budgets of these tables, and the limits that bind the caller."""
-        return tuple(table.budget(caller.payer) for table in self._opened_to(caller).values())
-
-    def _opened_to(self, caller: Caller) -> dict[str, ServedTable]:
-        return {name: table for name, table in self._tables.items() if caller.opens(name)}
-
-    def _planner_of(self, caller: Caller) -> Planner:
-        """A planner that has never heard of a table which the caller may not know of."""
-        tables = self._opened_to(caller)
-        names = frozenset(tables)
-        if names not in self._planners:  # two threads may both make one: either will do
-            self._planners[names] = Planner(
-                schemas={name: table.info.schema for name, table in tables.items()},
-                defaults={name: table.info.default for name, table in tables.items()},
-                public=self._public_relations_known,
-                privacy_views=tuple(VIEW_SCHEMAS),
-                public_rows=self._public_rows,
-            )
-        return self._planners[names]
-
-    def _planned(self, request: QueryRequest) -> Workload:
-        return self._planner_of(request.caller).plan(request.sql, request.target)
+            in_order = [consistent(answered[part.name]) for part in workload.parts]
+            return self._released(workload, in_order, budgets, request.caller, seen)
 
     def _note_answers(self, table: str, payer: Payer, answered: Sequence[AnsweredPart]) -> None:
         self.tallies.add(table, payer.analyst, answered)
@@ -171,6 +238,7 @@ class Engine:
         answered: Sequence[AnsweredPart],
         budgets: Sequence[BudgetStatus],
         caller: Caller,
+        seen: Visible,
     ) -> Release:
         """The result with its receipt; without one if no private table was asked."""
         columns: list[ColumnReceipt] = []
@@ -183,13 +251,13 @@ class Engine:
                 columns.append(column_receipt(item.answer.name, only, place, ends))
         else:
             relations = {one.part.name: relation(one) for one in answered}
-            relations |= self._public_relations(workload.outer.public, caller)
-            shown = self._computed(workload.outer, relations, is_paid=bool(budgets))
+            shown = self._computed(workload.outer, relations, caller, seen, is_paid=bool(budgets))
             n_columns = shown.num_columns - 2 * len(workload.outer.intervals)
             data = shown.select(range(n_columns))
             for number, (place, part, answer) in enumerate(workload.outer.intervals):
                 first = n_columns + 2 * number
-                ends = (shown.column(first).to_pylist(), shown.column(first + 1).to_pylist())
+                # A null end, of counts that were clipped, is NaN in a receipt.
+                ends = tuple(shown.column(first + k).to_numpy().tolist() for k in (0, 1))
                 name = shown.column_names[place]
                 columns.append(column_receipt(name, answered[part], answer, ends))
         if not budgets:
@@ -202,53 +270,60 @@ class Engine:
         )
         return Release(with_receipt(data, receipt), receipt)
 
-    def _computed(self, outer: Outer, relations: dict[str, pa.Table], *, is_paid: bool) -> pa.Table:
+    def _computed(
+        self,
+        outer: Outer,
+        relations: dict[str, pa.Table],
+        caller: Caller,
+        seen: Visible,
+        *,
+        is_paid: bool,
+    ) -> pa.Table:
         """What the outer SQL makes of the answers."""
         try:
-            return self._outer.run(outer.sql, relations)
+            public = self._public_relations(outer.public, seen, caller)
+            return self._outer.run(outer.sql, relations | public)
         except Refused as refusal:
             if not is_paid:
                 raise
             kept = "What was measured for it is paid for and kept."
             raise type(refusal)(f"{refusal.message} {kept}", hint=refusal.hint) from None
 
-    def _schema(self, request: QueryRequest) -> pa.Schema:
+    def _schema(self, request: QueryRequest, seen: Visible) -> pa.Schema:
         """The result's columns, from relations without answers."""
-        key = (frozenset(self._opened_to(request.caller)), request.sql, request.target)
+        key = (seen.key, request.sql, request.target)
         known = self._schemas.get(key)
         if known is not None:
             return known
-        workload = self._planned(request)
+        workload = seen.planner.plan(request.sql, request.target)
         if workload.outer is None:
             schema = relation_schema(workload.parts[0])
         else:
             relations = {part.name: unanswered(part) for part in workload.parts}
-            relations |= self._public_relations(workload.outer.public, None)
+            relations |= self._public_relations(workload.outer.public, seen, None)
             found = self._outer.run(workload.outer.sql, relations)
             n_columns = found.num_columns - 2 * len(workload.outer.intervals)
             schema = found.select(range(n_columns)).schema
         self._schemas.put(key, schema, n_bytes=SCHEMA_BYTES)
         return schema
 
-    def _public_rows(self, sql: str, names: Sequence[str]) -> Columns:
-        """What a SELECT over public tables shows, for the planner."""
-        found = self._outer.run(sql, {public_table(name): self._public[name] for name in names})
-        return PublicTable("public_rows", None, found).columns()
-
-    def _public_relations(self, names: Sequence[str], caller: Caller | None) -> dict[str, pa.Table]:
+    def _public_relations(
+        self, names: Sequence[str], seen: Visible, caller: Caller | None
+    ) -> dict[str, pa.Table]:
         """Public tables, and a caller's views of `data_privacy`, as the outer SQL calls them.
 
         Without a caller, samples of them, to learn what they lead to.
         """
-        tables = {public_table(name): table for name, table in self._public.items()}
         found: dict[str, pa.Table] = {}
         for name in names:
-            if name in tables:
-                public = tables[name]
+            if name in seen.public:
+                public = seen.public[name]()
                 found[name] = public.slice(0, N_ROWS_TRIED) if caller is None else public
                 continue
             view = name.removeprefix(privacy_view(""))
-            if caller is None:
+            if view == SYNTHETIC_VIEW:
+                found[name] = synthetic_view(() if caller is None else seen.synthetic)
+            elif caller is None:
                 schema = VIEW_SCHEMAS.get(view, REMAINING_SCHEMA)
                 found[name] = schema.empty_table()
             elif view in VIEW_SCHEMAS:

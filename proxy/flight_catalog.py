@@ -1,7 +1,7 @@
-"""The catalog that Flight SQL clients browse: one catalog, one schema, the declared tables.
+"""The catalog that Flight SQL clients browse: one catalog, one schema, all tables.
 
-Private and public tables are listed alike. Each metadata command is a schema and a function from
-the list of tables to rows. Everything here is public by declaration; nothing that could charge or
+Private, public and synthetic tables are listed alike. Each metadata command is a schema and a
+function from the list of tables to rows. Everything here is public; nothing that could charge or
 read data is called.
 """
 
@@ -18,6 +18,7 @@ from proxy.flight_sql_info import SQL_INFO_SCHEMA, sql_info_table
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.public_tables import PublicTable
 from proxy.search_pattern import matches
+from proxy.synthesis.record import SyntheticRecord
 
 CATALOG: Final = "tacit"
 DB_SCHEMA: Final = "public"
@@ -29,10 +30,11 @@ Row: TypeAlias = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The tables that can be asked: the public faces of private ones, and public ones."""
+    """The tables that can be asked: the public faces of private ones, public and synthetic ones."""
 
     private: tuple[TableInfo, ...]
     public: tuple[PublicTable, ...] = ()
+    synthetic: tuple[SyntheticRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,14 @@ def public_schema(table: PublicTable) -> pa.Schema:
     )
 
 
+def synthetic_schema(record: SyntheticRecord) -> pa.Schema:
+    """A synthetic table's columns, described in the same way."""
+    types = dict(record.columns)
+    return pa.schema(
+        field.with_metadata({TYPE_NAME_KEY: types[field.name]}) for field in record.schema
+    )
+
+
 def _passes(command: sql.CommandGetDbSchemas | sql.CommandGetTables) -> bool:
     """Whether our one catalog and schema pass the command's filters; absent filters pass all."""
     catalog = command.catalog if command.HasField("catalog") else CATALOG
@@ -138,6 +148,7 @@ def _table_rows(command: sql.CommandGetTables, served: Catalog) -> list[Row]:
     pattern = command.table_name_filter_pattern if has_pattern else "%"
     schemas = {info.schema.table: table_schema(info) for info in served.private}
     schemas |= {table.name: public_schema(table) for table in served.public}
+    schemas |= {record.name: synthetic_schema(record) for record in served.synthetic}
     return [
         {
             "catalog_name": CATALOG,

@@ -9,7 +9,7 @@ what a statement means or costs; the engine does.
 # ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import grpc
@@ -18,6 +18,7 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
 
 from cube.refusals import InvalidRequest
+from planner.synthesis_text import synthesis_statement
 from proxy.answers import QueryEngine, QueryRequest, Receipt, Release
 from proxy.arrow_ipc import flight_messages, schema_bytes
 from proxy.flight_catalog import METADATA_COMMANDS, Catalog, metadata_schema, metadata_table
@@ -29,6 +30,7 @@ from proxy.protocol import flight_sql_pb2 as sql
 from proxy.public_tables import PublicTable
 from proxy.session_actions import SESSION_ACTIONS, session_action
 from proxy.sessions import Sessions
+from proxy.synthesis.desk import NO_TABLES, SyntheticDesk
 from proxy.tickets import Shelf
 
 N_RELEASES_MAX = 1_000
@@ -36,7 +38,7 @@ RELEASES_BYTES_MAX = 64 * 2**20
 N_PREPARED_MAX = 10_000
 PREPARED_BYTES_MAX = 16 * 2**20
 
-_READ_ONLY = "This server only answers SELECT and EXPLAIN PRIVACY; it does not offer"
+_READ_ONLY = "This server only answers SELECT, and makes synthetic tables; it does not offer"
 _ASK_AGAIN = "Ask the statement again: what was bought before is answered from history, free."
 
 _ACTIONS: Final = {
@@ -52,6 +54,8 @@ _READ: Final[tuple[type[Message], ...]] = (
     sql.ActionClosePreparedStatementRequest,
 )
 _READ_BY_NAME: Final = {message.DESCRIPTOR.full_name: message for message in _READ}
+_UPDATES: Final = (sql.CommandStatementUpdate, sql.CommandPreparedStatementUpdate)
+_PUT_BY_NAME: Final = _READ_BY_NAME | {each.DESCRIPTOR.full_name: each for each in _UPDATES}
 
 
 class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
@@ -65,14 +69,21 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         What the clients have set.
     public : tuple of PublicTable
         Tables to list beside the engine's private ones.
+    synthetic : SyntheticDesk, optional
+        Synthetic tables to list beside them.
     """
 
     def __init__(
-        self, engine: QueryEngine, sessions: Sessions, public: tuple[PublicTable, ...] = ()
+        self,
+        engine: QueryEngine,
+        sessions: Sessions,
+        public: tuple[PublicTable, ...] = (),
+        synthetic: SyntheticDesk = NO_TABLES,
     ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._public = public
+        self._synthetic = synthetic
         self._prepared: Shelf[str] = Shelf(
             "prepared statement",
             again="Prepare it again: that is free.",
@@ -142,7 +153,9 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         """The stored release of a ticket, or the rows of a metadata command. Never charges."""
         command = _unpack(request.ticket)
         if isinstance(command, METADATA_COMMANDS):
-            served = Catalog(self._engine.tables(caller_of(context)), self._public)
+            caller = caller_of(context)
+            synthetic = self._synthetic.known(caller)
+            served = Catalog(self._engine.tables(caller), self._public, synthetic)
             yield from flight_messages(metadata_table(command, served))
         elif isinstance(command, sql.TicketStatementQuery):
             yield from self._releases.get(command.statement_handle, caller_of(context))
@@ -157,13 +170,16 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         request_iterator: Iterator[flight_pb2.FlightData],
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.PutResult]:
-        """Refuse: neither parameters nor updates are taken."""
+        """Carry out a statement about a synthetic table (this may charge); refuse all else."""
         first = next(request_iterator, flight_pb2.FlightData())
-        if isinstance(_unpack(first.flight_descriptor.cmd), sql.CommandPreparedStatementQuery):
+        command = _unpack(first.flight_descriptor.cmd, _PUT_BY_NAME)
+        if isinstance(command, sql.CommandPreparedStatementQuery):
             raise InvalidRequest(
                 "Parameters are not taken.", hint="Write the values into the statement itself."
             )
-        raise NotOffered(f"{_READ_ONLY} uploads.")
+        if not isinstance(command, _UPDATES):
+            raise NotOffered(f"{_READ_ONLY} uploads.")
+        yield self._updated(command, context)
 
     def DoExchange(
         self,
@@ -211,6 +227,18 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
             QueryRequest(sql=asked.sql, target=asked.target, caller=caller_of(context))
         )
 
+    def _updated(self, command: Message, context: grpc.ServicerContext) -> flight_pb2.PutResult:
+        """Carry out a statement that is sent as an update; the number of rows that it made."""
+        text = self._statement(command, context)
+        if synthesis_statement(self._sessions.preview(text, context).sql) is None:
+            raise NotOffered(f"{_READ_ONLY} {_quoted(type(command).__name__)}.")
+        release = self._answered(text, context)
+        if release.receipt is not None:
+            report_epsilon(context, release.receipt.epsilon_spent)
+        made = release.data.to_pylist()[0].get("n_rows", 0) if release.data.num_rows else 0
+        result = sql.DoPutUpdateResult(record_count=made)
+        return flight_pb2.PutResult(app_metadata=result.SerializeToString())
+
     def _promised(self, text: str, context: grpc.ServicerContext) -> pa.Schema:
         """The columns of that answer; what the text sets is not kept."""
         asked = self._sessions.preview(text, context)
@@ -235,21 +263,23 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
 
     def _statement(self, command: Message, context: grpc.ServicerContext) -> str:
         """The text of the statement that a command names."""
-        if isinstance(command, sql.CommandStatementQuery):
+        if isinstance(command, sql.CommandStatementQuery | sql.CommandStatementUpdate):
             _refuse_transaction(command)
             return command.query
-        if isinstance(command, sql.CommandPreparedStatementQuery):
+        if isinstance(
+            command, sql.CommandPreparedStatementQuery | sql.CommandPreparedStatementUpdate
+        ):
             return self._prepared.get(command.prepared_statement_handle, caller_of(context))
         raise InvalidRequest(f"{type(command).__name__} is not a statement.")
 
 
-def _unpack(wrapped: bytes) -> Message:
-    """The Flight SQL message inside a serialised ``google.protobuf.Any``."""
+def _unpack(wrapped: bytes, known: Mapping[str, type[Message]] = _READ_BY_NAME) -> Message:
+    """The Flight SQL message, of those that are known, in a serialised ``google.protobuf.Any``."""
     try:
         envelope = AnyMessage.FromString(wrapped)
         name = envelope.type_url.rpartition("/")[2]
-        if name in _READ_BY_NAME:
-            return _READ_BY_NAME[name].FromString(envelope.value)
+        if name in known:
+            return known[name].FromString(envelope.value)
     except DecodeError:
         raise InvalidRequest("This is not a Flight SQL command.") from None
     if not name:
@@ -269,7 +299,9 @@ def _quoted(name: str) -> str:
 
 
 def _refuse_transaction(
-    request: sql.CommandStatementQuery | sql.ActionCreatePreparedStatementRequest,
+    request: sql.CommandStatementQuery
+    | sql.CommandStatementUpdate
+    | sql.ActionCreatePreparedStatementRequest,
 ) -> None:
     if request.transaction_id:
         raise NotOffered(f"{_READ_ONLY} transactions.")

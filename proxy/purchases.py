@@ -21,7 +21,7 @@ from accountant.gate import Gate
 from accountant.limits import Payer
 from accountant.payments import Payment
 from cube.measurement import Measurement, PlannedMeasurement
-from cube.statistic import PlannedStatistic
+from cube.normal import Asked
 from planner.offers import PurchasePlan
 from proxy.counter import WAIT_SECONDS_MAX, too_long
 from proxy.watch import Stage, Watcher
@@ -42,7 +42,7 @@ class Purchase:
     plan : PurchasePlan
     n_read : int, optional
         How much was known of other processes when it was made; None to buy it whatever they did.
-    statistics : sequence of PlannedStatistic
+    statistics : sequence of PlannedStatistic or PlannedNormal
         To be asked beside the plan's rows.
     """
 
@@ -50,7 +50,7 @@ class Purchase:
         self,
         plan: PurchasePlan,
         n_read: int | None,
-        statistics: Sequence[PlannedStatistic] = (),
+        statistics: Sequence[Asked] = (),
     ) -> None:
         self.plan = plan
         self.n_read = n_read
@@ -114,7 +114,7 @@ class Purchases:
         self,
         plan: PurchasePlan,
         n_read: int | None,
-        statistics: Sequence[PlannedStatistic] = (),
+        statistics: Sequence[Asked] = (),
     ) -> Purchase:
         """Promise a plan; `carry_out` must follow. The table is held."""
         purchase = Purchase(plan, n_read, statistics)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from planner.workload import ColumnKind, OutputColumn, Part
 from proxy.answered import AnsweredItem, AnsweredPart
 from proxy.answers import ColumnReceipt, Receipt
+from proxy.independence import TESTED_SCHEMA, tested
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -55,6 +56,8 @@ _KIND_TYPES: Final = {
 
 def relation_schema(part: Part) -> pa.Schema:
     """The columns of a part's relation; known before anything is asked."""
+    if part.question is not None:
+        return TESTED_SCHEMA
     return pa.schema(
         [
             pa.field(column.name, _type_of(part, column), nullable=_may_be_null(part, column))
@@ -65,6 +68,8 @@ def relation_schema(part: Part) -> pa.Schema:
 
 def relation(answered: AnsweredPart) -> pa.Table:
     """A part's noisy relation."""
+    if answered.part.question is not None:
+        return tested(answered, answered.part.question)
     schema = relation_schema(answered.part)
     arrays = [
         pa.array(_values(answered, column), type=field.type, from_pandas=True)
@@ -79,6 +84,8 @@ def unanswered(part: Part) -> pa.Table:
     What is to be computed from the relation can be tried on it before anything is asked.
     """
     schema = relation_schema(part)
+    if part.question is not None:
+        return pa.Table.from_pylist([{}], schema=schema)
     n_rows = min(part.n_rows, N_ROWS_TRIED)
     arrays = []
     for column, field in zip(part.columns, schema, strict=True):
@@ -127,7 +134,9 @@ def _type_of(part: Part, column: OutputColumn) -> pa.DataType:
 
 
 def _may_be_null(part: Part, column: OutputColumn) -> bool:
-    """Keys may be NULL, and a formula where it divides by what seems to be nothing."""
+    """Keys may be NULL, a formula that divides by nothing, and intervals of clipped counts."""
+    if column.kind in (ColumnKind.LOW, ColumnKind.HIGH, ColumnKind.STDERR) and part.consistency:
+        return True
     if column.kind in (ColumnKind.ANSWER, ColumnKind.STDERR):
         return part.answers[column.index].formula is not None
     return column.kind is ColumnKind.KEY

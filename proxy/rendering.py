@@ -41,9 +41,7 @@ def answer_table(answer: Answer) -> RenderableType:
         columns.append(
             [to_width(value, low, high) for value, (low, high) in zip(values, ends, strict=True)]
         )
-        columns.append(
-            [f"[{to_width(low, low, high)}, {to_width(high, low, high)}]" for low, high in ends]
-        )
+        columns.append([_interval(low, high) for low, high in ends])
         columns.append([receipt.source] * len(values))
     for row in zip(*columns, strict=True):
         shown.add_row(*map(plain, row))
@@ -88,13 +86,16 @@ def budgets_table(budgets: Iterable[tacit_pb2.Budget]) -> Table:
 
 
 def schema_table(table: tacit_pb2.Table) -> RenderableType:
-    """The public columns of one private table."""
+    """The public columns of one private or synthetic table."""
     shown = _grid()
     for heading in ("column", "type", "kind", "levels", ""):
         shown.add_column(heading, justify="right" if heading == "levels" else "left")
     for column in table.columns:
         cells = (column.name, column.sql_type, column.kind, str(column.n_levels), column.levels)
         shown.add_row(*map(plain, cells))
+    if table.synthetic_of:
+        made = plain(f"made-up rows, like those of {table.synthetic_of}; any SQL on them is free")
+        return Group(plain(table.name), shown, made)
     target = f"{table.default_half_width:g} at confidence {table.default_confidence:g}"
     return Group(plain(table.name), shown, Text(f"default target: half_width {target}"))
 
@@ -128,7 +129,7 @@ def answer_csv(answer: Answer) -> str:
         columns.append(answer.data.column(place).to_pylist())
         if (receipt := receipts.get(place)) is not None:
             header += [f"{field.name}_low", f"{field.name}_high"]
-            columns += [receipt.low, receipt.high]
+            columns += [_ends(receipt.low), _ends(receipt.high)]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
@@ -153,8 +154,8 @@ def answer_json(answer: Answer) -> str:
                 "confidence": column.confidence,
                 "epsilon_spent": column.epsilon_spent,
                 "source": column.source,
-                "low": list(column.low),
-                "high": list(column.high),
+                "low": _ends(column.low),
+                "high": _ends(column.high),
             }
             for column in receipt.columns
         ]
@@ -189,6 +190,18 @@ def general(value: Any) -> str:
 def plain(text: str) -> Text:
     """Text without markup, and with nothing in it that a terminal would obey."""
     return Text("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
+
+
+def _interval(low: float, high: float) -> str:
+    """An interval as text; what was clipped to be consistent has none."""
+    if math.isnan(low):
+        return "none"
+    return f"[{to_width(low, low, high)}, {to_width(high, low, high)}]"
+
+
+def _ends(values: Iterable[float]) -> list[float | None]:
+    """Ends of intervals as programs read them: null where there is none."""
+    return [None if math.isnan(value) else value for value in values]
 
 
 def _receipts_by_place(answer: Answer) -> dict[int, tacit_pb2.ColumnReceipt]:

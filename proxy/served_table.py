@@ -46,17 +46,22 @@ class ServedTable:
     strategy : Strategy
         How measurements are chosen.
     watcher : Watcher
+    delta : Fraction, optional
+        With which probability its owner lets nothing be promised, for who asks with normal noise.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that its owner has said of it
         self,
         schema: Schema,
         default: AccuracyTarget,
         gate: Gate,
         strategy: Strategy = Strategy.AUTO,
         watcher: Watcher = UNWATCHED,
+        *,
+        delta: Fraction | None = None,
     ) -> None:
         self.info = TableInfo(schema, default)
+        self.delta = delta
         self.gate = gate
         self.watcher = watcher
         self._lock = threading.Lock()

@@ -24,6 +24,7 @@ from proxy.patience import Patience
 from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grpc
 from proxy.public_tables import PublicTable
 from proxy.sessions import Sessions
+from proxy.synthesis.desk import NO_TABLES, SyntheticDesk
 from proxy.tacit_service import TacitService
 from proxy.watch import UNWATCHED
 from proxy.watch_health import Monitoring, Readiness
@@ -108,6 +109,7 @@ def start_server(  # noqa: PLR0913 - what a server is made of, by name
     tls: TlsIdentity | None = None,
     public: tuple[PublicTable, ...] = (),
     desk: LedgerDesk | None = None,
+    synthetic: SyntheticDesk = NO_TABLES,
     monitoring: Monitoring | None = None,
 ) -> RunningServer:
     """Serve an engine.
@@ -126,6 +128,8 @@ def start_server(  # noqa: PLR0913 - what a server is made of, by name
         Tables that the catalog lists beside the engine's private ones.
     desk : LedgerDesk, optional
         For owners and auditors; without one, limits and reports are not offered.
+    synthetic : SyntheticDesk, optional
+        The synthetic tables; without one there are none.
     monitoring : Monitoring, optional
         Who hears of every call, and what the health service says; without it nobody, and that the
         server is ready.
@@ -146,9 +150,11 @@ def start_server(  # noqa: PLR0913 - what a server is made of, by name
         maximum_concurrent_rpcs=N_CALLS_MAX,
     )
     sessions = Sessions()  # one for both protocols: a session is a connection
-    tacit_pb2_grpc.add_TacitServicer_to_server(TacitService(engine, sessions, desk), server)
+    tacit_pb2_grpc.add_TacitServicer_to_server(
+        TacitService(engine, sessions, desk, synthetic), server
+    )
     flight_pb2_grpc.add_FlightServiceServicer_to_server(
-        FlightSqlService(engine, sessions, public), server
+        FlightSqlService(engine, sessions, public, synthetic), server
     )
     _add_vitals(server, monitoring.readiness)
     bound_port = _bind(server, listen, tls)

@@ -304,4 +304,5 @@ def _not_reached(answered: Sequence[AnsweredPart], refusal: Refused | None) -> T
     return TargetNotReached(
         f"The target was not reached.{why} What was measured so far is paid for and kept.",
         hint=f"These half-widths are free now: {', '.join(widths)}.",
+        epsilon_spent=sum((part.epsilon_spent for part in answered), Fraction(0)),
     )

@@ -14,9 +14,9 @@ from accountant.payments import Payment
 from accountant.replay import StalePlan
 from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
+from cube.normal import Asked
 from cube.query import counting
 from cube.refusals import TooLarge
-from cube.statistic import PlannedStatistic
 from planner.offers import PurchasePlan
 from proxy.purchases import Promises
 from proxy.served_table import ServedTable
@@ -68,12 +68,12 @@ def price_of_tables(table: ServedTable, added: Mapping[Partition | None, Weight]
 
 def ask_statistics(
     table: ServedTable,
-    statistics: Sequence[PlannedStatistic],
+    statistics: Sequence[Asked],
     payer: Payer,
     *,
     epsilon_cap: Fraction | None,
 ) -> tuple[tuple[float, ...], Fraction]:
-    """What statistics tell, and what they cost: distances in records, places of candidates.
+    """What statistics tell, and what they cost: distances and counts, places of candidates.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def _carried_out(
     payer: Payer,
     epsilon_cap: Fraction | None,
     planned: Callable[[], Sequence[PlannedMeasurement]],
-    statistics: Sequence[PlannedStatistic] = (),
+    statistics: Sequence[Asked] = (),
 ) -> Payment:
     """Charge and measure what `planned` makes of the history, once nobody else is buying."""
     n_overtaken = 0

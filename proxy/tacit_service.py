@@ -5,42 +5,44 @@ Translates between protobuf messages and the engine's values; decides nothing.
 
 # ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import grpc
 
-from accountant.limits import SubjectKind, Window
+from accountant.limits import SubjectKind
 from cube.refusals import InvalidRequest
 from cube.target import AccuracyTarget
 from planner.workload import RequestedTarget
 from proxy.answers import (
     BatchRequest,
-    BudgetStatus,
     LimitStatus,
     QueryEngine,
     QueryRequest,
-    Receipt,
     Release,
     TableInfo,
 )
 from proxy.arrow_ipc import stream_bytes, stream_chunks
 from proxy.axis_text import axis_kind, describe_levels
+from proxy.best_report import belief_of
 from proxy.epsilon_text import exact_epsilon
 from proxy.identity.calls import caller_of
+from proxy.independence_messages import check_is_test, independence_reply, independence_sql
 from proxy.interceptors import NotOffered, report_epsilon
 from proxy.ledger_desk import LedgerDesk, unknown_table
 from proxy.limit_changes import LimitChange
-from proxy.protocol import tacit_pb2, tacit_pb2_grpc
+from proxy.marginals.messages import marginals_replies, marginals_request
+from proxy.protocol import tacit_pb2
+from proxy.receipt_messages import budget_message, limit_message, receipt_message
 from proxy.sessions import Sessions
+from proxy.synthesis.desk import NO_TABLES, SyntheticDesk
+from proxy.synthesis.record import SyntheticRecord
+from proxy.synthesis.service import SyntheticMethods
 
 REPORT_CHUNK_BYTES: Final = 2**20
-WINDOW_NOTE: Final = (
-    "The window divides the budget over time; it is no promise about what is learnt in a lifetime."
-)
 
 
-class TacitService(tacit_pb2_grpc.TacitServicer):
+class TacitService(SyntheticMethods):
     """The `tacit.v1` service of one engine.
 
     Parameters
@@ -51,13 +53,19 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
         What the clients have set.
     desk : LedgerDesk, optional
         For owners and auditors; without one, what they ask for is not offered.
+    synthetic : SyntheticDesk, optional
+        The synthetic tables; without one there are none.
     """
 
     def __init__(
-        self, engine: QueryEngine, sessions: Sessions, desk: LedgerDesk | None = None
+        self,
+        engine: QueryEngine,
+        sessions: Sessions,
+        desk: LedgerDesk | None = None,
+        synthetic: SyntheticDesk = NO_TABLES,
     ) -> None:
+        super().__init__(synthetic, sessions)
         self._engine = engine
-        self._sessions = sessions
         self._given_desk = desk
 
     def Query(
@@ -78,7 +86,7 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
         for chunk in stream_chunks(release.data):
             yield tacit_pb2.QueryReply(ipc=chunk)
         if release.receipt is not None:
-            yield tacit_pb2.QueryReply(receipt=_receipt(release.receipt))
+            yield tacit_pb2.QueryReply(receipt=receipt_message(release.receipt))
 
     def Explain(
         self,
@@ -90,7 +98,7 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
         return tacit_pb2.ExplainReply(
             ipc=stream_bytes(explanation.data),
             epsilon=float(explanation.epsilon),
-            budget=None if explanation.budget is None else _budget(explanation.budget),
+            budget=None if explanation.budget is None else budget_message(explanation.budget),
         )
 
     def Plan(
@@ -108,7 +116,54 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
             epsilon=float(report.epsilon),
             n_measurements=report.n_measurements,
             bought=report.is_bought,
-            budget=_budget(report.budget),
+            budget=budget_message(report.budget),
+        )
+
+    def TestIndependence(
+        self, request: tacit_pb2.TestIndependenceRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.TestIndependenceReply:
+        """Whether two columns are independent."""
+        sql = independence_sql(request)
+        message = tacit_pb2.ExplainRequest(sql=sql, target=request.target)
+        asked = self._without_settings(message, context)
+        check_is_test(self._engine.result_schema(asked))
+        release = self._engine.answer(asked)
+        if release.receipt is None:
+            raise InvalidRequest("A test asks a private table.", hint="Name one that is listed.")
+        report_epsilon(context, release.receipt.epsilon_spent)
+        return independence_reply(release, receipt_message(release.receipt))
+
+    def Marginals(
+        self, request: tacit_pb2.MarginalsRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.MarginalsReply]:
+        """Tables of counts: the steps, the tables as one Arrow IPC stream, what they cost."""
+        named = query_request(tacit_pb2.ExplainRequest(target=request.target)).target
+        settings = self._sessions.preview("", context).target
+        asked, caller = marginals_request(request, named, settings), caller_of(context)
+        for made in self._engine.marginals(asked, caller):
+            if isinstance(made, str):
+                yield tacit_pb2.MarginalsReply(step=made)
+            else:
+                report_epsilon(context, made.epsilon_spent)
+                (budget,) = (
+                    one for one in self._engine.budgets(caller) if one.table == asked.table
+                )
+                yield from marginals_replies(made, budget)
+
+    def BestReport(
+        self, request: tacit_pb2.BestReportRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.BestReportReply:
+        """One count, and the best report of it under the caller's own prior and loss."""
+        message = tacit_pb2.ExplainRequest(sql=request.sql, target=request.target)
+        asked = self._without_settings(message, context)
+        reported, release = self._engine.best_report(asked, belief_of(request))
+        if release.receipt is not None:
+            report_epsilon(context, release.receipt.epsilon_spent)
+        return tacit_pb2.BestReportReply(
+            report=reported.value,
+            expected_loss=reported.expected_loss,
+            answer=reported.answer,
+            receipt=None if release.receipt is None else receipt_message(release.receipt),
         )
 
     def ListTables(
@@ -116,9 +171,12 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
         request: tacit_pb2.ListTablesRequest,
         context: grpc.ServicerContext,
     ) -> tacit_pb2.ListTablesReply:
-        """The public schema of every table that the caller may know of."""
-        tables = self._engine.tables(caller_of(context))
-        return tacit_pb2.ListTablesReply(tables=[_table(info) for info in tables])
+        """The public schema of every private and synthetic table that the caller may know of."""
+        caller = caller_of(context)
+        infos = self._engine.tables(caller)
+        messages = {info.schema.table: _table(info) for info in infos}
+        synthetic = [_synthetic(record, messages) for record in self._synthetic.known(caller)]
+        return tacit_pb2.ListTablesReply(tables=[*messages.values(), *synthetic])
 
     def GetBudget(
         self,
@@ -130,7 +188,7 @@ class TacitService(tacit_pb2_grpc.TacitServicer):
         chosen = [budget for budget in budgets if request.table in ("", budget.table)]
         if request.table and not chosen:
             raise unknown_table(request.table, [budget.table for budget in budgets])
-        return tacit_pb2.GetBudgetReply(budgets=[_budget(budget) for budget in chosen])
+        return tacit_pb2.GetBudgetReply(budgets=[budget_message(budget) for budget in chosen])
 
     def SetLimit(
         self, request: tacit_pb2.SetLimitRequest, context: grpc.ServicerContext
@@ -211,51 +269,9 @@ def query_request(
     return QueryRequest(sql=message.sql, target=target)
 
 
-def _receipt(receipt: Receipt) -> tacit_pb2.Receipt:
-    return tacit_pb2.Receipt(
-        table=receipt.table,
-        epsilon_spent=float(receipt.epsilon_spent),
-        columns=[
-            tacit_pb2.ColumnReceipt(
-                name=column.name,
-                confidence=column.confidence,
-                epsilon_spent=float(column.epsilon_spent),
-                source=column.source,
-                low=column.low,
-                high=column.high,
-            )
-            for column in receipt.columns
-        ],
-        budget=_budget(receipt.budget),
-    )
-
-
-def _budget(budget: BudgetStatus) -> tacit_pb2.Budget:
-    return tacit_pb2.Budget(
-        table=budget.table,
-        epsilon_limit=float(budget.limit),
-        epsilon_spent=float(budget.spent),
-        epsilon_left=float(budget.left),
-        n_measurements=budget.n_measurements,
-        limits=[_limit(status) for status in budget.limits],
-    )
-
-
-def _limit(status: LimitStatus) -> tacit_pb2.LimitStatus:
-    return tacit_pb2.LimitStatus(
-        subject=status.subject,
-        window=status.window,
-        epsilon_limit=None if status.limit is None else float(status.limit),
-        epsilon_spent=float(status.spent),
-        epsilon_left=None if status.left is None else float(status.left),
-        per_query=None if status.per_query is None else float(status.per_query),
-        note="" if status.window == Window.NEVER else WINDOW_NOTE,
-    )
-
-
 def _listed_limit(status: LimitStatus) -> tacit_pb2.LimitStatus:
     """A limit as such, not as it binds somebody: one for each analyst has no one account."""
-    message = _limit(status)
+    message = limit_message(status)
     if status.subject == SubjectKind.EACH_ANALYST:
         message.ClearField("epsilon_spent")
         message.ClearField("epsilon_left")
@@ -278,4 +294,17 @@ def _table(info: TableInfo) -> tacit_pb2.Table:
         ],
         default_half_width=info.default.half_width,
         default_confidence=info.default.confidence,
+    )
+
+
+def _synthetic(record: SyntheticRecord, sources: Mapping[str, tacit_pb2.Table]) -> tacit_pb2.Table:
+    """A synthetic table; what its source declares of its columns holds for its rows, too."""
+    columns = {column.name: column for column in sources[record.table].columns}
+    return tacit_pb2.Table(
+        name=record.name,
+        columns=[
+            columns.get(name, tacit_pb2.Column(name=name, sql_type=kind))
+            for name, kind in record.columns
+        ],
+        synthetic_of=record.table,
     )

@@ -66,9 +66,12 @@ class ResidualPlan:
 
 
 def laplace_weights(
-    marginals: Sequence[DeclaredMarginal], sizes: Mapping[str, int], budget: Fraction
-) -> tuple[Weight, ...]:
-    """The weights of plain tables whose summed variance is least for what they cost together.
+    marginals: Sequence[DeclaredMarginal],
+    sizes: Mapping[str, int],
+    budget: Fraction,
+    known: Sequence[Fraction] = (),
+) -> tuple[Weight | None, ...]:
+    """What to add to the weights of plain tables for the least summed variance at a price.
 
     Parameters
     ----------
@@ -77,26 +80,46 @@ def laplace_weights(
     sizes : mapping of str to int
         The number of levels of each axis.
     budget : Fraction
-        Epsilon; the weights together do not exceed it.
+        Epsilon; what is added together does not exceed it.
+    known : sequence of Fraction
+        What each table weighs already; nothing, if left out.
+
+    Returns
+    -------
+    tuple of Weight or None
+        None where nothing is added.
 
     Notes
     -----
     A table of n cells at weight w has summed variance ``2 n / w**2``, and every cell of the cube is
     in one cell of each table, so that weights add up. The least ``sum c n 2 / w**2`` at a given sum
-    of weights has all derivatives ``-4 c n / w**3`` equal: w is proportional to ``(c n)**(1/3)``.
+    of what is added has equal derivatives ``-4 c n / w**3`` where something is: w is proportional
+    to ``(c n)**(1/3)``, but for tables that weigh more than that already.
 
     What tables say about each other's marginals is left out; with it the problem is not convex.
 
     Examples
     --------
     >>> pair = [DeclaredMarginal(("a",)), DeclaredMarginal(("b",))]
-    >>> [weight.exact for weight in laplace_weights(pair, {"a": 1, "b": 8}, Fraction(3, 2))]
+    >>> [one.exact for one in laplace_weights(pair, {"a": 1, "b": 8}, Fraction(3, 2)) if one]
     [Fraction(1, 2), Fraction(1, 1)]
     """
+    before = list(known) or [Fraction(0)] * len(marginals)
     shares = [Fraction(math.cbrt(one.importance * _n_cells(one.scope, sizes))) for one in marginals]
-    units = budget * UNITS_PER_EPSILON / sum(shares)
+    order = sorted(range(len(shares)), key=lambda place: before[place] / shares[place])
+    # As water that fills vessels: those of the lowest level first, and all that is reached evenly.
+    height, volume, width = Fraction(0), budget, Fraction(0)
+    for place in order:
+        level = before[place] / shares[place]
+        if width and volume <= (level - height) * width:
+            break
+        volume -= (level - height) * width
+        height, width = level, width + shares[place]
+    height += volume / width
+    added = (height * share - held for share, held in zip(shares, before, strict=True))
     # Rounded down: together they must fit.
-    return tuple(Weight(math.floor(units * share)) for share in shares)
+    units = [math.floor(max(one, Fraction(0)) * UNITS_PER_EPSILON) for one in added]
+    return tuple(Weight(one) if one > 0 else None for one in units)
 
 
 def residual_plan(

@@ -62,6 +62,20 @@ def reconciled(tables: Sequence[NoisyTable], *, total: float | None = None) -> R
     >>> one.values.tolist(), float(other.values), one.standard_error
     ([37.5, 67.5], 105.0, 1.224744871391589)
     """
+    values = projected(tables, total=total)
+    errors = standard_errors(tables, [table.scope for table in tables], total=total)
+    return Reconciled(
+        tuple(
+            ConsistentTable(table.scope, moved, error)
+            for table, moved, error in zip(tables, values, errors, strict=True)
+        ),
+        misfit(tables, values),
+        disagreement(tables, values, total=total),
+    )
+
+
+def projected(tables: Sequence[NoisyTable], *, total: float | None = None) -> list[Floats]:
+    """The values of `reconciled`, without anything said about them."""
     if total is not None and not math.isfinite(total):
         raise ValueError("a total is finite")
     sizes = axis_sizes(tables)
@@ -80,15 +94,7 @@ def reconciled(tables: Sequence[NoisyTable], *, total: float | None = None) -> R
             scope = tables[place].scope
             share = n_cells(shared, sizes) / values[place].size
             values[place] = values[place] + spread((agreed - held) * share, axes, scope)
-    errors = standard_errors(tables, [table.scope for table in tables], total=total)
-    return Reconciled(
-        tuple(
-            ConsistentTable(table.scope, moved, error)
-            for table, moved, error in zip(tables, values, errors, strict=True)
-        ),
-        misfit(tables, values),
-        disagreement(tables, values, total=total),
-    )
+    return values
 
 
 def standard_errors(

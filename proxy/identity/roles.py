@@ -23,9 +23,12 @@ _OWNER: Final = frozenset({Role.OWNER})
 
 
 def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
-    for name in ("Query", "Explain", "Plan"):
+    for name in ("Query", "Explain", "Plan", "TestIndependence", "Marginals", "BestReport"):
         yield TACIT + name, _WHO_ASKS
-    for name in ("ListTables", "GetBudget"):
+    for name in ("Create", "Preview", "Read", "Report", "Resample", "Drop"):
+        yield f"{TACIT}{name}Synthetic", _WHO_ASKS
+    yield f"{TACIT}SyntheticLaw", _WHO_ASKS
+    for name in ("ListTables", "ListSynthetic", "GetBudget"):
         yield TACIT + name, _EVERYBODY
     for name in ("ListLimits", "AuditReport"):
         yield TACIT + name, _WHO_OVERSEES

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproxy/protocol/flight_sql.proto\x12\x19\x61rrow.flight.protocol.sql\"V\n\x15\x43ommandStatementQuery\x12\r\n\x05query\x18\x01 \x01(\t\x12\x1b\n\x0etransaction_id\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x11\n\x0f_transaction_id\"B\n\x1d\x43ommandPreparedStatementQuery\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\"0\n\x14TicketStatementQuery\x12\x18\n\x10statement_handle\x18\x01 \x01(\x0c\"e\n$ActionCreatePreparedStatementRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\x1b\n\x0etransaction_id\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x11\n\x0f_transaction_id\"\xa0\x01\n#ActionCreatePreparedStatementResult\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\x12\x16\n\x0e\x64\x61taset_schema\x18\x02 \x01(\x0c\x12\x18\n\x10parameter_schema\x18\x03 \x01(\x0c\x12\x16\n\tis_update\x18\x04 \x01(\x08H\x00\x88\x01\x01\x42\x0c\n\n_is_update\"H\n#ActionClosePreparedStatementRequest\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\"!\n\x11\x43ommandGetSqlInfo\x12\x0c\n\x04info\x18\x01 \x03(\r\">\n\x16\x43ommandGetXdbcTypeInfo\x12\x16\n\tdata_type\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\x0c\n\n_data_type\"\x14\n\x12\x43ommandGetCatalogs\"{\n\x13\x43ommandGetDbSchemas\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12%\n\x18\x64\x62_schema_filter_pattern\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\n\n\x08_catalogB\x1b\n\x19_db_schema_filter_pattern\"\xeb\x01\n\x10\x43ommandGetTables\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12%\n\x18\x64\x62_schema_filter_pattern\x18\x02 \x01(\tH\x01\x88\x01\x01\x12&\n\x19table_name_filter_pattern\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x0btable_types\x18\x04 \x03(\t\x12\x16\n\x0einclude_schema\x18\x05 \x01(\x08\x42\n\n\x08_catalogB\x1b\n\x19_db_schema_filter_patternB\x1c\n\x1a_table_name_filter_pattern\"\x16\n\x14\x43ommandGetTableTypes\"n\n\x15\x43ommandGetPrimaryKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"o\n\x16\x43ommandGetExportedKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"o\n\x16\x43ommandGetImportedKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"\xe6\x01\n\x18\x43ommandGetCrossReference\x12\x17\n\npk_catalog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x19\n\x0cpk_db_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x10\n\x08pk_table\x18\x03 \x01(\t\x12\x17\n\nfk_catalog\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x19\n\x0c\x66k_db_schema\x18\x05 \x01(\tH\x03\x88\x01\x01\x12\x10\n\x08\x66k_table\x18\x06 \x01(\tB\r\n\x0b_pk_catalogB\x0f\n\r_pk_db_schemaB\r\n\x0b_fk_catalogB\x0f\n\r_fk_db_schemab\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fproxy/protocol/flight_sql.proto\x12\x19\x61rrow.flight.protocol.sql\"V\n\x15\x43ommandStatementQuery\x12\r\n\x05query\x18\x01 \x01(\t\x12\x1b\n\x0etransaction_id\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x11\n\x0f_transaction_id\"B\n\x1d\x43ommandPreparedStatementQuery\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\"W\n\x16\x43ommandStatementUpdate\x12\r\n\x05query\x18\x01 \x01(\t\x12\x1b\n\x0etransaction_id\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x11\n\x0f_transaction_id\"C\n\x1e\x43ommandPreparedStatementUpdate\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\")\n\x11\x44oPutUpdateResult\x12\x14\n\x0crecord_count\x18\x01 \x01(\x03\"0\n\x14TicketStatementQuery\x12\x18\n\x10statement_handle\x18\x01 \x01(\x0c\"e\n$ActionCreatePreparedStatementRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\x1b\n\x0etransaction_id\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x11\n\x0f_transaction_id\"\xa0\x01\n#ActionCreatePreparedStatementResult\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\x12\x16\n\x0e\x64\x61taset_schema\x18\x02 \x01(\x0c\x12\x18\n\x10parameter_schema\x18\x03 \x01(\x0c\x12\x16\n\tis_update\x18\x04 \x01(\x08H\x00\x88\x01\x01\x42\x0c\n\n_is_update\"H\n#ActionClosePreparedStatementRequest\x12!\n\x19prepared_statement_handle\x18\x01 \x01(\x0c\"!\n\x11\x43ommandGetSqlInfo\x12\x0c\n\x04info\x18\x01 \x03(\r\">\n\x16\x43ommandGetXdbcTypeInfo\x12\x16\n\tdata_type\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\x0c\n\n_data_type\"\x14\n\x12\x43ommandGetCatalogs\"{\n\x13\x43ommandGetDbSchemas\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12%\n\x18\x64\x62_schema_filter_pattern\x18\x02 \x01(\tH\x01\x88\x01\x01\x42\n\n\x08_catalogB\x1b\n\x19_db_schema_filter_pattern\"\xeb\x01\n\x10\x43ommandGetTables\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12%\n\x18\x64\x62_schema_filter_pattern\x18\x02 \x01(\tH\x01\x88\x01\x01\x12&\n\x19table_name_filter_pattern\x18\x03 \x01(\tH\x02\x88\x01\x01\x12\x13\n\x0btable_types\x18\x04 \x03(\t\x12\x16\n\x0einclude_schema\x18\x05 \x01(\x08\x42\n\n\x08_catalogB\x1b\n\x19_db_schema_filter_patternB\x1c\n\x1a_table_name_filter_pattern\"\x16\n\x14\x43ommandGetTableTypes\"n\n\x15\x43ommandGetPrimaryKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"o\n\x16\x43ommandGetExportedKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"o\n\x16\x43ommandGetImportedKeys\x12\x14\n\x07\x63\x61talog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x16\n\tdb_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\r\n\x05table\x18\x03 \x01(\tB\n\n\x08_catalogB\x0c\n\n_db_schema\"\xe6\x01\n\x18\x43ommandGetCrossReference\x12\x17\n\npk_catalog\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x19\n\x0cpk_db_schema\x18\x02 \x01(\tH\x01\x88\x01\x01\x12\x10\n\x08pk_table\x18\x03 \x01(\t\x12\x17\n\nfk_catalog\x18\x04 \x01(\tH\x02\x88\x01\x01\x12\x19\n\x0c\x66k_db_schema\x18\x05 \x01(\tH\x03\x88\x01\x01\x12\x10\n\x08\x66k_table\x18\x06 \x01(\tB\r\n\x0b_pk_catalogB\x0f\n\r_pk_db_schemaB\r\n\x0b_fk_catalogB\x0f\n\r_fk_db_schemab\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,32 +35,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMMANDSTATEMENTQUERY']._serialized_end=148
   _globals['_COMMANDPREPAREDSTATEMENTQUERY']._serialized_start=150
   _globals['_COMMANDPREPAREDSTATEMENTQUERY']._serialized_end=216
-  _globals['_TICKETSTATEMENTQUERY']._serialized_start=218
-  _globals['_TICKETSTATEMENTQUERY']._serialized_end=266
-  _globals['_ACTIONCREATEPREPAREDSTATEMENTREQUEST']._serialized_start=268
-  _globals['_ACTIONCREATEPREPAREDSTATEMENTREQUEST']._serialized_end=369
-  _globals['_ACTIONCREATEPREPAREDSTATEMENTRESULT']._serialized_start=372
-  _globals['_ACTIONCREATEPREPAREDSTATEMENTRESULT']._serialized_end=532
-  _globals['_ACTIONCLOSEPREPAREDSTATEMENTREQUEST']._serialized_start=534
-  _globals['_ACTIONCLOSEPREPAREDSTATEMENTREQUEST']._serialized_end=606
-  _globals['_COMMANDGETSQLINFO']._serialized_start=608
-  _globals['_COMMANDGETSQLINFO']._serialized_end=641
-  _globals['_COMMANDGETXDBCTYPEINFO']._serialized_start=643
-  _globals['_COMMANDGETXDBCTYPEINFO']._serialized_end=705
-  _globals['_COMMANDGETCATALOGS']._serialized_start=707
-  _globals['_COMMANDGETCATALOGS']._serialized_end=727
-  _globals['_COMMANDGETDBSCHEMAS']._serialized_start=729
-  _globals['_COMMANDGETDBSCHEMAS']._serialized_end=852
-  _globals['_COMMANDGETTABLES']._serialized_start=855
-  _globals['_COMMANDGETTABLES']._serialized_end=1090
-  _globals['_COMMANDGETTABLETYPES']._serialized_start=1092
-  _globals['_COMMANDGETTABLETYPES']._serialized_end=1114
-  _globals['_COMMANDGETPRIMARYKEYS']._serialized_start=1116
-  _globals['_COMMANDGETPRIMARYKEYS']._serialized_end=1226
-  _globals['_COMMANDGETEXPORTEDKEYS']._serialized_start=1228
-  _globals['_COMMANDGETEXPORTEDKEYS']._serialized_end=1339
-  _globals['_COMMANDGETIMPORTEDKEYS']._serialized_start=1341
-  _globals['_COMMANDGETIMPORTEDKEYS']._serialized_end=1452
-  _globals['_COMMANDGETCROSSREFERENCE']._serialized_start=1455
-  _globals['_COMMANDGETCROSSREFERENCE']._serialized_end=1685
+  _globals['_COMMANDSTATEMENTUPDATE']._serialized_start=218
+  _globals['_COMMANDSTATEMENTUPDATE']._serialized_end=305
+  _globals['_COMMANDPREPAREDSTATEMENTUPDATE']._serialized_start=307
+  _globals['_COMMANDPREPAREDSTATEMENTUPDATE']._serialized_end=374
+  _globals['_DOPUTUPDATERESULT']._serialized_start=376
+  _globals['_DOPUTUPDATERESULT']._serialized_end=417
+  _globals['_TICKETSTATEMENTQUERY']._serialized_start=419
+  _globals['_TICKETSTATEMENTQUERY']._serialized_end=467
+  _globals['_ACTIONCREATEPREPAREDSTATEMENTREQUEST']._serialized_start=469
+  _globals['_ACTIONCREATEPREPAREDSTATEMENTREQUEST']._serialized_end=570
+  _globals['_ACTIONCREATEPREPAREDSTATEMENTRESULT']._serialized_start=573
+  _globals['_ACTIONCREATEPREPAREDSTATEMENTRESULT']._serialized_end=733
+  _globals['_ACTIONCLOSEPREPAREDSTATEMENTREQUEST']._serialized_start=735
+  _globals['_ACTIONCLOSEPREPAREDSTATEMENTREQUEST']._serialized_end=807
+  _globals['_COMMANDGETSQLINFO']._serialized_start=809
+  _globals['_COMMANDGETSQLINFO']._serialized_end=842
+  _globals['_COMMANDGETXDBCTYPEINFO']._serialized_start=844
+  _globals['_COMMANDGETXDBCTYPEINFO']._serialized_end=906
+  _globals['_COMMANDGETCATALOGS']._serialized_start=908
+  _globals['_COMMANDGETCATALOGS']._serialized_end=928
+  _globals['_COMMANDGETDBSCHEMAS']._serialized_start=930
+  _globals['_COMMANDGETDBSCHEMAS']._serialized_end=1053
+  _globals['_COMMANDGETTABLES']._serialized_start=1056
+  _globals['_COMMANDGETTABLES']._serialized_end=1291
+  _globals['_COMMANDGETTABLETYPES']._serialized_start=1293
+  _globals['_COMMANDGETTABLETYPES']._serialized_end=1315
+  _globals['_COMMANDGETPRIMARYKEYS']._serialized_start=1317
+  _globals['_COMMANDGETPRIMARYKEYS']._serialized_end=1427
+  _globals['_COMMANDGETEXPORTEDKEYS']._serialized_start=1429
+  _globals['_COMMANDGETEXPORTEDKEYS']._serialized_end=1540
+  _globals['_COMMANDGETIMPORTEDKEYS']._serialized_start=1542
+  _globals['_COMMANDGETIMPORTEDKEYS']._serialized_end=1653
+  _globals['_COMMANDGETCROSSREFERENCE']._serialized_start=1656
+  _globals['_COMMANDGETCROSSREFERENCE']._serialized_end=1886
 # @@protoc_insertion_point(module_scope)

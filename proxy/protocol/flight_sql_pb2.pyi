@@ -20,6 +20,26 @@ class CommandPreparedStatementQuery(_message.Message):
     prepared_statement_handle: bytes
     def __init__(self, prepared_statement_handle: _Optional[bytes] = ...) -> None: ...
 
+class CommandStatementUpdate(_message.Message):
+    __slots__ = ("query", "transaction_id")
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_ID_FIELD_NUMBER: _ClassVar[int]
+    query: str
+    transaction_id: bytes
+    def __init__(self, query: _Optional[str] = ..., transaction_id: _Optional[bytes] = ...) -> None: ...
+
+class CommandPreparedStatementUpdate(_message.Message):
+    __slots__ = ("prepared_statement_handle",)
+    PREPARED_STATEMENT_HANDLE_FIELD_NUMBER: _ClassVar[int]
+    prepared_statement_handle: bytes
+    def __init__(self, prepared_statement_handle: _Optional[bytes] = ...) -> None: ...
+
+class DoPutUpdateResult(_message.Message):
+    __slots__ = ("record_count",)
+    RECORD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    record_count: int
+    def __init__(self, record_count: _Optional[int] = ...) -> None: ...
+
 class TicketStatementQuery(_message.Message):
     __slots__ = ("statement_handle",)
     STATEMENT_HANDLE_FIELD_NUMBER: _ClassVar[int]

@@ -113,16 +113,18 @@ class ListTablesReply(_message.Message):
     def __init__(self, tables: _Optional[_Iterable[_Union[Table, _Mapping]]] = ...) -> None: ...
 
 class Table(_message.Message):
-    __slots__ = ("name", "columns", "default_half_width", "default_confidence")
+    __slots__ = ("name", "columns", "default_half_width", "default_confidence", "synthetic_of")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    SYNTHETIC_OF_FIELD_NUMBER: _ClassVar[int]
     name: str
     columns: _containers.RepeatedCompositeFieldContainer[Column]
     default_half_width: float
     default_confidence: float
-    def __init__(self, name: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., default_half_width: _Optional[float] = ..., default_confidence: _Optional[float] = ...) -> None: ...
+    synthetic_of: str
+    def __init__(self, name: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., default_half_width: _Optional[float] = ..., default_confidence: _Optional[float] = ..., synthetic_of: _Optional[str] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("name", "sql_type", "kind", "nullable", "n_levels", "levels")
@@ -239,3 +241,333 @@ class AuditReportReply(_message.Message):
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     chunk: bytes
     def __init__(self, chunk: _Optional[bytes] = ...) -> None: ...
+
+class TestIndependenceRequest(_message.Message):
+    __slots__ = ("table", "x", "y", "given", "where", "target", "level", "replicates")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    X_FIELD_NUMBER: _ClassVar[int]
+    Y_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    REPLICATES_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    x: str
+    y: str
+    given: _containers.RepeatedScalarFieldContainer[str]
+    where: str
+    target: Target
+    level: float
+    replicates: int
+    def __init__(self, table: _Optional[str] = ..., x: _Optional[str] = ..., y: _Optional[str] = ..., given: _Optional[_Iterable[str]] = ..., where: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., level: _Optional[float] = ..., replicates: _Optional[int] = ...) -> None: ...
+
+class TestIndependenceReply(_message.Message):
+    __slots__ = ("statistic", "p_value", "degrees_of_freedom", "decision", "reason", "level", "replicates", "receipt")
+    STATISTIC_FIELD_NUMBER: _ClassVar[int]
+    P_VALUE_FIELD_NUMBER: _ClassVar[int]
+    DEGREES_OF_FREEDOM_FIELD_NUMBER: _ClassVar[int]
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    REPLICATES_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    statistic: float
+    p_value: float
+    degrees_of_freedom: int
+    decision: str
+    reason: str
+    level: float
+    replicates: int
+    receipt: Receipt
+    def __init__(self, statistic: _Optional[float] = ..., p_value: _Optional[float] = ..., degrees_of_freedom: _Optional[int] = ..., decision: _Optional[str] = ..., reason: _Optional[str] = ..., level: _Optional[float] = ..., replicates: _Optional[int] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ...) -> None: ...
+
+class AttributeSet(_message.Message):
+    __slots__ = ("columns", "importance")
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
+    columns: _containers.RepeatedScalarFieldContainer[str]
+    importance: float
+    def __init__(self, columns: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ...) -> None: ...
+
+class MarginalsRequest(_message.Message):
+    __slots__ = ("table", "sets", "target", "budget", "consistency", "public_total")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    SETS_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
+    CONSISTENCY_FIELD_NUMBER: _ClassVar[int]
+    PUBLIC_TOTAL_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    sets: _containers.RepeatedCompositeFieldContainer[AttributeSet]
+    target: Target
+    budget: str
+    consistency: str
+    public_total: int
+    def __init__(self, table: _Optional[str] = ..., sets: _Optional[_Iterable[_Union[AttributeSet, _Mapping]]] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., budget: _Optional[str] = ..., consistency: _Optional[str] = ..., public_total: _Optional[int] = ...) -> None: ...
+
+class MarginalsReply(_message.Message):
+    __slots__ = ("step", "ipc", "summary")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    IPC_FIELD_NUMBER: _ClassVar[int]
+    SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    step: str
+    ipc: bytes
+    summary: MarginalsSummary
+    def __init__(self, step: _Optional[str] = ..., ipc: _Optional[bytes] = ..., summary: _Optional[_Union[MarginalsSummary, _Mapping]] = ...) -> None: ...
+
+class MarginalsSummary(_message.Message):
+    __slots__ = ("consistency", "epsilon_spent", "confidence", "misfit", "residual", "notes", "budget")
+    CONSISTENCY_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
+    CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
+    MISFIT_FIELD_NUMBER: _ClassVar[int]
+    RESIDUAL_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
+    consistency: str
+    epsilon_spent: float
+    confidence: float
+    misfit: float
+    residual: float
+    notes: _containers.RepeatedScalarFieldContainer[str]
+    budget: Budget
+    def __init__(self, consistency: _Optional[str] = ..., epsilon_spent: _Optional[float] = ..., confidence: _Optional[float] = ..., misfit: _Optional[float] = ..., residual: _Optional[float] = ..., notes: _Optional[_Iterable[str]] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ...) -> None: ...
+
+class PriorPoint(_message.Message):
+    __slots__ = ("value", "probability")
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    value: int
+    probability: float
+    def __init__(self, value: _Optional[int] = ..., probability: _Optional[float] = ...) -> None: ...
+
+class LossRow(_message.Message):
+    __slots__ = ("losses",)
+    LOSSES_FIELD_NUMBER: _ClassVar[int]
+    losses: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, losses: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class BestReportRequest(_message.Message):
+    __slots__ = ("sql", "target", "prior", "loss", "loss_table")
+    SQL_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    PRIOR_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    LOSS_TABLE_FIELD_NUMBER: _ClassVar[int]
+    sql: str
+    target: Target
+    prior: _containers.RepeatedCompositeFieldContainer[PriorPoint]
+    loss: str
+    loss_table: _containers.RepeatedCompositeFieldContainer[LossRow]
+    def __init__(self, sql: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., prior: _Optional[_Iterable[_Union[PriorPoint, _Mapping]]] = ..., loss: _Optional[str] = ..., loss_table: _Optional[_Iterable[_Union[LossRow, _Mapping]]] = ...) -> None: ...
+
+class BestReportReply(_message.Message):
+    __slots__ = ("report", "expected_loss", "answer", "receipt")
+    REPORT_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_LOSS_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    report: int
+    expected_loss: float
+    answer: float
+    receipt: Receipt
+    def __init__(self, report: _Optional[int] = ..., expected_loss: _Optional[float] = ..., answer: _Optional[float] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ...) -> None: ...
+
+class CreateSyntheticRequest(_message.Message):
+    __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    REPLACE_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    SCORE_FIELD_NUMBER: _ClassVar[int]
+    DEGREE_FIELD_NUMBER: _ClassVar[int]
+    HIERARCHIES_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    name: str
+    replace: bool
+    epsilon: str
+    method: str
+    rows: int
+    seed: int
+    columns: _containers.RepeatedScalarFieldContainer[str]
+    delta: str
+    score: str
+    degree: int
+    hierarchies: bool
+    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., replace: bool = ..., epsilon: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., delta: _Optional[str] = ..., score: _Optional[str] = ..., degree: _Optional[int] = ..., hierarchies: bool = ...) -> None: ...
+
+class SyntheticProgress(_message.Message):
+    __slots__ = ("step", "done", "epsilon_spent", "table", "receipt")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    RECEIPT_FIELD_NUMBER: _ClassVar[int]
+    step: str
+    done: float
+    epsilon_spent: float
+    table: SyntheticTable
+    receipt: Receipt
+    def __init__(self, step: _Optional[str] = ..., done: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., table: _Optional[_Union[SyntheticTable, _Mapping]] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ...) -> None: ...
+
+class SyntheticTable(_message.Message):
+    __slots__ = ("name", "source", "method", "rows", "epsilon", "epsilon_spent", "seed", "columns", "model", "made_by", "made_at", "n_charges", "incomplete", "delta", "options")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    MADE_BY_FIELD_NUMBER: _ClassVar[int]
+    MADE_AT_FIELD_NUMBER: _ClassVar[int]
+    N_CHARGES_FIELD_NUMBER: _ClassVar[int]
+    INCOMPLETE_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    source: str
+    method: str
+    rows: int
+    epsilon: float
+    epsilon_spent: float
+    seed: int
+    columns: _containers.RepeatedCompositeFieldContainer[SyntheticColumn]
+    model: str
+    made_by: str
+    made_at: str
+    n_charges: int
+    incomplete: str
+    delta: float
+    options: str
+    def __init__(self, name: _Optional[str] = ..., source: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., epsilon: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[_Union[SyntheticColumn, _Mapping]]] = ..., model: _Optional[str] = ..., made_by: _Optional[str] = ..., made_at: _Optional[str] = ..., n_charges: _Optional[int] = ..., incomplete: _Optional[str] = ..., delta: _Optional[float] = ..., options: _Optional[str] = ...) -> None: ...
+
+class SyntheticColumn(_message.Message):
+    __slots__ = ("name", "sql_type", "unknown")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SQL_TYPE_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    sql_type: str
+    unknown: bool
+    def __init__(self, name: _Optional[str] = ..., sql_type: _Optional[str] = ..., unknown: bool = ...) -> None: ...
+
+class PreviewSyntheticReply(_message.Message):
+    __slots__ = ("steps", "epsilon", "budget")
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
+    steps: _containers.RepeatedCompositeFieldContainer[PlannedSyntheticStep]
+    epsilon: float
+    budget: Budget
+    def __init__(self, steps: _Optional[_Iterable[_Union[PlannedSyntheticStep, _Mapping]]] = ..., epsilon: _Optional[float] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ...) -> None: ...
+
+class PlannedSyntheticStep(_message.Message):
+    __slots__ = ("name", "epsilon", "n_tables")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    N_TABLES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    epsilon: float
+    n_tables: int
+    def __init__(self, name: _Optional[str] = ..., epsilon: _Optional[float] = ..., n_tables: _Optional[int] = ...) -> None: ...
+
+class ListSyntheticRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ListSyntheticReply(_message.Message):
+    __slots__ = ("tables",)
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    tables: _containers.RepeatedCompositeFieldContainer[SyntheticTable]
+    def __init__(self, tables: _Optional[_Iterable[_Union[SyntheticTable, _Mapping]]] = ...) -> None: ...
+
+class ReadSyntheticRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ReadSyntheticReply(_message.Message):
+    __slots__ = ("ipc",)
+    IPC_FIELD_NUMBER: _ClassVar[int]
+    ipc: bytes
+    def __init__(self, ipc: _Optional[bytes] = ...) -> None: ...
+
+class ReportSyntheticRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class ReportSyntheticReply(_message.Message):
+    __slots__ = ("chunk",)
+    CHUNK_FIELD_NUMBER: _ClassVar[int]
+    chunk: bytes
+    def __init__(self, chunk: _Optional[bytes] = ...) -> None: ...
+
+class ResampleSyntheticRequest(_message.Message):
+    __slots__ = ("table", "name", "rows", "seed")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    name: str
+    rows: int
+    seed: int
+    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ...) -> None: ...
+
+class DropSyntheticRequest(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class DropSyntheticReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class SyntheticLawRequest(_message.Message):
+    __slots__ = ("name", "of", "given")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OF_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    of: _containers.RepeatedScalarFieldContainer[str]
+    given: _containers.RepeatedCompositeFieldContainer[GivenValue]
+    def __init__(self, name: _Optional[str] = ..., of: _Optional[_Iterable[str]] = ..., given: _Optional[_Iterable[_Union[GivenValue, _Mapping]]] = ...) -> None: ...
+
+class GivenValue(_message.Message):
+    __slots__ = ("column", "value")
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    column: str
+    value: str
+    def __init__(self, column: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+
+class SyntheticLawReply(_message.Message):
+    __slots__ = ("ipc", "basis")
+    IPC_FIELD_NUMBER: _ClassVar[int]
+    BASIS_FIELD_NUMBER: _ClassVar[int]
+    ipc: bytes
+    basis: SyntheticLawBasis
+    def __init__(self, ipc: _Optional[bytes] = ..., basis: _Optional[_Union[SyntheticLawBasis, _Mapping]] = ...) -> None: ...
+
+class SyntheticLawBasis(_message.Message):
+    __slots__ = ("way", "n_rows")
+    WAY_FIELD_NUMBER: _ClassVar[int]
+    N_ROWS_FIELD_NUMBER: _ClassVar[int]
+    way: str
+    n_rows: float
+    def __init__(self, way: _Optional[str] = ..., n_rows: _Optional[float] = ...) -> None: ...

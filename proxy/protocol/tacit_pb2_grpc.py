@@ -69,6 +69,61 @@ class TacitStub(object):
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.ListLimitsRequest.SerializeToString,
                 response_deserializer=proxy_dot_protocol_dot_tacit__pb2.ListLimitsReply.FromString,
                 _registered_method=True)
+        self.TestIndependence = channel.unary_unary(
+                '/tacit.v1.Tacit/TestIndependence',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.TestIndependenceRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.TestIndependenceReply.FromString,
+                _registered_method=True)
+        self.Marginals = channel.unary_stream(
+                '/tacit.v1.Tacit/Marginals',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.MarginalsRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.MarginalsReply.FromString,
+                _registered_method=True)
+        self.BestReport = channel.unary_unary(
+                '/tacit.v1.Tacit/BestReport',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.BestReportRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.BestReportReply.FromString,
+                _registered_method=True)
+        self.CreateSynthetic = channel.unary_stream(
+                '/tacit.v1.Tacit/CreateSynthetic',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.CreateSyntheticRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticProgress.FromString,
+                _registered_method=True)
+        self.PreviewSynthetic = channel.unary_unary(
+                '/tacit.v1.Tacit/PreviewSynthetic',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.CreateSyntheticRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.PreviewSyntheticReply.FromString,
+                _registered_method=True)
+        self.ListSynthetic = channel.unary_unary(
+                '/tacit.v1.Tacit/ListSynthetic',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.ListSyntheticRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.ListSyntheticReply.FromString,
+                _registered_method=True)
+        self.ReadSynthetic = channel.unary_stream(
+                '/tacit.v1.Tacit/ReadSynthetic',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.ReadSyntheticRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.ReadSyntheticReply.FromString,
+                _registered_method=True)
+        self.ResampleSynthetic = channel.unary_unary(
+                '/tacit.v1.Tacit/ResampleSynthetic',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.ResampleSyntheticRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticTable.FromString,
+                _registered_method=True)
+        self.ReportSynthetic = channel.unary_stream(
+                '/tacit.v1.Tacit/ReportSynthetic',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.ReportSyntheticRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.ReportSyntheticReply.FromString,
+                _registered_method=True)
+        self.DropSynthetic = channel.unary_unary(
+                '/tacit.v1.Tacit/DropSynthetic',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.DropSyntheticRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.DropSyntheticReply.FromString,
+                _registered_method=True)
+        self.SyntheticLaw = channel.unary_stream(
+                '/tacit.v1.Tacit/SyntheticLaw',
+                request_serializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticLawRequest.SerializeToString,
+                response_deserializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticLawReply.FromString,
+                _registered_method=True)
         self.AuditReport = channel.unary_stream(
                 '/tacit.v1.Tacit/AuditReport',
                 request_serializer=proxy_dot_protocol_dot_tacit__pb2.AuditReportRequest.SerializeToString,
@@ -129,6 +184,87 @@ class TacitServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TestIndependence(self, request, context):
+        """Whether two columns are independent, from a noisy table of their values. Costs what its cells cost.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Marginals(self, request, context):
+        """Noisy tables of counts that may overlap, made to agree if asked: steps and one Arrow IPC stream; the
+        last message says what they cost. Agreement costs nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BestReport(self, request, context):
+        """Answers one count, and says which whole number is best reported under a prior and a loss. Costs
+        what the count costs; the report itself is free.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CreateSynthetic(self, request, context):
+        """Makes a synthetic table and keeps it: the steps, and last what was made with its receipt. May charge;
+        what was charged before a call ends early stays charged, and is known from then on.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PreviewSynthetic(self, request, context):
+        """The most that making a table would cost, step by step. Charges nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListSynthetic(self, request, context):
+        """The synthetic tables of the private tables that the caller may see.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadSynthetic(self, request, context):
+        """The rows of a synthetic table: messages, concatenated, are one Arrow IPC stream.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResampleSynthetic(self, request, context):
+        """Draws another table from the model of one that is there. Free.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReportSynthetic(self, request, context):
+        """A page that holds a synthetic table against what the history says, in pieces. Free.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropSynthetic(self, request, context):
+        """Takes a synthetic table away. For whoever made it, and for owners.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SyntheticLaw(self, request, context):
+        """The law of some columns given values of others, by a synthetic table's model: one Arrow IPC stream, in
+        the last message what it rests on. Free, and without intervals.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AuditReport(self, request, context):
         """The audit report of the whole ledger, in pieces. For owners and auditors of every table.
         """
@@ -173,6 +309,61 @@ def add_TacitServicer_to_server(servicer, server):
                     servicer.ListLimits,
                     request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ListLimitsRequest.FromString,
                     response_serializer=proxy_dot_protocol_dot_tacit__pb2.ListLimitsReply.SerializeToString,
+            ),
+            'TestIndependence': grpc.unary_unary_rpc_method_handler(
+                    servicer.TestIndependence,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.TestIndependenceRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.TestIndependenceReply.SerializeToString,
+            ),
+            'Marginals': grpc.unary_stream_rpc_method_handler(
+                    servicer.Marginals,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.MarginalsRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.MarginalsReply.SerializeToString,
+            ),
+            'BestReport': grpc.unary_unary_rpc_method_handler(
+                    servicer.BestReport,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.BestReportRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.BestReportReply.SerializeToString,
+            ),
+            'CreateSynthetic': grpc.unary_stream_rpc_method_handler(
+                    servicer.CreateSynthetic,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.CreateSyntheticRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticProgress.SerializeToString,
+            ),
+            'PreviewSynthetic': grpc.unary_unary_rpc_method_handler(
+                    servicer.PreviewSynthetic,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.CreateSyntheticRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.PreviewSyntheticReply.SerializeToString,
+            ),
+            'ListSynthetic': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSynthetic,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ListSyntheticRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.ListSyntheticReply.SerializeToString,
+            ),
+            'ReadSynthetic': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadSynthetic,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ReadSyntheticRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.ReadSyntheticReply.SerializeToString,
+            ),
+            'ResampleSynthetic': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResampleSynthetic,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ResampleSyntheticRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticTable.SerializeToString,
+            ),
+            'ReportSynthetic': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReportSynthetic,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.ReportSyntheticRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.ReportSyntheticReply.SerializeToString,
+            ),
+            'DropSynthetic': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropSynthetic,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.DropSyntheticRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.DropSyntheticReply.SerializeToString,
+            ),
+            'SyntheticLaw': grpc.unary_stream_rpc_method_handler(
+                    servicer.SyntheticLaw,
+                    request_deserializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticLawRequest.FromString,
+                    response_serializer=proxy_dot_protocol_dot_tacit__pb2.SyntheticLawReply.SerializeToString,
             ),
             'AuditReport': grpc.unary_stream_rpc_method_handler(
                     servicer.AuditReport,
@@ -369,6 +560,303 @@ class Tacit(object):
             '/tacit.v1.Tacit/ListLimits',
             proxy_dot_protocol_dot_tacit__pb2.ListLimitsRequest.SerializeToString,
             proxy_dot_protocol_dot_tacit__pb2.ListLimitsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TestIndependence(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/TestIndependence',
+            proxy_dot_protocol_dot_tacit__pb2.TestIndependenceRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.TestIndependenceReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Marginals(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/tacit.v1.Tacit/Marginals',
+            proxy_dot_protocol_dot_tacit__pb2.MarginalsRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.MarginalsReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BestReport(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/BestReport',
+            proxy_dot_protocol_dot_tacit__pb2.BestReportRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.BestReportReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateSynthetic(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/tacit.v1.Tacit/CreateSynthetic',
+            proxy_dot_protocol_dot_tacit__pb2.CreateSyntheticRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.SyntheticProgress.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PreviewSynthetic(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/PreviewSynthetic',
+            proxy_dot_protocol_dot_tacit__pb2.CreateSyntheticRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.PreviewSyntheticReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSynthetic(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/ListSynthetic',
+            proxy_dot_protocol_dot_tacit__pb2.ListSyntheticRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.ListSyntheticReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadSynthetic(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/tacit.v1.Tacit/ReadSynthetic',
+            proxy_dot_protocol_dot_tacit__pb2.ReadSyntheticRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.ReadSyntheticReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResampleSynthetic(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/ResampleSynthetic',
+            proxy_dot_protocol_dot_tacit__pb2.ResampleSyntheticRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.SyntheticTable.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportSynthetic(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/tacit.v1.Tacit/ReportSynthetic',
+            proxy_dot_protocol_dot_tacit__pb2.ReportSyntheticRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.ReportSyntheticReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DropSynthetic(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tacit.v1.Tacit/DropSynthetic',
+            proxy_dot_protocol_dot_tacit__pb2.DropSyntheticRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.DropSyntheticReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SyntheticLaw(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/tacit.v1.Tacit/SyntheticLaw',
+            proxy_dot_protocol_dot_tacit__pb2.SyntheticLawRequest.SerializeToString,
+            proxy_dot_protocol_dot_tacit__pb2.SyntheticLawReply.FromString,
             options,
             channel_credentials,
             insecure,

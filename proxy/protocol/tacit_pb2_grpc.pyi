@@ -29,6 +29,39 @@ class TacitServicer:
     def ListLimits(
         self, request: tacit_pb2.ListLimitsRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.ListLimitsReply: ...
+    def TestIndependence(
+        self, request: tacit_pb2.TestIndependenceRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.TestIndependenceReply: ...
+    def Marginals(
+        self, request: tacit_pb2.MarginalsRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.MarginalsReply]: ...
+    def BestReport(
+        self, request: tacit_pb2.BestReportRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.BestReportReply: ...
+    def CreateSynthetic(
+        self, request: tacit_pb2.CreateSyntheticRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.SyntheticProgress]: ...
+    def PreviewSynthetic(
+        self, request: tacit_pb2.CreateSyntheticRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.PreviewSyntheticReply: ...
+    def ListSynthetic(
+        self, request: tacit_pb2.ListSyntheticRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.ListSyntheticReply: ...
+    def ReadSynthetic(
+        self, request: tacit_pb2.ReadSyntheticRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.ReadSyntheticReply]: ...
+    def ReportSynthetic(
+        self, request: tacit_pb2.ReportSyntheticRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.ReportSyntheticReply]: ...
+    def ResampleSynthetic(
+        self, request: tacit_pb2.ResampleSyntheticRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.SyntheticTable: ...
+    def DropSynthetic(
+        self, request: tacit_pb2.DropSyntheticRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.DropSyntheticReply: ...
+    def SyntheticLaw(
+        self, request: tacit_pb2.SyntheticLawRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.SyntheticLawReply]: ...
     def AuditReport(
         self, request: tacit_pb2.AuditReportRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.AuditReportReply]: ...
@@ -42,6 +75,35 @@ class TacitStub:
     GetBudget: grpc.UnaryUnaryMultiCallable[tacit_pb2.GetBudgetRequest, tacit_pb2.GetBudgetReply]
     SetLimit: grpc.UnaryUnaryMultiCallable[tacit_pb2.SetLimitRequest, tacit_pb2.SetLimitReply]
     ListLimits: grpc.UnaryUnaryMultiCallable[tacit_pb2.ListLimitsRequest, tacit_pb2.ListLimitsReply]
+    TestIndependence: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.TestIndependenceRequest, tacit_pb2.TestIndependenceReply
+    ]
+    Marginals: grpc.UnaryStreamMultiCallable[tacit_pb2.MarginalsRequest, tacit_pb2.MarginalsReply]
+    BestReport: grpc.UnaryUnaryMultiCallable[tacit_pb2.BestReportRequest, tacit_pb2.BestReportReply]
+    CreateSynthetic: grpc.UnaryStreamMultiCallable[
+        tacit_pb2.CreateSyntheticRequest, tacit_pb2.SyntheticProgress
+    ]
+    PreviewSynthetic: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.CreateSyntheticRequest, tacit_pb2.PreviewSyntheticReply
+    ]
+    ListSynthetic: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.ListSyntheticRequest, tacit_pb2.ListSyntheticReply
+    ]
+    ReadSynthetic: grpc.UnaryStreamMultiCallable[
+        tacit_pb2.ReadSyntheticRequest, tacit_pb2.ReadSyntheticReply
+    ]
+    ReportSynthetic: grpc.UnaryStreamMultiCallable[
+        tacit_pb2.ReportSyntheticRequest, tacit_pb2.ReportSyntheticReply
+    ]
+    ResampleSynthetic: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.ResampleSyntheticRequest, tacit_pb2.SyntheticTable
+    ]
+    DropSynthetic: grpc.UnaryUnaryMultiCallable[
+        tacit_pb2.DropSyntheticRequest, tacit_pb2.DropSyntheticReply
+    ]
+    SyntheticLaw: grpc.UnaryStreamMultiCallable[
+        tacit_pb2.SyntheticLawRequest, tacit_pb2.SyntheticLawReply
+    ]
     AuditReport: grpc.UnaryStreamMultiCallable[
         tacit_pb2.AuditReportRequest, tacit_pb2.AuditReportReply
     ]

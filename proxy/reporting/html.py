@@ -11,14 +11,15 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
 from accountant.entries import WIDTH_BINS
 from proxy.reporting import charts
-from proxy.reporting.amounts import exact_text, of_units, rounded_down, rounded_up, share_percent
+from proxy.reporting.amounts import of_units
 from proxy.reporting.cells import ColumnCost
 from proxy.reporting.model import Account, Answers, LedgerReport, TableReport
+from proxy.reporting.pages import page_environment
 from proxy.reporting.wording import credential_text, limit_text
 
 ORDERED_KINDS: Final = frozenset({"integer", "numeric", "date", "measure"})
@@ -76,20 +77,8 @@ def to_html(
 
 
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("proxy.reporting"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = page_environment()
     environment.filters |= {
-        "exact": exact_text,
-        "up": rounded_up,
-        "down": rounded_down,
-        "count": lambda number: f"{number:,}",
-        "moment": moment,
         "limit": limit_text,
         "credential": credential_text,
         "by_spending": _by_spending,
@@ -97,7 +86,6 @@ def _environment() -> Environment:
         "factor": odds_factor,
         "even_odds": even_odds_percent,
     }
-    environment.globals["share"] = share_percent
     return environment
 
 
@@ -144,16 +132,6 @@ def _column_picture(table: TableReport, cost: ColumnCost, name: str) -> ColumnPi
         lowest=of_units(min(cost.at_most)),
         is_exact=cost.is_exact,
     )
-
-
-def moment(at: str) -> Markup:
-    """A time as people write it, on one line.
-
-    >>> moment("2026-11-21T20:07:49.123+00:00")
-    Markup('<time>2026-11-21 20:07:49 UTC</time>')
-    """
-    text = f"{at[:10]} {at[11:19]} UTC" if at.endswith("+00:00") else at
-    return Markup("<time>{}</time>").format(text)
 
 
 def odds_factor(epsilon: Fraction) -> str:

@@ -1,7 +1,8 @@
 """One report of one ledger, in the form that is asked for."""
 
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, TypeAlias
@@ -70,16 +71,30 @@ def make_report(
 
 
 def _page_writer() -> PageWriter:
-    try:
+    with drawn_with_matplotlib(instead=", or ask for json or csv"):
         from proxy.reporting.html import to_html  # noqa: PLC0415 - needs what JSON and CSV do not
+
+        return to_html
+
+
+@contextmanager
+def drawn_with_matplotlib(instead: str = "") -> Iterator[None]:
+    """Refuse a page, with the way out, if importing what draws it finds no matplotlib.
+
+    Parameters
+    ----------
+    instead : str
+        The end of the hint's sentence: what else could be asked for.
+    """
+    try:
+        yield
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "matplotlib":
             raise
         raise InvalidRequest(
             "The report as a page needs matplotlib, which is not installed.",
-            hint="Install it with `pip install 'tacit-dp[report]'`, or ask for json or csv.",
+            hint=f"Install it with `pip install 'tacit-dp[report]'`{instead}.",
         ) from None
-    return to_html
 
 
 def versions() -> dict[str, str]:

@@ -189,6 +189,8 @@ class _TableReader:
             weights.append(weight)
         statistics = fields.get("statistics", ())
         for charged in statistics:
+            if "rho_units" in charged:
+                continue  # normal noise costs the table, and no cell more than another
             # A distance costs what its rows would; a choice, as the count of everything.
             self.rows.add(charged.get("block", EVERYTHING), charged["weight_units"])
         self.waiting[entry.seq] = weights

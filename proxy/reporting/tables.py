@@ -149,6 +149,8 @@ def _table(table: TableReport) -> dict[str, Any]:
         "left": exact_text(table.left),
         "recomputed": None if found is None else exact_text(found.recomputed),
         "recomputed_exactly": None if found is None else found.exact,
+        "spent_on_normal_noise": None if found is None else exact_text(found.normal),
+        "delta": None if found is None or found.delta is None else exact_text(found.delta),
         "n_charges": len(table.purchases),
         "n_measurements": table.n_measurements,
         "n_raised": table.n_raised,

@@ -6,7 +6,7 @@ history alone, as the last step of every table: one that was bought and one from
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -31,24 +31,26 @@ from proxy.served_table import ServedTable
 from proxy.synthesis.measuring import PAIRS, GateMeasurer, known_now
 from proxy.synthesis.models import Model, decoded_model, drawn, encoded
 from proxy.synthesis.network_measuring import NetworkMeasurer
+from proxy.synthesis.network_settings import attributes_of, check_score, settings_of
+from proxy.synthesis.normal_till import NormalBudget, NormalTill
 from proxy.synthesis.request import Made, Method, PlannedStep, SynthesisRequest, Watch
 from proxy.synthesis.till import Till
+from synthesis.choice import GAUSSIAN, LAPLACE, score_share
 from synthesis.pairwise import (
-    SCORE_SHARE,
     TOTAL_SHARE,
     known_model,
     known_sketch,
     measured_model,
     one_way_budgets,
 )
-from synthesis.privbayes.attributes import Attribute
-from synthesis.privbayes.learning import DEFAULTS, learned_network
+from synthesis.privbayes.learning import learned_network
 from synthesis.tables import Column
 
 N_LEVELS_MAX: Final = N_GROUPS_MAX  # of one column: its counts are one block
 EPSILON_MIN: Final = Fraction(1, 1000)  # divided among a hundred pairs it is nothing already
 EPSILON_MAX: Final = 100  # beyond it nothing is private, and a slip of the pen is likely
 DRAWN: Final = 0.9
+PLANNED: Final = 1 - 2.0**-30  # of a budget: floats that are divided and rounded stay within it
 SEED_BITS: Final = 63
 
 
@@ -74,9 +76,14 @@ def make(
         What was charged waits, and is completed for whoever asks next.
     """
     axes = checked_axes(table, request)
-    till = Till(table, payer, request.epsilon, watch)
+    check_delta(table, request)
+    check_score(columns_of(axes), request)
     if request.epsilon:
         check_affordable(table, request.epsilon, payer)
+    if request.epsilon and request.delta is not None:
+        till: Till = NormalTill(table, payer, request.epsilon, watch, request.delta)
+    else:
+        till = Till(table, payer, request.epsilon, watch)
     seed = secrets.randbits(SEED_BITS) if request.seed is None else request.seed
     if request.method is Method.PRIVBAYES:
         fitted = _network(till, columns_of(axes), request, seed)
@@ -109,8 +116,12 @@ class _Fitted:
 
 def _pairwise(till: Till, columns: Sequence[Column], request: SynthesisRequest) -> _Fitted:
     measurer = GateMeasurer(till, columns)
-    if request.epsilon:
-        model = measured_model(columns, measurer, budget=float(request.epsilon))
+    if isinstance(till, NormalTill):
+        model = measured_model(
+            columns, measurer, budget=PLANNED * float(till.budget), cost=GAUSSIAN
+        )
+    elif request.epsilon:
+        model = measured_model(columns, measurer, budget=PLANNED * float(request.epsilon))
     else:
         till.step("reading the history", 0.0)
         model = known_model(columns, measurer.known())
@@ -137,11 +148,12 @@ def _network(
         till.buy({None: budget * Fraction(TOTAL_SHARE)})
         budget -= till.spent
     network = learned_network(
-        [Attribute.plain(column.name, column.size) for column in columns],
+        attributes_of(columns, request),
         NetworkMeasurer(till, len(columns)),
         np.random.default_rng(seed),
         budget=budget,
         n_rows=max(1.0, known_now(till.table, columns).n_rows or 0.0),
+        settings=settings_of(request),
     )
     scopes = [
         tuple(sorted((node.child, *(parent.column for parent in node.parents))))
@@ -155,26 +167,35 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
 
     Raises
     ------
-    UnknownName, TooLarge, InvalidTarget
+    UnknownName, TooLarge, InvalidTarget, InvalidRequest
     """
     columns = columns_of(checked_axes(table, request))
+    check_delta(table, request)
+    check_score(columns, request)
     known = known_now(table, columns)
     steps = [PlannedStep(name="reading the history", epsilon=Fraction(0), n_tables=len(known))]
-    left = float(request.epsilon)
-    if left and known.n_rows is None:
-        steps.append(_planned("counting rows", TOTAL_SHARE * left, 1))
+    left, cost, price = float(request.epsilon), LAPLACE, 1.0
+    if request.epsilon and request.delta is not None:
+        bought = NormalBudget.of(table, request.epsilon, request.delta)
+        steps.append(_planned("opening normal noise", float(bought.opening), 0))
+        left, cost, price = float(bought.budget), GAUSSIAN, float(bought.epsilon_per_budget)
+    if left and known.n_rows is None:  # until they are counted, what is public has to do
+        known = replace(known, n_rows=float(table.info.schema.n_records_max))
+        steps.append(_planned("counting rows", price * TOTAL_SHARE * left, 1))
         left -= TOTAL_SHARE * left
     if request.method is Method.PRIVBAYES:
-        for_network = float(DEFAULTS.network_share) * left
+        for_network = float(settings_of(request).network_share) * left
         steps.append(_planned("choosing the network", for_network, len(columns) - 1))
         steps.append(_planned("measuring tables", left - for_network, len(columns)))
     elif left:
-        budgets = one_way_budgets(columns, known, left)
-        steps.append(_planned("measuring columns", sum(budgets.values()), len(budgets)))
+        budgets = one_way_budgets(columns, known, left, cost)
+        steps.append(_planned("measuring columns", price * sum(budgets.values()), len(budgets)))
         left -= sum(budgets.values())
         n_pairs = len(columns) * (len(columns) - 1) // 2
-        steps.append(_planned("scoring pairs", SCORE_SHARE * left, n_pairs))
-        steps.append(_planned("measuring pairs", (1 - SCORE_SHARE) * left, n_pairs))
+        if n_pairs:
+            for_scores = score_share(n_pairs, known.n_rows or 0.0, left, cost) * left
+            steps.append(_planned("scoring pairs", price * for_scores, n_pairs))
+            steps.append(_planned("measuring pairs", price * (left - for_scores), n_pairs))
     return tuple(steps)
 
 
@@ -223,6 +244,32 @@ def checked_axes(table: ServedTable, request: SynthesisRequest) -> tuple[Axis, .
 def columns_of(axes: Sequence[Axis]) -> tuple[Column, ...]:
     """Axes as the columns of a synthetic table."""
     return tuple(Column(axis.name, axis.size, _n_ordered(axis)) for axis in axes)
+
+
+def check_delta(table: ServedTable, request: SynthesisRequest) -> None:
+    """Refuse a delta that the private table does not offer, or that a method has no use for.
+
+    Raises
+    ------
+    InvalidRequest
+    """
+    if request.delta is None:
+        return
+    if request.method is not Method.PAIRWISE:
+        raise InvalidRequest(
+            f"The method {request.method} has no normal noise, and takes no delta.",
+            hint="Leave delta out, or ask for the method pairwise.",
+        )
+    if table.delta is None:
+        raise InvalidRequest(
+            f"{request.table} is private for an epsilon alone, without any delta.",
+            hint="Leave delta out; or its owner may offer one, as delta = 1e-9 among its settings.",
+        )
+    if request.delta != table.delta:
+        raise InvalidRequest(
+            f"{request.table} offers another delta than {float(request.delta):g}.",
+            hint=f"Ask with delta => {float(table.delta):g}, or leave delta out.",
+        )
 
 
 def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> None:

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from cube.query import Scope
+from cube.statistic import N_PARENTS_MAX, Score
+from synthesis.privbayes.learning import DEFAULTS
 
 
 class Method(StrEnum):
@@ -38,6 +40,14 @@ class SynthesisRequest:
         None for as many as there are, by what the history says of it.
     seed : int, optional
         Of the rows' own randomness, which protects nothing; None for any.
+    delta : Fraction, optional
+        With it, the table is measured with normal noise; the one that the private table offers.
+    score : Score
+        Of the method privbayes, like the next two: what parents are chosen by.
+    degree : int
+        The most parents of a column.
+    hierarchies : bool
+        Whether columns whose levels lie in an order may be parents at coarser levels.
     """
 
     table: str
@@ -46,12 +56,20 @@ class SynthesisRequest:
     columns: tuple[str, ...] = ()
     n_rows: int | None = None
     seed: int | None = None
+    delta: Fraction | None = None
+    score: Score = DEFAULTS.score
+    degree: int = DEFAULTS.degree
+    hierarchies: bool = False
 
     def __post_init__(self) -> None:
         if self.epsilon < 0:
             raise ValueError("an epsilon below zero")
         if self.n_rows is not None and self.n_rows < 1:
             raise ValueError("a table of fewer than one row")
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise ValueError("a delta is a probability")
+        if not 0 <= self.degree <= N_PARENTS_MAX:
+            raise ValueError(f"a column has 0 to {N_PARENTS_MAX} parents")
         if len(set(self.columns)) != len(self.columns):
             raise ValueError("a column named twice")
 
@@ -80,7 +98,7 @@ Watch: TypeAlias = Callable[[Step], None]  # may raise to stop; what was charged
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
-    """A step of a preview: what it is for, the most it may cost, and how many tables it is about."""
+    """A step of a preview: what for, the most it may cost, and how many tables it is about."""
 
     name: str
     epsilon: Fraction

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from accountant.limits import Payer
 from cube.block import Partition
 from cube.measurement import UNITS_PER_EPSILON, Weight
+from cube.normal import Asked
 from cube.query import Scope
 from cube.statistic import PlannedStatistic, Statistic
 from proxy.served_table import ServedTable
@@ -65,7 +66,15 @@ class Till:
         weight = _weight(budget)
         if weight is None:
             raise ValueError("nothing is told for less than a unit")
-        asked = [PlannedStatistic(one, weight) for one in statistics]
+        return self.told([PlannedStatistic(one, weight) for one in statistics])
+
+    def told(self, asked: Sequence[Asked]) -> tuple[float, ...]:
+        """What is told for what is asked, each at the price it names.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, LedgerUnavailable, SourceUnavailable
+        """
         values, paid = ask_statistics(self.table, asked, self._payer, epsilon_cap=self._left)
         self.spent += paid
         return values

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from cube.block import Partition
+from cube.block import N_GROUPS_MAX, Partition
 from cube.statistic import N_PARENTS_MAX, Candidate, Choice, Score
 from synthesis.privbayes.attributes import Attribute, check_distinct
 from synthesis.privbayes.network import BayesianNetwork, Node, Parent, fitted_network
@@ -110,7 +110,8 @@ def learned_network(  # noqa: PLR0913 - what to buy, from whom, and how, which i
     """
     _check(attributes, budget, settings)
     tables = budget * (1 - settings.network_share)
-    n_cells_max = useful_cells(float(tables), len(attributes), n_rows, settings.theta)
+    n_useful = useful_cells(float(tables), len(attributes), n_rows, settings.theta)
+    n_cells_max = min(n_useful, N_GROUPS_MAX)
     price = budget * settings.network_share / max(1, len(attributes) - 1)
     n_paid = 0
 

@@ -3,6 +3,7 @@
 All of it follows from public sizes and one number of cells, so it costs nothing.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
@@ -13,6 +14,7 @@ from synthesis.privbayes.attributes import Attribute
 # Places of columns with the level that each enters at, ascending.
 ParentSet: TypeAlias = tuple[tuple[int, int], ...]
 
+N_FINEST_MAX: Final = 2**20  # combinations of levels that a table's classes are made of: 8 MB
 N_COLUMNS_MAX: Final = 256  # single parents of the columns that are left then stay within a choice
 
 
@@ -46,7 +48,10 @@ def useful_cells(budget: float, n_tables: int, n_rows: float, theta: float) -> f
 
 
 def maximal_parent_sets(
-    sizes: Sequence[Sequence[int]], n_cells_max: float, degree: int
+    sizes: Sequence[Sequence[int]],
+    n_cells_max: float,
+    degree: int,
+    n_finest_max: float = N_FINEST_MAX,
 ) -> Iterator[ParentSet]:
     """Sets of parents to which nothing can be added.
 
@@ -58,21 +63,24 @@ def maximal_parent_sets(
         For the product of the sizes of a set.
     degree : int
         The most columns of a set.
+    n_finest_max : float
+        For the product of the sizes of a set's columns at their finest.
 
     Yields
     ------
     Sets with one column at least: no column can be added at any level, nor one be seen finer, with
-    the product and the number staying within bounds.
+    the products and the number staying within bounds.
     """
-    coarsest = [min(levels, default=0) for levels in sizes]
+    finest = [max(levels, default=math.inf) for levels in sizes]
+    coarsest = [min(levels, default=math.inf) for levels in sizes]
 
-    def can_grow(parents: ParentSet, n_cells: int) -> bool:
+    def can_grow(parents: ParentSet, n_cells: int, n_finest: float) -> bool:
         if len(parents) == degree:
             return False
         taken = {place for place, _ in parents}
         return any(
-            size and n_cells * size <= n_cells_max
-            for place, size in enumerate(coarsest)
+            n_cells * coarsest[place] <= n_cells_max and n_finest * finest[place] <= n_finest_max
+            for place in range(len(sizes))
             if place not in taken
         )
 
@@ -83,17 +91,21 @@ def maximal_parent_sets(
             if level > 0
         )
 
-    def extended(parents: ParentSet, n_cells: int, start: int) -> Iterator[ParentSet]:
-        if parents and not (can_grow(parents, n_cells) or can_refine(parents, n_cells)):
+    def extended(
+        parents: ParentSet, n_cells: int, n_finest: float, start: int
+    ) -> Iterator[ParentSet]:
+        if parents and not (can_grow(parents, n_cells, n_finest) or can_refine(parents, n_cells)):
             yield parents
         if len(parents) == degree:
             return
         for place in range(start, len(sizes)):
+            n_behind = n_finest * finest[place]
             for level, size in enumerate(sizes[place]):
-                if n_cells * size <= n_cells_max:
-                    yield from extended((*parents, (place, level)), n_cells * size, place + 1)
+                if n_cells * size <= n_cells_max and n_behind <= n_finest_max:
+                    more = (*parents, (place, level))
+                    yield from extended(more, n_cells * size, n_behind, place + 1)
 
-    return extended((), 1, 0)
+    return extended((), 1, 1, 0)
 
 
 def possible_roots(
@@ -147,7 +159,8 @@ def candidate_pairs(
         for child in left:
             size = attributes[child].size
             if size not in known:
-                sets = maximal_parent_sets(sizes, n_cells_max / size, degree)
+                most, finest = n_cells_max / size, N_FINEST_MAX / size
+                sets = maximal_parent_sets(sizes, most, degree, finest)
                 known[size] = [
                     tuple((among[place], level) for place, level in parents)
                     for parents in islice(sets, n_max + 1)

@@ -28,6 +28,7 @@ from accountant.gate import Gate
 from accountant.ledger_file import open_ledger
 from accountant.limits import Payer
 from accountant.noise import LatticeNoise, NoiseSource, SystemNoise
+from accountant.normal_noise import NormalNoise
 from accountant.opening import open_table
 from cube.axis import IntegerAxis
 from cube.block import Partition, QueryBlock
@@ -97,6 +98,9 @@ class QuieterNoise:
         self, coarse: LatticeNoise, fine: LatticeNoise, drawn: Sequence[int]
     ) -> tuple[int, ...]:
         return self._noise.refined_laplace(coarse, _quieter(fine), drawn)
+
+    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+        return tuple(drawn * 4 // 5 for drawn in self._noise.discrete_normal(noise, size))
 
 
 def _quieter(noise: LatticeNoise) -> LatticeNoise:

@@ -14,6 +14,7 @@ import pytest
 
 from accountant.ledger_file import open_ledger
 from accountant.noise import LatticeNoise, SystemNoise
+from accountant.normal_noise import NormalNoise
 from accountant.opening import open_table
 from cube.target import AccuracyTarget
 from planner.strategy import Strategy
@@ -75,6 +76,10 @@ class ScaledNoise:
         unscaled = [round(value / self._factor) for value in drawn]
         refined = self._system.refined_laplace(coarse, fine, unscaled)
         return tuple(round(self._factor * value) for value in refined)
+
+    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+        drawn = self._system.discrete_normal(noise, size)
+        return tuple(round(self._factor * value) for value in drawn)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from inference.law import law_of_noise
+from inference.posterior import Posterior
 from inference.remap import (
     Loss,
     LossTable,
@@ -16,6 +18,7 @@ from inference.remap import (
     ZeroOneLoss,
     best_report,
     count_posterior,
+    posterior_under,
 )
 
 cp = pytest.importorskip("cvxpy")
@@ -260,3 +263,35 @@ def test_what_is_no_table_of_losses_is_refused(losses: Floats) -> None:
 def test_a_table_of_losses_for_other_counts_is_refused() -> None:
     with pytest.raises(ValueError, match="losses for 3 counts"):
         report_for(1, noise_scale=1.0, prior=np.ones(1), loss=LossTable(np.eye(3)))
+
+
+def estimate(value: float, *scales: float) -> Posterior:
+    return Posterior(value, law_of_noise(np.array(scales)))
+
+
+def test_an_estimate_of_one_measurement_has_the_posterior_of_its_noise() -> None:
+    prior = np.array([0.1, 0.2, 0.3, 0.4])
+    found = posterior_under(estimate(1.7, 2.0), prior)
+    assert found == pytest.approx(count_posterior(1.7, noise_scale=2.0, prior=prior))
+
+
+def test_an_estimate_of_several_is_weighed_by_the_law_of_their_sum() -> None:
+    rng = np.random.default_rng(2)
+    prior = rng.dirichlet(np.ones(12))
+    truths = rng.choice(12, size=2_000_000, p=prior)
+    seen = truths + rng.laplace(scale=2.0, size=truths.size) + rng.laplace(size=truths.size)
+    near = truths[np.abs(seen - 4.0) < 0.5]
+    simulated = np.bincount(near, minlength=12) / near.size
+    assert posterior_under(estimate(4.0, 2.0, 1.0), prior) == pytest.approx(simulated, abs=0.01)
+
+
+def test_a_prior_far_from_the_estimate_is_weighed_all_the_same() -> None:
+    prior = np.zeros(2001)
+    prior[[1000, 2000]] = 0.5
+    found = posterior_under(estimate(0.0, 2.0, 1.0), prior)
+    assert found[1000] == pytest.approx(1.0)
+
+
+def test_a_number_without_noise_needs_no_posterior() -> None:
+    with pytest.raises(ValueError, match="without noise"):
+        posterior_under(estimate(3.0), np.array([1.0]))

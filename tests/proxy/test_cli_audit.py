@@ -1,6 +1,7 @@
 """The audit commands as people use them: what they print, what they refuse, their exit codes."""
 
 import json
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from accountant.entries import Entry
 from accountant.ledger_file import open_ledger, open_reader, open_store
 from accountant.stores.key_file import key_beside
 from proxy import cli
+from tests.proxy.reporting.ledgers import write_normal
 from tests.support.audited import rechained, write_ledger
 from tests.support.postgres import PostgresServer
 
@@ -78,6 +80,17 @@ def test_a_good_ledger_is_said_to_be_good(run: Run, path: Path) -> None:
     numbers = [cell for cell in line.split() if cell != "│"]
     assert numbers == ["people", "0.428571", "0.3125", "0.3125", "7", "1", "1"]
     assert path.read_bytes() == before
+
+
+def test_a_delta_is_said_with_the_epsilon_that_it_goes_with(run: Run, tmp_path: Path) -> None:
+    write_normal(tmp_path / "normal.ledger")
+    ended = run("verify", tmp_path / "normal.ledger")
+    assert ended.code == 0
+    (line,) = (line for line in ended.out.splitlines() if "normal noise" in line)
+    assert re.fullmatch(
+        r"people: epsilon 0\.\d+ of it for normal noise, private but for a probability of 1e-09\.",
+        line,
+    )
 
 
 def test_the_first_bad_entry_is_named_and_the_exit_code_says_so(run: Run, path: Path) -> None:

@@ -84,7 +84,7 @@ def test_all_problems_are_listed_at_once_each_with_its_key(folder: Path) -> None
         ]
     )
     assert "tables.people.columns.b: low 9 is above high 3" in found
-    known = "half_width, confidence, neighbours, strategy, columns"
+    known = "half_width, confidence, neighbours, strategy, delta, columns"
     assert any(problem.endswith(known) for problem in found if "typo" in problem)
 
 
@@ -162,6 +162,23 @@ def test_one_wrong_value_is_one_problem(folder: Path, old: str, new: str, key: s
 def test_a_budget_is_a_positive_decimal(folder: Path, value: str) -> None:
     (problem,) = problems(folder, GOOD.replace('"1.5"', value))
     assert problem.startswith("tables.people.budget: should be a positive decimal")
+
+
+@pytest.mark.parametrize(
+    ("value", "delta"),
+    [("1e-9", Fraction(1, 10**9)), ('"1e-9"', Fraction(1, 10**9)), ("0", None), ("0.0", None)],
+)
+def test_a_delta_is_what_is_written_and_none_is_offered_for_0(
+    folder: Path, value: str, delta: Fraction | None
+) -> None:
+    (table,) = loaded(folder, GOOD.replace("budget =", f"delta = {value}\nbudget =")).tables
+    assert table.delta == delta
+
+
+@pytest.mark.parametrize("value", ["0.5", "-1e-9", "true", '"small"', "1e-40", "[]"])
+def test_a_delta_is_small_and_positive(folder: Path, value: str) -> None:
+    (problem,) = problems(folder, GOOD.replace("budget =", f"delta = {value}\nbudget ="))
+    assert problem.startswith("tables.people.delta: should be 0, or from 1e-30 to 1e-5")
 
 
 @given(st.integers(1, 10**9), st.integers(0, 6))

@@ -9,6 +9,7 @@ from cube.refusals import ConfigurationInvalid
 from proxy.cli_serve import who_may_come_in
 from proxy.config_problems import Problems
 from proxy.config_server import ServerSettings, TlsFiles, read_server
+from proxy.synthesis.limits import SyntheticLimits
 
 TLS = {"tls_certificate": "server.pem", "tls_key": "server.key"}
 
@@ -82,3 +83,26 @@ def test_the_environment_may_say_it_and_is_held_to_the_same(
     assert read(folder).allow_anonymous
     with pytest.raises(ConfigurationInvalid, match="loopback"):
         read(folder, listen="0.0.0.0:0", **TLS)
+
+
+def test_synthetic_tables_have_a_place_and_limits(folder: Path) -> None:
+    assert read(folder).synthetic_dir is None
+    (folder / "made").mkdir()
+    settings = read(folder, synthetic_dir="made", synthetic_rows_max=10, synthetic_tables_max=2)
+    assert settings.synthetic_dir == folder / "made"
+    assert settings.synthetic_limits == SyntheticLimits(n_rows=10, n_tables=2)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"synthetic_dir": "nowhere"}, r"server\.synthetic_dir: should be an existing directory"),
+        ({"synthetic_rows_max": 10**7}, r"server\.synthetic_rows_max: .* less than or equal"),
+        ({"synthetic_tables_max": 0}, r"server\.synthetic_tables_max: .* greater than or equal"),
+    ],
+)
+def test_a_place_that_is_none_and_limits_beyond_reason_are_problems(
+    folder: Path, values: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ConfigurationInvalid, match=problem):
+        read(folder, **values)

@@ -147,6 +147,7 @@ def test_statuses_are_the_ones_clients_act_on() -> None:
         NotOffered: grpc.StatusCode.UNIMPLEMENTED,
         refusals.UnknownName: grpc.StatusCode.NOT_FOUND,
         refusals.UnknownTicket: grpc.StatusCode.NOT_FOUND,
+        refusals.NameTaken: grpc.StatusCode.ALREADY_EXISTS,
         refusals.BudgetExhausted: grpc.StatusCode.RESOURCE_EXHAUSTED,
         refusals.LimitReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
         refusals.CostAboveCap: grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -155,6 +156,7 @@ def test_statuses_are_the_ones_clients_act_on() -> None:
         refusals.NotAuthenticated: grpc.StatusCode.UNAUTHENTICATED,
         refusals.NotAllowed: grpc.StatusCode.PERMISSION_DENIED,
         refusals.SourceUnavailable: grpc.StatusCode.UNAVAILABLE,
+        refusals.StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
         refusals.LedgerUnavailable: grpc.StatusCode.UNAVAILABLE,
         refusals.LedgerLost: grpc.StatusCode.UNAVAILABLE,
     }

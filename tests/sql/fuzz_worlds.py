@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.noise import LatticeNoise, NoiseSource
+from accountant.normal_noise import NormalNoise
 from planner.strategy import Strategy
 from proxy.engine import Engine
 from tests.sql import world
@@ -36,6 +37,10 @@ class SameNoise:
     ) -> tuple[int, ...]:
         share = fine.scale_in_steps / coarse.scale_in_steps
         return tuple(round(value * share) for value in drawn)
+
+    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+        drawn = self._generator.normal(scale=noise.scale_in_steps, size=size)
+        return tuple(round(value) for value in drawn.tolist())
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from planner.strategy import Strategy
 from proxy.engine import Engine
 from proxy.public_tables import PublicTable
 from proxy.served_table import ServedTable
+from proxy.synthesis.store import SyntheticStore
 from tests.support.fakes import KnownTable
 
 UNIT = "patient_id"
@@ -148,4 +149,6 @@ def patients_engine(
     """An engine on the rows, with its ledger in `folder`; the noise is the test's choice."""
     with open_ledger(folder / "patients.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, BUDGET, source, noise)
-        yield Engine({SCHEMA.table: ServedTable(SCHEMA, DEFAULT, gate, strategy)}, PUBLIC)
+        table = ServedTable(SCHEMA, DEFAULT, gate, strategy)
+        store = SyntheticStore(folder / "synthetic")
+        yield Engine({SCHEMA.table: table}, PUBLIC, store=store)

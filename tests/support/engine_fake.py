@@ -9,14 +9,14 @@ import datetime as dt
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import NoReturn
 
 import pyarrow as pa
 
 from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericAxis
-from cube.refusals import InvalidSql
+from cube.refusals import InvalidRequest, InvalidSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from proxy.answers import (
@@ -32,6 +32,8 @@ from proxy.answers import (
     Release,
     TableInfo,
 )
+from proxy.best_report import Belief, Reported
+from proxy.marginals.request import MadeMarginals, MarginalsRequest
 
 COST = Fraction(1, 4)
 LIMIT = Fraction(10)
@@ -133,6 +135,22 @@ class CannedEngine:
             budget=self.budgets(LOCAL)[0],
         )
 
+    def marginals(
+        self,
+        request: MarginalsRequest,
+        caller: Caller,  # noqa: ARG002 - the protocol names it
+    ) -> Iterator[str | MadeMarginals]:
+        """It knows none."""
+        raise InvalidRequest(f"There are no marginals of {request.table}.")
+
+    def best_report(
+        self,
+        request: QueryRequest,
+        belief: Belief,  # noqa: ARG002 - the protocol names it
+    ) -> tuple[Reported, Release]:
+        """It knows none."""
+        raise InvalidRequest(f"There is no report of {request.sql}.")
+
     def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
         target = AccuracyTarget(half_width=100.0, confidence=0.95)
         known = (TableInfo(PEOPLE, target), TableInfo(AD_HOC, target))
@@ -178,6 +196,12 @@ class BrokenEngine:
         raise self._error
 
     def plan_batch(self, request: BatchRequest) -> NoReturn:  # noqa: ARG002 - the protocol names it
+        raise self._error
+
+    def marginals(self, request: MarginalsRequest, caller: Caller) -> NoReturn:  # noqa: ARG002 - the protocol names it
+        raise self._error
+
+    def best_report(self, request: QueryRequest, belief: Belief) -> NoReturn:  # noqa: ARG002 - the protocol names it
         raise self._error
 
     def tables(self, caller: Caller) -> NoReturn:  # noqa: ARG002 - the protocol names it

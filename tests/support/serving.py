@@ -10,6 +10,7 @@ from proxy.identity.access import Access
 from proxy.identity.shown import Shown
 from proxy.ledger_desk import LedgerDesk
 from proxy.server import TlsIdentity, start_server
+from proxy.synthesis.desk import NO_TABLES, SyntheticDesk
 
 
 class EverybodyLocal:
@@ -25,9 +26,12 @@ def serving(
     tls: TlsIdentity | None = None,
     access: Access | None = None,
     desk: LedgerDesk | None = None,
+    synthetic: SyntheticDesk = NO_TABLES,
 ) -> Iterator[str]:
     access = EverybodyLocal() if access is None else access
-    running = start_server(engine, "127.0.0.1:0", access=access, tls=tls, desk=desk)
+    running = start_server(
+        engine, "127.0.0.1:0", access=access, tls=tls, desk=desk, synthetic=synthetic
+    )
     try:
         yield running.address
     finally:

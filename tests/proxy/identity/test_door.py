@@ -92,6 +92,15 @@ CALLS: dict[str, Callable[[grpc.Channel, Metadata], object]] = {
     "Plan": lambda channel, metadata: TacitStub(channel).Plan(
         tacit_pb2.PlanRequest(sql=COUNT_ALL), metadata=metadata
     ),
+    "TestIndependence": lambda channel, metadata: TacitStub(channel).TestIndependence(
+        tacit_pb2.TestIndependenceRequest(table="people", x="sex", y="married"), metadata=metadata
+    ),
+    "Marginals": lambda channel, metadata: list(
+        TacitStub(channel).Marginals(tacit_pb2.MarginalsRequest(), metadata=metadata)
+    ),
+    "BestReport": lambda channel, metadata: TacitStub(channel).BestReport(
+        tacit_pb2.BestReportRequest(sql=COUNT_ALL), metadata=metadata
+    ),
     "ListTables": lambda channel, metadata: TacitStub(channel).ListTables(
         tacit_pb2.ListTablesRequest(), metadata=metadata
     ),
@@ -106,6 +115,30 @@ CALLS: dict[str, Callable[[grpc.Channel, Metadata], object]] = {
     ),
     "AuditReport": lambda channel, metadata: list(
         TacitStub(channel).AuditReport(tacit_pb2.AuditReportRequest(), metadata=metadata)
+    ),
+    "CreateSynthetic": lambda channel, metadata: list(
+        TacitStub(channel).CreateSynthetic(tacit_pb2.CreateSyntheticRequest(), metadata=metadata)
+    ),
+    "PreviewSynthetic": lambda channel, metadata: TacitStub(channel).PreviewSynthetic(
+        tacit_pb2.CreateSyntheticRequest(), metadata=metadata
+    ),
+    "ListSynthetic": lambda channel, metadata: TacitStub(channel).ListSynthetic(
+        tacit_pb2.ListSyntheticRequest(), metadata=metadata
+    ),
+    "ReadSynthetic": lambda channel, metadata: list(
+        TacitStub(channel).ReadSynthetic(tacit_pb2.ReadSyntheticRequest(), metadata=metadata)
+    ),
+    "ReportSynthetic": lambda channel, metadata: list(
+        TacitStub(channel).ReportSynthetic(tacit_pb2.ReportSyntheticRequest(), metadata=metadata)
+    ),
+    "ResampleSynthetic": lambda channel, metadata: TacitStub(channel).ResampleSynthetic(
+        tacit_pb2.ResampleSyntheticRequest(), metadata=metadata
+    ),
+    "DropSynthetic": lambda channel, metadata: TacitStub(channel).DropSynthetic(
+        tacit_pb2.DropSyntheticRequest(), metadata=metadata
+    ),
+    "SyntheticLaw": lambda channel, metadata: list(
+        TacitStub(channel).SyntheticLaw(tacit_pb2.SyntheticLawRequest(), metadata=metadata)
     ),
     "Handshake": lambda channel, metadata: list(
         FlightServiceStub(channel).Handshake(
@@ -142,7 +175,14 @@ CALLS: dict[str, Callable[[grpc.Channel, Metadata], object]] = {
     ),
 }
 MAY: dict[Role, set[str]] = {
-    Role.AUDITOR: {"ListTables", "GetBudget", "ListLimits", "AuditReport", "Handshake"},
+    Role.AUDITOR: {
+        "ListTables",
+        "ListSynthetic",
+        "GetBudget",
+        "ListLimits",
+        "AuditReport",
+        "Handshake",
+    },
     Role.ANALYST: CALLS.keys() - {"SetLimit", "ListLimits", "AuditReport"},
     Role.OWNER: set(CALLS),
 }

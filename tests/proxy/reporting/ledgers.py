@@ -25,6 +25,7 @@ from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from cube.schema import Schema
 from tests.support.fakes import KnownTable
+from tests.support.normal import normally
 
 SCRIPT = '<script>alert("ann")</script>'
 ANN, BOB, EVE = Payer("ann", ("sales",)), Payer("bob", ("ops", "sales")), Payer(SCRIPT)
@@ -141,6 +142,15 @@ def write_overspent(path: Path) -> list[Entry]:
         gate = opened_gate(ledger, "people", Fraction(1))
         _buy(gate, ANN, planned(counted("age", 0, 9), 0.5))
         opened_gate(ledger, "people", Fraction(1, 4))
+        return list(ledger.entries())
+
+
+def write_normal(path: Path) -> list[Entry]:
+    """One table on which normal noise was measured."""
+    with opened_ledger(path) as ledger:
+        gate = opened_gate(ledger, "people", Fraction(1))
+        asked = normally(grouped("city"))
+        gate.complete(gate.charge([], ANN, epsilon_cap=None, statistics=asked).seq)
         return list(ledger.entries())
 
 

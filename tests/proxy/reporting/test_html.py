@@ -2,54 +2,26 @@
 
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from accountant.entries import Entry
 from proxy.reporting.make import ReportFormat, make_report
-from tests.proxy.reporting.ledgers import SCRIPT, judged, write_overspent, write_unasked, write_year
+from tests.proxy.reporting.ledgers import (
+    SCRIPT,
+    judged,
+    write_normal,
+    write_overspent,
+    write_unasked,
+    write_year,
+)
 from tests.support.chromium import screenshot
+from tests.support.html_pages import Page, colours, contrast
 
 CONTRAST_MIN = 4.5  # of text, WCAG 2.1 level AA
 CONTRAST_MIN_DRAWN = 3.0  # of what is drawn, level AA too
 MODES = ("light", "dark")
-VOID = {"meta", "br"}
-
-
-class Page(HTMLParser):
-    """Elements, attributes and visible text; fails on a tag that does not close what is open."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str, str]] = []
-        self.texts: list[str] = []
-        self._open: list[str] = []
-        self.feed(text)
-        self.close()
-        assert not self._open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += [(tag, name, value or "") for name, value in attrs]
-        if tag not in VOID:
-            self._open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        self._open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self._open and self._open[-1] != "style":
-            self.texts.append(data)
-
-    def values(self, name: str) -> list[str]:
-        return [value for _, other, value in self.attributes if other == name]
 
 
 @pytest.fixture(scope="module")
@@ -144,24 +116,6 @@ def test_the_page_fetches_nothing_and_runs_nothing(text: str, page: Page) -> Non
     assert policy == "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def colours(text: str) -> dict[str, dict[str, str]]:
-    light, dark = re.findall(r":root \{(.*?)\}", text, re.DOTALL)
-    pattern = r"--([a-z-]+): (#[0-9a-f]{6});"
-    base = dict(re.findall(pattern, light))
-    return {"light": base, "dark": base | dict(re.findall(pattern, dark))}
-
-
-def luminance(colour: str) -> float:
-    channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def contrast(first: str, second: str) -> float:
-    high, low = sorted((luminance(first), luminance(second)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
 def test_the_measure_of_contrast_is_the_standards() -> None:
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
@@ -196,3 +150,9 @@ def test_a_browser_shows_it(text: str, tmp_path: Path) -> None:
         screenshot(source, source.with_suffix(".png"), width=1000, height=2000)
     # A picture of one colour is a few kilobytes at any size; text and lines are not.
     assert page.with_suffix(".png").stat().st_size > 10 * blank.with_suffix(".png").stat().st_size
+
+
+def test_a_delta_is_said_where_there_is_one(tmp_path: Path, text: str) -> None:
+    told = made(write_normal(tmp_path / "normal.ledger"))
+    assert "Private but for a probability of 0.000000001." in told
+    assert "Private but for a probability" not in text

@@ -19,6 +19,7 @@ from proxy.reporting.model import LedgerReport, TableReport
 from proxy.reporting.reading import read_report
 from tests.proxy.reporting.ledgers import SCRIPT, UNIT, judged, write_year
 from tests.support.fakes import KnownTable
+from tests.support.normal import BILLIONTH, normally
 from tests.support.seven_people import BUDGET, BY_SEX, HALF, QUARTER, RECORDS, SCHEMA, buy
 
 
@@ -153,3 +154,19 @@ def test_statistics_cost_the_cells_and_are_named(tmp_path: Path) -> None:
     assert [(one.n_blocks, one.n_statistics) for one in table.purchases] == [(0, 1), (1, 0)]
     ages = {cost.column: cost for cost in table.columns}["age"]
     assert of_units(max(ages.at_most)) == of_units(max(ages.at_least)) == spent
+
+
+def test_normal_noise_costs_the_table_and_no_cell_more_than_another(tmp_path: Path) -> None:
+    with open_ledger(tmp_path / "normal.ledger") as ledger:
+        gate = open_table(ledger, SCHEMA, BUDGET, KnownTable(SCHEMA, RECORDS), SystemNoise())
+        asked = normally(BY_SEX)
+        gate.complete(gate.charge([], Payer("ann"), epsilon_cap=None, statistics=asked).seq)
+        buy(gate, PlannedMeasurement(BY_SEX, QUARTER))
+        entries = list(ledger.entries())
+        history = gate.history
+    [table] = read_report(entries, judged(entries)).tables
+    assert table.units_spent == history.units_spent
+    assert table.found is not None
+    assert (table.found.delta, table.found.normal) == (BILLIONTH, of_units(history.normal.units))
+    ages = {cost.column: cost for cost in table.columns}["age"]
+    assert max(ages.at_least) == history.units_of_rows == QUARTER.units

@@ -20,6 +20,7 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
+from cube.statistic import Score
 from proxy.served_table import ServedTable
 from proxy.synthesis.making import EPSILON_MIN, make, preview, resampled
 from proxy.synthesis.request import Made, Method, Step, SynthesisRequest
@@ -99,6 +100,32 @@ def test_a_network_is_bought_for_one_price_and_its_tables_are_history(table: Ser
     assert resampled(made.model, axes, n_rows=None, seed=3).equals(made.rows)
     pairwise = make(table, replace(NOTHING, columns=request.columns), ANN)
     assert pairwise.unknown == (), "one history"
+
+
+def test_the_settings_of_a_network_are_those_that_were_asked_for(table: ServedTable) -> None:
+    columns = ("age", "pay", "senior")
+    request = replace(
+        ONE, method=Method.PRIVBAYES, columns=columns, degree=1, score=Score.INFORMATION
+    )
+    made = make(table, replace(request, hierarchies=True), ANN)
+    asked = [one for told in table.gate.history.told for one in told.statistics]
+    choices = [one.choice for one in asked if isinstance(one, ChargedChoice)]
+    assert len(choices) == 2
+    for choice in choices:
+        assert [view.n_groups for view in choice.views if view.axes == ("age",)] == [20, 10, 5, 3]
+        assert choice.score is Score.INFORMATION
+    assert max(len(node["parents"]) for node in made.model["nodes"]) == 1
+    alone = make(table, replace(request, degree=0), ANN)
+    assert not any(node["parents"] for node in alone.model["nodes"])
+
+
+def test_a_score_of_columns_with_two_levels_is_for_no_others(table: ServedTable) -> None:
+    request = replace(ONE, method=Method.PRIVBAYES, score=Score.FULL_DEPENDENCE)
+    for refused in (lambda: preview(table, request), lambda: make(table, request, ANN)):
+        with pytest.raises(InvalidRequest, match="two levels, and job has 5"):
+            refused()
+    assert not table.gate.payments()
+    make(table, replace(request, columns=("senior",)), ANN)
 
 
 def test_history_alone_gives_the_same_model_for_nothing(table: ServedTable) -> None:

@@ -1,0 +1,146 @@
+"""The best whole number to report for one count, under its user's prior and loss.
+
+Post-processing of one answer: what it costs is what the answer costs. The prior and the loss are
+the user's own, and change nothing for anybody else.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from cube.refusals import InvalidRequest, TooLarge, UnsupportedSql
+from inference.posterior import Posterior, RowEstimate
+from inference.remap import (
+    Floats,
+    Loss,
+    LossTable,
+    PowerLoss,
+    ZeroOneLoss,
+    best_report,
+    count_posterior,
+    posterior_under,
+)
+from planner.workload import Wanted, Workload
+from proxy.protocol import tacit_pb2
+
+N_POINTS_MAX: Final = 10_000  # of a prior: each is weighed by itself
+N_COUNTS_MAX: Final = 1_000_000  # the largest count that a prior may name
+N_LOSSES_MAX: Final = 1000  # rows of a table of losses
+
+LOSSES: Final[dict[str, Loss]] = {
+    "absolute": PowerLoss(1),
+    "squared": PowerLoss(2),
+    "zero_one": ZeroOneLoss(),
+}
+TABLE: Final = "table"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Belief:
+    """What a user believes of a count, and what missing it costs him.
+
+    Parameters
+    ----------
+    prior : (n + 1,) ndarray of float64
+        The probability of each count from 0.
+    loss : Loss
+    """
+
+    prior: Floats
+    loss: Loss
+
+    def __post_init__(self) -> None:
+        try:
+            best_report(count_posterior(0.0, noise_scale=1.0, prior=self.prior), self.loss)
+        except ValueError as error:
+            raise InvalidRequest(
+                f"The prior and the loss do not do: {error}.",
+                hint="Probabilities sum to 1; a table of losses is square, one row a count.",
+            ) from None
+
+    def reported(self, rows: tuple[RowEstimate, ...]) -> "Reported":
+        """The best report for the one row that was answered."""
+        (estimate,) = rows
+        if not isinstance(estimate, Posterior):
+            raise TypeError("a count that was answered is estimable")
+        report = best_report(posterior_under(estimate, self.prior), self.loss)
+        return Reported(report.value, report.expected_loss, estimate.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """The best report, what it is expected to lose, and the answer that it is made from."""
+
+    value: int
+    expected_loss: float
+    answer: float
+
+
+def one_count(workload: Workload) -> tuple[str, Wanted]:
+    """The table that a statement asks for one count, and the count.
+
+    Raises
+    ------
+    UnsupportedSql
+        If it asks for anything else, or for nothing at all.
+    """
+    if len(workload.parts) == 1 and not (workload.explain_only or workload.is_probe):
+        (part,) = workload.parts
+        if len(part.aggregates) == len(part.answers) == part.n_rows == 1:
+            (aggregate,) = part.aggregates
+            (block,) = aggregate.blocks
+            is_whole = block.query.constant == 0 and block.primitive[1] == 1
+            if part.answers[0].formula is None and not aggregate.is_constant and is_whole:
+                return part.table, Wanted(block, aggregate.target)
+    raise UnsupportedSql(
+        "The statement does not ask for one count.",
+        hint="Say SELECT COUNT(*) FROM .. WHERE .., without groups.",
+    )
+
+
+def belief_of(message: tacit_pb2.BestReportRequest) -> Belief:
+    """The prior and the loss of a message.
+
+    Raises
+    ------
+    InvalidRequest, TooLarge
+    """
+    counts = [point.value for point in message.prior]
+    if not counts:
+        raise InvalidRequest("The request has no prior.", hint="Say how likely each count is.")
+    if min(counts) < 0 or len(set(counts)) < len(counts):
+        raise InvalidRequest(
+            "A prior names each count once, and none below 0.", hint="Add up what is double."
+        )
+    if len(counts) > N_POINTS_MAX or max(counts) > N_COUNTS_MAX:
+        raise TooLarge(
+            f"A prior has at most {N_POINTS_MAX} points, none above {N_COUNTS_MAX}.",
+            hint="Name fewer counts.",
+        )
+    prior = np.zeros(max(counts) + 1)
+    prior[counts] = [point.probability for point in message.prior]
+    return Belief(prior, _loss(message))
+
+
+def _loss(message: tacit_pb2.BestReportRequest) -> Loss:
+    known = LOSSES.get(message.loss)
+    if known is not None:
+        return known
+    if message.loss != TABLE:
+        raise InvalidRequest(
+            f"There is no loss {message.loss[:40]!a}.", hint=f"There is {', '.join(LOSSES)}, table."
+        )
+    if len(message.loss_table) > N_LOSSES_MAX:
+        raise TooLarge(
+            f"A table of losses has at most {N_LOSSES_MAX} rows.", hint="Name a loss instead."
+        )
+    rows = [list(row.losses) for row in message.loss_table]
+    if not rows or {len(row) for row in rows} != {len(rows)}:
+        raise InvalidRequest(
+            "A table of losses is square, one row a count.", hint="losses[truth][report]."
+        )
+    try:
+        return LossTable(np.array(rows))
+    except ValueError as error:
+        raise InvalidRequest(f"The loss does not do: {error}.", hint="Losses are finite.") from None

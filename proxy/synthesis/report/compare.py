@@ -1,0 +1,225 @@
+"""A synthetic table beside what the history says of the private one, count by count.
+
+Both sides are public: the rows are post-processing, and the history holds noisy values only. Where
+it does not determine a count, there is nothing to compare, and nothing is made up.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.query import Scope, check_scope
+
+ROWS_AGREE = 0.01  # numbers of rows that differ by less are compared as they are
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The private table's number of rows.
+
+    Parameters
+    ----------
+    about : float
+        By everything that the history says, as a synthetic table is given it.
+    low, high : float
+        The interval that a count of everything has, if it is asked.
+    """
+
+    about: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class KnownTable:
+    """Intervals for the counts of groups of levels, of one or two columns.
+
+    Parameters
+    ----------
+    scope : tuple of str
+        The columns, sorted by name.
+    groups : tuple of (n_levels,) ndarray of int64
+        The group of each level of each column: ``0 .. n_groups - 1``, each of them used.
+    values, low, high : (n_groups of scope[0], ...) ndarray of float64
+        The estimate and its interval; where nothing determines a count, the interval is infinite.
+    """
+
+    scope: Scope
+    groups: tuple[Integers, ...]
+    values: Floats
+    low: Floats
+    high: Floats
+
+    def __post_init__(self) -> None:
+        check_scope(self.scope)
+        if len(self.scope) not in {1, 2} or len(self.groups) != len(self.scope):
+            raise ValueError(f"{len(self.groups)} groupings for the columns {self.scope}")
+        shape = tuple(int(groups.max()) + 1 for groups in self.groups)
+        for array in (self.values, self.low, self.high):
+            if array.shape != shape:
+                raise ValueError(f"{array.shape} numbers for {shape} groups")
+        if not np.isfinite(self.values).all() or not (self.low <= self.high).all():
+            raise ValueError("an estimate is finite, and its interval is not empty")
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Which counts the history determines."""
+        return np.isfinite(self.low) & np.isfinite(self.high)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedTable:
+    """Synthetic counts of the groups of a known table.
+
+    Parameters
+    ----------
+    known : KnownTable
+    synthetic : (n_groups of scope[0], ...) ndarray of float64
+        Scaled to the private table's number of rows, if the synthetic one was given another.
+    """
+
+    known: KnownTable
+    synthetic: Floats
+
+    @property
+    def n_known(self) -> int:
+        """How many counts are compared."""
+        return int(self.known.is_known.sum())
+
+    @cached_property
+    def is_inside(self) -> NDArray[np.bool_]:
+        """Which synthetic counts lie in the interval of the history."""
+        is_in = (self.known.low <= self.synthetic) & (self.synthetic <= self.known.high)
+        return self.known.is_known & is_in
+
+    @property
+    def n_inside(self) -> int:
+        """How many of them."""
+        return int(self.is_inside.sum())
+
+    @property
+    def share_inside(self) -> float:
+        """Of those that are compared; 1 if none is."""
+        return self.n_inside / self.n_known if self.n_known else 1.0
+
+    @cached_property
+    def half_widths(self) -> Floats:
+        """Half the width of each interval, of which clipping at a public bound took nothing off."""
+        reach = np.maximum(self.known.high - self.known.values, self.known.values - self.known.low)
+        return np.where(self.known.is_known, reach, np.inf)
+
+    @cached_property
+    def differences(self) -> Floats:
+        """Synthetic count less estimate; 0 where nothing is known."""
+        return np.where(self.known.is_known, self.synthetic - self.known.values, 0.0)
+
+    @cached_property
+    def relative(self) -> Floats:
+        """Differences in half-widths: beyond 1 or -1 is outside the interval."""
+        # A count that is known exactly has no width to compare with.
+        width = np.maximum(self.half_widths, np.finfo(float).tiny)
+        return np.clip(self.differences / width, -1e6, 1e6)
+
+    def largest(self, n_max: int) -> list[tuple[int, ...]]:
+        """The places of the largest differences, in half-widths, the largest first."""
+        order = np.argsort(-np.abs(self.relative), axis=None, kind="stable")
+        known = order[self.known.is_known.ravel()[order]][:n_max]
+        places = np.unravel_index(known, self.synthetic.shape)
+        return [tuple(int(one) for one in place) for place in zip(*places, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Everything that can be compared.
+
+    Parameters
+    ----------
+    n_rows : int
+        Of the synthetic table.
+    total : Total, optional
+        The private table's number of rows as the history estimates it; None if it does not.
+    scale : float
+        What synthetic counts were multiplied by.
+    confidence : float
+        Of every interval.
+    one_ways : mapping of str to ComparedTable
+        In the order of the columns; those of which no count is known are not there.
+    pairs : mapping of sorted scope to ComparedTable
+    """
+
+    n_rows: int
+    total: Total | None
+    scale: float
+    confidence: float
+    one_ways: Mapping[str, ComparedTable]
+    pairs: Mapping[Scope, ComparedTable]
+
+    @property
+    def tables(self) -> list[ComparedTable]:
+        """Of single columns and of pairs."""
+        return [*self.one_ways.values(), *self.pairs.values()]
+
+    @property
+    def n_known(self) -> int:
+        """How many counts are compared in all."""
+        return sum(table.n_known for table in self.tables)
+
+    @property
+    def n_inside(self) -> int:
+        """How many of them lie in their interval."""
+        return sum(table.n_inside for table in self.tables)
+
+
+def compare(
+    levels: Mapping[str, Integers],
+    known: Sequence[KnownTable],
+    *,
+    total: Total | None,
+    confidence: float,
+) -> Comparison:
+    """Count the synthetic rows in the groups of each known table.
+
+    Parameters
+    ----------
+    levels : mapping of str to (n_rows,) ndarray of int64
+        The position of each row's level in each column, in the columns' order.
+    known : sequence of KnownTable
+        One of a scope at most; what is of other columns is left out.
+    total : Total, optional
+        The private table's number of rows as the history estimates it. A synthetic table that was
+        given another number of rows is scaled to it.
+    confidence : float
+        Of every interval.
+    """
+    n_rows = len(next(iter(levels.values())))
+    scale = 1.0
+    if total is not None and abs(n_rows - total.about) > ROWS_AGREE * total.about > 0:
+        scale = total.about / n_rows
+    compared = {
+        table.scope: ComparedTable(table, scale * _counted(levels, table))
+        for table in known
+        if levels.keys() >= set(table.scope) and table.is_known.any()
+    }
+    return Comparison(
+        n_rows=n_rows,
+        total=total,
+        scale=scale,
+        confidence=confidence,
+        one_ways={name: compared[name,] for name in levels if (name,) in compared},
+        pairs={scope: table for scope, table in sorted(compared.items()) if len(scope) > 1},
+    )
+
+
+def _counted(levels: Mapping[str, Integers], table: KnownTable) -> Floats:
+    places = tuple(
+        groups[levels[name]] for name, groups in zip(table.scope, table.groups, strict=True)
+    )
+    cells = np.ravel_multi_index(places, table.values.shape)
+    counts = np.bincount(cells, minlength=table.values.size)
+    return counts.reshape(table.values.shape).astype(np.float64)

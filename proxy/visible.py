@@ -1,0 +1,93 @@
+"""What one caller may know of at one moment: private tables, public and synthetic ones, a planner.
+
+The planner of a set of tables has never heard of any other: no message or suggestion of it can name
+what was not granted. It is made anew when a synthetic table comes or goes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from planner.planner import Planner
+from planner.public import Columns, PublicRelation, public_table
+from proxy.outer_sql import OuterSql
+from proxy.privacy_views import VIEW_SCHEMAS
+from proxy.public_tables import PublicTable
+from proxy.served_table import ServedTable
+from proxy.synthesis.desk import SyntheticDesk
+from proxy.synthesis.record import SyntheticRecord
+from proxy.synthesis.view import SYNTHETIC_VIEW
+
+Key: TypeAlias = tuple[frozenset[str], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Visible:
+    """A view of the tables.
+
+    Parameters
+    ----------
+    tables : mapping
+        The private tables, by name.
+    public : mapping
+        How the rows of public and synthetic tables are had, by the names of the outer SQL.
+    synthetic : tuple of SyntheticRecord
+    planner : Planner
+    """
+
+    tables: Mapping[str, ServedTable]
+    public: Mapping[str, Callable[[], pa.Table]]
+    synthetic: tuple[SyntheticRecord, ...]
+    planner: Planner
+
+    @property
+    def key(self) -> Key:
+        """Equal for views in which equal texts mean the same."""
+        return visible_key(self.tables, self.synthetic)
+
+
+def visible_key(tables: Mapping[str, ServedTable], synthetic: Sequence[SyntheticRecord]) -> Key:
+    """The key of the view of these tables."""
+    return frozenset(tables), tuple(record.id for record in synthetic)
+
+
+def visible(
+    tables: Mapping[str, ServedTable],
+    public: Sequence[tuple[PublicTable, PublicRelation]],
+    synthetic: tuple[SyntheticRecord, ...],
+    desk: SyntheticDesk,
+    outer: OuterSql,
+) -> Visible:
+    """The view of these tables."""
+    rows: dict[str, Callable[[], pa.Table]] = {
+        public_table(table.name): _given(table.data) for table, _ in public
+    }
+    rows |= {public_table(record.name): _kept(desk, record) for record in synthetic}
+
+    def public_rows(sql: str, names: Sequence[str]) -> Columns:
+        found = outer.run(sql, {public_table(name): rows[public_table(name)]() for name in names})
+        return PublicTable("public_rows", None, found).columns()
+
+    relations = [relation for _, relation in public]
+    relations += [
+        PublicRelation(record.name, tuple(name for name, _ in record.columns))
+        for record in synthetic
+    ]
+    planner = Planner(
+        schemas={name: table.info.schema for name, table in tables.items()},
+        defaults={name: table.info.default for name, table in tables.items()},
+        public=relations,
+        privacy_views=(*VIEW_SCHEMAS, SYNTHETIC_VIEW),
+        public_rows=public_rows,
+    )
+    return Visible(tables, rows, synthetic, planner)
+
+
+def _given(table: pa.Table) -> Callable[[], pa.Table]:
+    return lambda: table
+
+
+def _kept(desk: SyntheticDesk, record: SyntheticRecord) -> Callable[[], pa.Table]:
+    return lambda: desk.rows(record)

@@ -1,0 +1,48 @@
+"""Coarser views of columns whose levels lie in an order: neighbours go together, two by two.
+
+Public values. What a column's levels mean is not known here, nor which columns are better seen so.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from cube.block import Partition
+from synthesis.privbayes.attributes import Attribute
+from synthesis.tables import Column, Integers
+
+N_COARSEST: Final = 4  # classes in order; two would hide most of what a column tells of others
+
+
+def plain_attribute(column: Column) -> Attribute:
+    """A column that is a parent as it is."""
+    return Attribute.plain(column.name, column.size)
+
+
+def layered_attribute(column: Column) -> Attribute:
+    """A column that may be a parent at coarser levels, too.
+
+    Parameters
+    ----------
+    column : Column
+        Of its levels the first `n_ordered` lie in order. Each further view has half as many classes
+        of them, rounded up, down to `N_COARSEST` or one less. What follows them (OTHER, NULL) is
+        merged with nothing.
+
+    Examples
+    --------
+    >>> hours = layered_attribute(Column("hours", size=11, n_ordered=10))
+    >>> [view.labels.tolist() for view in hours.views[1:]]
+    [[0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3]]
+    """
+    n_ordered, views = column.n_ordered, [np.arange(column.size)]
+    while n_ordered > N_COARSEST:
+        views.append(_halved(n_ordered, column.size - column.n_ordered)[views[-1]])
+        n_ordered = (n_ordered + 1) // 2
+    return Attribute(column.name, tuple(Partition((column.name,), view) for view in views))
+
+
+def _halved(n_ordered: int, n_apart: int) -> Integers:
+    """The class of each class once neighbours are merged."""
+    n_merged = (n_ordered + 1) // 2
+    return np.concatenate([np.arange(n_ordered) // 2, n_merged + np.arange(n_apart)])

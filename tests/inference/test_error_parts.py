@@ -1,0 +1,56 @@
+"""Errors as sums of independent parts: exact without raises, never too narrow with them."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cube.block import QueryBlock
+from cube.measurement import Measurement, Weight
+from cube.query import counting
+from inference.error_terms import ErrorTerms
+from inference.history import History
+from inference.joint import draw_errors, error_parts
+from inference.law import law_of_noise
+from inference.posterior import Posterior
+
+TOTAL = QueryBlock(counting())
+
+
+def bought(weight: float, supersedes: int | None = None) -> Measurement:
+    paid = Weight.at_least(weight)
+    scale = math.nextafter(1 / float(paid.exact), math.inf)
+    return Measurement(TOTAL, paid, 20, scale, (0,), supersedes)
+
+
+def resting_on(history: History, coefficients: dict[int, float]) -> Posterior:
+    scales = [abs(share) * history[place].noise_scale for place, share in coefficients.items()]
+    terms = ErrorTerms(
+        np.array(list(coefficients), dtype=np.int64),
+        np.zeros(len(coefficients), dtype=np.int64),
+        np.array(list(coefficients.values())),
+    )
+    return Posterior(0.0, law_of_noise(np.array(scales)), terms=terms)
+
+
+def test_without_raises_the_parts_are_the_noises() -> None:
+    history = History()
+    history.add([bought(0.5), bought(1.0)])
+    answers = [resting_on(history, {0: 0.25, 1: 0.75}), resting_on(history, {1: -2.0})]
+    coefficients, scales = error_parts(answers, history)
+    assert coefficients.toarray().tolist() == [[0.25, 0.75], [0.0, -2.0]]
+    assert scales.tolist() == [history[0].noise_scale, history[1].noise_scale]
+
+
+@pytest.mark.parametrize("shares", [(1.0, 0.0), (0.5, 0.5), (1.0, -1.0), (0.2, 0.8)])
+def test_with_a_raise_an_interval_from_the_parts_covers(shares: tuple[float, float]) -> None:
+    history = History()
+    history.add([bought(0.5), bought(0.8, supersedes=0)])
+    answers = [resting_on(history, {place: 1.0}) for place in (0, 1)]
+    coefficients, scales = error_parts(answers, history)
+    law = law_of_noise(np.abs(np.array(shares) @ coefficients) * scales)
+    drawn = np.array(shares) @ draw_errors(answers, history, 40_000, np.random.default_rng(1))
+    for confidence in (0.5, 0.9, 0.99):
+        held = float((np.abs(drawn) <= law.half_width(confidence)).mean())
+        # Of 40,000 draws, a share has a standard deviation of at most .0025.
+        assert held > confidence - 0.01

@@ -1,0 +1,4 @@
+-- code: invalid_target
+-- says: whole number of tables
+-- works: SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(level => 0.01) DP_CHI2_TEST(sex, insured) FROM patients
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(replicates => 99.5) DP_CHI2_TEST(sex, insured) FROM patients

@@ -1,0 +1,4 @@
+-- code: unknown_name
+-- says: Did you mean
+-- works: CREATE OR REPLACE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, columns => (sex, city))
+CREATE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, columns => (sexes))
