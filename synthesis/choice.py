@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from synthesis.tables import Floats, Integers
 
 # Tried out on the five tables of the benchmark and on made-up ones (`benchmarks.synthesis_share`)
-ONE_WAY_SHARE_MIN = 0.15  # how levels are merged, and taken apart again, rests on them
+ONE_WAY_SHARE_MIN = 0.2  # how levels are merged, and taken apart again, rests on them
 ONE_WAY_SHARE_MAX = 0.85  # something must be left for pairs, or rows would be independent columns
 NOISE_PER_SCORE_SHARE = 0.44  # noise of a score, as a share of the rows, that a share of 1 is worth
-SCORE_SHARE_MIN = 0.05
+SCORE_SHARE_MIN = 0.02
 SCORE_SHARE_MAX = 0.4  # pairs that are found and not measured help nobody
 
 
