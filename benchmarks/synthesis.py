@@ -1,6 +1,6 @@
 """Synthetic tables through the gate: how near they are, and what they take.
 
-    python -m benchmarks.synthesis [--quick]
+    python -m benchmarks.synthesis [--quick] [--peers]
 
 Every run is a process of its own: the table is opened with a durable ledger, a synthetic one is
 made with the system's noise, and its pairs of columns are compared with the rows in plain sight
@@ -9,16 +9,18 @@ table better at the same epsilon, and make one of their own for nothing; and wha
 table answers counts free, with intervals that cover.
 
 Figures of other libraries stand beside, as they were measured for this project
-(docs/synthesis_benchmark.md); they are no claim of this run. `benchmarks.synthesis_peers` runs
-those that can be installed.
+(docs/synthesis_benchmark.md); they are no claim of this run. `--peers` runs those that can be
+installed in the same go (synthesis_peers.py).
 """
 
+import argparse
 from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
 
-from benchmarks.report import Bar, progress, run, wants_quick
+from benchmarks.report import Bar, progress, run
+from benchmarks.synthesis_peers import peer_figures
 from benchmarks.synthesis_runs import Task, averaged, in_own_process
 from benchmarks.synthesis_tables import tables
 from proxy.synthesis.request import Method
@@ -85,7 +87,11 @@ MEASURED_EARLIER = {
 
 def main() -> None:
     """Run the benchmark and print its report."""
-    quick = wants_quick("How near synthetic tables are, and what they take.")
+    parser = argparse.ArgumentParser(description="How near synthetic tables are, what they take.")
+    parser.add_argument("--quick", action="store_true", help="one run each, the same bars")
+    parser.add_argument("--peers", action="store_true", help="run other libraries, too; an hour")
+    asked = parser.parse_args()
+    quick = bool(asked.quick)
     at_hand = tables()
     tasks = [
         task for task in (*ERRORS_MAX, *WITHOUT_BARS, AFTER_STATEMENTS) if task.table in at_hand
@@ -100,6 +106,8 @@ def main() -> None:
         progress(f"{task.name}: pairs {found[task]['pairs']:.4f}, {found[task]}")
     figures: dict[str, object] = {task.name: one for task, one in found.items()}
     figures["measured_earlier"] = MEASURED_EARLIER
+    if asked.peers:
+        figures["peers"] = peer_figures(quick=quick)
     run(figures, [*_error_bars(found), *_bars_of_adult(found), *_history_bars(found)])
 
 

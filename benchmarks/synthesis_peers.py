@@ -106,7 +106,14 @@ QUICK = (Peer("dpmm 0.1.9 MST", "dpmm==0.1.9", PEERS[1].program, ("nltcs",)),)
 
 def main() -> None:
     """Install and run the peers, and print their figures."""
-    quick = wants_quick("Other libraries on the tables of benchmarks.synthesis.")
+    run(
+        peer_figures(quick=wants_quick("Other libraries on the tables of benchmarks.synthesis.")),
+        [],
+    )
+
+
+def peer_figures(*, quick: bool) -> dict[str, object]:
+    """Install and run the peers."""
     at_hand = tables()
     figures: dict[str, object] = {"epsilon": EPSILON, "delta_where_not_pure": DELTA}
     with TemporaryDirectory(prefix="tacit-peers-") as folder:
@@ -117,7 +124,7 @@ def main() -> None:
                     outcome = measured(peer, python, at_hand[name], Path(folder))
                     figures[f"{peer.name} on {name}"] = outcome
                     progress(f"{peer.name} on {name}: {outcome}")
-    run(figures, [])
+    return figures
 
 
 def installed(folder: Path, requirement: str) -> Path | None:
