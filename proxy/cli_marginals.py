@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cube.refusals import ConfigurationInvalid
 from planner.workload import Consistency
 from proxy.cli_client import ServerAddress, calling, ipc_table, target_of
+from proxy.cli_files import table_writer
 from proxy.cli_options import ConfidenceOption, HalfWidthOption, asks_server
 from proxy.protocol import tacit_pb2
 from proxy.rendering import console, general, plain, to_width
@@ -66,7 +64,7 @@ def marginals(  # noqa: PLR0913, PLR0917 - one parameter an option
 
     What history knows already counts; only what is missing is bought, and agreement is free.
     """
-    write = None if output is None else _writer(output)
+    write = None if output is None else table_writer(output)
     is_budget = epsilon is not None and half_width is None
     request = tacit_pb2.MarginalsRequest(
         table=table,
@@ -78,10 +76,10 @@ def marginals(  # noqa: PLR0913, PLR0917 - one parameter an option
     )
     with Console(stderr=True).status("asking") as status:
         data, summary = ask(server, request, status.update)
-    if write is None:
+    if output is None or write is None:
         console().print(shown_marginals(data))
     else:
-        write(data)
+        write(_flat(data) if output.suffix.lower() == ".csv" else data)
         console().print(plain(f"Wrote {data.num_rows} rows to {output}."))
     console().print(summary_text(summary))
 
@@ -155,29 +153,6 @@ def _shown(rows: list[dict[str, Any]]) -> RenderableType:
     if len(rows) > N_ROWS_SHOWN_MAX:
         shown.caption = f"and {len(rows) - N_ROWS_SHOWN_MAX} more; -o FILE has them all"
     return shown
-
-
-def _writer(output: Path) -> Callable[[pa.Table], None]:
-    """How a file is written; decided before anything is asked, and so paid for."""
-    kind = output.suffix.lower()
-    if kind not in (".parquet", ".csv"):
-        raise ConfigurationInvalid(
-            f"The name {output} does not end in .parquet or .csv.", hint="Choose one of them."
-        )
-    if not output.parent.is_dir():
-        raise ConfigurationInvalid(f"There is no directory {output.parent}.", hint="Make it first.")
-
-    def write(data: pa.Table) -> None:
-        try:
-            if kind == ".parquet":
-                pq.write_table(data, output)
-            else:
-                pa_csv.write_csv(_flat(data), output)
-        except OSError as error:
-            reason = error.strerror or type(error).__name__
-            raise ConfigurationInvalid(f"{output} cannot be written: {reason}.") from None
-
-    return write
 
 
 def _flat(data: pa.Table) -> pa.Table:

@@ -6,20 +6,19 @@ A thin layer over `cli_synth_client`; what a table costs, the server decides.
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from cube.refusals import ConfigurationInvalid, InvalidRequest
+from cube.refusals import InvalidRequest
 from cube.statistic import N_PARENTS_MAX, Score
 from proxy import cli_synth_client as client
 from proxy.cli_client import ServerAddress
+from proxy.cli_files import not_written, table_writer
 from proxy.cli_options import asks_server
 from proxy.protocol import tacit_pb2
 from proxy.rendering import console
@@ -84,11 +83,6 @@ DeltaOption: TypeAlias = Annotated[
         help="Measure with normal noise, under the delta that the table's owner offers.",
     ),
 ]
-
-_WRITERS: Final[dict[str, Callable[[pa.Table, Path], object]]] = {
-    ".parquet": pq.write_table,
-    ".csv": pa_csv.write_csv,
-}
 
 
 @app.command(
@@ -241,7 +235,7 @@ def report(
     try:
         output.write_bytes(page)
     except OSError as error:
-        raise _not_written(output, error) from None
+        raise not_written(output, error) from None
     typer.echo(f"Wrote {output}")
 
 
@@ -318,22 +312,10 @@ def _writer(output: Path | None) -> Callable[[Callable[[], pa.Table]], None]:
     """What writes rows to a file once they are asked for; that it can is found out before."""
     if output is None:
         return lambda _rows: None
-    if output.suffix not in _WRITERS:
-        raise ConfigurationInvalid(
-            f"The name {output} does not end in .parquet or .csv.", hint="Choose one of them."
-        )
-    if not output.parent.is_dir():
-        raise ConfigurationInvalid(f"There is no directory {output.parent}.", hint="Make it first.")
+    write_table = table_writer(output)
 
     def write(rows: Callable[[], pa.Table]) -> None:
-        try:
-            _WRITERS[output.suffix](rows(), output)
-        except OSError as error:
-            raise _not_written(output, error) from None
+        write_table(rows())
         typer.echo(f"Wrote {output}")
 
     return write
-
-
-def _not_written(output: Path, error: OSError) -> ConfigurationInvalid:
-    return ConfigurationInvalid(f"{output} cannot be written: {error.strerror}.")

@@ -126,11 +126,9 @@ class Sketch:
         """Every estimate of a pair, over buckets."""
         return [table for table in (*self.known_pairs, *self.grouped) if len(table.scope) > 1]
 
-    def margin(self, name: str, total: float, others: Sequence[TableEstimate] = ()) -> Floats:
-        """A column's counts over buckets, from all that is known of it and from `others`."""
-        estimates = [
-            table.margin(name) for table in (*self.grouped, *others) if name in table.scope
-        ]
+    def margin(self, name: str, total: float) -> Floats:
+        """A column's counts over buckets, from all that is known of it."""
+        estimates = [table.margin(name) for table in self.grouped if name in table.scope]
         if name in self.one_ways:
             estimates.append(merged(self.one_ways[name], self.buckets))
         return fitted_margin(estimates, total) if estimates else np.array([total])
@@ -204,19 +202,11 @@ class PairwiseModel:
         return float(np.abs(self.pairs[pair] / self.total - independent).sum())
 
 
-def fit_model(sketch: Sketch, bought: Sequence[TableEstimate] = ()) -> PairwiseModel:
-    """Fit consistent tables to everything that is known.
-
-    Parameters
-    ----------
-    sketch : Sketch
-        Alone, it gives a model of what was known before.
-    bought : sequence of TableEstimate
-        Estimates of pairs over the sketch's buckets, independent of it and of each other.
-    """
+def fit_model(sketch: Sketch) -> PairwiseModel:
+    """Fit consistent tables to everything that is known."""
     one_ways = [merged(one, sketch.buckets) for one in sketch.one_ways.values()]
-    total = estimated_total([*one_ways, *sketch.grouped, *bought])
-    margins = {name: sketch.margin(name, total, bought) for name in sketch.buckets}
+    total = estimated_total([*one_ways, *sketch.grouped])
+    margins = {name: sketch.margin(name, total) for name in sketch.buckets}
     parts = {c.name: _even(sketch.buckets[c.name]) for c in sketch.columns}
     for name, one_way in sketch.one_ways.items():
         parts[name] = _parts(one_way, sketch.buckets[name], margins[name])
@@ -225,7 +215,7 @@ def fit_model(sketch: Sketch, bought: Sequence[TableEstimate] = ()) -> PairwiseM
         buckets=sketch.buckets,
         total=total,
         shares={name: _shares(counts) for name, counts in margins.items()},
-        pairs=fitted_pairs([*sketch.pairs_known, *bought], margins),
+        pairs=fitted_pairs(sketch.pairs_known, margins),
         parts=parts,
     )
 

@@ -121,7 +121,7 @@ def test_a_pair_improves_what_is_known_of_its_columns_and_of_the_total() -> None
         TableEstimate((name,), rows.exact(name) + shift, np.array(400.0))
         for name, shift in (("a", 30.0), ("b", -20.0))
     ]
-    model = fit_model(Sketch.of(COLUMNS[:2], vague), rows.nearly_exact(("a", "b")))
+    model = fit_model(Sketch.of(COLUMNS[:2], [*vague, *rows.nearly_exact(("a", "b"))]))
     assert model.total == pytest.approx(6_000, abs=0.01)
     for name in ("a", "b"):
         assert np.allclose(model.shares[name] * model.total, rows.exact(name), atol=0.01)

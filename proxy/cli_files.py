@@ -1,0 +1,47 @@
+"""Tables as files: what commands write to the path that `-o` names."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from cube.refusals import ConfigurationInvalid
+
+_WRITERS: Final[dict[str, Callable[[pa.Table, Path], object]]] = {
+    ".parquet": pq.write_table,
+    ".csv": pa_csv.write_csv,
+}
+
+
+def table_writer(output: Path) -> Callable[[pa.Table], None]:
+    """How a file is written; decided before anything is asked, and so paid for.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If there is no way to write it, or no place; once it is used, if it cannot be written.
+    """
+    write_table = _WRITERS.get(output.suffix.lower())
+    if write_table is None:
+        raise ConfigurationInvalid(
+            f"The name {output} does not end in .parquet or .csv.", hint="Choose one of them."
+        )
+    if not output.parent.is_dir():
+        raise ConfigurationInvalid(f"There is no directory {output.parent}.", hint="Make it first.")
+
+    def write(data: pa.Table) -> None:
+        try:
+            write_table(data, output)
+        except OSError as error:
+            raise not_written(output, error) from None
+
+    return write
+
+
+def not_written(output: Path, error: OSError) -> ConfigurationInvalid:
+    """What is said of a file that could not be written."""
+    reason = error.strerror or type(error).__name__
+    return ConfigurationInvalid(f"{output} cannot be written: {reason}.")
