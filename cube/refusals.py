@@ -8,6 +8,7 @@
     │   ├── OutsideDomain         outside_domain      a literal that no public level can equal
     │   ├── InvalidTarget         invalid_target      half_width, confidence or epsilon out of range
     │   ├── TooLarge              too_large           a stated limit on size was passed
+    │   ├── TooSlow               too_slow            the time that one statement may take is over
     │   ├── BudgetExhausted       budget_exhausted    the table's budget cannot cover the cost
     │   ├── LimitReached          limit_reached       the caller's own limit cannot cover the cost
     │   ├── CostAboveCap          cost_above_cap      the request's own epsilon cap cannot cover it
@@ -121,6 +122,12 @@ class TooLarge(Refused):
     """A stated limit on the size of a request was passed."""
 
     code = "too_large"
+
+
+class TooSlow(Refused):
+    """The time that one statement may take has passed, or its client is gone."""
+
+    code = "too_slow"
 
 
 class BudgetExhausted(Refused):

@@ -45,6 +45,7 @@ STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
     refusals.OutsideDomain: grpc.StatusCode.INVALID_ARGUMENT,
     refusals.InvalidTarget: grpc.StatusCode.INVALID_ARGUMENT,
     refusals.TooLarge: grpc.StatusCode.INVALID_ARGUMENT,
+    refusals.TooSlow: grpc.StatusCode.DEADLINE_EXCEEDED,
     refusals.InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,
     NotOffered: grpc.StatusCode.UNIMPLEMENTED,
     refusals.UnknownName: grpc.StatusCode.NOT_FOUND,

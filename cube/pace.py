@@ -1,0 +1,114 @@
+"""The pace of the work for one statement: how long it may still take, and when it lets others go.
+
+Whoever serves a statement says at which pace its thread works (`paced`). Every stage that may take
+long calls `checkpoint` between two steps of it, asks `seconds_left` before it hands work to
+something that cannot be stopped in between, and says when it only waits (`waiting`). A thread to
+which nobody gave a pace works on without one.
+
+Nothing here knows who asks for what: how turns are shared out is for who serves to decide.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Protocol
+
+from cube.refusals import TooSlow
+
+
+class Pace(Protocol):
+    """How fast one statement may be worked for."""
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the work must be over; infinite if it need not."""
+        ...
+
+    def step(self) -> None:
+        """Go on to the next step, perhaps after others had their turn.
+
+        Raises
+        ------
+        TooSlow
+            If there is no time left, or nobody to hear the answer.
+        """
+        ...
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Within it the statement waits for something, and needs no turn."""
+        ...
+
+
+_pace: ContextVar[Pace | None] = ContextVar("tacit_pace", default=None)
+
+
+@contextmanager
+def paced(pace: Pace) -> Iterator[None]:
+    """Work at a pace, in this thread."""
+    token = _pace.set(pace)
+    try:
+        yield
+    finally:
+        _pace.reset(token)
+
+
+def current_pace() -> Pace | None:
+    """The pace of this thread, if it was given one."""
+    return _pace.get()
+
+
+def checkpoint() -> None:
+    """Go on to the next step of the work, if there is time; `TooSlow` if there is none."""
+    pace = _pace.get()
+    if pace is not None:
+        pace.step()
+
+
+def seconds_left(at_most: float) -> float:
+    """How long the next step may take: what is left, and never more than `at_most`."""
+    pace = _pace.get()
+    return at_most if pace is None else max(0.0, min(at_most, pace.seconds_left))
+
+
+def waiting() -> AbstractContextManager[None]:
+    """While something else than this thread is to move: a lock, a disk, another statement."""
+    pace = _pace.get()
+    return nullcontext() if pace is None else pace.waiting()
+
+
+class Deadline:
+    """A pace that only ends.
+
+    Parameters
+    ----------
+    seconds : float
+        From now on.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the work must be over."""
+        return self._end - time.monotonic()
+
+    def step(self) -> None:
+        """Raise TooSlow if there is no time left."""
+        if self.seconds_left < 0:
+            raise out_of_time(self._seconds)
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Nobody is kept from working by one that waits."""
+        return nullcontext()
+
+
+def out_of_time(seconds: float) -> TooSlow:
+    """The refusal of a statement that took all the time there was."""
+    return TooSlow(
+        f"This took longer than the {seconds:g} seconds that one statement may take.",
+        hint="Ask for fewer aggregates or groups at once, over fewer columns. What was measured "
+        "for it, if anything was, is kept.",
+    )
