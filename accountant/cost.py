@@ -32,6 +32,7 @@ N_MERGED_CELLS_MAX = (
 )  # of functions of the same axes: beyond it, two sums are smaller than one
 N_CELLS_ALL_MAX = 2**26  # of all tables together, about; more functions get smaller tables
 N_CELLS_LEAST = 2**8  # of a table; a function that is larger has one of its own
+N_PRICED_KEPT = 4  # plans of which the cost is kept, so that a longer one goes on from there
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class CostState:
         self._before: CostState | None = None
         self._plan: Sequence[PlannedMeasurement] = ()
         self._is_at_its_limit = False
-        self._priced: _Priced | None = None
+        self._priced: tuple[_Priced, ...] = ()  # the last used first
         nothing = Elimination(n_cells_max=n_cells_max)
         self._known: _Known | None = _Known((), 0, nothing, exact=True)
 
@@ -104,16 +105,20 @@ class CostState:
     def cost_with(self, plan: Sequence[PlannedMeasurement]) -> TableCost:
         """What `table_cost` would be after `plan`, or a bound on it that is found faster."""
         before = self._computed()
-        priced = self._priced
-        if priced is not None and priced.name == _name(plan):
-            return priced.cost
-        after = before.with_added(plan)
+        name, priced = _name(plan), self._priced
+        start = _longest_beginning(priced, name)
+        if start is not None and start.name == name:
+            return start.cost
+        known, n_known = (before, 0) if start is None else (start.after, len(start.name))
+        after = known.with_added(plan[n_known:])
         cost = after.cost
         if before.cost.exact and not cost.exact and not self._is_at_its_limit:
             afresh = after.reordered(self.n_cells_max)
             self._is_at_its_limit = not afresh.cost.exact  # do not try again for every price
             cost = min(cost, afresh.cost, key=lambda one: one.units)
-        self._priced = _Priced(_name(plan), after, cost)
+        others = (one for one in priced if one is not start)
+        latest = (_Priced(name, after, cost), *([] if start is None else [start]), *others)
+        self._priced = latest[:N_PRICED_KEPT]
         return cost
 
     def _computed(self) -> "_Known":
@@ -132,8 +137,8 @@ class CostState:
             raise RuntimeError("a state of which nothing is known, and that follows none")
         if plans:
             everything = [planned for plan in reversed(plans) for planned in plan]
-            is_that = priced is not None and priced.name == _name(everything)
-            after = priced.after if priced is not None and is_that else None
+            name = _name(everything)
+            after = next((one.after for one in priced if one.name == name), None)
             known = self._known = known.followed_by(everything, self.n_cells_max, after)
             self._before, self._plan = None, ()  # thousands of states would go on living
         return known
@@ -217,6 +222,14 @@ class _Priced:
     name: tuple[tuple[str, int], ...]
     after: _Known
     cost: TableCost
+
+
+def _longest_beginning(
+    priced: Sequence[_Priced], name: tuple[tuple[str, int], ...]
+) -> _Priced | None:
+    """Of the plans that were priced, the longest that a plan begins with."""
+    beginnings = (one for one in priced if one.name == name[: len(one.name)])
+    return max(beginnings, key=lambda one: len(one.name), default=None)
 
 
 def _name(plan: Sequence[PlannedMeasurement]) -> tuple[tuple[str, int], ...]:

@@ -19,20 +19,10 @@ Proof: proofs/gate.md.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Final
 
-from accountant.asked import (
-    account_with,
-    charged_statistic,
-    check_fits,
-    check_statistic,
-    rows_costing,
-    terms_of,
-)
-from accountant.contraction import answer_bound
-from accountant.cost import Price, price_of
+from accountant.asked import charged_statistic, terms_of
+from accountant.cost import Price
 from accountant.entries import (
     Charge,
     ChargedBlock,
@@ -40,24 +30,16 @@ from accountant.entries import (
     TakenOver,
 )
 from accountant.ledger import Ledger
-from accountant.limits import Payer, Window
+from accountant.limits import Payer
 from accountant.noise import LatticeNoise, NoiseSource
 from accountant.payments import Allowance, Payment
+from accountant.pricing import Pricing
 from accountant.release import Release
 from accountant.replay import StalePlan, TableHistory
 from accountant.source import CellCounts, Source
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.normal import Asked
-from cube.refusals import (
-    BudgetExhausted,
-    CostAboveCap,
-    LimitReached,
-)
 from cube.schema import Schema
-
-_WIDER: Final = (
-    "Ask for a wider half_width or a lower confidence; what the history can answer stays free."
-)
 
 __all__ = ["Budget", "CellCounts", "Gate", "Price", "Source", "StalePlan"]
 
@@ -118,6 +100,10 @@ class Gate:
         spent = Fraction(history.units_spent, UNITS_PER_EPSILON)
         return Budget(history.budget, spent, len(history.measurements))
 
+    def pricing(self, history: TableHistory | None = None) -> Pricing:
+        """Prices on the history, or on an earlier one if one is given."""
+        return Pricing(self.schema, self.history if history is None else history)
+
     def price(
         self, plan: Sequence[PlannedMeasurement], history: TableHistory | None = None
     ) -> Price:
@@ -130,7 +116,7 @@ class Gate:
         StalePlan
             If a measurement that is to be raised has been raised since.
         """
-        return self._price(self.history if history is None else history, plan)
+        return self.pricing(history).price(plan)
 
     def check(
         self,
@@ -148,8 +134,8 @@ class Gate:
         """
         if history is None:
             history = self.history
-        history = replace(history, now=self._ledger.now())
-        self._refuse(history, self._price(history, plan), payer, epsilon_cap)
+        pricing = self.pricing(replace(history, now=self._ledger.now()))
+        pricing.refuse(pricing.price(plan), payer, epsilon_cap)
 
     def allowances(self, payer: Payer) -> tuple[Allowance, ...]:
         """The limits that bind somebody now."""
@@ -276,8 +262,9 @@ class Gate:
         epsilon_cap: Fraction | None,
     ) -> Charge:
         """The charge for a plan on a history, the same that it will be judged by."""
-        price = self._price(history, plan, statistics)
-        self._refuse(history, price, payer, epsilon_cap)
+        pricing = self.pricing(history)
+        price = pricing.price(plan, statistics)
+        pricing.refuse(price, payer, epsilon_cap)
         blocks = tuple(
             ChargedBlock(planned.block, history.noise_for(planned), planned.raised_from)
             for planned in plan
@@ -286,62 +273,7 @@ class Gate:
         terms = terms_of(history.normal, statistics)
         return Charge(payer, blocks, price.units_before, price.units_after, charged, terms)
 
-    def _price(
-        self,
-        history: TableHistory,
-        plan: Sequence[PlannedMeasurement],
-        statistics: Sequence[Asked] = (),
-    ) -> Price:
-        for planned in plan:
-            check_fits(planned.block, self.schema)
-            noise = history.noise_for(planned)
-            noise.lattice_bound(answer_bound(planned.block, self.schema))
-        for asked in statistics:
-            check_statistic(asked, self.schema)
-        added = [*history.added(plan), *rows_costing(statistics)]
-        price = price_of(history.cost, history.units_of_rows, added)
-        account = account_with(history.normal, statistics)
-        return Price(history.units_spent, price.units_after + account.units, price.exact)
-
-    def _refuse(
-        self, history: TableHistory, price: Price, payer: Payer, epsilon_cap: Fraction | None
-    ) -> None:
-        units = price.units_after - price.units_before
-        cost = f"This costs epsilon {_text(price.epsilon, ROUND_CEILING)}"
-        if units and price.units_after > history.units_max:
-            left = max(0, history.units_max - history.units_spent)
-            raise BudgetExhausted(
-                f"{cost}, and {self.schema.table} has {_units_text(left)} left.", hint=_WIDER
-            )
-        for allowance in history.allowances(payer):
-            left_units = allowance.units_left
-            if left_units is not None and units > left_units:
-                window = allowance.limit.window
-                when = "" if window is Window.NEVER else f" this {window}"
-                raise LimitReached(
-                    f"{cost}, and {allowance.account} may spend {_units_text(left_units)} more "
-                    f"on {self.schema.table} with one query{when}.",
-                    hint=_WIDER,
-                )
-        if epsilon_cap is not None and price.epsilon > epsilon_cap:
-            raise CostAboveCap(
-                f"{cost}, more than the cap of {_text(epsilon_cap, ROUND_FLOOR)}.",
-                hint="Raise the epsilon option, or ask for a wider half_width.",
-            )
-
 
 def _is_turn(history: TableHistory, seq: int, turn: int) -> bool:
     """Whether a charge waits to be measured in this turn."""
     return seq in history.pending and history.turns.get(seq, 0) == turn
-
-
-def _text(epsilon: Fraction, rounding: str) -> str:
-    """Six digits of an epsilon: a price rounded up, what is left rounded down."""
-    context = Context(prec=6, rounding=rounding)
-    rounded = context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
-    return f"{rounded.normalize(context):f}"
-
-
-def _units_text(units: int) -> str:
-    """What is left, rounded down."""
-    return _text(Fraction(units, UNITS_PER_EPSILON), ROUND_FLOOR)
