@@ -100,14 +100,12 @@ class Gate:
         spent = Fraction(history.units_spent, UNITS_PER_EPSILON)
         return Budget(history.budget, spent, len(history.measurements))
 
-    def pricing(self, history: TableHistory | None = None) -> Pricing:
-        """Prices on the history, or on an earlier one if one is given."""
-        return Pricing(self.schema, self.history if history is None else history)
+    def history_now(self) -> TableHistory:
+        """The history, with this moment as that at which limits are looked at."""
+        return replace(self.history, now=self._ledger.now())
 
-    def price(
-        self, plan: Sequence[PlannedMeasurement], history: TableHistory | None = None
-    ) -> Price:
-        """What `plan` would cost, on an earlier history if one is given. Charges nothing.
+    def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
+        """What `plan` would cost. Charges nothing.
 
         Raises
         ------
@@ -116,30 +114,23 @@ class Gate:
         StalePlan
             If a measurement that is to be raised has been raised since.
         """
-        return self.pricing(history).price(plan)
+        return Pricing(self.schema, self.history).price(plan)
 
     def check(
-        self,
-        plan: Sequence[PlannedMeasurement],
-        payer: Payer,
-        *,
-        epsilon_cap: Fraction | None,
-        history: TableHistory | None = None,
+        self, plan: Sequence[PlannedMeasurement], payer: Payer, *, epsilon_cap: Fraction | None
     ) -> None:
-        """Refuse a plan as `measure` would, on an earlier history if one is given.
+        """Refuse a plan as `measure` would.
 
         Raises
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
         """
-        if history is None:
-            history = self.history
-        pricing = self.pricing(replace(history, now=self._ledger.now()))
+        pricing = Pricing(self.schema, self.history_now())
         pricing.refuse(pricing.price(plan), payer, epsilon_cap)
 
     def allowances(self, payer: Payer) -> tuple[Allowance, ...]:
         """The limits that bind somebody now."""
-        return self._history_now().allowances(payer)
+        return self.history_now().allowances(payer)
 
     def measure(
         self,
@@ -250,9 +241,6 @@ class Gate:
                 self.complete(seq)
         return len(waiting)
 
-    def _history_now(self) -> TableHistory:
-        return replace(self.history, now=self._ledger.now())
-
     def _charged(
         self,
         history: TableHistory,
@@ -262,7 +250,7 @@ class Gate:
         epsilon_cap: Fraction | None,
     ) -> Charge:
         """The charge for a plan on a history, the same that it will be judged by."""
-        pricing = self.pricing(history)
+        pricing = Pricing(self.schema, history)
         price = pricing.price(plan, statistics)
         pricing.refuse(price, payer, epsilon_cap)
         blocks = tuple(

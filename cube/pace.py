@@ -77,6 +77,15 @@ def waiting() -> AbstractContextManager[None]:
     return nullcontext() if pace is None else pace.waiting()
 
 
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Work at the pace there is, but no longer than some seconds; `TooSlow` then."""
+    deadline = Deadline(seconds)
+    outer = _pace.get()
+    with paced(deadline if outer is None else _Shorter(deadline, outer)):
+        yield
+
+
 class Deadline:
     """A pace that only ends.
 
@@ -103,6 +112,25 @@ class Deadline:
     def waiting(self) -> AbstractContextManager[None]:
         """Nobody is kept from working by one that waits."""
         return nullcontext()
+
+
+class _Shorter:
+    """A pace that ends sooner."""
+
+    def __init__(self, deadline: Deadline, outer: Pace) -> None:
+        self._deadline = deadline
+        self._outer = outer
+
+    @property
+    def seconds_left(self) -> float:
+        return min(self._deadline.seconds_left, self._outer.seconds_left)
+
+    def step(self) -> None:
+        self._deadline.step()
+        self._outer.step()
+
+    def waiting(self) -> AbstractContextManager[None]:
+        return self._outer.waiting()
 
 
 def out_of_time(seconds: float) -> TooSlow:

@@ -53,6 +53,12 @@ class Answers:
     def __len__(self) -> int:
         return len(self._answers)
 
+    def copy(self) -> "Answers":
+        """Equal answers, remembered apart."""
+        other = Answers()
+        other._answers, other._n_terms = self._answers.copy(), self._n_terms
+        return other
+
     def get(self, asked: Hashable) -> Answer:
         """What is remembered, or `NEVER_ASKED`."""
         return self._answers.get(asked, NEVER_ASKED)

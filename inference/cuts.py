@@ -104,7 +104,7 @@ class CutIndex:
         wide = {
             layer.scopes[name]
             for layer in self._layers
-            for name in layer.wide
+            for name in tuple(layer.wide)  # what this was forked from may take in more meanwhile
             if name != own and layer.scopes[name] in scopes
         }
         return _Sieve(self, frozenset(scopes), wide, own).left_beside(asked)

@@ -50,7 +50,8 @@ class Estimator:
         self._workspaces = Workspaces(schema)
         self._bearings: dict[Scope, Bearing] = {}
         self._readers: dict[Scope, PartitionReader] = {}
-        self._answers = Answers()
+        self.answers = Answers()
+        """What was answered before; to be looked at only."""
         self._scalings: WeakKeyDictionary[QueryBlock, Scaling] = WeakKeyDictionary()
         self._cuts = CutIndex()
         self._related: WeakKeyDictionary[QueryBlock, tuple[Hashable, frozenset[str] | None]]
@@ -66,8 +67,25 @@ class Estimator:
         """What was taken in; to be looked at only."""
         return self._history
 
+    def snapshot(self) -> "Estimator":
+        """The estimator as it is now, for another thread: this one may go on meanwhile."""
+        other = self.fork()
+        other.answers = self.answers.copy()
+        return other
+
+    def remember(self, asked: Sequence[tuple[QueryBlock, float]], other: "Estimator") -> None:
+        """Take over what a snapshot of this estimator has answered, to `recall` it."""
+        for block, confidence in asked:
+            name = (fingerprint(block), confidence)
+            answer = other.answers.get(name)
+            if answer.n_seen > self.answers.get(name).n_seen:
+                self.answers.keep(name, answer)
+
     def fork(self) -> "Estimator":
-        """A short-lived copy, to ask what would be known after some purchases."""
+        """A short-lived copy, to ask what would be known after some purchases.
+
+        It may be asked in another thread than the one in which this one goes on.
+        """
         other = Estimator(self._schema)
         other._history = self._history.copy()
         other._classes = self._classes
@@ -111,12 +129,12 @@ class Estimator:
         tuple of (Posterior or NotEstimable), one a row
         """
         asked = (fingerprint(block), confidence)
-        answer = self._answers.get(asked)
+        answer = self.answers.get(asked)
         if answer.n_seen < len(self._history) or not (
             answer.is_narrowest or widest(answer.rows, confidence) <= half_width
         ):
             answer = self._estimate(block, confidence, half_width, answer)
-        self._answers.keep(asked, answer)
+        self.answers.keep(asked, answer)
         return answer.rows
 
     def recalled(
@@ -134,7 +152,7 @@ class Estimator:
         """
         found = []
         for block, confidence, half_width in asked:
-            answer = self._answers.get((fingerprint(block), confidence))
+            answer = self.answers.get((fingerprint(block), confidence))
             if answer.n_seen != n_measurements or widest(answer.rows, confidence) > half_width:
                 return None
             found.append(answer.rows)
@@ -147,7 +165,7 @@ class Estimator:
         """
         if self._has_no_relations(block.primitive[0]):
             return True
-        answer = self._answers.get((fingerprint(block), confidence))
+        answer = self.answers.get((fingerprint(block), confidence))
         return answer.is_apart and answer.n_seen == len(self._history)
 
     def with_measured(

@@ -1,11 +1,14 @@
 """A workspace: the part of the history that lives on a few axes, ready to estimate from.
 
+One thread works in it; another may copy it as it was meanwhile, if it has not changed since.
+
 It holds the atoms of its rows and the online best linear unbiased estimator over them. Rows that
 would pass a limit on size are left out, which widens intervals and biases nothing.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +74,9 @@ class Workspace:
         self._atoms = Atoms.undivided(axes, sizes)
         self._blue = OnlineBlue(self._atoms.sizes)
         self._asked = _Asked()
+        self._changing = Lock()
+        self.n_changes = 0
+        """How often rows were taken in, or the factorisation made anew."""
         self._rows: dict[int, slice] = {}
         """Where the rows of a measurement are, by its place in the history."""
         self.values: NDArray[np.float64] = np.empty(0)
@@ -93,8 +99,15 @@ class Workspace:
         """Whether the measurement at a place is in use."""
         return place in self._rows
 
-    def copy(self) -> "Workspace":
-        """An equal workspace that takes measurements on its own."""
+    def copy_of(self, n_changes: int) -> "Workspace | None":
+        """An equal workspace that takes measurements on its own.
+
+        None if this one has changed since it had changed `n_changes` times. Thread-safe.
+        """
+        with self._changing:
+            return self._copy() if self.n_changes == n_changes else None
+
+    def _copy(self) -> "Workspace":
         other = Workspace(self.axes, self._sizes)
         other._atoms = self._atoms
         other._blue = self._blue.copy()
@@ -120,8 +133,11 @@ class Workspace:
                 new.append(place)
             else:
                 raised.append((before, place))
-        self._raise(history, raised)
-        self._add(history, new)
+        if raised or new:
+            with self._changing:
+                self.n_changes += 1
+                self._raise(history, raised)
+                self._add(history, new)
 
     def _raise(self, history: History, raised: Sequence[tuple[int, int]]) -> None:
         """Replace measurements in use by what they were raised to."""
@@ -218,4 +234,6 @@ class Workspace:
 
     def refresh(self) -> None:
         """Recompute the estimator's factorisation from its rows."""
-        self._blue.refresh()
+        with self._changing:
+            self._blue.refresh()
+            self.n_changes += 1

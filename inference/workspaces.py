@@ -4,7 +4,8 @@ There are two kinds. One is of all rows that bear on a scope, and serves every q
 other is of the rows that one block can be made of at all, where its cuts tell (`cuts.py`): a few,
 however long the history is.
 
-What is forgotten is made again.
+What is forgotten is made again. A fork may work in one thread while what it was forked from goes on
+in another: it copies a workspace that is as it was, and makes anew one that is not.
 """
 
 from collections import OrderedDict
@@ -26,9 +27,10 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kept:
-    """A workspace as it was last used: of which rows, and how long the history was."""
+    """A workspace as it was last used: of which rows, how often changed, how long the history."""
 
     workspace: Workspace
+    n_changes: int
     bearing: Bearing | None = None
     n_seen: int = 0
 
@@ -61,10 +63,13 @@ class Workspaces:
     def of_scopes(self, bearing: Bearing, history: History) -> Workspace:
         """The workspace of all rows on some scopes."""
         known, places = self._behind(bearing, history)
-        workspace = self._gone_on_with(known, bearing.axes)
+        workspace = self._gone_on_with(known)
+        if workspace is None:
+            workspace = self._made(bearing.axes)
+            places = [list(history.in_use(bearing.scopes))]
         for some in places:
             workspace.add(history, some)
-        kept = _Kept(workspace, bearing, len(history))
+        kept = _Kept(workspace, workspace.n_changes, bearing, len(history))
         _keep(self._of_scopes, bearing.axes, kept)
         return workspace
 
@@ -88,17 +93,17 @@ class Workspaces:
             Sorted; none that was replaced.
         history : History
         """
-        known = self._made_for(name, axes)
-        workspace = self._gone_on_with(known, axes)
-        workspace.add(history, self._missing(known, places))
-        _keep(self._of_blocks, name, _Kept(workspace))
+        workspace = self._gone_on_with(self._made_for(name, axes)) or self._made(axes)
+        workspace.add(history, [place for place in places if not workspace.has(place)])
+        _keep(self._of_blocks, name, _Kept(workspace, workspace.n_changes))
         return workspace
 
     def n_rows_missing(
         self, name: str, axes: Scope, places: Sequence[int], history: History
     ) -> int:
         """How many rows `of_block` would have to take in."""
-        missing = self._missing(self._made_for(name, axes), places)
+        known = self._made_for(name, axes)
+        missing = (one for one in places if known is None or not known.workspace.has(one))
         return sum(history[place].block.n_rows for place in missing)
 
     def _behind(self, bearing: Bearing, history: History) -> tuple[_Kept | None, list[list[int]]]:
@@ -116,15 +121,14 @@ class Workspaces:
         known = self._of_blocks.get(name)
         return known if known is not None and set(axes).issubset(known.workspace.axes) else None
 
-    @staticmethod
-    def _missing(known: _Kept | None, places: Sequence[int]) -> list[int]:
-        return [place for place in places if known is None or not known.workspace.has(place)]
+    def _made(self, axes: Scope) -> Workspace:
+        return Workspace(axes, self._schema.sizes(axes))
 
-    def _gone_on_with(self, known: _Kept | None, axes: Scope) -> Workspace:
-        """A workspace that may be changed."""
+    def _gone_on_with(self, known: _Kept | None) -> Workspace | None:
+        """A workspace that may be changed; None if there is none as it was."""
         if known is None:
-            return Workspace(axes, self._schema.sizes(axes))
-        return known.workspace.copy() if self._is_fork else known.workspace
+            return None
+        return known.workspace.copy_of(known.n_changes) if self._is_fork else known.workspace
 
 
 def _keep(kept: OrderedDict[K, _Kept], key: K, value: _Kept) -> None:

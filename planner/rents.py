@@ -24,6 +24,12 @@ class Rents:
         self._n_charges = 0
         self._paid: dict[tuple[Scope, Scope | None], int] = {}
 
+    def copy(self) -> "Rents":
+        """Equal rents, which do not change when these do."""
+        other = Rents()
+        other._n_charges, other._paid = self._n_charges, self._paid.copy()
+        return other
+
     @property
     def n_charges(self) -> int:
         """The number of charges taken in."""

@@ -2,7 +2,7 @@
 
 Two things are said of the answers that were asked for: how well history knows them now, for
 nothing, and what accuracy what is left would pay for. Both follow from weights, targets and
-budgets, never from data.
+budgets, never from data. Where either takes long to find, it goes unsaid.
 """
 
 import math
@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.limits import Payer
+from cube.pace import within
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
@@ -21,14 +22,17 @@ from cube.refusals import (
     LimitReached,
     Refused,
     TooLarge,
+    TooSlow,
 )
 from inference.posterior import RowEstimate, widest
 from planner.workload import Wanted
 from proxy.served_table import ServedTable
+from proxy.table_snapshot import TableSnapshot
 
 NO_BUDGET: Final = (BudgetExhausted, LimitReached, CostAboveCap)
 
 FACTOR_MAX: Final = 2.0**20  # of the width asked for; beyond it nobody is helped
+SECONDS_MAX: Final = 1.0  # of a refusal's time: it comes without advice rather than late
 N_STEPS: Final = 7  # of the search, each of which halves the factor's logarithm
 
 
@@ -40,10 +44,11 @@ def advised(
     cap: Fraction | None,
 ) -> Refused:
     """The refusal, with what is free now and what would fit."""
-    with table.turn(), table.held():
-        known = table.estimates(wanted)
-        free = _free_factor(wanted, known)
-        fits = _fitting_factor(table, wanted, payer, cap, min(free, FACTOR_MAX))
+    snapshot = table.snapshot()
+    free = fits = math.inf
+    with suppress(TooSlow), within(SECONDS_MAX):
+        free = _free_factor(wanted, snapshot.estimates(wanted))
+        fits = _fitting_factor(snapshot, wanted, payer, cap, min(free, FACTOR_MAX))
     said = [_said("Free right now", free, wanted)]
     if fits < free:
         said.append(_said("What is left pays for", fits, wanted))
@@ -61,7 +66,7 @@ def _free_factor(wanted: Sequence[Wanted], known: Sequence[Sequence[RowEstimate]
 
 
 def _fitting_factor(
-    table: ServedTable,
+    table: TableSnapshot,
     wanted: Sequence[Wanted],
     payer: Payer,
     cap: Fraction | None,
@@ -88,7 +93,7 @@ def _widened(wanted: Sequence[Wanted], factor: float) -> list[Wanted]:
 
 
 def _may_be_paid(
-    table: ServedTable, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
+    table: TableSnapshot, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
 ) -> bool:
     with suppress(*NO_BUDGET, InvalidTarget, TooLarge):
         plan = table.plan(wanted, table.estimates(wanted))

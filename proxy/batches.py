@@ -1,32 +1,29 @@
 """A declared batch of statements: planned together, shown with its price, and bought if asked.
 
-The plan is made outside the table's lock, since it takes seconds; if something was bought
-meanwhile, it is made again. Nothing is charged before everything that may refuse has passed.
+The plan is made on a snapshot, since it takes seconds; if something was bought meanwhile, it is
+made again. Nothing is charged before everything that may refuse has passed.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 
-from accountant.cost import Price
-from accountant.gate import Gate
 from accountant.limits import Payer
 from accountant.replay import StalePlan
-from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
+from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.refusals import CannotStart, InvalidRequest
 from inference.posterior import Posterior, RowEstimate
 from planner.batch import BatchPlan, plan_batch
 from planner.batch_promise import with_kept_promises
 from planner.offers import PurchasePlan
-from planner.prospect import Prospect
 from planner.statements import split_statements
 from planner.workload import Aggregate, RequestedTarget, Wanted, Workload
-from proxy.answers import BatchReport, BatchRequest, BudgetStatus, TableInfo
-from proxy.purchases import Purchases
+from proxy.answers import BatchReport, BatchRequest
+from proxy.served_table import ServedTable
+from proxy.table_snapshot import TableSnapshot
 
 BATCH_SCHEMA = pa.schema(
     [
@@ -40,31 +37,6 @@ BATCH_SCHEMA = pa.schema(
         pa.field("half_width_promised", pa.float64(), nullable=False),
     ]
 )
-
-
-class BatchTable(Protocol):
-    """What a batch needs of a served table."""
-
-    info: TableInfo
-    gate: Gate
-    prospect: Prospect
-    purchases: Purchases
-
-    def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
-        """What a plan would cost on the history that was looked at last."""
-        ...
-
-    def held(self) -> AbstractContextManager[None]:
-        """The table to oneself."""
-        ...
-
-    def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
-        """What the history says of every block's rows."""
-        ...
-
-    def budget(self, payer: Payer | None = None) -> BudgetStatus:
-        """What was spent and what is left; with the limits that bind somebody."""
-        ...
 
 
 N_OVERTAKEN_MAX: Final = 6  # plans of a batch that others' purchases made stale
@@ -83,7 +55,7 @@ class _Item:
 def run_batch(
     request: BatchRequest,
     plan_statement: Callable[[str, RequestedTarget], Workload],
-    table_named: Callable[[str], BatchTable],
+    table_named: Callable[[str], ServedTable],
 ) -> BatchReport:
     """Plan every statement of a request together, and buy the plan if the request says so.
 
@@ -101,14 +73,13 @@ def run_batch(
     table = table_named(tables[0])
     cap = _cap(request.target.epsilon_cap, workloads)
     for _ in range(N_OVERTAKEN_MAX):
-        with table.held():
-            items = _items(table, workloads)
-            history = table.gate.measurements()
+        snapshot = table.snapshot()
+        items = _items(snapshot, workloads)
+        history = snapshot.charges.measurements
         plan = _planned(items, table, history)
         try:
-            with table.held():
-                plan = with_kept_promises(plan, _queries(items), table.prospect)
-                epsilon = table.price(plan.measurements).epsilon
+            plan = with_kept_promises(plan, _queries(items), snapshot.prospect)
+            epsilon = snapshot.price(plan.measurements).epsilon
             if request.buy and plan.measurements:
                 epsilon = _bought(table, plan, history, request.caller.payer, cap)
         except StalePlan:
@@ -127,7 +98,7 @@ def run_batch(
 
 
 def _bought(
-    table: BatchTable,
+    table: ServedTable,
     plan: BatchPlan,
     history: Sequence[Measurement],
     payer: Payer,
@@ -138,7 +109,7 @@ def _bought(
     while (promises := table.purchases.promises()).rows:
         table.purchases.wait(promises)
         table.purchases.complete_overdue()
-    with table.held():
+    with table.turns.taken():
         if table.purchases.promises().rows or len(table.gate.measurements()) != len(history):
             raise StalePlan("something was bought while the batch was planned")
         everything = PurchasePlan(tuple(plan.measurements), ())
@@ -175,7 +146,7 @@ def _cap(of_batch: Fraction | None, workloads: Sequence[Workload]) -> Fraction |
     return together if of_batch is None else min(of_batch, together)
 
 
-def _items(table: BatchTable, workloads: Sequence[Workload]) -> list[_Item]:
+def _items(table: TableSnapshot, workloads: Sequence[Workload]) -> list[_Item]:
     """Every linear query that has rows, and what is known of it."""
     wanted = [
         (number, aggregate, Wanted(block, aggregate.target))
@@ -192,7 +163,7 @@ def _items(table: BatchTable, workloads: Sequence[Workload]) -> list[_Item]:
 
 
 def _planned(
-    items: Sequence[_Item], table: BatchTable, history: Sequence[Measurement]
+    items: Sequence[_Item], table: ServedTable, history: Sequence[Measurement]
 ) -> BatchPlan:
     try:
         return plan_batch(_queries(items), table.info.schema, history)

@@ -1,9 +1,10 @@
 """Bringing what is wanted of one table to its targets: look, buy what is missing, look again.
 
-What history answers waits for nobody. Whoever lacks something meets others at the table's counter;
-one of them plans a purchase for all, beside what is being bought already, and carries it out. Then
-each looks for itself. A plan that another process overtook is made again, and what was refused when
-many asked together is bought alone, so that nobody is refused for what another wanted.
+What history answers waits for nobody. Whoever lacks something meets others who pay from the same
+purse at the table's counter; one of them plans a purchase for all, beside what is being bought
+already, and carries it out. Then each looks for itself. A plan that others overtook is made again,
+and what was refused when many asked together is bought alone, so that nobody is refused for what
+another wanted.
 
 What to buy is the planner's, what may be charged the gate's.
 """
@@ -16,15 +17,18 @@ from accountant.limits import Payer
 from accountant.replay import StalePlan
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import Refused
+from inference.posterior import RowEstimate
 from planner.measuring import meets
 from planner.offers import PurchasePlan
 from planner.workload import Wanted
 from proxy.counter import Need
 from proxy.purchases import Promises, Purchase
 from proxy.served_table import ServedTable
+from proxy.table_snapshot import TableSnapshot
+from proxy.turns import Turn
 from proxy.watch import Stage
 
-N_OVERTAKEN_MAX: Final = 3  # times that a plan is made again because another process was faster
+N_OVERTAKEN_MAX: Final = 3  # times that a plan is made again because others were faster
 
 
 def brought(
@@ -57,8 +61,7 @@ def brought(
 
 
 def _look(table: ServedTable, need: Need) -> None:
-    with table.held():
-        need.known = table.estimates(need.wanted)
+    need.known = table.look(need.wanted)
 
 
 def _lead(table: ServedTable, need: Need) -> None:
@@ -68,7 +71,7 @@ def _lead(table: ServedTable, need: Need) -> None:
         try:
             purchase = _begun(table, party)
         finally:
-            table.counter.pass_on()
+            table.counter.pass_on(need)
         if purchase is not None:
             _carry_out(table, party, purchase)
     finally:
@@ -83,36 +86,71 @@ def _begun(table: ServedTable, party: list[Need]) -> Purchase | None:
     leader = party[0]
     while True:
         table.purchases.complete_overdue()
-        with table.turn(), table.held():
+        with table.turns.taken() as turn:
             promises = table.purchases.promises()
+            snapshot = table.snapshot()
             party += table.counter.companions(leader)
             for one in party:
-                one.known = table.estimates(one.wanted)
+                one.known = snapshot.estimates(one.wanted)
             if leader.is_met:
                 return None
             _call([one for one in party if one.is_met])
             party[:] = [one for one in party if not one.is_met]
-            purchase = _planned(table, party, promises)
-        if purchase is not None:
-            return purchase
-        table.purchases.wait(promises)
+            plan = _planned(snapshot, party, promises)
+            if plan is not None:
+                purchase = _begun_in(table, turn, plan, promises, leader)
+                if purchase is not None:
+                    return purchase
+        if plan is None:
+            table.purchases.wait(promises)
+        else:
+            leader.n_overtaken += 1
 
 
-def _planned(table: ServedTable, party: list[Need], promises: Promises) -> Purchase | None:
-    """The purchase for a party, begun; for its leader alone if it is refused for all of them."""
-    leader = party[0]
+def _begun_in(
+    table: ServedTable, turn: Turn, plan: PurchasePlan, promises: Promises, leader: Need
+) -> Purchase | None:
+    """The purchase of a plan, begun; None if it took longer than one's turn and others bought.
+
+    Who was overtaken so often buys what they planned. They may pay for what others have just
+    bought; nobody else does.
+    """
     is_urgent = leader.n_overtaken >= N_OVERTAKEN_MAX
+    n_read = None if is_urgent else promises.n_read
+    with table.turns.kept(turn) as is_kept:
+        if is_kept or is_urgent or table.purchases.are_as(promises):
+            return table.purchases.begin(plan, n_read)
+    return None
+
+
+def _planned(snapshot: TableSnapshot, party: list[Need], promises: Promises) -> PurchasePlan | None:
+    """What a party is to buy; its leader alone, if that is refused for all of them.
+
+    None if what is promised is worth waiting for.
+    """
+    leader = party[0]
     wanted = [wanted for one in party for wanted in one.wanted]
     known = [rows for one in party for rows in one.known]
     try:
-        return table.purchase(wanted, known, promises, is_urgent=is_urgent)
+        return _plan(snapshot, wanted, known, promises)
     except Refused:
         if len(party) == 1:
             raise
     _part(party)
     _call(party[1:])
     del party[1:]
-    return table.purchase(leader.wanted, leader.known, promises, is_urgent=is_urgent)
+    return _plan(snapshot, leader.wanted, leader.known, promises)
+
+
+def _plan(
+    snapshot: TableSnapshot,
+    wanted: Sequence[Wanted],
+    known: Sequence[Sequence[RowEstimate]],
+    promises: Promises,
+) -> PurchasePlan | None:
+    if promises.rows:
+        return snapshot.plan_beside(promises.rows, wanted)
+    return snapshot.plan(wanted, known)
 
 
 def _carry_out(table: ServedTable, party: Sequence[Need], purchase: Purchase) -> None:

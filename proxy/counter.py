@@ -1,8 +1,9 @@
 """Where requests meet that lack something of one table: one leads, and buys for others too.
 
-The one that leads plans a purchase for itself and for those who wait here, pay from the same purse
-and have no cap of their own. They would otherwise plan one after the other, each on what the one
-before had bought. Nothing here knows what a purchase is.
+Those meet who pay from the same purse. The one that leads plans a purchase for itself and for those
+who wait here and have no cap of their own. They would otherwise plan one after the other, each on
+what the one before had bought. Who pays from another purse waits for none of them. Nothing here
+knows what a purchase is.
 """
 
 import threading
@@ -12,6 +13,7 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.limits import Payer
+from cube.pace import checkpoint, seconds_left, waiting
 from cube.refusals import SourceUnavailable
 from inference.posterior import RowEstimate
 from planner.measuring import meets
@@ -67,18 +69,19 @@ class Counter:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiting: list[Need] = []
-        self._is_led = False
+        self._queues: dict[Payer, list[Need]] = {}
+        """Who waits, for each payer of whom somebody leads."""
 
     @property
     def n_waiting(self) -> int:
         """How many wait for one that leads, and have not joined it yet."""
-        return len(self._waiting)
+        with self._lock:
+            return sum(map(len, self._queues.values()))
 
     @property
     def is_led(self) -> bool:
         """Whether somebody leads just now."""
-        return self._is_led
+        return bool(self._queues)
 
     def leads(self, need: Need) -> bool:
         """Wait for one's turn: whether it is to lead. False if another has led for it meanwhile.
@@ -91,13 +94,17 @@ class Counter:
             If that takes too long.
         """
         with self._lock:
-            need.leads = not self._is_led
-            if need.leads:
-                self._is_led = True
+            waiting_here = self._queues.get(need.payer)
+            need.leads = waiting_here is None
+            if waiting_here is None:
+                self._queues[need.payer] = []
                 return True
             need.called.clear()
-            self._waiting.append(need)
-        if not need.called.wait(WAIT_SECONDS_MAX) and self._has_left(need):
+            waiting_here.append(need)
+        with waiting():
+            is_called = need.called.wait(seconds_left(WAIT_SECONDS_MAX))
+        if not is_called and self._has_left(need):
+            checkpoint()  # its own time may be over
             raise too_long()
         return need.leads
 
@@ -106,27 +113,29 @@ class Counter:
         if need.is_alone:
             return []
         with self._lock:
-            found = [one for one in self._waiting if one.payer == need.payer and not one.is_alone][
-                :N_COMPANIONS_MAX
-            ]
-            self._waiting = [one for one in self._waiting if one not in found]
+            waiting_here = self._queues[need.payer]
+            found = [one for one in waiting_here if not one.is_alone][:N_COMPANIONS_MAX]
+            waiting_here[:] = [one for one in waiting_here if one not in found]
         return found
 
-    def pass_on(self) -> None:
-        """Let the next one lead who waits."""
+    def pass_on(self, need: Need) -> None:
+        """Let the next one lead who waits and pays from the same purse."""
         with self._lock:
-            self._is_led = bool(self._waiting)
-            if self._waiting:
-                following = self._waiting.pop(0)
+            waiting_here = self._queues[need.payer]
+            if waiting_here:
+                following = waiting_here.pop(0)
                 following.leads = True
                 following.called.set()
+            else:
+                del self._queues[need.payer]
 
     def _has_left(self, need: Need) -> bool:
         """Take one away that will not wait longer; False if it was called at the last moment."""
         with self._lock:
             if need.called.is_set():
                 return False
-            self._waiting = [one for one in self._waiting if one is not need]
+            waiting_here = self._queues[need.payer]
+            waiting_here[:] = [one for one in waiting_here if one is not need]
             return True
 
 

@@ -65,6 +65,7 @@ from proxy.synthesis.fallback import Fallback
 from proxy.synthesis.statements import explain_statement, run_statement, statement_schema
 from proxy.synthesis.store import SyntheticStore
 from proxy.synthesis.view import SYNTHETIC_VIEW, synthetic_view
+from proxy.table_snapshot import TableSnapshot
 from proxy.tallies import Tallies
 from proxy.visible import Key, Visible, visible, visible_key
 from proxy.watch import UNWATCHED, AnswerKind, Stage, Watcher
@@ -167,8 +168,7 @@ class Engine:
         name, wanted = one_count(planner.plan(request.sql, request.target))
         release = self.answer(request)
         table = self._tables[name]
-        with table.held():
-            (found,) = table.estimates([wanted])
+        (found,) = table.look([wanted])
         return belief.reported(found), release
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
@@ -342,13 +342,12 @@ class Engine:
         budgets: list[BudgetStatus] = []
         for name in workload.tables:
             table = self._tables[name]
-            with table.held():
-                explained += _explained(table, workload.of_table(name))
+            explained += _explained(table.snapshot(), workload.of_table(name))
             budgets.append(table.budget(caller.payer))
         return build_explanation(explained, budgets)
 
 
-def _explained(table: ServedTable, parts: Sequence[Part]) -> list[ExplainedPart]:
+def _explained(table: TableSnapshot, parts: Sequence[Part]) -> list[ExplainedPart]:
     """What is known of every block of some parts, and what could be bought for it."""
     asked = asked_of(parts, smallest_cap(parts))
     wanted: list[Wanted] = [one.wanted for one in asked]

@@ -72,12 +72,15 @@ class Promises:
         What all of it will measure.
     n_read : int
         How much was known of other processes.
+    n_measured : int
+        How many measurements there were.
     """
 
     own: tuple[Purchase, ...]
     foreign: frozenset[int]
     rows: tuple[PlannedMeasurement, ...]
     n_read: int
+    n_measured: int
 
 
 class Purchases:
@@ -108,7 +111,18 @@ class Purchases:
             *(planned for one in own for planned in one.plan.planned),
             *(charged.planned for charge in foreign.values() for charged in charge.blocks),
         )
-        return Promises(own, frozenset(foreign), rows, len(history.read))
+        n_measured = len(history.measurements)
+        return Promises(own, frozenset(foreign), rows, len(history.read), n_measured)
+
+    def are_as(self, promises: Promises) -> bool:
+        """Whether nothing was begun, measured or charged since somebody looked."""
+        now = self.promises()
+        return (now.own, now.foreign, now.n_read, now.n_measured) == (
+            promises.own,
+            promises.foreign,
+            promises.n_read,
+            promises.n_measured,
+        )
 
     def begin(
         self,
@@ -116,7 +130,7 @@ class Purchases:
         n_read: int | None,
         statistics: Sequence[Asked] = (),
     ) -> Purchase:
-        """Promise a plan; `carry_out` must follow. The table is held."""
+        """Promise a plan, in one's turn; `carry_out` must follow."""
         purchase = Purchase(plan, n_read, statistics)
         with self._changed:
             self._own.append(purchase)

@@ -1,37 +1,38 @@
 """One private table as the engine sees it: its public schema, its gate, its history.
 
-It never sees an exact count: a gate hands out noisy values only. Callers of what reads or plans
-have it `held`, and let go of it while a purchase is under way.
+It never sees an exact count: a gate hands out noisy values only. It keeps its locks to itself, and
+for moments: who plans, or looks at much, does so on a snapshot.
 """
 
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from fractions import Fraction
+from typing import Final
 
-from accountant.cost import Price
 from accountant.gate import Gate
 from accountant.limits import Payer
-from accountant.noise import LatticeNoise
 from accountant.payments import Allowance
-from accountant.replay import StalePlan
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from accountant.replay import TableHistory
+from cube.measurement import UNITS_PER_EPSILON
+from cube.pace import waiting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import RowEstimate
-from planner.measuring import plan_purchases
-from planner.offers import Market, PurchasePlan
-from planner.prospect import Prospect
 from planner.rents import Rents
 from planner.strategy import Strategy
 from planner.workload import Wanted
 from proxy.answers import BudgetStatus, LimitStatus, TableInfo
 from proxy.counter import Counter
-from proxy.purchases import Promises, Purchase, Purchases
+from proxy.purchases import Purchases
+from proxy.table_snapshot import Known, TableSnapshot
+from proxy.turns import Turns
 from proxy.watch import UNWATCHED, Stage, Watcher
+
+N_BLOCKS_AT_ONCE: Final = 16  # that are looked at while others wait: mostly a few milliseconds
+N_ROWS_AT_ONCE: Final = 1024  # of all of them
 
 
 class ServedTable:
@@ -64,42 +65,13 @@ class ServedTable:
         self.delta = delta
         self.gate = gate
         self.watcher = watcher
-        self._lock = threading.Lock()
-        self._turn = threading.Lock()
+        self.turns = Turns()
         self.purchases = Purchases(gate, watcher)
         self.counter = Counter()
+        self._strategy = strategy
+        self._lock = threading.Lock()  # of what follows; held for moments
         self._estimator = Estimator(schema)
         self._rents = Rents()
-        # Plans are made on one history, however long they take: only what is charged is decided
-        # on the newest, and told if the plan is stale.
-        self._seen = gate.history
-        self.prospect = Prospect(self._estimator, self._noise_for)
-        self._market = Market(
-            schema, strategy, self.prospect, self.price, self._rents, lambda: gate.budget().left
-        )
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """The table to oneself; not to be kept while a purchase is under way."""
-        with self.watcher.stage(Stage.WAIT):
-            self._lock.acquire()
-        try:
-            yield
-        finally:
-            self._lock.release()
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """One's turn to plan a purchase: so many may want one that they queue.
-
-        Whoever only looks at the history needs none, and waits for about one plan.
-        """
-        with self.watcher.stage(Stage.WAIT):
-            self._turn.acquire()
-        try:
-            yield
-        finally:
-            self._turn.release()
 
     @property
     def history(self) -> History:
@@ -109,78 +81,38 @@ class ServedTable:
     def recalled(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]] | None:
         """What history says of every block, if it was asked since anything was measured.
 
-        Nobody needs to hold the table: a dashboard that asks again waits for no plan.
+        It takes no lock: a dashboard that asks again waits for nobody.
         """
         with self.watcher.stage(Stage.LOOK):
             asked = [(one.block, one.target.confidence, one.target.half_width) for one in wanted]
             return self._estimator.recalled(asked, len(self.gate.history.measurements))
 
-    def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
-        """What the history says of every block's rows."""
-        with self.watcher.stage(Stage.LOOK):
-            self._seen = self.gate.history
-            bought = self._seen.measurements
-            self._estimator.add(bought[self._estimator.n_measurements :])
-            return _estimates(self._estimator, wanted)
+    def look(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+        """What the history says of every block's rows; all of one moment."""
+        n_rows = sum(one.block.n_rows for one in wanted)
+        if len(wanted) <= N_BLOCKS_AT_ONCE and n_rows <= N_ROWS_AT_ONCE:
+            with self._held(), self.watcher.stage(Stage.LOOK):
+                self._take_in(self.gate.history)
+                return [
+                    self._estimator.estimate(
+                        one.block, one.target.confidence, one.target.half_width
+                    )
+                    for one in wanted
+                ]
+        snapshot = self.snapshot()
+        found = snapshot.estimates(wanted)
+        with self._held():
+            asked = [(one.block, one.target.confidence) for one in wanted]
+            self._estimator.remember(asked, snapshot.estimator)
+        return found
 
-    def _noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
-        return self._seen.noise_for(planned)
-
-    def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
-        """What a plan would cost on the history that was looked at last."""
-        return self.gate.price(plan, self._seen)
-
-    def check(
-        self, plan: Sequence[PlannedMeasurement], payer: Payer, *, epsilon_cap: Fraction | None
-    ) -> None:
-        """Refuse a plan as the gate would, on the history that was looked at last."""
-        self.gate.check(plan, payer, epsilon_cap=epsilon_cap, history=self._seen)
-
-    def plan(
-        self,
-        wanted: Sequence[Wanted],
-        estimates: Sequence[Sequence[RowEstimate]],
-        *,
-        every_offer: bool = False,
-    ) -> PurchasePlan:
-        """What to buy beyond what the history says, in the order of `wanted`."""
-        with self.watcher.stage(Stage.PRICE):
-            self._look_at_rents()
-            return plan_purchases(wanted, estimates, self._market, every_offer=every_offer)
-
-    def purchase(
-        self,
-        wanted: Sequence[Wanted],
-        estimates: Sequence[Sequence[RowEstimate]],
-        promises: Promises,
-        *,
-        is_urgent: bool,
-    ) -> Purchase | None:
-        """The purchase of what is wanted, begun; None if what is promised is worth waiting for.
-
-        An urgent one is bought even if other processes have bought something since it was planned.
-        """
-        if promises.rows:
-            plan = self._planned_beside(promises.rows, wanted)
-        else:
-            plan = self.plan(wanted, estimates)
-        if plan is None:
-            return None
-        return self.purchases.begin(plan, None if is_urgent else promises.n_read)
-
-    def _planned_beside(
-        self, promised: Sequence[PlannedMeasurement], wanted: Sequence[Wanted]
-    ) -> PurchasePlan | None:
-        """What to buy beside what is promised; None if nothing, or nothing yet."""
-        with self.watcher.stage(Stage.PRICE):
-            self._look_at_rents()
-            try:
-                future = self.prospect.after(promised)
-                expected = _estimates(future.estimator, wanted)
-                plan = plan_purchases(wanted, expected, replace(self._market, prospect=future))
-            except StalePlan:  # it would raise what is not there yet
-                return None
-        return plan if plan.planned else None
+    def snapshot(self) -> TableSnapshot:
+        """The table as it is now: to plan on, or for a long look."""
+        with self._held():
+            charges = self.gate.history_now()
+            self._take_in(charges)
+            known = Known(charges, self._estimator.snapshot(), self._rents.copy())
+        return TableSnapshot(self.info.schema, self._strategy, known, self.watcher)
 
     def budget(self, payer: Payer | None = None) -> BudgetStatus:
         """What was spent and what is left; with the limits that bind somebody."""
@@ -194,16 +126,20 @@ class ServedTable:
             limits=tuple(_limit_status(allowance) for allowance in allowances),
         )
 
-    def _look_at_rents(self) -> None:
-        new = self._seen.payments[self._rents.n_charges :]
+    def _take_in(self, charges: TableHistory) -> None:
+        """Bring what is known up to date. The lock is held."""
+        self._estimator.add(charges.measurements[self._estimator.n_measurements :])
+        new = charges.payments[self._rents.n_charges :]
         self._rents.add([payment.charge for payment in new])
 
-
-def _estimates(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
-    return [
-        estimator.estimate(one.block, one.target.confidence, one.target.half_width)
-        for one in wanted
-    ]
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        with self.watcher.stage(Stage.WAIT), waiting():
+            self._lock.acquire()
+        try:
+            yield
+        finally:
+            self._lock.release()
 
 
 def _limit_status(allowance: Allowance) -> LimitStatus:

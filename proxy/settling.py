@@ -197,10 +197,10 @@ def _price(
 def _checked_price(
     table: ServedTable, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
 ) -> Fraction:
-    with table.turn(), table.held():
-        plan = table.plan(wanted, table.estimates(wanted))
-        table.check(plan.planned, payer, epsilon_cap=cap)
-        return table.price(plan.planned).epsilon
+    snapshot = table.snapshot()
+    plan = snapshot.plan(wanted, snapshot.estimates(wanted))
+    snapshot.check(plan.planned, payer, epsilon_cap=cap)
+    return snapshot.price(plan.planned).epsilon
 
 
 def _answered(

@@ -20,6 +20,7 @@ from cube.refusals import TooLarge
 from planner.offers import PurchasePlan
 from proxy.purchases import Promises
 from proxy.served_table import ServedTable
+from proxy.table_snapshot import TableSnapshot
 
 N_OVERTAKEN_MAX: Final = 5  # then the plan is bought whatever other processes do meanwhile
 
@@ -36,7 +37,6 @@ def buy_tables(
     Parameters
     ----------
     table : ServedTable
-        Not held.
     added : mapping
         What to add to the weight of each partition's counts; None for the count of everything.
     payer : Payer
@@ -53,17 +53,19 @@ def buy_tables(
         return Fraction(0)
     blocks = [(QueryBlock(counting(), one), weight) for one, weight in added.items()]
     payment = _carried_out(
-        table, payer, epsilon_cap, lambda: [_raised(table, block, one) for block, one in blocks]
+        table,
+        payer,
+        epsilon_cap,
+        lambda snapshot: [_raised(snapshot, block, one) for block, one in blocks],
     )
-    with table.held():
-        table.estimates([])  # so that what was bought is in the history of whoever looks next
     return Fraction(payment.units, UNITS_PER_EPSILON)
 
 
 def price_of_tables(table: ServedTable, added: Mapping[Partition | None, Weight]) -> Fraction:
-    """What `buy_tables` would cost now. Charges nothing; the table is held."""
+    """What `buy_tables` would cost now. Charges nothing."""
+    snapshot = table.snapshot()
     blocks = [(QueryBlock(counting(), one), weight) for one, weight in added.items()]
-    return table.price([_raised(table, block, weight) for block, weight in blocks]).epsilon
+    return snapshot.price([_raised(snapshot, block, weight) for block, weight in blocks]).epsilon
 
 
 def ask_statistics(
@@ -82,7 +84,7 @@ def ask_statistics(
     LedgerUnavailable, SourceUnavailable
         A charge made waits, and is completed for whoever asks next.
     """
-    payment = _carried_out(table, payer, epsilon_cap, list, statistics)
+    payment = _carried_out(table, payer, epsilon_cap, lambda _snapshot: (), statistics)
     told = table.gate.history.told_under(payment.seq)
     if told is None:
         raise RuntimeError("statistics that were measured are not in the history")
@@ -93,20 +95,22 @@ def _carried_out(
     table: ServedTable,
     payer: Payer,
     epsilon_cap: Fraction | None,
-    planned: Callable[[], Sequence[PlannedMeasurement]],
+    planned: Callable[[TableSnapshot], Sequence[PlannedMeasurement]],
     statistics: Sequence[Asked] = (),
 ) -> Payment:
     """Charge and measure what `planned` makes of the history, once nobody else is buying."""
     n_overtaken = 0
     while True:
         promises = _quiet(table)
-        with table.turn(), table.held():
+        with table.turns.taken() as turn:
             if table.purchases.promises().rows:
                 continue
-            table.estimates([])
-            plan = PurchasePlan(tuple(planned()), ())
+            plan = PurchasePlan(tuple(planned(table.snapshot())), ())
             n_read = promises.n_read if n_overtaken < N_OVERTAKEN_MAX else None
-            purchase = table.purchases.begin(plan, n_read, statistics)
+            with table.turns.kept(turn) as is_kept:
+                if not is_kept and table.purchases.promises().rows:
+                    continue
+                purchase = table.purchases.begin(plan, n_read, statistics)
         try:
             return table.purchases.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
         except StalePlan:
@@ -123,7 +127,7 @@ def _quiet(table: ServedTable) -> Promises:
     return promises
 
 
-def _raised(table: ServedTable, block: QueryBlock, added: Weight) -> PlannedMeasurement:
+def _raised(table: TableSnapshot, block: QueryBlock, added: Weight) -> PlannedMeasurement:
     """The block at a weight that is so much larger than what the history has."""
     place = table.history.most_precise(block)
     if place is None:

@@ -100,9 +100,7 @@ def _target(request: MarginalsRequest, default: AccuracyTarget) -> AccuracyTarge
 
 def _known(table: ServedTable, request: MarginalsRequest) -> list[WholeTable]:
     columns = {name for one in request.sets for name in one.columns}
-    with table.held():
-        table.estimates([])  # takes in what was measured since somebody looked
-        return whole_tables(table.history, columns)
+    return whole_tables(table.snapshot().history, columns)
 
 
 def _check_size(request: MarginalsRequest, known: Sequence[WholeTable], table: ServedTable) -> None:
@@ -179,8 +177,7 @@ def _made(table: ServedTable, request: MarginalsRequest, wish: Wish) -> Agreemen
     known = [one.measured for one in _known(table, request)]
     if wish.consistency is not Consistency.RAW:
         return agreed(wish, table.info.schema, known)
-    with table.held():
-        found = table.estimates(_wanted(table, request, _target(request, table.info.default)))
+    found = table.look(_wanted(table, request, _target(request, table.info.default)))
     estimates = [_all_known(rows) for rows in found]
     missing = [one for one, rows in zip(request.sets, estimates, strict=True) if rows is None]
     if missing:

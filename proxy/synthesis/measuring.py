@@ -94,7 +94,6 @@ class GateMeasurer:
 
 def known_now(table: ServedTable, columns: Sequence[Column]) -> Known:
     """What the history of a table says of some columns, and what it was told beside it."""
-    with table.held():
-        table.estimates([])  # takes in what was measured since somebody looked
-        told = table.gate.history.told
-        return Known.from_history(table.history, columns, (c for one in told for c in one.counts))
+    snapshot = table.snapshot()
+    told = (counts for one in snapshot.charges.told for counts in one.counts)
+    return Known.from_history(snapshot.history, columns, told)

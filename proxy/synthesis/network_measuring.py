@@ -54,12 +54,11 @@ class NetworkMeasurer:
 
     def _counts(self, partition: Partition, views: Sequence[Partition]) -> Floats:
         """The most precise counts that the history has of a product of views."""
-        table = self._till.table
-        with table.held():
-            place = table.history.most_precise(QueryBlock(counting(), partition))
-            if place is None:
-                raise RuntimeError("a table that was measured is not in the history")
-            values = table.history[place].values
+        history = self._till.table.snapshot().history
+        place = history.most_precise(QueryBlock(counting(), partition))
+        if place is None:
+            raise RuntimeError("a table that was measured is not in the history")
+        values = history[place].values
         n_groups = {view.axes[0]: view.n_groups for view in views}
         counts = values.reshape([n_groups[name] for name in partition.axes])
         return np.transpose(counts, [partition.axes.index(view.axes[0]) for view in views])

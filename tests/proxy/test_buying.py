@@ -14,6 +14,7 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import Refused, SourceUnavailable
 from planner.workload import RequestedTarget
 from proxy.answers import LOCAL, Caller, QueryRequest, Release
+from proxy.turns import Turns
 from tests.support.slow_servers import Server, epsilon, starting, until
 
 AGES = tuple(
@@ -33,7 +34,8 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @contextmanager
 def held_up(server: Server) -> Iterator[None]:
     """Nobody can plan a purchase until the block is left."""
-    with server.table.turn():
+    server.table.turns = Turns(seconds=60.0)
+    with server.table.turns.taken():
         yield
 
 
@@ -141,10 +143,11 @@ def meeting(
         target = RequestedTarget(half_width=half_width, confidence=0.95, epsilon_cap=cap)
         return server.engine.answer(QueryRequest(sql=sql, target=target, caller=caller))
 
+    n_leading = len(set(callers)) or 1
     with ThreadPoolExecutor(n) as pool:
         with held_up(server):
             running = [pool.submit(ask, *one) for one in asked]
-            until(lambda: server.table.counter.n_waiting == n - 1)
+            until(lambda: server.table.counter.n_waiting == n - n_leading)
         return running
 
 

@@ -98,7 +98,7 @@ def tables_of(engine: Engine) -> tuple[list[NoisyTable], list[Posterior]]:
     for scope in (("a", "c"), ("b", "c"), ("a",), ()):
         shape = tuple(SIZES[name] for name in scope)
         block = QueryBlock(counting(), natural_partition(scope, shape))
-        (found,) = table.estimates([Wanted(block, target)])
+        (found,) = table.look([Wanted(block, target)])
         known = [row for row in found if isinstance(row, Posterior)]
         cells = np.array([row.value for row in known]).reshape(shape)
         variance = float(np.mean([row.standard_deviation**2 for row in known]))

@@ -43,16 +43,15 @@ def known_tables(
     confidence : float
     """
     target = AccuracyTarget(half_width=ANY_WIDTH, confidence=confidence)
-    with table.held():
-        [[everything]] = table.estimates([Wanted(QueryBlock(counting()), target)])
-        beside = [one for told in table.gate.history.told for one in told.counts]
-        counted = Known.from_history(table.history, columns_of(axes), beside)
-        groupings = _groupings(counted, table.history.partition_scopes, axes)
+    snapshot = table.snapshot()
+    [[everything]] = snapshot.estimates([Wanted(QueryBlock(counting()), target)])
+    beside = [one for told in snapshot.charges.told for one in told.counts]
+    counted = Known.from_history(snapshot.history, columns_of(axes), beside)
+    groupings = _groupings(counted, snapshot.history.partition_scopes, axes)
     known: dict[Scope, KnownTable] = {}
     for scope, groups in groupings:
         block = QueryBlock(counting(), _product(scope, groups))
-        with table.held():  # for one at a time: others ask meanwhile
-            [rows] = table.estimates([Wanted(block, target)])
+        [rows] = snapshot.estimates([Wanted(block, target)])
         found = _known_table(scope, groups, rows, confidence)
         best = known.get(scope)
         if best is None or _knows_more(found, best):

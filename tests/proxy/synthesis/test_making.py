@@ -267,8 +267,7 @@ def test_values_are_of_their_columns(table: ServedTable) -> None:
 
 def test_tables_are_raised_and_not_bought_twice(table: ServedTable) -> None:
     half: dict[Partition | None, Weight] = {by("job"): Weight.at_least(Fraction(1, 2))}
-    with table.held():
-        price = price_of_tables(table, half)
+    price = price_of_tables(table, half)
     assert buy_tables(table, half, ANN, epsilon_cap=None) == price == Fraction(1, 2)
     assert buy_tables(table, half, ANN, epsilon_cap=Fraction(1, 2)) == Fraction(1, 2)
     first, second = table.gate.measurements()
