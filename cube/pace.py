@@ -25,14 +25,23 @@ class Pace(Protocol):
         """Until the work must be over; infinite if it need not."""
         ...
 
-    def step(self) -> None:
+    def step(self, seconds: float) -> None:
         """Go on to the next step, perhaps after others had their turn.
+
+        Parameters
+        ----------
+        seconds : float
+            That must be left for it.
 
         Raises
         ------
         TooSlow
-            If there is no time left, or nobody to hear the answer.
+            If they are not, or there is nobody to hear the answer.
         """
+        ...
+
+    def take_longer(self) -> None:
+        """What is worked for turns out to be no question: it may take as long as jobs may."""
         ...
 
     def waiting(self) -> AbstractContextManager[None]:
@@ -58,17 +67,24 @@ def current_pace() -> Pace | None:
     return _pace.get()
 
 
-def checkpoint() -> None:
-    """Go on to the next step of the work, if there is time; `TooSlow` if there is none."""
+def checkpoint(seconds: float = 0.0) -> None:
+    """Go on to the next step of the work, if so much time is left for it; `TooSlow` if not."""
     pace = _pace.get()
     if pace is not None:
-        pace.step()
+        pace.step(seconds)
 
 
 def seconds_left(at_most: float) -> float:
     """How long the next step may take: what is left, and never more than `at_most`."""
     pace = _pace.get()
     return at_most if pace is None else max(0.0, min(at_most, pace.seconds_left))
+
+
+def take_longer() -> None:
+    """Let the statement take as long as what its caller knows to take long."""
+    pace = _pace.get()
+    if pace is not None:
+        pace.take_longer()
 
 
 def waiting() -> AbstractContextManager[None]:
@@ -104,10 +120,13 @@ class Deadline:
         """Until the work must be over."""
         return self._end - time.monotonic()
 
-    def step(self) -> None:
-        """Raise TooSlow if there is no time left."""
-        if self.seconds_left < 0:
+    def step(self, seconds: float) -> None:
+        """Raise TooSlow if there is not so much time left."""
+        if self.seconds_left < seconds:
             raise out_of_time(self._seconds)
+
+    def take_longer(self) -> None:
+        """A deadline is one."""
 
     def waiting(self) -> AbstractContextManager[None]:
         """Nobody is kept from working by one that waits."""
@@ -125,9 +144,12 @@ class _Shorter:
     def seconds_left(self) -> float:
         return min(self._deadline.seconds_left, self._outer.seconds_left)
 
-    def step(self) -> None:
-        self._deadline.step()
-        self._outer.step()
+    def step(self, seconds: float) -> None:
+        self._deadline.step(seconds)
+        self._outer.step(seconds)
+
+    def take_longer(self) -> None:
+        self._outer.take_longer()
 
     def waiting(self) -> AbstractContextManager[None]:
         return self._outer.waiting()

@@ -22,6 +22,7 @@ from cube.measurement import (
     PlannedMeasurement,
     Weight,
 )
+from cube.pace import checkpoint
 from cube.query import Scope
 from cube.refusals import InvalidTarget, TooLarge
 from cube.target import AccuracyTarget
@@ -73,6 +74,7 @@ def plan_purchases(
     offers: list[tuple[Offer, ...]] = []
     beside = market.prospect
     for one, known in zip(wanted, estimates, strict=True):
+        checkpoint()
         block, target = one.block, one.target
         if meets(known, target) or (
             planned and beside.half_width(block, target) <= target.half_width

@@ -14,6 +14,7 @@ from accountant.noise import LatticeNoise
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement, Weight
+from cube.pace import checkpoint
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
 from inference.posterior import widest
@@ -63,6 +64,7 @@ class Prospect:
         self, block: QueryBlock, target: AccuracyTarget, plan: Sequence[PlannedMeasurement] = ()
     ) -> float:
         """The widest row's half-width if `plan` were bought; infinite if not determined."""
+        checkpoint()
         estimator = self.with_planned(plan).estimator
         rows = estimator.estimate(block, target.confidence, target.half_width)
         return widest(rows, target.confidence)
@@ -125,6 +127,7 @@ class Prospect:
     def _half_width_of_own(
         self, block: QueryBlock, target: AccuracyTarget, plan: Sequence[PlannedMeasurement]
     ) -> float:
+        checkpoint()
         (planned,) = self._further(plan)
         imagined = self._imagined(planned)
         rows = self.estimator.with_measured(block, target.confidence, imagined)

@@ -6,6 +6,7 @@ Kept out of `proxy.cli`, so that a client command does not load the engine.
 import gc
 import resource
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,6 +34,9 @@ from proxy.server import SERVICES, RunningServer, TlsIdentity, start_server
 from proxy.watch_health import Monitoring, Readiness
 from proxy.watch_service import watching
 
+# Between threads of the interpreter. A light statement lets go of it a dozen times, and waits this
+# long beside one that computes each time it wants it back.
+SWITCH_SECONDS: Final = 0.0005
 GRACE_SECONDS: Final = 5.0  # for calls in flight; what they bought is in the ledger in any case
 
 
@@ -43,6 +47,7 @@ def serve(path: Path, console: Console) -> None:
     # Requests are the parallelism. Two threads of linear algebra each, on matrices this small,
     # wait for one another longer than they compute.
     threadpool_limits(limits=1)
+    sys.setswitchinterval(SWITCH_SECONDS)
     allow_many_connections()
     wait = _wait_for_signals()
     tls = _tls(settings.server)
@@ -137,6 +142,7 @@ def _started(
         desk=ServedLedgerDesk(service.ledger, names, report),
         synthetic=service.engine.synthetic,
         monitoring=monitoring,
+        times=settings.server.times,
     )
 
 

@@ -13,6 +13,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from proxy.config_problems import Problems
+from proxy.fair_share import DEFAULT_TIMES, Times
 from proxy.public_tables import N_BYTES_MAX, N_ROWS_MAX
 from proxy.synthesis.limits import DEFAULT_LIMITS, SyntheticLimits
 
@@ -50,6 +51,8 @@ class ServerSettings:
         Where synthetic tables are kept; beside the ledger's file if it is not said.
     synthetic_limits : SyntheticLimits
         How much is kept there.
+    times : Times
+        That the work for a call may take.
     """
 
     listen: str
@@ -58,6 +61,7 @@ class ServerSettings:
     metrics_listen: str | None = None
     synthetic_dir: Path | None = None
     synthetic_limits: SyntheticLimits = DEFAULT_LIMITS
+    times: Times = DEFAULT_TIMES
 
 
 class ServerSection(BaseSettings):
@@ -73,6 +77,8 @@ class ServerSection(BaseSettings):
     tls_client_ca: str | None = None
     allow_anonymous: bool = False
     metrics_listen: str | None = None
+    statement_seconds: float = Field(default=DEFAULT_TIMES.statement, ge=2, le=3600)
+    job_seconds: float = Field(default=DEFAULT_TIMES.job, ge=2, le=86_400)
     synthetic_dir: str | None = Field(default=None, min_length=1)
     synthetic_rows_max: int = Field(default=DEFAULT_LIMITS.n_rows, ge=1, le=N_ROWS_MAX)
     synthetic_bytes_max: int = Field(default=DEFAULT_LIMITS.n_bytes, ge=1, le=N_BYTES_MAX)
@@ -124,6 +130,7 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
             n_bytes=section.synthetic_bytes_max,
             n_tables=section.synthetic_tables_max,
         ),
+        times=Times(statement=section.statement_seconds, job=section.job_seconds),
     )
 
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from accountant.limits import Payer
+from cube.pace import take_longer
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
@@ -114,6 +115,7 @@ class Engine:
         """
         synthesis = synthesis_statement(request.sql)
         if synthesis is not None:
+            take_longer()
             return run_statement(self.synthetic, synthesis, request)
         with self._watcher.stage(Stage.PLAN):
             seen = self._visible_to(request.caller)
@@ -140,6 +142,7 @@ class Engine:
         """What a SELECT would cost and where its answers would come from. Charges nothing."""
         synthesis = synthesis_statement(request.sql)
         if synthesis is not None:
+            take_longer()
             return explain_statement(self.synthetic, synthesis, request.caller)
         seen = self._visible_to(request.caller)
         self._schema(request, seen)

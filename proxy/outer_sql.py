@@ -13,6 +13,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from cube.pace import checkpoint, seconds_left
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 
 SECONDS_MAX: Final = 20.0  # answers are few; what takes longer multiplies them with each other
@@ -57,12 +58,12 @@ class OuterSql:
         UnsupportedSql, UnknownName
             If the query cannot be run; the message has DuckDB's reason, which knows no more than
             the relations.
-        TooLarge
+        TooLarge, TooSlow
             If it takes too long, or its result is too large.
         """
         with self._lock:
             cursor = self._database.cursor()
-        watchdog = Timer(SECONDS_MAX, cursor.interrupt)
+        watchdog = Timer(seconds_left(SECONDS_MAX), cursor.interrupt)
         watchdog.daemon = True
         watchdog.start()
         try:
@@ -70,6 +71,7 @@ class OuterSql:
                 cursor.register(name, table)
             result: pa.Table = cursor.sql(sql).limit(N_ROWS_MAX + 1).to_arrow_table()
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+            checkpoint()  # the statement may have no time left, whatever this took of it
             raise TooLarge(
                 "What is computed from the answers takes too long, or too much memory.",
                 hint="Join or group less of them at once.",

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 import grpc
 
+from cube.pace import waiting
 from cube.refusals import TooManyCalls
 
 SECONDS_TO_SEND_MAX: Final = 10.0  # from its headers to its request; a statement is small
@@ -63,7 +64,7 @@ class Patience:
     def reading(self, messages: Iterator[Item], context: grpc.ServicerContext) -> Iterator[Item]:
         """The messages of a client, each of which is waited for only so long."""
         while True:
-            with self.waiting_for(context, SECONDS_TO_SEND_MAX):
+            with waiting(), self.waiting_for(context, SECONDS_TO_SEND_MAX):
                 message = next(messages, None)
             if message is None:
                 return

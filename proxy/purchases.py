@@ -22,6 +22,7 @@ from accountant.limits import Payer
 from accountant.payments import Payment
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.normal import Asked
+from cube.pace import checkpoint, seconds_left, waiting
 from planner.offers import PurchasePlan
 from proxy.counter import WAIT_SECONDS_MAX, too_long
 from proxy.watch import Stage, Watcher
@@ -29,6 +30,7 @@ from proxy.watch import Stage, Watcher
 PATIENCE_SECONDS: Final = 5.0  # with a charge of another process, before it is taken for dead
 N_DOUBLINGS_MAX: Final = 6
 GLANCE_SECONDS: Final = 0.02  # between looks at what another process is at
+ANSWER_SECONDS: Final = 1.0  # to measure and to answer, once it is charged: nobody pays for nothing
 
 
 Turn: TypeAlias = tuple[int, int]  # the number of a charge, and of its turn to be measured
@@ -143,14 +145,15 @@ class Purchases:
 
         Raises
         ------
-        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, TooSlow, StalePlan
             Before anything is charged.
         LedgerUnavailable, SourceUnavailable
             A charge made waits.
         """
         try:
             with self._watcher.purchase():
-                with self._watcher.stage(Stage.CHARGE):
+                checkpoint(ANSWER_SECONDS)
+                with self._watcher.stage(Stage.CHARGE), waiting():
                     payment = self._gate.charge(
                         purchase.plan.planned,
                         payer,
@@ -193,14 +196,16 @@ class Purchases:
             If that takes too long.
         """
         end = time.monotonic() + WAIT_SECONDS_MAX
-        with self._watcher.stage(Stage.WAIT):
+        with self._watcher.stage(Stage.WAIT), waiting():
             with self._changed:
                 is_over = self._changed.wait_for(
-                    lambda: not set(promises.own) & set(self._own), WAIT_SECONDS_MAX
+                    lambda: not set(promises.own) & set(self._own), seconds_left(WAIT_SECONDS_MAX)
                 )
             if not is_over:
+                checkpoint()
                 raise too_long()
             while promises.foreign & self._gate.history.pending.keys() and not self._overdue():
+                checkpoint()
                 self._glance(end)
 
     def _completed(self, seq: int, turn: int) -> tuple[Measurement, ...] | None:

@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha import reflection
 from cube.refusals import ConfigurationInvalid
 from proxy.answers import QueryEngine
 from proxy.config_server import DEFAULT_LISTEN, host_of, is_loopback
+from proxy.fair_share import DEFAULT_TIMES, Times
 from proxy.flight_sql import FlightSqlService
 from proxy.identity.access import Access
 from proxy.identity.door import Door
@@ -111,6 +112,7 @@ def start_server(  # noqa: PLR0913 - what a server is made of, by name
     desk: LedgerDesk | None = None,
     synthetic: SyntheticDesk = NO_TABLES,
     monitoring: Monitoring | None = None,
+    times: Times = DEFAULT_TIMES,
 ) -> RunningServer:
     """Serve an engine.
 
@@ -133,6 +135,8 @@ def start_server(  # noqa: PLR0913 - what a server is made of, by name
     monitoring : Monitoring, optional
         Who hears of every call, and what the health service says; without it nobody, and that the
         server is ready.
+    times : Times
+        That the work for a call may take.
 
     Raises
     ------
@@ -145,7 +149,7 @@ def start_server(  # noqa: PLR0913 - what a server is made of, by name
     patience = Patience()
     server = grpc.server(
         futures.ThreadPoolExecutor(N_THREADS, thread_name_prefix="tacit-call"),
-        interceptors=[Firewall(monitoring.watcher), Door(access, patience)],
+        interceptors=[Firewall(monitoring.watcher), Door(access, patience, times)],
         options=_OPTIONS,
         maximum_concurrent_rpcs=N_CALLS_MAX,
     )

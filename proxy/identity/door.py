@@ -1,7 +1,8 @@
 """The door: every call passes it before a byte of its request is read.
 
-It finds out who calls, whether his role may call this method, and whether he has a place left; then
-the method runs as it would without a door. Health and reflection are open to everybody.
+It finds out who calls, whether their role may call this method, and whether they have a place left;
+then the method runs as it would without a door, for its fair share of the process and no longer
+than it may. Health and reflection are open to everybody.
 
 Methods that take one message are served as ones that take a stream of one: gRPC would wait for that
 message first, with a thread for each call, whoever made it.
@@ -11,15 +12,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
 import grpc
 
 from cube.refusals import InvalidRequest, NotAllowed, NotAuthenticated
 from proxy.answers import Caller
+from proxy.fair_share import DEFAULT_TIMES, FairShare, Shift, Times
 from proxy.identity.access import Access, Doubt
 from proxy.identity.calls import note_caller
-from proxy.identity.roles import HANDSHAKE, MAY_CALL, OPEN_SERVICES
+from proxy.identity.roles import HANDSHAKE, JOBS, MAY_CALL, OPEN_SERVICES
 from proxy.identity.shown import Malformed, shown_by
 from proxy.logs import write_log
 from proxy.patience import Patience, Places
@@ -29,7 +32,7 @@ N_OPEN_CALLS_MAX: Final = 8  # of services that ask for no credential
 LOG_SECONDS: Final = 1.0  # between two lines about refused credentials
 
 Behaviour = Callable[[Any, grpc.ServicerContext], Any]
-Enter = Callable[[grpc.ServicerContext], Any]
+Enter = Callable[[grpc.ServicerContext], AbstractContextManager[Shift]]
 
 
 class Door(grpc.ServerInterceptor):
@@ -41,11 +44,15 @@ class Door(grpc.ServerInterceptor):
         Knows who calls.
     patience : Patience
         With those who are slow.
+    times : Times
+        That the work for a call may take.
     """
 
-    def __init__(self, access: Access, patience: Patience) -> None:
+    def __init__(self, access: Access, patience: Patience, times: Times = DEFAULT_TIMES) -> None:
         self._access = access
         self._patience = patience
+        self._times = times
+        self._share = FairShare()
         self._failures = FailureLog()
         self._places = Places(N_CALLS_OF_ONE_MAX)
         self._open_places = Places(N_OPEN_CALLS_MAX)
@@ -81,17 +88,19 @@ class Door(grpc.ServerInterceptor):
 
     def _replying(self, behaviour: Behaviour, enter: Enter, *, takes_stream: bool) -> Behaviour:
         def reply(messages: Iterator[Any], context: grpc.ServicerContext) -> Any:
-            with enter(context):
+            with enter(context) as shift:
                 request = self._request(messages, context, takes_stream=takes_stream)
-                return behaviour(request, context)
+                with shift.working():
+                    return behaviour(request, context)
 
         return reply
 
     def _streaming(self, behaviour: Behaviour, enter: Enter, *, takes_stream: bool) -> Behaviour:
         def stream(messages: Iterator[Any], context: grpc.ServicerContext) -> Iterator[Any]:
-            with enter(context):
+            with enter(context) as shift:
                 request = self._request(messages, context, takes_stream=takes_stream)
-                yield from self._patience.sending(behaviour(request, context), context)
+                pieces = shift.pieces(iter(behaviour(request, context)))
+                yield from self._patience.sending(pieces, context)
 
         return stream
 
@@ -113,10 +122,17 @@ class Door(grpc.ServerInterceptor):
         Each service has places of its own: whoever fills those of reflection leaves health alone.
         """
         service = method.rpartition("/")[0]
-        return lambda _context: self._open_places.taken_by(service)
+
+        @contextmanager
+        def enter(context: grpc.ServicerContext) -> Iterator[Shift]:
+            with self._open_places.taken_by(service):
+                yield Shift(self._share, service, self._times, lambda: not context.is_active())
+
+        return enter
 
     def _admission(self, method: str) -> Enter:
-        def enter(context: grpc.ServicerContext) -> Any:
+        @contextmanager
+        def enter(context: grpc.ServicerContext) -> Iterator[Shift]:
             caller = self._caller(method, context)
             if caller.role not in MAY_CALL.get(method, frozenset()):
                 raise NotAllowed(
@@ -124,7 +140,12 @@ class Door(grpc.ServerInterceptor):
                     hint="Ask the server's owner for a credential with another role.",
                 )
             note_caller(context, caller)
-            return self._places.taken_by(caller.payer.analyst)
+            analyst = caller.payer.analyst
+            with self._places.taken_by(analyst):
+                shift = Shift(self._share, analyst, self._times, lambda: not context.is_active())
+                if method in JOBS:
+                    shift.take_longer()
+                yield shift
 
         return enter
 

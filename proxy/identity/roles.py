@@ -47,4 +47,13 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
         yield FLIGHT + name, _WHO_ASKS
 
 
+# What its caller knows to take long, and is told of on the way; all else is a question.
+JOBS: Final = frozenset(
+    TACIT + name
+    for name in (
+        *("Plan", "Marginals", "AuditReport"),
+        *("CreateSynthetic", "PreviewSynthetic", "ReportSynthetic", "ResampleSynthetic"),
+    )
+)
+
 MAY_CALL: Final[Mapping[str, frozenset[Role]]] = MappingProxyType(dict(_listed()))
