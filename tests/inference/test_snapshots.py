@@ -1,0 +1,131 @@
+"""A snapshot of an estimator answers as of its moment, whatever the estimator learns meanwhile."""
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle, islice
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cube.block import QueryBlock
+from cube.measurement import Measurement
+from cube.query import Factor, counting
+from inference.estimator import Estimator
+from inference.posterior import NotEstimable, Posterior, RowEstimate
+from tests.inference.test_estimator import CONFIDENCE, N_CELLS, SCHEMA, measured, whole
+from tests.support.cubes import blocks
+
+COUNTS = np.arange(N_CELLS) % 7
+
+histories = st.lists(
+    st.tuples(
+        blocks(whole=True).filter(lambda block: not block.query.is_constant),
+        st.sampled_from([0.01, 0.1, 1.0]),
+    ),
+    min_size=2,
+    max_size=8,
+)
+
+
+def bought(history: list[tuple[QueryBlock, float]]) -> list[Measurement]:
+    return [measured(whole(block), COUNTS, weight) for block, weight in history]
+
+
+def of(measurements: list[Measurement]) -> Estimator:
+    estimator = Estimator(SCHEMA)
+    estimator.add(measurements)
+    return estimator
+
+
+def assert_same(found: tuple[RowEstimate, ...], expected: tuple[RowEstimate, ...]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        assert isinstance(one, NotEstimable) == isinstance(other, NotEstimable)
+        if isinstance(one, Posterior) and isinstance(other, Posterior):
+            assert one.value == pytest.approx(other.value, rel=1e-6, abs=1e-6)
+            assert one.half_width(CONFIDENCE) == pytest.approx(
+                other.half_width(CONFIDENCE), rel=1e-6, abs=1e-9
+            )
+            assert max(one.terms.place, default=0) == max(other.terms.place, default=0)
+
+
+@settings(deadline=None)
+@given(history=histories, asked=st.lists(blocks(), min_size=1, max_size=3), data=st.data())
+def test_what_is_learnt_after_a_snapshot_is_not_in_it(
+    history: list[tuple[QueryBlock, float]], asked: list[QueryBlock], data: st.DataObject
+) -> None:
+    everything = bought(history)
+    n_seen = data.draw(st.integers(1, len(everything) - 1))
+    estimator = of(everything[:n_seen])
+    for block in asked:
+        estimator.estimate(block, CONFIDENCE)  # in workspaces that the snapshot will share
+    snapshot = estimator.snapshot()
+    estimator.add(everything[n_seen:])
+    for block in asked:
+        estimator.estimate(block, CONFIDENCE)
+    further = of(everything[:n_seen])
+    for block in [*asked, *(one.block for one in everything[n_seen:])]:
+        assert_same(
+            snapshot.fork().estimate(block, CONFIDENCE), further.estimate(block, CONFIDENCE)
+        )
+
+
+@settings(deadline=None)
+@given(history=histories, asked=st.lists(blocks(), min_size=1, max_size=3))
+def test_what_a_snapshot_learns_is_not_in_the_estimator(
+    history: list[tuple[QueryBlock, float]], asked: list[QueryBlock]
+) -> None:
+    first, *rest = bought(history)
+    estimator = of([first])
+    for block in asked:
+        estimator.estimate(block, CONFIDENCE)
+    snapshot = estimator.snapshot()
+    snapshot.add(rest)
+    for block in asked:
+        snapshot.estimate(block, CONFIDENCE)
+    for block in asked:
+        assert_same(
+            estimator.fork().estimate(block, CONFIDENCE), of([first]).estimate(block, CONFIDENCE)
+        )
+
+
+def test_what_a_snapshot_answered_is_recalled() -> None:
+    block = QueryBlock(counting())
+    estimator = of([measured(block, COUNTS, 1.0)])
+    snapshot = estimator.snapshot()
+    rows = snapshot.estimate(block, CONFIDENCE)
+    assert estimator.recalled([(block, CONFIDENCE, 1e9)], 1) is None
+    estimator.remember([(block, CONFIDENCE)], snapshot)
+    assert estimator.recalled([(block, CONFIDENCE, 1e9)], 1) == [rows]
+
+
+def test_snapshots_are_asked_in_other_threads_while_the_estimator_goes_on() -> None:
+    draw = np.random.default_rng(3)
+    queries = [
+        QueryBlock(
+            counting([Factor((name,), draw.integers(0, 2, size) | np.eye(size)[0].astype(int))])
+        )
+        for name, size in islice(cycle(SIZES_OF), 60)
+    ]
+    everything = [measured(block, COUNTS, 0.5) for block in queries]
+    estimator = of(everything[:1])
+
+    def asked(snapshot: Estimator) -> list[tuple[RowEstimate, ...]]:
+        return [snapshot.estimate(block, CONFIDENCE) for block in queries]
+
+    running = []
+    with ThreadPoolExecutor(4) as pool:
+        for n_seen in range(2, len(everything)):
+            running.append((n_seen - 1, pool.submit(asked, estimator.snapshot())))
+            estimator.add([everything[n_seen - 1]])
+            for block in queries[:5]:
+                estimator.estimate(block, CONFIDENCE)
+        for n_seen, one in running[::7]:
+            alone = of(everything[:n_seen])
+            for found, block in zip(one.result(timeout=120), queries, strict=True):
+                assert_same(found, alone.estimate(block, CONFIDENCE))
+        for _, one in running:
+            one.result(timeout=120)
+
+
+SIZES_OF = [(axis.name, axis.size) for axis in SCHEMA.axes]
