@@ -109,7 +109,8 @@ class Planner:
             return Workload((part,), None, statement.explain_only)
         named_columns(tree)
         intervals = _with_intervals(tree, splitter, answers)
-        outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals)
+        reads = tuple(table.name for table in tree.find_all(exp.Table))
+        outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals, reads)
         parts = tuple(part.build() for part in splitter.parts)
         return Workload(parts, outer, statement.explain_only, is_probe)
 

@@ -336,11 +336,14 @@ class Outer:
     intervals : tuple of (int, int, int)
         For columns that show an answer: the column's place, the part, the answer. Its interval's
         ends stand in two further columns each, after the others, in this order.
+    reads : tuple of str
+        Every relation as often as it is named: what joins may multiply with each other.
     """
 
     sql: str
     public: tuple[str, ...] = ()
     intervals: tuple[tuple[int, int, int], ...] = ()
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

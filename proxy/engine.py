@@ -4,6 +4,7 @@
 The engine never sees an exact count: it holds gates, and a gate hands out noisy values only.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
@@ -56,6 +57,7 @@ from proxy.relations import (
     column_receipt,
     relation,
     relation_schema,
+    stand_in,
     unanswered,
     with_receipt,
 )
@@ -73,6 +75,7 @@ from proxy.watch import UNWATCHED, AnswerKind, Stage, Watcher
 
 N_SCHEMAS_MAX = 4096  # of results of outer SQL, remembered with their plans
 SCHEMA_BYTES = 4096  # what one of them takes, roughly
+N_MULTIPLIED_MAX = 2**20  # rows of answers, if all that is read were joined without a condition
 
 
 class Engine:
@@ -209,6 +212,7 @@ class Engine:
     def _answered(self, workload: Workload, request: QueryRequest, seen: Visible) -> Release:
         """The answer to a statement that is planned, from the history or by measuring."""
         payer = request.caller.payer
+        self._rehearse(workload, request.caller, seen)
         if len(workload.tables) > 1:
             foreseen = Fraction(0)
             for name in workload.tables:
@@ -229,6 +233,21 @@ class Engine:
         with self._watcher.stage(Stage.OUTER):
             in_order = [consistent(answered[part.name]) for part in workload.parts]
             return self._released(workload, in_order, budgets, request.caller, seen)
+
+    def _rehearse(self, workload: Workload, caller: Caller, seen: Visible) -> None:
+        """Refuse, before anything is paid, what would take too long to compute from the answers.
+
+        Only where relations may be multiplied with each other: all else takes time in proportion.
+        """
+        outer = workload.outer
+        if outer is None or not workload.tables:
+            return
+        sizes = {part.name: part.n_rows for part in workload.parts}
+        public = self._public_relations(outer.public, seen, caller)
+        sizes |= {name: table.num_rows for name, table in public.items()}
+        if math.prod(max(sizes.get(name, 1), 1) for name in outer.reads) > N_MULTIPLIED_MAX:
+            relations = {part.name: stand_in(part) for part in workload.parts}
+            self._outer.run(outer.sql, relations | public)
 
     def _note_answers(self, table: str, payer: Payer, answered: Sequence[AnsweredPart]) -> None:
         self.tallies.add(table, payer.analyst, answered)

@@ -83,13 +83,24 @@ def unanswered(part: Part) -> pa.Table:
 
     What is to be computed from the relation can be tried on it before anything is asked.
     """
+    return _public_rows(part, min(part.n_rows, N_ROWS_TRIED), None)
+
+
+def stand_in(part: Part) -> pa.Table:
+    """A relation as large as a part's, with 1 for every answer.
+
+    How long it takes to compute from so many rows can be tried on it before anything is paid.
+    """
+    return _public_rows(part, part.n_rows, 1.0)
+
+
+def _public_rows(part: Part, n_rows: int, answer: float | None) -> pa.Table:
     schema = relation_schema(part)
     if part.question is not None:
         return pa.Table.from_pylist([{}], schema=schema)
-    n_rows = min(part.n_rows, N_ROWS_TRIED)
     arrays = []
     for column, field in zip(part.columns, schema, strict=True):
-        values: Sequence[object] = [None] * n_rows
+        values: Sequence[object] = [None if column.kind is ColumnKind.SOURCE else answer] * n_rows
         if column.kind in (ColumnKind.KEY, ColumnKind.GROUPING):
             values = _keyed(part, column)[:n_rows]
         arrays.append(pa.array(values, type=field.type, from_pandas=True))
