@@ -15,7 +15,8 @@ import duckdb
 from cube.refusals import ConfigurationInvalid
 from proxy.drafting_levels import found_levels
 from proxy.sources.axis_sql import INTEGERS, REALS
-from proxy.sources.files import OUTSIDE, name_sql, text_sql
+from proxy.sources.closed import name_sql, text_sql
+from proxy.sources.files import OUTSIDE
 from proxy.sources.location import SourceKind, SourceLocation
 from proxy.toml_text import toml_key, toml_string
 
