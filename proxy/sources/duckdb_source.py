@@ -11,7 +11,7 @@ leave by `measure` alone. The table never changes, so they are as good as counte
 import csv
 import hashlib
 import hmac
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import duckdb
 import numpy as np
@@ -22,13 +22,13 @@ from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
 from cube.schema import Schema
 from planner.cache import BoundedCache
 from proxy.sources import files, private_view
+from proxy.sources.cells_in_order import cells_in_order, counting_sql
 from proxy.sources.closed import closed_database
 from proxy.sources.loading import load
 from proxy.sources.location import Location, PrivateView, SourceKind, SourceLocation
 
 N_SCOPES_KEPT = 256
 N_COUNTED_BYTES_MAX = 64 * 2**20
-N_ROWS_AT_ONCE = 2**16  # of cells, while they are hashed
 
 HINTS = {
     SourceKind.CSV: "It must be UTF-8 with commas, double quotes and lines of equal length.",
@@ -99,10 +99,7 @@ class DuckDbSource:
         columns = [self._column[name] for name in sorted(self._column)]
         try:
             with self._connection.cursor() as cursor:
-                cells = cursor.sql(_counting_sql(columns))
-                for batch in cells.to_arrow_reader(N_ROWS_AT_ONCE):
-                    arrays = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
-                    yield np.column_stack(arrays).astype("<i8").tobytes()
+                yield from cells_in_order(columns, cursor)
         except duckdb.Error:
             raise SourceUnavailable("The private table could not be read.") from None
 
@@ -120,20 +117,13 @@ class DuckDbSource:
         try:
             # One connection serves one thread at a time; a cursor is a connection of its own.
             with self._connection.cursor() as cursor:
-                found = cursor.sql(_counting_sql(columns)).to_arrow_table()
+                found = cursor.sql(counting_sql(columns)).to_arrow_table()
         except duckdb.Error:
             raise SourceUnavailable("The private table could not be read.") from None
         arrays = [column.to_numpy().astype(np.int64) for column in found.columns]
         for array in arrays:
             array.setflags(write=False)
         return CellCounts(levels=tuple(arrays[:-1]), counts=arrays[-1])
-
-
-def _counting_sql(columns: Iterable[str]) -> str:
-    named = ", ".join(columns)
-    if not named:
-        return "SELECT count(*) AS n_records FROM cells"
-    return f"SELECT {named}, count(*) AS n_records FROM cells GROUP BY ALL ORDER BY ALL"  # noqa: S608 - generated names only
 
 
 def _unreadable(location: Location) -> ConfigurationInvalid:
