@@ -5,18 +5,15 @@ bytes of the file that holds it, and so its fingerprint, stay the same. So does 
 column. The catalog tells which is which; nothing of either is run.
 """
 
-import duckdb
-
 from cube.refusals import ConfigurationInvalid
+from proxy.sources.closed import Connection
 from proxy.sources.location import SourceLocation
 
 SCHEMA = "main"
 STORED = "CREATE TABLE people AS FROM your_view, and then CHECKPOINT, stores the rows in the file."
 
 
-def check_base_table(
-    location: SourceLocation, catalog: str, connection: duckdb.DuckDBPyConnection
-) -> str:
+def check_base_table(location: SourceLocation, catalog: str, connection: Connection) -> str:
     """The name of the source table as the file spells it.
 
     Parameters
@@ -25,7 +22,7 @@ def check_base_table(
         A database file and the table in it.
     catalog : str
         What the file is attached as.
-    connection : DuckDBPyConnection
+    connection : Connection
         Where it is attached.
 
     Raises
@@ -61,7 +58,7 @@ def check_base_table(
 
 
 def _spelled(
-    wanted: str, listing: str, column: str, catalog: str, connection: duckdb.DuckDBPyConnection
+    wanted: str, listing: str, column: str, catalog: str, connection: Connection
 ) -> list[str]:
     """What a listing of the catalog has by that name, letter case apart."""
     rows = connection.execute(

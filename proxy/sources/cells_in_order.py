@@ -7,8 +7,9 @@ once does not grow with it. All of this is private.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import duckdb
 import numpy as np
+
+from proxy.sources.closed import Connection
 
 N_RECORDS_AT_ONCE = 2**20
 N_CELLS_A_BATCH = 2**16
@@ -26,9 +27,7 @@ def counting_sql(columns: Iterable[str], condition: str = EVERYTHING) -> str:
     )
 
 
-def cells_in_order(
-    columns: Sequence[str], connection: duckdb.DuckDBPyConnection
-) -> Iterator[bytes]:
+def cells_in_order(columns: Sequence[str], connection: Connection) -> Iterator[bytes]:
     """Positions in these columns and counts, 64 bits each, little-endian, cell after cell."""
     ((n_records,),) = connection.execute(counting_sql(())).fetchall()
     for condition in _pieces(columns, EVERYTHING, n_records, connection):
@@ -40,7 +39,7 @@ def cells_in_order(
 
 
 def _pieces(
-    columns: Sequence[str], within: str, n_records: int, connection: duckdb.DuckDBPyConnection
+    columns: Sequence[str], within: str, n_records: int, connection: Connection
 ) -> Iterator[str]:
     """Conditions that cut what is within one into pieces, in the order of cells."""
     if n_records <= N_RECORDS_AT_ONCE or not columns:
@@ -52,9 +51,7 @@ def _pieces(
         yield from _pieces(others, condition, n_found, connection)
 
 
-def _runs(
-    column: str, within: str, connection: duckdb.DuckDBPyConnection
-) -> list[tuple[int, int, int]]:
+def _runs(column: str, within: str, connection: Connection) -> list[tuple[int, int, int]]:
     """Levels of a column from low to high and their records, together few enough if they can be."""
     runs: list[tuple[int, int, int]] = []
     found = connection.execute(counting_sql([column], within))

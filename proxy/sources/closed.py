@@ -7,10 +7,12 @@ number), which the fingerprint of the rows notices.
 """
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import duckdb
 
-Settings = dict[str, str | bool | int | float | list[str]]
+Connection: TypeAlias = duckdb.DuckDBPyConnection
+Settings: TypeAlias = dict[str, str | bool | int | float | list[str]]
 
 SETTINGS: Settings = {
     "autoinstall_known_extensions": False,
@@ -24,9 +26,7 @@ LOCK_DOWN = (
 )
 
 
-def closed_database(
-    paths: Iterable[str] = (), settings: Settings | None = None
-) -> duckdb.DuckDBPyConnection:
+def closed_database(paths: Iterable[str] = (), settings: Settings | None = None) -> Connection:
     """A new, empty database that can read the files at `paths`, by just these names."""
     connection = duckdb.connect(config=SETTINGS | (settings or {}))
     allowed = ", ".join(text_sql(path) for path in paths)

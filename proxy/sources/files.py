@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 from cube.refusals import ConfigurationInvalid, DataChanged
 from proxy.sources.axis_sql import TEXT, SourceColumn
 from proxy.sources.base_table import SCHEMA, check_base_table
-from proxy.sources.closed import name_sql, text_sql
+from proxy.sources.closed import Connection, name_sql, text_sql
 from proxy.sources.location import KIND_BY_SUFFIX, SourceKind, SourceLocation
 
 CHUNK_BYTES = 2**20
@@ -112,7 +110,7 @@ class Relation:
 def opened(
     location: SourceLocation,
     state: FileState,
-    connection: duckdb.DuckDBPyConnection,
+    connection: Connection,
     outside: str = OUTSIDE,
 ) -> Relation:
     """A file as something to select from in a database that can reach it (`reachable`).
@@ -122,7 +120,7 @@ def opened(
     location : SourceLocation
     state : FileState
         Of the file at that location.
-    connection : DuckDBPyConnection
+    connection : Connection
     outside : str
         What a database file goes by there.
 

@@ -8,8 +8,6 @@ Proof that the rows stay the same: accountant/proofs/refinement.md, "The same da
 from collections.abc import Mapping
 from pathlib import Path
 
-import duckdb
-
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
 from proxy.config_problems import Problems
@@ -22,7 +20,7 @@ from proxy.sources.axis_sql import (
     axis_sql,
     can_read,
 )
-from proxy.sources.closed import closed_database
+from proxy.sources.closed import Connection, closed_database
 from proxy.sources.location import Location, PrivateView, SourceLocation
 
 
@@ -30,7 +28,7 @@ def load(
     schema: Schema,
     location: Location,
     states: Mapping[Path, files.FileState],
-    kept: duckdb.DuckDBPyConnection,
+    kept: Connection,
 ) -> None:
     """Read a table into the table `cells` of another database.
 
@@ -41,7 +39,7 @@ def load(
     location : SourceLocation or PrivateView
     states : mapping of Path to FileState
         The state of each file of the location.
-    kept : DuckDBPyConnection
+    kept : Connection
         The other database, which can reach no file.
 
     Raises
@@ -69,7 +67,7 @@ def _encode(
     schema: Schema,
     relation: files.Relation,
     problems: Problems,
-    connection: duckdb.DuckDBPyConnection,
+    connection: Connection,
 ) -> None:
     """Make the table `encoded` of positions; note where rows and units do not match one to one."""
     columns = relation.columns
@@ -98,7 +96,7 @@ def _opened(
     schema: Schema,
     location: Location,
     states: Mapping[Path, files.FileState],
-    connection: duckdb.DuckDBPyConnection,
+    connection: Connection,
 ) -> files.Relation:
     """The private table as something to select from."""
     match location:
@@ -138,7 +136,7 @@ def _encodings(
     return encodings
 
 
-def _set_up(encoding: AxisSql, connection: duckdb.DuckDBPyConnection) -> None:
+def _set_up(encoding: AxisSql, connection: Connection) -> None:
     """Make the type or table of levels that an encoding refers to."""
     if encoding.setup:
         connection.register("listed", encoding.listed)
@@ -146,7 +144,7 @@ def _set_up(encoding: AxisSql, connection: duckdb.DuckDBPyConnection) -> None:
         connection.unregister("listed")
 
 
-def _check_types(schema: Schema, problems: Problems, connection: duckdb.DuckDBPyConnection) -> None:
+def _check_types(schema: Schema, problems: Problems, connection: Connection) -> None:
     """Note each column that holds a value of another type; which, and how many, is private."""
     flags = ", ".join(
         f"coalesce(bool_or(axis_{place} = {WRONG_TYPE}), false)"
@@ -167,7 +165,7 @@ def _note_unit(schema: Schema, found: tuple[bool, bool], problems: Problems) -> 
             problems.add(keys, f"the source holds {what}; it should have one row for each unit")
 
 
-def _check_size(schema: Schema, location: Location, connection: duckdb.DuckDBPyConnection) -> None:
+def _check_size(schema: Schema, location: Location, connection: Connection) -> None:
     """Refuse a table with more records than declared; the count stays in the database."""
     ((too_many,),) = connection.execute(
         f"SELECT count(*) > {schema.n_records_max} FROM cells"  # noqa: S608 - a declared number

@@ -17,7 +17,7 @@ import duckdb
 from cube.refusals import ConfigurationInvalid
 from proxy.config_problems import key_path
 from proxy.sources import files
-from proxy.sources.closed import Settings, closed_database, name_sql
+from proxy.sources.closed import Connection, Settings, closed_database, name_sql
 from proxy.sources.location import PrivateView
 
 SETTINGS: Settings = {
@@ -37,7 +37,7 @@ def materialise(
     view: PrivateView,
     table: str,
     states: Mapping[Path, files.FileState],
-    into: duckdb.DuckDBPyConnection,
+    into: Connection,
 ) -> files.Relation:
     """Run a view and keep what it gives as a table of another database.
 
@@ -48,7 +48,7 @@ def materialise(
         What it is the source of.
     states : mapping of Path to FileState
         The state of each file that it reads.
-    into : DuckDBPyConnection
+    into : Connection
         The other database.
 
     Raises
@@ -84,7 +84,7 @@ def materialise(
 def _open_sources(
     view: PrivateView,
     states: Mapping[Path, files.FileState],
-    connection: duckdb.DuckDBPyConnection,
+    connection: Connection,
 ) -> None:
     """Give the sources the names that the view calls them by."""
     attached: dict[Path, str] = {}

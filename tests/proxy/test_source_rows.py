@@ -3,6 +3,7 @@
 import shutil
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -136,8 +137,8 @@ def test_a_release_that_reads_a_file_otherwise_is_refused(
     buy(tmp_path, location, Fraction(1, 4))
     read = files.opened
 
-    def otherwise(*arguments: object) -> files.Relation:
-        relation = read(*arguments)  # type: ignore[arg-type] - handed on as they are
+    def otherwise(*arguments: Any) -> files.Relation:
+        relation = read(*arguments)
         return files.Relation(f"(FROM {relation.sql} LIMIT 2)", relation.columns)
 
     with monkeypatch.context() as patch:
