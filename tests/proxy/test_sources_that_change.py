@@ -280,6 +280,31 @@ def test_what_is_no_file_is_refused_before_it_is_opened(tmp_path: Path, name: st
     assert f"cannot be read as a {location.kind} file" in refusal(location)
 
 
+def test_bytes_of_another_file_are_not_hashed_for_those_that_were_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is swapped while they are hashed, and swapped back: no time of the file tells."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    location = write(folder / "people.csv", 3)
+    source = DuckDbSource(SCHEMA, location)
+    state = files.FileState.of(location.path)
+    folder.rename(tmp_path / "aside")
+    folder.mkdir()
+    write(location.path, 4)
+    monkeypatch.setattr(files.FileState, "of", lambda _path: state)
+    with pytest.raises(DataChanged):
+        source.fingerprint(b"key")
+
+
+def test_two_names_of_one_database_file_are_attached_once(tmp_path: Path) -> None:
+    one = inside(tmp_path / "people.duckdb", "CREATE TABLE people AS SELECT 1 AS age")
+    (tmp_path / "link.duckdb").symlink_to(one.path)
+    other = SourceLocation(path=tmp_path / "link.duckdb", source_table="PEOPLE")
+    view = PrivateView(sql="FROM a UNION ALL FROM b", sources=(("a", one), ("b", other)))
+    assert counted(view) == 2
+
+
 def test_a_pattern_of_parquet_files_is_refused_and_no_other_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     folder.mkdir()
