@@ -151,5 +151,5 @@ def test_what_would_not_be_served_is_not_drafted(
     with duckdb.connect(path) as connection:
         connection.execute("CREATE VIEW people AS SELECT 1 AS a")
     with pytest.raises(SystemExit):
-        drafted(path)
+        cli.main(["init", str(path), "--table", "people"])
     assert "people is a view" in capsys.readouterr().err

@@ -329,10 +329,12 @@ def test_a_parquet_file_whose_columns_lie_in_another_is_refused(tmp_path: Path) 
 
 
 def test_names_of_folders_are_no_columns(tmp_path: Path) -> None:
-    folder = tmp_path / "age=7"
-    folder.mkdir()
+    folder = tmp_path / "age=7" / "column_0=7"
+    folder.mkdir(parents=True)
     pq.write_table(pa.table({"x": [1]}), folder / "people.parquet")
     assert "no such column" in refusal(SourceLocation(path=folder / "people.parquet"))
+    written = write(folder / "people.csv", 1)
+    assert DuckDbSource(SCHEMA, written).measure(("age",)).levels[0].tolist() == [1]
     (folder / "people.csv").write_text("x\n1\n")
     assert "no such column" in refusal(SourceLocation(path=folder / "people.csv"))
     view = PrivateView(sql="FROM a", sources=(("a", SourceLocation(path=folder / "people.csv")),))
