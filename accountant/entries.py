@@ -1,6 +1,8 @@
-"""What a ledger says: ten kinds of entry, chained by their digests.
+"""What a ledger says: eleven kinds of entry, chained by their digests.
 
     table_opened    which schema and which data this table is, and its budget
+    data_pinned     the rows that are read from its data, of a table that was opened before
+                    table_opened said it
     table_declared  the public declaration of its columns, so that a reader can name what was asked
     budget_set      the owner changed the budget
     limit_set       the owner changed what an analyst or a group may spend
@@ -46,11 +48,23 @@ WIDTH_BINS: Final = (0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class TableOpened:
-    """A table entered the ledger."""
+    """A table entered the ledger.
+
+    `data_fingerprint` is the identity of its data, whatever is read from it; `rows_fingerprint` is
+    what is read: None in a ledger of before, until `DataPinned` says it.
+    """
 
     schema_digest: str
     data_fingerprint: str
     budget: Fraction
+    rows_fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataPinned:
+    """What is read from a table's data from now on, if its opening did not say it."""
+
+    rows_fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +302,15 @@ class AccessRevoked:
 
 AccessBody: TypeAlias = AccessGranted | AccessRevoked
 TableBody: TypeAlias = (
-    TableOpened | TableDeclared | BudgetSet | LimitSet | Charge | TakenOver | Measured | Served
+    TableOpened
+    | DataPinned
+    | TableDeclared
+    | BudgetSet
+    | LimitSet
+    | Charge
+    | TakenOver
+    | Measured
+    | Served
 )
 Body: TypeAlias = TableBody | AccessBody
 

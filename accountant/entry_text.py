@@ -21,6 +21,7 @@ from accountant.entries import (
     ChargedDistance,
     ChargedNormal,
     ChargedStatistic,
+    DataPinned,
     LimitSet,
     Measured,
     Served,
@@ -67,11 +68,14 @@ def read(kind: str, fields: Fields) -> Body:
 
 
 def _write_opened(body: TableOpened) -> Fields:
-    return {
+    encoded: Fields = {
         "schema_digest": body.schema_digest,
         "data_fingerprint": body.data_fingerprint,
         "budget": str(body.budget),
     }
+    if body.rows_fingerprint is not None:
+        encoded["rows_fingerprint"] = body.rows_fingerprint
+    return encoded
 
 
 def _read_opened(fields: Fields) -> TableOpened:
@@ -79,6 +83,7 @@ def _read_opened(fields: Fields) -> TableOpened:
         _typed(fields["schema_digest"], str),
         _typed(fields["data_fingerprint"], str),
         Fraction(_typed(fields["budget"], str)),
+        _typed(fields["rows_fingerprint"], str) if "rows_fingerprint" in fields else None,
     )
 
 
@@ -294,6 +299,7 @@ def _typed(value: Any, expected: type[Any]) -> Any:
 
 _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     TableOpened: ("table_opened", _write_opened),
+    DataPinned: ("data_pinned", lambda body: {"rows_fingerprint": body.rows_fingerprint}),
     TableDeclared: ("table_declared", lambda body: {"declaration": body.declaration}),
     BudgetSet: ("budget_set", lambda body: {"budget": str(body.budget)}),
     LimitSet: ("limit_set", _write_limit),
@@ -309,6 +315,7 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
 }
 _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "table_opened": _read_opened,
+    "data_pinned": lambda fields: DataPinned(_typed(fields["rows_fingerprint"], str)),
     "table_declared": lambda fields: TableDeclared(_typed(fields["declaration"], str)),
     "budget_set": lambda fields: BudgetSet(Fraction(_typed(fields["budget"], str))),
     "limit_set": _read_limit,

@@ -11,7 +11,7 @@ from contextlib import suppress
 from fractions import Fraction
 from importlib.metadata import version
 
-from accountant.entries import BudgetSet, TableDeclared, TableOpened
+from accountant.entries import BudgetSet, DataPinned, TableDeclared, TableOpened
 from accountant.gate import Gate
 from accountant.ledger import Ledger
 from accountant.noise import NoiseSource
@@ -33,16 +33,18 @@ def open_table(
         If the ledger knows the table by another schema.
         Also if it knows this data under another name, whose budget would then be spent twice.
     DataChanged
-        If it knows the table with other data.
+        If it knows the table with other data, or with other rows read from the same data.
     """
     ledger.refresh()
     opened = ledger.history(schema.table).opened
-    seen = TableOpened(_schema_digest(schema), source.fingerprint(ledger.key), budget)
+    data, rows = source.fingerprint(ledger.key), source.rows_fingerprint(ledger.key)
+    seen = TableOpened(_schema_digest(schema), data, budget, rows)
     if opened is None:
         _check_new_data(schema.table, ledger.openings(), seen)
         ledger.append(schema.table, lambda history: None if history.opened else seen)
     opened = ledger.history(schema.table).opened or seen
     _check_same_table(schema.table, opened, seen)
+    _check_same_rows(ledger, schema.table, rows)
     ledger.append(
         schema.table, lambda history: None if history.budget == budget else BudgetSet(budget)
     )
@@ -69,6 +71,17 @@ def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> Non
             f"The data of {table} is not the data its ledger began with.",
             hint="Restore that data; changed data is a new table, with a ledger and a budget "
             f"of its own. {forgetting}",
+        )
+
+
+def _check_same_rows(ledger: Ledger, table: str, rows: str) -> None:
+    """Refuse other rows than were read before; enter them if nothing was said of them so far."""
+    ledger.append(table, lambda history: None if history.rows_fingerprint else DataPinned(rows))
+    known = ledger.history(table).rows_fingerprint or rows
+    if not hmac.compare_digest(known, rows):
+        raise DataChanged(
+            f"The data of {table} is the same, but other rows are read from it than were before.",
+            hint="Start it with the release of Tacit and of DuckDB that it was served with before.",
         )
 
 

@@ -19,6 +19,7 @@ from accountant.entries import (
     BudgetSet,
     Charge,
     ChargedBlock,
+    DataPinned,
     LimitSet,
     Measured,
     Served,
@@ -48,6 +49,8 @@ class TableHistory:
     ----------
     opened : TableOpened, optional
         How the table began; None before it did.
+    rows_fingerprint : str, optional
+        What is read from its data; None in a ledger of before that was not opened since.
     declaration : str, optional
         The latest public declaration, as JSON text.
     budget : Fraction
@@ -83,6 +86,7 @@ class TableHistory:
     """
 
     opened: TableOpened | None = None
+    rows_fingerprint: str | None = None
     declaration: str | None = None
     budget: Fraction = Fraction(0)
     limits: Mapping[Subject, Limit] = field(default_factory=lambda: MappingProxyType({}))
@@ -240,11 +244,16 @@ class TableHistory:
         return earlier
 
     def _ruled(
-        self, body: TableOpened | TableDeclared | BudgetSet | LimitSet | Served
+        self, body: TableOpened | DataPinned | TableDeclared | BudgetSet | LimitSet | Served
     ) -> "TableHistory":
         match body:
             case TableOpened():
-                return replace(self, opened=body, budget=_budget(body.budget))
+                rows = body.rows_fingerprint
+                return replace(
+                    self, opened=body, budget=_budget(body.budget), rows_fingerprint=rows
+                )
+            case DataPinned():
+                return self._pinned(body)
             case TableDeclared():
                 return replace(self, declaration=body.declaration)
             case BudgetSet():
@@ -253,6 +262,11 @@ class TableHistory:
                 return self._limited(body.limit)
             case Served():
                 return replace(self, served=self.served.followed_by([body]))
+
+    def _pinned(self, body: DataPinned) -> "TableHistory":
+        if self.rows_fingerprint is not None:
+            raise ValueError("what is read from a table's data is said once")
+        return replace(self, rows_fingerprint=body.rows_fingerprint)
 
     def _limited(self, limit: Limit) -> "TableHistory":
         limits = {subject: one for subject, one in self.limits.items() if subject != limit.subject}

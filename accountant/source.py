@@ -42,7 +42,11 @@ class Source(Protocol):
     """A private table: an immutable snapshot of at most ``n_records_max`` records."""
 
     def fingerprint(self, key: bytes) -> str:
-        """A keyed digest of the data, the same for as long as the data is the same."""
+        """A keyed digest of the data, the same whatever is read from it."""
+        ...
+
+    def rows_fingerprint(self, key: bytes) -> str:
+        """A keyed digest of what is read from it: of every cell with its count."""
         ...
 
     def measure(self, scope: Scope) -> CellCounts:

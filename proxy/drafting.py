@@ -15,7 +15,9 @@ import duckdb
 from cube.refusals import ConfigurationInvalid
 from proxy.drafting_levels import found_levels
 from proxy.sources.axis_sql import INTEGERS, REALS
-from proxy.sources.files import OUTSIDE, name_sql, text_sql
+from proxy.sources.base_table import SCHEMA, check_base_table
+from proxy.sources.closed import name_sql, text_sql
+from proxy.sources.files import OUTSIDE
 from proxy.sources.location import SourceKind, SourceLocation
 from proxy.toml_text import toml_key, toml_string
 
@@ -104,7 +106,9 @@ def _relation(location: SourceLocation, connection: duckdb.DuckDBPyConnection) -
             return f"read_parquet({path}, hive_partitioning = false)"
         case SourceKind.DUCKDB:
             connection.execute(f"ATTACH {path} AS {OUTSIDE} (READ_ONLY)")
-            return f"{OUTSIDE}.{name_sql(location.source_table or '')}"
+            # A draft of what would then not be served helps nobody.
+            name = check_base_table(location, OUTSIDE, connection)
+            return f"{OUTSIDE}.{SCHEMA}.{name_sql(name)}"
 
 
 def _columns(relation: str, connection: duckdb.DuckDBPyConnection) -> list[DraftColumn]:

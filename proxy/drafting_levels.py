@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from cube.axis import INTEGER_MAX, N_LEVELS_MAX
-from proxy.sources.files import name_sql
+from proxy.sources.closed import name_sql
 from proxy.toml_text import toml_string
 
 N_LEVELS_LISTED_MAX = 1000  # a longer list is free text or a key, and is not copied out

@@ -35,6 +35,7 @@ DUCKDB_FILES = {
     "planner/scratchpad.py",
     "proxy/drafting.py",
     "proxy/outer_sql.py",
+    "proxy/sources/closed.py",
     "proxy/sources/duckdb_source.py",
     "proxy/sources/private_view.py",
     "proxy/sources/public_file.py",

@@ -45,6 +45,12 @@ class Opened:
 
     data_fingerprint: str
     budget: Fraction
+    is_pinned: bool  # says also what is read from the data
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """What is read from a table's data, by a keyed fingerprint, said after the table was opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,7 @@ class ForReaders:
 
 
 AccessBody: TypeAlias = Granted | Revoked
-TableBody: TypeAlias = Opened | Budget | Limit | Charge | TakenOver | Measured | ForReaders
+TableBody: TypeAlias = Opened | Pinned | Budget | Limit | Charge | TakenOver | Measured | ForReaders
 Body: TypeAlias = AccessBody | TableBody
 
 
@@ -155,9 +161,18 @@ def units_of(epsilon: Fraction) -> int:
 
 
 def _opened(value: Json) -> Opened:
-    fields = fields_of(value, ("schema_digest", "data_fingerprint", "budget"))
+    required = ("schema_digest", "data_fingerprint", "budget")
+    fields = fields_of(value, required, ("rows_fingerprint",))
     text(fields, "schema_digest")
-    return Opened(text(fields, "data_fingerprint"), _epsilon(fields, "budget"))
+    is_pinned = "rows_fingerprint" in fields
+    if is_pinned:
+        text(fields, "rows_fingerprint")
+    return Opened(text(fields, "data_fingerprint"), _epsilon(fields, "budget"), is_pinned)
+
+
+def _pinned(value: Json) -> Pinned:
+    text(fields_of(value, ("rows_fingerprint",)), "rows_fingerprint")
+    return Pinned()
 
 
 def _declared(value: Json) -> ForReaders:
@@ -272,6 +287,7 @@ def _epsilon(fields: Fields, name: str) -> Fraction:
 
 _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "table_opened": _opened,
+    "data_pinned": _pinned,
     "table_declared": _declared,
     "budget_set": _budget,
     "limit_set": _limit,

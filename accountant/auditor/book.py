@@ -8,7 +8,16 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from accountant.auditor.accounts import Accounts
-from accountant.auditor.bodies import Body, Budget, Charge, Limit, Measured, Opened, TakenOver
+from accountant.auditor.bodies import (
+    Body,
+    Budget,
+    Charge,
+    Limit,
+    Measured,
+    Opened,
+    Pinned,
+    TakenOver,
+)
 from accountant.auditor.cost import Finding, Paid, follow
 from accountant.auditor.normal import NormalAccount
 from accountant.auditor.purchases import Purchases
@@ -36,12 +45,15 @@ class Book:
         self._normal = NormalAccount()
         self._paid: list[Paid] = []
         self._finding = Finding(0, exact=True)
+        self._is_pinned = opened.is_pinned
 
     def take(self, entry: Entry, body: Body) -> None:
         """Take in an entry about the table; Wrong if it cannot follow those before it."""
         match body:
             case Opened():
                 raise Wrong("a table opened twice")
+            case Pinned():
+                self._pin()
             case Budget():
                 self._accounts.set_budget(entry.seq, body.budget)
             case Limit():
@@ -53,6 +65,12 @@ class Book:
                 self._purchases.take_over(entry.seq, body)
             case Measured():
                 self._purchases.measure(entry.seq, body)
+
+    def _pin(self) -> None:
+        """Note that what is read from the data is known now, and stays so."""
+        if self._is_pinned:
+            raise Wrong("what is read from a table's data is said twice")
+        self._is_pinned = True
 
     def _charge(self, seq: int, body: Charge) -> None:
         """What was paid for rows: all that was paid, but for normal noise."""

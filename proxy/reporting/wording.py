@@ -6,6 +6,7 @@ from accountant.entries import (
     AccessRevoked,
     Body,
     BudgetSet,
+    DataPinned,
     Entry,
     LimitSet,
     TableDeclared,
@@ -31,6 +32,8 @@ def change(entry: Entry, body: Body, before: Limit | None) -> Change | None:
     match body:
         case TableOpened():
             kind, detail = "table opened", f"budget ε {exact_text(body.budget)}"
+        case DataPinned():
+            kind, detail = "data pinned", "the rows that are read, by a keyed fingerprint"
         case TableDeclared():
             kind, detail = "table declared", "the public declaration of its columns"
         case BudgetSet():

@@ -1,45 +1,91 @@
-"""Source files as text that DuckDB can select from, and the fingerprint of their bytes.
+"""Source files as something that DuckDB can select from, and the fingerprint of their bytes.
 
-What a file looks like is fixed, not guessed from its rows: a CSV file is UTF-8 with commas, double
-quotes and one header line, and an empty field is NULL.
+What a file looks like is fixed, not guessed from its rows, nor from its name or the folder it is
+in: a CSV file is UTF-8 with commas, double quotes and one header line, and an empty field is NULL.
 """
 
 import csv
 import hashlib
 import hmac
-from collections.abc import Iterable
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cube.refusals import ConfigurationInvalid, DataChanged
 from proxy.sources.axis_sql import TEXT, SourceColumn
-from proxy.sources.location import SourceKind, SourceLocation
+from proxy.sources.base_table import SCHEMA, check_base_table
+from proxy.sources.closed import Connection, name_sql, text_sql
+from proxy.sources.location import KIND_BY_SUFFIX, SourceKind, SourceLocation
 
 CHUNK_BYTES = 2**20
 PATTERN_CHARACTERS = frozenset("*?[]{}")
 OUTSIDE = "outside"  # the name an attached database file goes by while it is read, if not told
+LOG = ".wal"
+# Where DuckDB keeps, beside a database file, what is not yet in it.
+LOGS = (LOG, f"{LOG}.checkpoint", f"{LOG}.recovery")
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What changes when a file is written or replaced."""
+    """Which file it is, links followed, and what changes when it is written or replaced."""
 
+    path: Path
     device: int
     inode: int
     size: int
     modified_ns: int
+    changed_ns: int  # unlike the time before, no writer can set it
+    logs: tuple[str, ...]
 
     @classmethod
     def of(cls, path: Path) -> "FileState":
-        """The state of a file now."""
-        found = path.stat()
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        """The state of a file now.
+
+        Raises
+        ------
+        ConfigurationInvalid
+            If it is a pipe, a device or a folder: it is not opened, which could take for ever.
+        OSError
+            If it is not there.
+        """
+        real = Path(os.path.realpath(path, strict=True))
+        found = real.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            raise ConfigurationInvalid(
+                f"{path} is not a file.",
+                hint="A source is read more than once, and has to lie in one file.",
+            )
+        return cls(
+            path=real,
+            device=found.st_dev,
+            inode=found.st_ino,
+            size=found.st_size,
+            modified_ns=found.st_mtime_ns,
+            changed_ns=found.st_ctime_ns,
+            logs=tuple(log for log in LOGS if os.path.lexists(f"{real}{log}")),
+        )
+
+    def is_of(self, file: int) -> bool:
+        """Whether an open file is this one."""
+        found = os.fstat(file)
+        return (found.st_dev, found.st_ino) == (self.device, self.inode)
 
 
 def states_of(paths: Iterable[Path]) -> dict[Path, FileState]:
     """The state of each file now."""
     return {path: FileState.of(path) for path in paths}
+
+
+def reachable(states: Mapping[Path, FileState]) -> Iterator[str]:
+    """The paths that a database has to reach in order to read files, by the names they go by."""
+    for path, state in states.items():
+        yield str(state.path)
+        if KIND_BY_SUFFIX[path.suffix.lower()] is SourceKind.DUCKDB:
+            # DuckDB fails if it may not look for a log; `opened` refuses the file if there is one.
+            yield f"{state.path}{LOG}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +96,6 @@ class Relation:
     ----------
     sql : str
         What follows FROM.
-    setup : str
-        A statement to run beforehand, or nothing.
-    teardown : str
-        A statement that lets go of what was read, or nothing.
     columns : dict, optional
         The columns by their names in lower case, where they are known without asking DuckDB.
     named : str
@@ -61,15 +103,33 @@ class Relation:
     """
 
     sql: str
-    setup: str = ""
-    teardown: str = ""
     columns: dict[str, SourceColumn] | None = None
     named: str = ""
 
 
-def relation_of(location: SourceLocation, outside: str = OUTSIDE) -> Relation:
-    """A file as SQL; `outside` is what a database file goes by while it is read."""
-    path = str(location.path.resolve())
+def opened(
+    location: SourceLocation,
+    state: FileState,
+    connection: Connection,
+    outside: str = OUTSIDE,
+) -> Relation:
+    """A file as something to select from in a database that can reach it (`reachable`).
+
+    Parameters
+    ----------
+    location : SourceLocation
+    state : FileState
+        Of the file at that location.
+    connection : Connection
+    outside : str
+        What a database file goes by there.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If what it would give does not depend on the bytes of this file alone.
+    """
+    path = str(state.path)
     if set(path) & PATTERN_CHARACTERS:
         # Other files that match would be read along, and escape the fingerprint.
         raise ConfigurationInvalid(
@@ -77,22 +137,21 @@ def relation_of(location: SourceLocation, outside: str = OUTSIDE) -> Relation:
             hint="Move or rename it.",
         )
     if location.kind is SourceKind.CSV:
-        return _csv_relation(location.path, path)
-    if location.source_table is None:
+        return _csv_relation(location.path, state)
+    if location.kind is SourceKind.PARQUET:
         sql = f"read_parquet({text_sql(path)}, hive_partitioning = false)"
         return Relation(sql, named=sql)
-    if Path(f"{path}.wal").exists():
+    if state.logs:
         raise ConfigurationInvalid(
             f"{location.path} has changes in a .wal file beside it.",
             hint="Close the process that writes it, or run CHECKPOINT in it.",
         )
-    sql = f"{outside}.{name_sql(location.source_table)}"
-    return Relation(
-        sql=sql,
-        setup=f"ATTACH IF NOT EXISTS {text_sql(path)} AS {outside} (READ_ONLY)",
-        teardown=f"DETACH {outside}",
-        named=sql,
+    connection.execute(
+        f"ATTACH IF NOT EXISTS {text_sql(path)} AS {outside} (READ_ONLY, TYPE duckdb)"
     )
+    table = check_base_table(location, outside, connection)
+    sql = f"{outside}.{SCHEMA}.{name_sql(table)}"
+    return Relation(sql, named=sql)
 
 
 def typed_columns(described: Iterable[tuple[Any, ...]]) -> dict[str, SourceColumn]:
@@ -103,8 +162,8 @@ def typed_columns(described: Iterable[tuple[Any, ...]]) -> dict[str, SourceColum
     }
 
 
-def _csv_relation(location: Path, path: str) -> Relation:
-    with location.open(encoding="utf-8-sig", newline="") as lines:
+def _csv_relation(location: Path, state: FileState) -> Relation:
+    with state.path.open(encoding="utf-8-sig", newline="") as lines:
         header = next(csv.reader(lines), [])
     folded = [name.casefold() for name in header]
     if not header or len(set(folded)) != len(folded):
@@ -114,9 +173,11 @@ def _csv_relation(location: Path, path: str) -> Relation:
         )
     names = [f"column_{place}" for place in range(len(header))]
     types = ", ".join(f"{name}: '{TEXT}'" for name in names)
+    path = text_sql(str(state.path))
     sql = (
-        f"read_csv({text_sql(path)}, columns = {{{types}}}, auto_detect = false, header = true, "
-        "delim = ',', quote = '\"', escape = '\"', nullstr = '')"
+        f"read_csv({path}, columns = {{{types}}}, auto_detect = false, header = true, "
+        "delim = ',', quote = '\"', escape = '\"', nullstr = '', "
+        "compression = 'none', hive_partitioning = false)"
     )
     columns = (SourceColumn(f"source.{name}", TEXT, True) for name in names)
     renamed = ", ".join(
@@ -138,10 +199,11 @@ def fingerprint(location: SourceLocation, key: bytes, opened: FileState) -> str:
     path = location.path
     code = hmac.new(key, digestmod=hashlib.sha256)
     try:
-        with path.open("rb") as file:
+        with opened.path.open("rb") as file:
+            is_same = opened.is_of(file.fileno())
             while chunk := file.read(CHUNK_BYTES):
                 code.update(chunk)
-        unchanged = FileState.of(path) == opened
+        unchanged = is_same and FileState.of(path) == opened
     except OSError:
         raise ConfigurationInvalid(f"{path} cannot be read.") from None
     if not unchanged:
@@ -153,13 +215,3 @@ def fingerprint(location: SourceLocation, key: bytes, opened: FileState) -> str:
     # As DuckDB does, names are told apart without regard to letter case.
     named = code.digest() + location.source_table.casefold().encode()
     return hmac.new(key, named, digestmod=hashlib.sha256).hexdigest()
-
-
-def text_sql(text: str) -> str:
-    """A string literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def name_sql(name: str) -> str:
-    """A quoted identifier."""
-    return '"' + name.replace('"', '""') + '"'

@@ -17,36 +17,48 @@ import duckdb
 from cube.refusals import ConfigurationInvalid
 from proxy.config_problems import key_path
 from proxy.sources import files
+from proxy.sources.closed import Connection, Settings, closed_database, name_sql
 from proxy.sources.location import PrivateView
 
-SETTINGS: dict[str, str | bool | int | float | list[str]] = {
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "temp_directory": "",  # never spill private rows to a file
+SETTINGS: Settings = {
     "arrow_lossless_conversion": True,  # a sum of BIGINT is a HUGEINT, and stays one
     # A sum of doubles or an any_value() depends on the order of rows; of threads, it must not.
     "threads": 1,
 }
 HINTS = {
-    "sources": "A source is a CSV or Parquet file, or a table of a .duckdb file at rest.",
+    "sources": "A source is a CSV or Parquet file, or a base table of a .duckdb file at rest.",
     "view": "Run it in DuckDB on the files; every column of a CSV file is text there.",
 }
 LENGTH_BYTES = 8
+SNAPSHOT = "snapshot"  # what the view gave, until it is encoded
 
 
 def materialise(
-    view: PrivateView, table: str, into: duckdb.DuckDBPyConnection, snapshot: str
+    view: PrivateView,
+    table: str,
+    states: Mapping[Path, files.FileState],
+    into: Connection,
 ) -> files.Relation:
-    """Run a view and keep what it gives as the table `snapshot` of another database.
+    """Run a view and keep what it gives as a table of another database.
+
+    Parameters
+    ----------
+    view : PrivateView
+    table : str
+        What it is the source of.
+    states : mapping of Path to FileState
+        The state of each file that it reads.
+    into : Connection
+        The other database.
 
     Raises
     ------
     ConfigurationInvalid
         Naming the stage that failed. What the driver says of it may quote a row, and is dropped.
     """
-    with duckdb.connect(config=SETTINGS) as connection:
+    with closed_database(files.reachable(states), SETTINGS) as connection:
         try:
-            _open_sources(view, connection)
+            _open_sources(view, states, connection)
         except duckdb.Error:
             raise _refusal(table, "sources", "cannot be read as the files that they name") from None
         try:
@@ -62,31 +74,26 @@ def materialise(
             raise _refusal(table, "view", "gives two columns of one name")
         try:
             into.register("result", result.to_arrow_reader())
-            into.execute(f"CREATE TABLE {snapshot} AS FROM result")
+            into.execute(f"CREATE TABLE {SNAPSHOT} AS FROM result")
             into.unregister("result")
         except duckdb.Error:
             raise _refusal(table, "view", "fails on the rows of its sources") from None
-    return files.Relation(snapshot, teardown=f"DROP TABLE {snapshot}")
+    return files.Relation(SNAPSHOT)
 
 
-def _open_sources(view: PrivateView, connection: duckdb.DuckDBPyConnection) -> None:
-    """Name the sources, then close everything but their files, also to the SQL of the view."""
+def _open_sources(
+    view: PrivateView,
+    states: Mapping[Path, files.FileState],
+    connection: Connection,
+) -> None:
+    """Give the sources the names that the view calls them by."""
     attached: dict[Path, str] = {}
     for name, location in view.sources:
+        state = states[location.path]
         # A database file can be attached once, however many of its tables are sources.
-        outside = attached.setdefault(location.path.resolve(), f"{files.OUTSIDE}_{len(attached)}")
-        relation = files.relation_of(location, outside)
-        if relation.setup:
-            connection.execute(relation.setup)
-        connection.execute(f"CREATE VIEW {files.name_sql(name)} AS FROM {relation.named}")
-    paths = ", ".join(files.text_sql(str(path.resolve())) for path in view.files)
-    for setting in (
-        f"SET allowed_paths = [{paths}]",
-        "SET enable_external_access = false",
-        "SET python_enable_replacements = false",
-        "SET lock_configuration = true",
-    ):
-        connection.execute(setting)
+        outside = attached.setdefault(state.path, f"{files.OUTSIDE}_{len(attached)}")
+        relation = files.opened(location, state, connection, outside)
+        connection.execute(f"CREATE VIEW {name_sql(name)} AS FROM {relation.named}")
 
 
 def _one_select(sql: str, table: str) -> str:

@@ -24,8 +24,8 @@ from proxy.public_tables import (
     TYPE_NAMES,
     PublicTable,
 )
-from proxy.sources.duckdb_source import CONNECTION_SETTINGS
-from proxy.sources.files import name_sql, relation_of
+from proxy.sources.closed import closed_database, name_sql
+from proxy.sources.files import FileState, opened, reachable
 from proxy.sources.location import SourceKind, SourceLocation
 
 # What a field must look like, and the cast that must then succeed. Fifteen digits before the point
@@ -78,15 +78,16 @@ def load_public_table(settings: PublicSettings) -> PublicTable:
 def _read(settings: PublicSettings, problems: Problems) -> pa.Table:
     """The rows as Arrow; if there is a problem with them, perhaps none of them."""
     keys = ("public", settings.name)
-    if settings.path.stat().st_size > N_BYTES_MAX:
+    location, state = SourceLocation(path=settings.path), FileState.of(settings.path)
+    if state.size > N_BYTES_MAX:
         problems.add((*keys, "source"), f"has more than {N_BYTES_MAX} bytes")
         problems.raise_if_any()
-    relation = relation_of(SourceLocation(path=settings.path))
-    with duckdb.connect(config=CONNECTION_SETTINGS) as connection:
+    with closed_database(reachable({settings.path: state})) as connection:
+        relation = opened(location, state, connection)
         limited = f"SELECT * FROM {relation.sql} LIMIT {N_ROWS_MAX + 1}"  # noqa: S608 - a quoted path
         connection.execute(f"CREATE TEMP TABLE source AS {limited}")
-        if SourceLocation(path=settings.path).kind is SourceKind.CSV:
-            selected = _typed_fields(_header(settings.path), connection)
+        if location.kind is SourceKind.CSV:
+            selected = _typed_fields(_header(state.path), connection)
         else:
             described = connection.execute("DESCRIBE source").fetchall()
             selected = _known_columns([(row[0], row[1]) for row in described], keys, problems)

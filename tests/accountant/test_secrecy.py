@@ -50,6 +50,9 @@ class CanarySource:
     def fingerprint(self, key: bytes) -> str:
         return f"the same for every key of {len(key)} bytes"
 
+    def rows_fingerprint(self, key: bytes) -> str:
+        return f"the same rows for every key of {len(key)} bytes"
+
     def measure(self, scope: tuple[str, ...]) -> CellCounts:
         levels = tuple(np.array([1], dtype=np.int64) for _ in scope)
         return CellCounts(levels, np.array([CANARY], dtype=np.int64))

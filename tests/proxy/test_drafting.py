@@ -142,3 +142,14 @@ def test_a_draft_that_cannot_be_is_refused_in_a_line(
     assert shown.startswith("error [configuration_invalid]: ")
     assert said in shown
     assert people.read_text() == ROWS
+
+
+def test_what_would_not_be_served_is_not_drafted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE VIEW people AS SELECT 1 AS a")
+    with pytest.raises(SystemExit):
+        cli.main(["init", str(path), "--table", "people"])
+    assert "people is a view" in capsys.readouterr().err

@@ -40,6 +40,13 @@ class KnownTable:
     def fingerprint(self, key: bytes) -> str:
         return hmac.new(key, self.records.tobytes(), hashlib.sha256).hexdigest()
 
+    def rows_fingerprint(self, key: bytes) -> str:
+        places = sorted(
+            range(len(self.schema.axes)), key=lambda place: self.schema.axes[place].name
+        )
+        rows = sorted(self.records[:, places].tolist())
+        return hmac.new(key, repr(rows).encode(), hashlib.sha256).hexdigest()
+
     def measure(self, scope: tuple[str, ...]) -> CellCounts:
         self.scopes_read.append(scope)
         if not scope:
@@ -61,6 +68,9 @@ class FailingSource:
 
     def fingerprint(self, key: bytes) -> str:
         return self.source.fingerprint(key)
+
+    def rows_fingerprint(self, key: bytes) -> str:
+        return self.source.rows_fingerprint(key)
 
     def measure(self, scope: tuple[str, ...]) -> CellCounts:
         counts = self.source.measure(scope)
@@ -131,6 +141,9 @@ class DyingSource:
 
     def fingerprint(self, key: bytes) -> str:
         return self.source.fingerprint(key)
+
+    def rows_fingerprint(self, key: bytes) -> str:
+        return self.source.rows_fingerprint(key)
 
     def measure(self, scope: tuple[str, ...]) -> CellCounts:
         self.before()

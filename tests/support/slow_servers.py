@@ -42,6 +42,9 @@ class SlowSource:
     def fingerprint(self, key: bytes) -> str:
         return self.source.fingerprint(key)
 
+    def rows_fingerprint(self, key: bytes) -> str:
+        return self.source.rows_fingerprint(key)
+
     def measure(self, scope: tuple[str, ...]) -> CellCounts:
         self.n_reads += 1
         assert self.may_read.wait(30)

@@ -57,6 +57,7 @@ LIES: list[tuple[int, Change, str]] = [
     (OF_BOB, both(to([7], *FACTOR, "shape"), to([3, 0, 4, 1], *FACTOR, "runs")), "age has 6 lev"),
     (CHARGE, to([], "blocks"), "charge for nothing"),
     # budgets and limits
+    (OPENED, to(5, "rows_fingerprint"), "rows_fingerprint"),
     (OPENED, to("1/8", "budget"), "entry 13: .*the table's budget is 137438953472"),
     (OTHER, to("1/17", "budget"), "entry 11: .*budget"),
     (BUDGET, to("1/4", "budget"), "entry 20: .*budget"),

@@ -1,0 +1,45 @@
+"""Databases in memory that reach the files they are given, and nothing else.
+
+All is closed before the first statement: no other file, no network, no extension, no variable of
+Python's, no setting that could be changed back. So whatever an owner's file or SQL turns out to
+be, what it gives depends on those files alone, or on nothing that is read (a clock, a random
+number), which the fingerprint of the rows notices.
+"""
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import duckdb
+
+Connection: TypeAlias = duckdb.DuckDBPyConnection
+Settings: TypeAlias = dict[str, str | bool | int | float | list[str]]
+
+SETTINGS: Settings = {
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "temp_directory": "",  # never spill private rows to a file
+}
+LOCK_DOWN = (
+    "SET enable_external_access = false",
+    "SET python_enable_replacements = false",
+    "SET lock_configuration = true",
+)
+
+
+def closed_database(paths: Iterable[str] = (), settings: Settings | None = None) -> Connection:
+    """A new, empty database that can read the files at `paths`, by just these names."""
+    connection = duckdb.connect(config=SETTINGS | (settings or {}))
+    allowed = ", ".join(text_sql(path) for path in paths)
+    for setting in (f"SET allowed_paths = [{allowed}]", *LOCK_DOWN):
+        connection.execute(setting)
+    return connection
+
+
+def text_sql(text: str) -> str:
+    """A string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def name_sql(name: str) -> str:
+    """A quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'

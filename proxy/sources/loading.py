@@ -1,0 +1,177 @@
+"""Reading a private table once, and keeping the positions of its levels.
+
+Two databases take part, so that what is kept was never in one that can reach a file: one reads the
+file, or is given what the owner's view gave, and encodes it; the other is handed the positions.
+Proof that the rows stay the same: accountant/proofs/refinement.md, "The same data".
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cube.refusals import ConfigurationInvalid
+from cube.schema import Schema
+from proxy.config_problems import Problems
+from proxy.sources import files, private_view
+from proxy.sources.axis_sql import (
+    LEFT_OUT,
+    WRONG_TYPE,
+    AxisSql,
+    SourceColumn,
+    axis_sql,
+    can_read,
+)
+from proxy.sources.closed import Connection, closed_database
+from proxy.sources.location import Location, PrivateView, SourceLocation
+
+
+def load(
+    schema: Schema,
+    location: Location,
+    states: Mapping[Path, files.FileState],
+    kept: Connection,
+) -> None:
+    """Read a table into the table `cells` of another database.
+
+    Parameters
+    ----------
+    schema : Schema
+        The public columns.
+    location : SourceLocation or PrivateView
+    states : mapping of Path to FileState
+        The state of each file of the location.
+    kept : Connection
+        The other database, which can reach no file.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If it cannot be read as it is declared. The message holds nothing of its rows.
+    """
+    problems = Problems(location.label)
+    is_view = isinstance(location, PrivateView)
+    with closed_database(() if is_view else files.reachable(states)) as reading:
+        relation = _opened(schema, location, states, reading)
+        _encode(schema, relation, problems, reading)
+        _check_types(schema, problems, reading)
+        problems.raise_if_any()
+        # Left out of the whole table, so that every total agrees with the sum of its parts.
+        inside = " AND ".join(f"axis_{place} > {LEFT_OUT}" for place in range(len(schema.axes)))
+        found = reading.sql(f"SELECT * FROM encoded WHERE {inside}")  # noqa: S608 - generated names only
+        kept.register("found", found.to_arrow_reader())
+        kept.execute("CREATE TABLE cells AS FROM found")
+        kept.unregister("found")
+    _check_size(schema, location, kept)
+
+
+def _encode(
+    schema: Schema,
+    relation: files.Relation,
+    problems: Problems,
+    connection: Connection,
+) -> None:
+    """Make the table `encoded` of positions; note where rows and units do not match one to one."""
+    columns = relation.columns
+    if columns is None:
+        described = connection.execute(f"DESCRIBE FROM {relation.sql}").fetchall()
+        columns = files.typed_columns(described)
+    encodings = _encodings(schema, columns, problems)
+    unit = _unit(schema, columns, problems)
+    problems.raise_if_any()
+    for encoding in encodings:
+        _set_up(encoding, connection)
+    named = ", ".join(f"{sql.position} AS axis_{place}" for place, sql in enumerate(encodings))
+    joins = " ".join(sql.join for sql in encodings)
+    connection.execute(
+        f"CREATE TABLE encoded AS SELECT {named} FROM {relation.sql} AS source {joins}"  # noqa: S608 - from the public schema and quoted names
+    )
+    if unit is not None:
+        (found,) = connection.execute(
+            f"SELECT count(*) > count({unit.sql}), count({unit.sql}) > count(DISTINCT {unit.sql}) "  # noqa: S608 - a quoted name
+            f"FROM {relation.sql} AS source"
+        ).fetchall()
+        _note_unit(schema, found, problems)
+
+
+def _opened(
+    schema: Schema,
+    location: Location,
+    states: Mapping[Path, files.FileState],
+    connection: Connection,
+) -> files.Relation:
+    """The private table as something to select from."""
+    match location:
+        case PrivateView() as view:
+            return private_view.materialise(view, schema.table, states, connection)
+        case SourceLocation(path=path) as file:
+            return files.opened(file, states[path], connection)
+
+
+def _unit(
+    schema: Schema, columns: Mapping[str, SourceColumn], problems: Problems
+) -> SourceColumn | None:
+    """The column that says whom a row is about; if the source has none such, that is a problem."""
+    if schema.unit is None:
+        return None
+    column = columns.get(schema.unit.casefold())
+    if column is None:
+        problems.add(("tables", schema.table, "unit"), f"the source has no column {schema.unit}")
+    return column
+
+
+def _encodings(
+    schema: Schema, columns: Mapping[str, SourceColumn], problems: Problems
+) -> list[AxisSql]:
+    """How each axis is encoded; columns that are absent or of another type are problems."""
+    encodings = []
+    for place, axis in enumerate(schema.axes):
+        column = columns.get(axis.name.casefold())
+        keys = ("tables", schema.table, "columns", axis.name)
+        if column is None:
+            problems.add(keys, "the source has no such column")
+        elif not can_read(axis, column):
+            kind = f"{column.type_name} in the source"
+            problems.add(keys, f"is {kind}, which does not fit the declared kind")
+        else:
+            encodings.append(axis_sql(axis, column, place))
+    return encodings
+
+
+def _set_up(encoding: AxisSql, connection: Connection) -> None:
+    """Make the type or table of levels that an encoding refers to."""
+    if encoding.setup:
+        connection.register("listed", encoding.listed)
+        connection.execute(encoding.setup)
+        connection.unregister("listed")
+
+
+def _check_types(schema: Schema, problems: Problems, connection: Connection) -> None:
+    """Note each column that holds a value of another type; which, and how many, is private."""
+    flags = ", ".join(
+        f"coalesce(bool_or(axis_{place} = {WRONG_TYPE}), false)"
+        for place in range(len(schema.axes))
+    )
+    (found,) = connection.execute(f"SELECT {flags} FROM encoded").fetchall()  # noqa: S608 - generated names only
+    for axis, is_wrong in zip(schema.axes, found, strict=True):
+        if is_wrong:
+            keys = ("tables", schema.table, "columns", axis.name)
+            problems.add(keys, f"the source holds a value that is no {axis.sql_type}")
+
+
+def _note_unit(schema: Schema, found: tuple[bool, bool], problems: Problems) -> None:
+    """Note rows without a unit and units with several rows; which, and how many, is private."""
+    for is_wrong, what in zip(found, ("NULL", "a value twice"), strict=True):
+        if is_wrong:
+            keys = ("tables", schema.table, "unit")
+            problems.add(keys, f"the source holds {what}; it should have one row for each unit")
+
+
+def _check_size(schema: Schema, location: Location, connection: Connection) -> None:
+    """Refuse a table with more records than declared; the count stays in the database."""
+    ((too_many,),) = connection.execute(
+        f"SELECT count(*) > {schema.n_records_max} FROM cells"  # noqa: S608 - a declared number
+    ).fetchall()
+    if too_many:
+        raise ConfigurationInvalid(
+            f"{location.label} holds more records than tables.{schema.table}.n_records_max allows.",
+            hint="Declare a public upper bound that is surely true.",
+        )
