@@ -7,13 +7,15 @@ budgets, never from data.
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Final, Protocol
 
+from accountant.cost import Price
 from accountant.limits import Payer
+from cube.measurement import PlannedMeasurement
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
@@ -23,8 +25,8 @@ from cube.refusals import (
     TooLarge,
 )
 from inference.posterior import RowEstimate, widest
+from planner.offers import PurchasePlan
 from planner.workload import Wanted
-from proxy.served_table import ServedTable
 
 NO_BUDGET: Final = (BudgetExhausted, LimitReached, CostAboveCap)
 
@@ -32,9 +34,41 @@ FACTOR_MAX: Final = 2.0**20  # of the width asked for; beyond it nobody is helpe
 N_STEPS: Final = 7  # of the search, each of which halves the factor's logarithm
 
 
+class PricedTable(Protocol):
+    """What advice needs of a table: one that is served, or the same to who asks alone."""
+
+    def turn(self) -> AbstractContextManager[None]:
+        """One's turn to plan."""
+        ...
+
+    def held(self) -> AbstractContextManager[None]:
+        """The table to oneself."""
+        ...
+
+    def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+        """What is known of every block's rows."""
+        ...
+
+    def plan(
+        self, wanted: Sequence[Wanted], estimates: Sequence[Sequence[RowEstimate]]
+    ) -> PurchasePlan:
+        """What to buy beyond what is known."""
+        ...
+
+    def check(
+        self, plan: Sequence[PlannedMeasurement], payer: Payer, *, epsilon_cap: Fraction | None
+    ) -> None:
+        """Refuse a plan that may not be paid."""
+        ...
+
+    def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
+        """What a plan costs."""
+        ...
+
+
 def advised(
     refusal: Refused,
-    table: ServedTable,
+    table: PricedTable,
     wanted: Sequence[Wanted],
     payer: Payer,
     cap: Fraction | None,
@@ -61,7 +95,7 @@ def _free_factor(wanted: Sequence[Wanted], known: Sequence[Sequence[RowEstimate]
 
 
 def _fitting_factor(
-    table: ServedTable,
+    table: PricedTable,
     wanted: Sequence[Wanted],
     payer: Payer,
     cap: Fraction | None,
@@ -88,7 +122,7 @@ def _widened(wanted: Sequence[Wanted], factor: float) -> list[Wanted]:
 
 
 def _may_be_paid(
-    table: ServedTable, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
+    table: PricedTable, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
 ) -> bool:
     with suppress(*NO_BUDGET, InvalidTarget, TooLarge):
         plan = table.plan(wanted, table.estimates(wanted))
@@ -102,11 +136,11 @@ def _said(what: str, factor: float, wanted: Sequence[Wanted]) -> str:
         return ""
     widths = {one.target.half_width for one in wanted}
     if len(widths) == 1:
-        return f"{what}: half_width {_rounded_up(factor * widths.pop())}."
-    return f"{what}: {_rounded_up(factor)} times the half_widths asked for."
+        return f"{what}: half_width {rounded_up(factor * widths.pop())}."
+    return f"{what}: {rounded_up(factor)} times the half_widths asked for."
 
 
-def _rounded_up(number: float) -> str:
+def rounded_up(number: float) -> str:
     """Four digits, rounded up, so that asking for just this much works."""
     rounded = Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(number))
     return f"{rounded.normalize():f}"

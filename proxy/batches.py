@@ -17,7 +17,7 @@ from accountant.gate import Gate
 from accountant.limits import Payer
 from accountant.replay import StalePlan
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
-from cube.refusals import CannotStart, InvalidRequest
+from cube.refusals import BudgetExhausted, CannotStart, InvalidRequest, LimitReached
 from inference.posterior import Posterior, RowEstimate
 from planner.batch import BatchPlan, plan_batch
 from planner.batch_promise import with_kept_promises
@@ -25,7 +25,9 @@ from planner.offers import PurchasePlan
 from planner.prospect import Prospect
 from planner.statements import split_statements
 from planner.workload import Aggregate, RequestedTarget, Wanted, Workload
+from proxy.alone import Alone
 from proxy.answers import BatchReport, BatchRequest, BudgetStatus, TableInfo
+from proxy.disclosure import unaffordable
 from proxy.purchases import Purchases
 
 BATCH_SCHEMA = pa.schema(
@@ -84,8 +86,12 @@ def run_batch(
     request: BatchRequest,
     plan_statement: Callable[[str, RequestedTarget], Workload],
     table_named: Callable[[str], BatchTable],
+    alone_named: Callable[[str], Alone | None] = lambda _table: None,
 ) -> BatchReport:
     """Plan every statement of a request together, and buy the plan if the request says so.
+
+    Who may be told of a table only what asking alone would cost is shown the plan for that, and a
+    cap is compared with its price; what is bought is what is missing.
 
     Raises
     ------
@@ -98,8 +104,46 @@ def run_batch(
     )
     workloads = [plan_statement(sql, beside) for sql in split_statements(request.sql)]
     tables = _check_together(workloads)
-    table = table_named(tables[0])
+    table, alone = table_named(tables[0]), alone_named(tables[0])
     cap = _cap(request.target.epsilon_cap, workloads)
+    if alone is None:
+        return _planned_and_bought(request, workloads, table, cap)
+    report = _of_asking_alone(request, workloads, alone, cap, table.budget(request.caller.payer))
+    if request.buy:
+        try:
+            _planned_and_bought(request, workloads, table, None)
+        except (BudgetExhausted, LimitReached) as refusal:
+            raise unaffordable(refusal, alone, report.epsilon) from None
+    return report
+
+
+def _of_asking_alone(
+    request: BatchRequest,
+    workloads: Sequence[Workload],
+    alone: Alone,
+    cap: Fraction | None,
+    budget: BudgetStatus,
+) -> BatchReport:
+    """What the statements cost who asks alone; refused if that is more than they may cost."""
+    items = _items(alone, workloads)
+    plan = with_kept_promises(_planned(items, alone, ()), _queries(items), alone.prospect)
+    epsilon = alone.price(plan.measurements).epsilon
+    if request.buy:
+        try:
+            alone.check(plan.measurements, request.caller.payer, epsilon_cap=cap)
+        except BudgetExhausted as refusal:
+            raise unaffordable(refusal, alone, epsilon) from None
+    n_measurements = len(plan.measurements)
+    return BatchReport(_table(items, plan), epsilon, n_measurements, request.buy, budget)
+
+
+def _planned_and_bought(
+    request: BatchRequest,
+    workloads: Sequence[Workload],
+    table: BatchTable,
+    cap: Fraction | None,
+) -> BatchReport:
+    """The plan for the history as it is, bought if the request says so."""
     for _ in range(N_OVERTAKEN_MAX):
         with table.held():
             items = _items(table, workloads)
@@ -175,7 +219,7 @@ def _cap(of_batch: Fraction | None, workloads: Sequence[Workload]) -> Fraction |
     return together if of_batch is None else min(of_batch, together)
 
 
-def _items(table: BatchTable, workloads: Sequence[Workload]) -> list[_Item]:
+def _items(table: BatchTable | Alone, workloads: Sequence[Workload]) -> list[_Item]:
     """Every linear query that has rows, and what is known of it."""
     wanted = [
         (number, aggregate, Wanted(block, aggregate.target))
@@ -192,7 +236,7 @@ def _items(table: BatchTable, workloads: Sequence[Workload]) -> list[_Item]:
 
 
 def _planned(
-    items: Sequence[_Item], table: BatchTable, history: Sequence[Measurement]
+    items: Sequence[_Item], table: BatchTable | Alone, history: Sequence[Measurement]
 ) -> BatchPlan:
     try:
         return plan_batch(_queries(items), table.info.schema, history)

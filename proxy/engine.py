@@ -5,6 +5,7 @@ The engine never sees an exact count: it holds gates, and a gate hands out noisy
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from planner.cache import BoundedCache
 from planner.public import REMAINING, privacy_view
 from planner.synthesis_text import synthesis_statement
 from planner.workload import Outer, Part, RequestedTarget, Wanted, Workload
+from proxy.alone import Alone
 from proxy.answered import SOURCE_MEASURED, AnsweredPart
 from proxy.answers import (
     BatchReport,
@@ -36,7 +38,14 @@ from proxy.answers import (
 )
 from proxy.batches import run_batch
 from proxy.best_report import Belief, Reported, one_count
-from proxy.consistent import consistent
+from proxy.disclosure import (
+    alone_for,
+    check_may_see_history,
+    disclosed,
+    disclosed_rows,
+    shown_budget,
+    shown_record,
+)
 from proxy.explaining import EXPLANATION_SCHEMA, ExplainedPart, build_explanation
 from proxy.ledger_desk import unknown_table
 from proxy.marginals.making import make_marginals
@@ -128,7 +137,7 @@ class Engine:
             if len(workload.tables) > 1:  # for the first, something may have been charged
                 raise
             spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)
-            budget = self._tables[workload.tables[0]].budget(request.caller.payer)
+            budget = shown_budget(self._tables[workload.tables[0]], request.caller)
             release = self._fallback.answer(request.sql, workload, schema, budget, spent)
             if release is None:
                 raise
@@ -147,7 +156,14 @@ class Engine:
     def plan_batch(self, request: BatchRequest) -> BatchReport:
         """Plan the statements of a file together; buys the plan if the request says so."""
         planner = self._visible_to(request.caller).planner
-        return run_batch(request, planner.plan, self._tables.__getitem__)
+        caller = request.caller
+        report = run_batch(
+            request,
+            planner.plan,
+            self._tables.__getitem__,
+            lambda name: alone_for(self._tables[name], caller),
+        )
+        return replace(report, budget=shown_budget(self._tables[report.budget.table], caller))
 
     def marginals(self, request: MarginalsRequest, caller: Caller) -> Iterator[str | MadeMarginals]:
         """Tables of counts, after the steps that lead to them. May charge."""
@@ -155,6 +171,7 @@ class Engine:
         table = opened.get(request.table)
         if table is None:
             raise unknown_table(request.table, list(opened))
+        check_may_see_history(table, caller)
         for made in make_marginals(table, request, caller.payer):
             if isinstance(made, MadeMarginals):
                 kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
@@ -169,7 +186,8 @@ class Engine:
         table = self._tables[name]
         with table.held():
             (found,) = table.estimates([wanted])
-        return belief.reported(found), release
+        alone = alone_for(table, request.caller)
+        return belief.reported(disclosed_rows(alone, wanted, found)), release
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
@@ -187,7 +205,7 @@ class Engine:
 
     def budgets(self, caller: Caller) -> tuple[BudgetStatus, ...]:
         """The budgets of these tables, and the limits that bind the caller."""
-        return tuple(table.budget(caller.payer) for table in self._opened_to(caller).values())
+        return tuple(shown_budget(table, caller) for table in self._opened_to(caller).values())
 
     def _opened_to(self, caller: Caller) -> dict[str, ServedTable]:
         return {name: table for name, table in self._tables.items() if caller.opens(name)}
@@ -209,22 +227,30 @@ class Engine:
         if len(workload.tables) > 1:
             foreseen = Fraction(0)
             for name in workload.tables:
-                foreseen += rehearse(self._tables[name], workload.of_table(name), payer, foreseen)
+                table = self._tables[name]
+                alone = alone_for(table, request.caller)
+                foreseen += rehearse(table, workload.of_table(name), payer, foreseen, alone)
         answered: dict[str, AnsweredPart] = {}
         budgets: list[BudgetStatus] = []
         for name in workload.tables:
             table = self._tables[name]
             spent = sum((one.epsilon_spent for one in answered.values()), Fraction(0))
+            alone = alone_for(table, request.caller)
             found = settle(
-                table, workload.of_table(name), payer=payer, outer=self._outer, elsewhere=spent
+                table,
+                workload.of_table(name),
+                payer=payer,
+                outer=self._outer,
+                elsewhere=spent,
+                alone=alone,
             )
-            budgets.append(table.budget(payer))
+            budgets.append(shown_budget(table, request.caller))
             self._note_answers(name, payer, found)
-            answered |= {one.part.name: one for one in found}
+            answered |= {one.part.name: one for one in disclosed(alone, found)}
         if not workload.tables:
             self._watcher.answered("", AnswerKind.PUBLIC)
         with self._watcher.stage(Stage.OUTER):
-            in_order = [consistent(answered[part.name]) for part in workload.parts]
+            in_order = [answered[part.name] for part in workload.parts]
             return self._released(workload, in_order, budgets, request.caller, seen)
 
     def _note_answers(self, table: str, payer: Payer, answered: Sequence[AnsweredPart]) -> None:
@@ -335,20 +361,21 @@ class Engine:
 
     def _records(self, caller: Caller) -> list[TableRecord]:
         tables = self._opened_to(caller).values()
-        return [TableRecord.of(table.info, table.gate, caller) for table in tables]
+        return [shown_record(table, caller) for table in tables]
 
     def _explain(self, workload: Workload, caller: Caller) -> Explanation:
         explained: list[ExplainedPart] = []
         budgets: list[BudgetStatus] = []
         for name in workload.tables:
             table = self._tables[name]
-            with table.held():
-                explained += _explained(table, workload.of_table(name))
-            budgets.append(table.budget(caller.payer))
+            priced = alone_for(table, caller) or table
+            with priced.held():
+                explained += _explained(priced, workload.of_table(name))
+            budgets.append(shown_budget(table, caller))
         return build_explanation(explained, budgets)
 
 
-def _explained(table: ServedTable, parts: Sequence[Part]) -> list[ExplainedPart]:
+def _explained(table: ServedTable | Alone, parts: Sequence[Part]) -> list[ExplainedPart]:
     """What is known of every block of some parts, and what could be bought for it."""
     asked = asked_of(parts, smallest_cap(parts))
     wanted: list[Wanted] = [one.wanted for one in asked]

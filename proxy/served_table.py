@@ -28,9 +28,11 @@ from planner.prospect import Prospect
 from planner.rents import Rents
 from planner.strategy import Strategy
 from planner.workload import Wanted
+from proxy.alone import Alone
 from proxy.answers import BudgetStatus, LimitStatus, TableInfo
 from proxy.counter import Counter
 from proxy.purchases import Promises, Purchase, Purchases
+from proxy.sharing import Sharing
 from proxy.watch import UNWATCHED, Stage, Watcher
 
 
@@ -48,6 +50,8 @@ class ServedTable:
     watcher : Watcher
     delta : Fraction, optional
         With which probability its owner lets nothing be promised, for who asks with normal noise.
+    sharing : Sharing
+        Whether analysts are shown what others have asked.
     """
 
     def __init__(  # noqa: PLR0913 - all that its owner has said of it
@@ -59,8 +63,11 @@ class ServedTable:
         watcher: Watcher = UNWATCHED,
         *,
         delta: Fraction | None = None,
+        sharing: Sharing = Sharing.SHARED,
     ) -> None:
         self.info = TableInfo(schema, default)
+        is_private = sharing is Sharing.PRIVATE
+        self.alone = Alone(self.info, gate, strategy) if is_private else None
         self.delta = delta
         self.gate = gate
         self.watcher = watcher
