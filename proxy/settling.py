@@ -120,6 +120,8 @@ def settle(  # noqa: PLR0913 - what is asked, who pays, and what they may be tol
                 raise
             raise _not_reached(shown, refusal) from None
         except NO_BUDGET as refusal:
+            if answered and alone is None:
+                raise _not_reached(shown, refusal) from None
             said = _said(refusal, table, alone, [one.wanted for one in asked], payer, left)
             raise _not_reached(shown, said) if answered else said from None
         foreseen = needed if foreseen is None else foreseen

@@ -1,12 +1,13 @@
 """Where the history is private, an analyst sees the same whatever others have asked before.
 
-Two servers with the same data, without noise, so that the numbers themselves are the same: on one of
-them another analyst has asked a lot, on the other nobody has asked anything.
+Two servers with the same data, without noise, so that the numbers themselves are the same: on one
+of them another analyst has asked a lot, on the other nobody has asked anything.
 """
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,18 +18,25 @@ from google.protobuf.json_format import MessageToDict
 from pyarrow import flight
 
 from accountant.access import Role
+from accountant.ledger_file import open_ledger
 from accountant.limits import Payer
+from accountant.opening import open_table
 from cube.refusals import BudgetExhausted, Refused
+from planner.workload import RequestedTarget
 from proxy.answers import LOCAL, Caller, QueryRequest, Release
 from proxy.disclosure import shown_spent
 from proxy.engine import Engine
 from proxy.identity.shown import Shown
+from proxy.limit_changes import LimitChange, change_limit
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
+from proxy.served_table import ServedTable
 from proxy.sharing import Sharing
+from proxy.sources.duckdb_source import DuckDbSource
+from proxy.sources.location import SourceLocation
 from tests.support.fakes import NoNoise
 from tests.support.serving import serving
-from tests.support.worlds import people_engine, random_rows
+from tests.support.worlds import DEFAULT, SCHEMA, people_engine, random_rows, write_csv
 
 ANN, EVE = (Caller(Payer(name), Role.ANALYST, ("people",)) for name in ("ann", "eve"))
 ROWS = random_rows(2000)
@@ -52,7 +60,7 @@ STATEMENTS = (
     "SELECT COUNT(*) + 3 AS n FROM people WHERE false",
     "SELECT city, COUNT(*) AS n FROM people GROUP BY city HAVING COUNT(*) > 100 ORDER BY n DESC",
     "SELECT city, COUNT(*) AS n FROM people GROUP BY city LIMIT 0",
-    f"{DP}(half_width => 40, confidence => 0.9) city, SUM(visits) AS v, {SHOWN} FROM people GROUP BY city",
+    f"{DP}(half_width => 40, confidence => 0.9) SUM(visits) AS v, {SHOWN} FROM people",
     "SELECT AVG(visits) AS a, DP_INTERVAL_LOW(a) AS low, DP_STDERR(a) AS e FROM people",
     "SELECT VARIANCE(visits) AS v, DP_INTERVAL_HIGH(v) AS high FROM people",
     "SELECT MEDIAN(visits) AS m, DP_INTERVAL_LOW(m) AS low FROM people",
@@ -61,6 +69,7 @@ STATEMENTS = (
     f"{DP}(consistency => 'exact') city, COUNT(*) AS n FROM people GROUP BY ROLLUP (city)",
     "EXPLAIN PRIVACY SELECT COUNT(*) FROM people WHERE city = 'Paris' AND age >= 42",
     "EXPLAIN PRIVACY SELECT city, COUNT(*), AVG(visits) FROM people GROUP BY city",
+    "SELECT statistic, level FROM (SELECT DP_CHI2_TEST(city, member) FROM people)",
     f"{DP}(epsilon => 0) COUNT(*) FROM people WHERE city = 'Paris' AND age >= 42",
     f"{DP}(epsilon => 0.01) COUNT(*) FROM people WHERE member",
     f"{DP}(epsilon => 0.2) COUNT(*) FROM people WHERE member",
@@ -267,3 +276,70 @@ def test_a_refusal_for_want_of_budget_names_no_more_than_the_price_of_asking_alo
 )
 def test_what_is_left_is_never_overstated(spent: str, shown: str) -> None:
     assert shown_spent(Fraction(2), Fraction(spent)) == Fraction(shown)
+
+
+@contextmanager
+def two_tables(folder: Path, *, is_busy: bool) -> Iterator[Engine]:
+    """People, and people again under another name, with a limit for each analyst."""
+    folder.mkdir()
+    path = write_csv(folder / "people.csv", ROWS)
+    other = path.with_name("other.csv")
+    other.write_text(path.read_text() + "30,Oslo,True,3\n")
+    tables = {}
+    with open_ledger(folder / "both.ledger") as ledger:
+        for schema, source in ((SCHEMA, path), (replace(SCHEMA, table="others"), other)):
+            rows = DuckDbSource(schema, SourceLocation(path=source))
+            gate = open_table(ledger, schema, BUDGET, rows, NoNoise())
+            change = LimitChange(subject="each_analyst", epsilon="50", per_query="30")
+            change_limit(ledger, schema.table, change, by="olga")
+            tables[schema.table] = ServedTable(schema, DEFAULT, gate, sharing=Sharing.PRIVATE)
+        engine = Engine(tables)
+        for sql in ANN_ASKED if is_busy else ():
+            engine.answer(QueryRequest(sql=sql, caller=replace(ANN, tables=("*",))))
+        yield engine
+
+
+def test_statements_of_two_tables_and_limits_tell_nothing_either(tmp_path: Path) -> None:
+    eve = replace(EVE, tables=("*",))
+    seen = []
+    both = "(SELECT COUNT(*) FROM people WHERE member) - (SELECT COUNT(*) FROM others)"
+    for is_busy in (False, True):
+        with two_tables(tmp_path / str(is_busy), is_busy=is_busy) as engine:
+            requests = [
+                QueryRequest(sql=f"{options} {both} AS n", caller=eve)
+                for options in ("EXPLAIN PRIVACY SELECT", "SELECT", f"{DP}(half_width => 4)")
+            ]
+            requests += [
+                replace(requests[1], target=RequestedTarget(epsilon_cap=Fraction(cap)))
+                for cap in ("0", "0.2", "1")
+            ]
+            found = [told(lambda one=one: _released(engine.answer(one))) for one in requests]  # type: ignore[misc]  # bound
+            seen.append((found, engine.budgets(eve)))
+    assert seen[0] == seen[1]
+    (limit,) = seen[0][1][0].limits
+    assert (limit.spent, limit.left) == (5, 45)
+
+
+def _released(release: Release) -> object:
+    return (release.data.to_pylist(), str(release.receipt))
+
+
+def test_an_interval_shown_is_never_narrower_than_the_true_one(tmp_path: Path) -> None:
+    statements = (
+        ANN_ASKED[0].replace("=> 5", "=> 50"),
+        "SELECT city, COUNT(*) AS n FROM people GROUP BY city",
+        "SELECT AVG(visits) AS a FROM people",
+        "SELECT COUNT(*) FILTER (WHERE member) / COUNT(*) AS share FROM people",
+        f"{DP}(half_width => 90) 2 * SUM(visits) - COUNT(*) AS n FROM people",
+    )
+    with world(tmp_path / "w", is_busy=True) as engine:
+        for sql in statements:
+            widths = []
+            for caller in (EVE, LOCAL):
+                receipt = ask(engine, sql, caller).receipt
+                assert receipt is not None
+                (column,) = receipt.columns
+                widths.append((column.low, column.high))
+            (low, high), (own_low, own_high) = widths
+            assert all(one <= own for one, own in zip(low, own_low, strict=True))
+            assert all(one >= own for one, own in zip(high, own_high, strict=True))
