@@ -172,8 +172,8 @@ def everything_seen(engine: Engine, statements: Sequence[str]) -> list[object]:
             lambda: MessageToDict(stub.GetBudget(tacit_pb2.GetBudgetRequest())),
             lambda: explained(stub, STATEMENTS[0]),
             lambda: planned(stub, tacit_pb2.PlanRequest(sql=BATCH, buy=True, target=capped(0.01))),
-            *(lambda sql=sql: queried(stub, sql) for sql in statements),  # type: ignore[misc]  # bound
-            *(lambda sql=sql: flown(client, sql) for sql in STATEMENTS[:3]),  # type: ignore[misc]  # bound
+            *(lambda sql=sql: queried(stub, sql) for sql in statements),
+            *(lambda sql=sql: flown(client, sql) for sql in STATEMENTS[:3]),
             lambda: planned(stub, tacit_pb2.PlanRequest(sql=BATCH, buy=True)),
             lambda: MessageToDict(
                 stub.BestReport(
@@ -317,7 +317,8 @@ def test_statements_of_two_tables_and_limits_tell_nothing_either(tmp_path: Path)
             seen.append((found, engine.budgets(eve)))
     assert seen[0] == seen[1]
     (limit,) = seen[0][1][0].limits
-    assert (limit.spent, limit.left) == (5, 45)
+    assert limit.spent == Fraction(5)
+    assert limit.left == Fraction(45)
 
 
 def _released(release: Release) -> object:
