@@ -26,7 +26,6 @@ from cube.refusals import (
 )
 from inference.posterior import RowEstimate, widest
 from planner.workload import Wanted
-from proxy.served_table import ServedTable
 from proxy.table_snapshot import TableSnapshot
 
 NO_BUDGET: Final = (BudgetExhausted, LimitReached, CostAboveCap)
@@ -38,13 +37,12 @@ N_STEPS: Final = 7  # of the search, each of which halves the factor's logarithm
 
 def advised(
     refusal: Refused,
-    table: ServedTable,
+    snapshot: TableSnapshot,
     wanted: Sequence[Wanted],
     payer: Payer,
     cap: Fraction | None,
 ) -> Refused:
-    """The refusal, with what is free now and what would fit."""
-    snapshot = table.snapshot()
+    """The refusal, with what is free on a snapshot and what would fit."""
     free = fits = math.inf
     with suppress(TooSlow), within(SECONDS_MAX):
         free = _free_factor(wanted, snapshot.estimates(wanted))
@@ -107,11 +105,11 @@ def _said(what: str, factor: float, wanted: Sequence[Wanted]) -> str:
         return ""
     widths = {one.target.half_width for one in wanted}
     if len(widths) == 1:
-        return f"{what}: half_width {_rounded_up(factor * widths.pop())}."
-    return f"{what}: {_rounded_up(factor)} times the half_widths asked for."
+        return f"{what}: half_width {rounded_up(factor * widths.pop())}."
+    return f"{what}: {rounded_up(factor)} times the half_widths asked for."
 
 
-def _rounded_up(number: float) -> str:
+def rounded_up(number: float) -> str:
     """Four digits, rounded up, so that asking for just this much works."""
     rounded = Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(number))
     return f"{rounded.normalize():f}"

@@ -25,8 +25,10 @@ from planner.workload import (
     Part,
     QuantileFormula,
     SqlFormula,
+    Wanted,
     n_draws_for,
 )
+from proxy.boxes import box_errors
 from proxy.outer_sql import N_ROWS_MAX, OuterSql
 from proxy.quantiles import quantiles
 
@@ -42,12 +44,16 @@ SOURCE_PUBLIC: Final = "public"
 
 @dataclass(frozen=True, eq=False)
 class AnsweredAggregate:
-    """One linear query of a part: the posterior of every row, where it is from, what it cost."""
+    """One linear query of a part: the posterior of every row, where it is from, what it cost.
+
+    `asked` has each of its blocks with the target that it was asked to in the end.
+    """
 
     aggregate: Aggregate
     posteriors: tuple[Posterior, ...]
     source: str
     epsilon_spent: Fraction
+    asked: tuple[Wanted, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +68,16 @@ class AnsweredPart:
         What the posteriors' terms name places of.
     outer : OuterSql
         Computes formulas.
+    is_boxed : bool
+        Whether a formula's interval is to rest on the half-widths of its parts alone, whatever
+        their errors have in common.
     """
 
     part: Part
     aggregates: tuple[AnsweredAggregate, ...]
     history: History
     outer: OuterSql
+    is_boxed: bool = False
 
     @cached_property
     def answers(self) -> "tuple[AnsweredItem, ...]":
@@ -115,6 +125,8 @@ class AnsweredItem:
         Of a linear answer, one a row.
     draws : (n_rows, n_draws) ndarray of float64, optional
         Of a formula: draws of the truth.
+    is_boxed : bool
+        Whether these are points of a box in which the truth is, and no draws of its law.
     """
 
     answer: Answer
@@ -123,13 +135,15 @@ class AnsweredItem:
     epsilon_spent: Fraction
     posteriors: tuple[Posterior, ...] = ()
     draws: NDArray[np.float64] | None = None
+    is_boxed: bool = False
 
     def intervals(self, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The ends of each row's interval, (n_rows,) each."""
         if self.draws is None:
             ends = [posterior.interval(confidence) for posterior in self.posteriors]
             return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
-        return _cut(self.draws, self.values, confidence, self.answer)
+        tail = 0.0 if self.is_boxed else (1 - confidence) / 2
+        return _cut(self.draws, self.values, tail, self.answer)
 
     def half_widths(self, confidence: float) -> NDArray[np.float64]:
         """How far the truth may be from the value, (n_rows,)."""
@@ -143,6 +157,8 @@ class AnsweredItem:
         """The standard deviation of the truth about the value, (n_rows,)."""
         if self.draws is None:
             return np.array([posterior.standard_deviation for posterior in self.posteriors])
+        if self.is_boxed:
+            return np.asarray(np.abs(self.draws - self.values[:, None]).max(axis=1))
         squares = np.square(self.draws - self.values[:, None])
         n_found = np.count_nonzero(~np.isnan(squares), axis=1)
         total = np.nansum(squares, axis=1)
@@ -161,8 +177,8 @@ def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredIt
     posteriors = [posterior for one in used for posterior in one.posteriors]
     n_draws = _n_draws(part.part, max(n_rows, len(posteriors), 1))
     found = np.array([posterior.value for posterior in posteriors])
-    # Seeded by the question and the history: asked again, the interval is the same.
-    errors = draw_errors(posteriors, part.history, n_draws, _generator(used, part.history))
+    errors = _errors(answer, part, n_draws)
+    n_draws = errors.shape[1]
     truths = np.concatenate((found[:, None], found[:, None] - errors), axis=1)
     pieces = np.split(truths, np.cumsum([len(one.posteriors) for one in used])[:-1])
     if isinstance(answer.formula, QuantileFormula):
@@ -178,8 +194,27 @@ def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredIt
         values=values[:, 0],
         source=sources.pop() if len(sources) == 1 else SOURCE_MIXED,
         epsilon_spent=cost,
-        draws=values[:, 1:],
+        draws=values[:, 1:] if n_draws else np.full((n_rows, 1), np.nan),
+        is_boxed=part.is_boxed,
     )
+
+
+def _errors(answer: Answer, part: AnsweredPart, n_draws: int) -> NDArray[np.float64]:
+    """Draws of the errors of a formula's parts, or points of the box that they are in.
+
+    None at all where a box says nothing: a quantile is of so many counts.
+    """
+    used = [part.aggregates[place] for place in answer.uses]
+    posteriors = [posterior for one in used for posterior in one.posteriors]
+    if not part.is_boxed:
+        # Seeded by the question and the history: asked again, the interval is the same.
+        return draw_errors(posteriors, part.history, n_draws, _generator(used, len(part.history)))
+    columns = [part.part.confidence, *(one.confidence or 0.0 for one in part.part.columns)]
+    rows = [one.posteriors for one in used]
+    points = box_errors(rows, max(columns), n_draws, _generator(used, 0))
+    if points is None or not isinstance(answer.formula, SqlFormula):
+        return np.zeros((len(posteriors), 0))
+    return points
 
 
 def _n_draws(part: Part, n_rows: int) -> int:
@@ -207,10 +242,9 @@ def _computed(
 
 
 def _cut(
-    draws: NDArray[np.float64], values: NDArray[np.float64], confidence: float, answer: Answer
+    draws: NDArray[np.float64], values: NDArray[np.float64], tail: float, answer: Answer
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Equal tails of draws; the public range where a formula has no value too often to tell."""
-    tail = (1 - confidence) / 2
     is_lost = np.isnan(draws).mean(axis=1) > tail / 10
     filled = np.where(np.isnan(draws), values[:, None], draws)
     low, high = np.quantile(filled, [tail, 1 - tail], axis=1)
@@ -221,6 +255,6 @@ def _cut(
     return np.clip(low, answer.low, answer.high), np.clip(high, answer.low, answer.high)
 
 
-def _generator(used: Sequence[AnsweredAggregate], history: History) -> np.random.Generator:
+def _generator(used: Sequence[AnsweredAggregate], n_measured: int) -> np.random.Generator:
     names = "".join(fingerprint(block) for one in used for block in one.aggregate.blocks)
-    return np.random.default_rng([len(history), *names.encode()])
+    return np.random.default_rng([n_measured, *names.encode()])

@@ -14,14 +14,17 @@ import pyarrow as pa
 from accountant.limits import Payer
 from accountant.replay import StalePlan
 from cube.measurement import UNITS_PER_EPSILON, Measurement
-from cube.refusals import CannotStart, InvalidRequest
+from cube.refusals import BudgetExhausted, CannotStart, InvalidRequest, LimitReached
+from cube.schema import Schema
 from inference.posterior import Posterior, RowEstimate
 from planner.batch import BatchPlan, plan_batch
 from planner.batch_promise import with_kept_promises
 from planner.offers import PurchasePlan
 from planner.statements import split_statements
 from planner.workload import Aggregate, RequestedTarget, Wanted, Workload
-from proxy.answers import BatchReport, BatchRequest
+from proxy.alone import Alone
+from proxy.answers import BatchReport, BatchRequest, BudgetStatus
+from proxy.disclosure import unaffordable
 from proxy.served_table import ServedTable
 from proxy.table_snapshot import TableSnapshot
 
@@ -56,8 +59,12 @@ def run_batch(
     request: BatchRequest,
     plan_statement: Callable[[str, RequestedTarget], Workload],
     table_named: Callable[[str], ServedTable],
+    alone_named: Callable[[str], Alone | None] = lambda _table: None,
 ) -> BatchReport:
     """Plan every statement of a request together, and buy the plan if the request says so.
+
+    Who may be told of a table only what asking alone would cost is shown the plan for that, and a
+    cap is compared with its price; what is bought is what is missing.
 
     Raises
     ------
@@ -70,13 +77,53 @@ def run_batch(
     )
     workloads = [plan_statement(sql, beside) for sql in split_statements(request.sql)]
     tables = _check_together(workloads)
-    table = table_named(tables[0])
+    table, alone = table_named(tables[0]), alone_named(tables[0])
     cap = _cap(request.target.epsilon_cap, workloads)
+    if alone is None:
+        return _planned_and_bought(request, workloads, table, cap)
+    report = _of_asking_alone(request, workloads, alone, cap, table.budget(request.caller.payer))
+    if request.buy:
+        try:
+            _planned_and_bought(request, workloads, table, None)
+        except (BudgetExhausted, LimitReached) as refusal:
+            raise unaffordable(refusal, alone, report.epsilon) from None
+    return report
+
+
+def _of_asking_alone(
+    request: BatchRequest,
+    workloads: Sequence[Workload],
+    alone: Alone,
+    cap: Fraction | None,
+    budget: BudgetStatus,
+) -> BatchReport:
+    """What the statements cost who asks alone; refused if that is more than they may cost."""
+    snapshot = alone.snapshot()
+    items = _items(snapshot, workloads)
+    plan = _planned(items, alone.info.schema, ())
+    plan = with_kept_promises(plan, _queries(items), snapshot.prospect)
+    epsilon = snapshot.price(plan.measurements).epsilon
+    if request.buy:
+        try:
+            snapshot.check(plan.measurements, request.caller.payer, epsilon_cap=cap)
+        except BudgetExhausted as refusal:
+            raise unaffordable(refusal, alone, epsilon) from None
+    n_measurements = len(plan.measurements)
+    return BatchReport(_table(items, plan), epsilon, n_measurements, request.buy, budget)
+
+
+def _planned_and_bought(
+    request: BatchRequest,
+    workloads: Sequence[Workload],
+    table: ServedTable,
+    cap: Fraction | None,
+) -> BatchReport:
+    """The plan for the history as it is, bought if the request says so."""
     for _ in range(N_OVERTAKEN_MAX):
         snapshot = table.snapshot()
         items = _items(snapshot, workloads)
         history = snapshot.charges.measurements
-        plan = _planned(items, table, history)
+        plan = _planned(items, table.info.schema, history)
         try:
             plan = with_kept_promises(plan, _queries(items), snapshot.prospect)
             epsilon = snapshot.price(plan.measurements).epsilon
@@ -162,11 +209,9 @@ def _items(table: TableSnapshot, workloads: Sequence[Workload]) -> list[_Item]:
     ]
 
 
-def _planned(
-    items: Sequence[_Item], table: ServedTable, history: Sequence[Measurement]
-) -> BatchPlan:
+def _planned(items: Sequence[_Item], schema: Schema, history: Sequence[Measurement]) -> BatchPlan:
     try:
-        return plan_batch(_queries(items), table.info.schema, history)
+        return plan_batch(_queries(items), schema, history)
     except CannotStart as missing:  # the server lacks an optional part; it goes on serving
         raise InvalidRequest(missing.message, hint=missing.hint) from None
 

@@ -78,6 +78,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
                 table.strategy,
                 watcher,
                 delta=table.delta,
+                sharing=table.sharing,
             )
             for table in settings.tables
         }

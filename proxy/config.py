@@ -28,6 +28,7 @@ from proxy.config_location import read_location
 from proxy.config_problems import Problems, Section
 from proxy.config_public import PublicSettings, read_public
 from proxy.config_server import ServerSettings, read_server
+from proxy.sharing import Sharing
 from proxy.sources.location import Location
 
 EPSILON_MAX = Fraction(WEIGHT_UNITS_MAX, UNITS_PER_EPSILON)  # above it no guarantee is left
@@ -54,6 +55,8 @@ class TableSettings:
         How measurements are chosen when the history does not suffice.
     delta : Fraction, optional
         What synthetic tables may be measured with normal noise under; None for no such noise.
+    sharing : Sharing
+        Whether analysts are shown what others have asked; `history` in the file.
     """
 
     schema: Schema
@@ -62,6 +65,7 @@ class TableSettings:
     default: AccuracyTarget
     strategy: Strategy = Strategy.AUTO
     delta: Fraction | None = None
+    sharing: Sharing = Sharing.SHARED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +102,7 @@ class TableSection(Section):
     neighbours: str = Neighbours.ADD_REMOVE.value
     strategy: str = Strategy.AUTO.value
     delta: str | int | float = 0
+    history: str = Sharing.SHARED.value
     columns: Any
 
     @field_validator("budget", mode="before")
@@ -126,6 +131,13 @@ class TableSection(Section):
     def _strategy_is_known(cls, value: str) -> str:
         if value not in set(Strategy):
             raise ValueError(f"should be one of {', '.join(Strategy)}")
+        return value
+
+    @field_validator("history")
+    @classmethod
+    def _history_is_known(cls, value: str) -> str:
+        if value not in set(Sharing):
+            raise ValueError(f"should be one of {', '.join(Sharing)}")
         return value
 
 
@@ -246,6 +258,7 @@ def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> Tab
         default=target,
         strategy=Strategy(section.strategy),
         delta=parse_delta(section.delta) or None,
+        sharing=Sharing(section.history),
     )
 
 

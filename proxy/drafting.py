@@ -165,6 +165,7 @@ def _table_section(
         "half_width = 100        # the accuracy of a request that names none",
         "confidence = 0.95",
         'strategy = "auto"       # what to measure: auto, query, cells, dyadic or paper',
+        'history = "shared"      # or private: analysts are not shown what others have asked',
         "",
         "# A column may also say `null = true` (NULL is a level of its own) and, unless boolean,",
         "# `other = VALUE` (stands for everything outside its levels). A row with a value that has",

@@ -6,6 +6,7 @@ The engine never sees an exact count: it holds gates, and a gate hands out noisy
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from cube.refusals import (
 from planner.cache import BoundedCache
 from planner.public import REMAINING, privacy_view
 from planner.synthesis_text import synthesis_statement
-from planner.workload import Outer, Part, RequestedTarget, Wanted, Workload
+from planner.workload import Outer, RequestedTarget, Workload
 from proxy.answered import SOURCE_MEASURED, AnsweredPart
 from proxy.answers import (
     BatchReport,
@@ -38,8 +39,15 @@ from proxy.answers import (
 )
 from proxy.batches import run_batch
 from proxy.best_report import Belief, Reported, one_count
-from proxy.consistent import consistent
-from proxy.explaining import EXPLANATION_SCHEMA, ExplainedPart, build_explanation
+from proxy.disclosure import (
+    alone_for,
+    check_may_see_history,
+    disclosed,
+    disclosed_rows,
+    shown_budget,
+    shown_record,
+)
+from proxy.explaining import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
 from proxy.ledger_desk import unknown_table
 from proxy.marginals.making import make_marginals
 from proxy.marginals.request import MadeMarginals, MarginalsRequest
@@ -62,13 +70,12 @@ from proxy.relations import (
     with_receipt,
 )
 from proxy.served_table import ServedTable
-from proxy.settling import asked_of, rehearse, settle, smallest_cap
+from proxy.settling import rehearse, settle
 from proxy.synthesis.desk import SyntheticDesk
 from proxy.synthesis.fallback import Fallback
 from proxy.synthesis.statements import explain_statement, run_statement, statement_schema
 from proxy.synthesis.store import SyntheticStore
 from proxy.synthesis.view import SYNTHETIC_VIEW, synthetic_view
-from proxy.table_snapshot import TableSnapshot
 from proxy.tallies import Tallies
 from proxy.visible import Key, Visible, visible, visible_key
 from proxy.watch import UNWATCHED, AnswerKind, Stage, Watcher
@@ -134,7 +141,7 @@ class Engine:
             if len(workload.tables) > 1:  # for the first, something may have been charged
                 raise
             spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)
-            budget = self._tables[workload.tables[0]].budget(request.caller.payer)
+            budget = shown_budget(self._tables[workload.tables[0]], request.caller)
             release = self._fallback.answer(request.sql, workload, schema, budget, spent)
             if release is None:
                 raise
@@ -154,7 +161,14 @@ class Engine:
     def plan_batch(self, request: BatchRequest) -> BatchReport:
         """Plan the statements of a file together; buys the plan if the request says so."""
         planner = self._visible_to(request.caller).planner
-        return run_batch(request, planner.plan, self._tables.__getitem__)
+        caller = request.caller
+        report = run_batch(
+            request,
+            planner.plan,
+            self._tables.__getitem__,
+            lambda name: alone_for(self._tables[name], caller),
+        )
+        return replace(report, budget=shown_budget(self._tables[report.budget.table], caller))
 
     def marginals(self, request: MarginalsRequest, caller: Caller) -> Iterator[str | MadeMarginals]:
         """Tables of counts, after the steps that lead to them. May charge."""
@@ -162,6 +176,7 @@ class Engine:
         table = opened.get(request.table)
         if table is None:
             raise unknown_table(request.table, list(opened))
+        check_may_see_history(table, caller)
         for made in make_marginals(table, request, caller.payer):
             if isinstance(made, MadeMarginals):
                 kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
@@ -175,7 +190,8 @@ class Engine:
         release = self.answer(request)
         table = self._tables[name]
         (found,) = table.look([wanted])
-        return belief.reported(found), release
+        alone = alone_for(table, request.caller)
+        return belief.reported(disclosed_rows(alone, wanted, found)), release
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
@@ -193,7 +209,7 @@ class Engine:
 
     def budgets(self, caller: Caller) -> tuple[BudgetStatus, ...]:
         """The budgets of these tables, and the limits that bind the caller."""
-        return tuple(table.budget(caller.payer) for table in self._opened_to(caller).values())
+        return tuple(shown_budget(table, caller) for table in self._opened_to(caller).values())
 
     def _opened_to(self, caller: Caller) -> dict[str, ServedTable]:
         return {name: table for name, table in self._tables.items() if caller.opens(name)}
@@ -216,22 +232,30 @@ class Engine:
         if len(workload.tables) > 1:
             foreseen = Fraction(0)
             for name in workload.tables:
-                foreseen += rehearse(self._tables[name], workload.of_table(name), payer, foreseen)
+                table = self._tables[name]
+                alone = alone_for(table, request.caller)
+                foreseen += rehearse(table, workload.of_table(name), payer, foreseen, alone)
         answered: dict[str, AnsweredPart] = {}
         budgets: list[BudgetStatus] = []
         for name in workload.tables:
             table = self._tables[name]
             spent = sum((one.epsilon_spent for one in answered.values()), Fraction(0))
+            alone = alone_for(table, request.caller)
             found = settle(
-                table, workload.of_table(name), payer=payer, outer=self._outer, elsewhere=spent
+                table,
+                workload.of_table(name),
+                payer=payer,
+                outer=self._outer,
+                elsewhere=spent,
+                alone=alone,
             )
-            budgets.append(table.budget(payer))
+            budgets.append(shown_budget(table, request.caller))
             self._note_answers(name, payer, found)
-            answered |= {one.part.name: one for one in found}
+            answered |= {one.part.name: one for one in disclosed(alone, found)}
         if not workload.tables:
             self._watcher.answered("", AnswerKind.PUBLIC)
         with self._watcher.stage(Stage.OUTER):
-            in_order = [consistent(answered[part.name]) for part in workload.parts]
+            in_order = [answered[part.name] for part in workload.parts]
             return self._released(workload, in_order, budgets, request.caller, seen)
 
     def _rehearse(self, workload: Workload, caller: Caller, seen: Visible) -> None:
@@ -357,33 +381,14 @@ class Engine:
 
     def _records(self, caller: Caller) -> list[TableRecord]:
         tables = self._opened_to(caller).values()
-        return [TableRecord.of(table.info, table.gate, caller) for table in tables]
+        return [shown_record(table, caller) for table in tables]
 
     def _explain(self, workload: Workload, caller: Caller) -> Explanation:
-        explained: list[ExplainedPart] = []
+        found: list[ExplainedPart] = []
         budgets: list[BudgetStatus] = []
         for name in workload.tables:
             table = self._tables[name]
-            explained += _explained(table.snapshot(), workload.of_table(name))
-            budgets.append(table.budget(caller.payer))
-        return build_explanation(explained, budgets)
-
-
-def _explained(table: TableSnapshot, parts: Sequence[Part]) -> list[ExplainedPart]:
-    """What is known of every block of some parts, and what could be bought for it."""
-    asked = asked_of(parts, smallest_cap(parts))
-    wanted: list[Wanted] = [one.wanted for one in asked]
-    known = table.estimates(wanted)
-    plan = table.plan(wanted, known, every_offer=True)
-    rows = list(zip(asked, known, plan.offers, strict=True))
-    return [
-        ExplainedPart(
-            part=part,
-            blocks=tuple(
-                (one.aggregate, one.wanted, found, offers)
-                for one, found, offers in rows
-                if one.part == place
-            ),
-        )
-        for place, part in enumerate(parts)
-    ]
+            priced = alone_for(table, caller) or table
+            found.extend(explained(priced.snapshot(), workload.of_table(name)))
+            budgets.append(shown_budget(table, caller))
+        return build_explanation(found, budgets)

@@ -12,6 +12,8 @@ from planner.offers import Offer
 from planner.workload import Part, Wanted
 from proxy.answered import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
 from proxy.answers import BudgetStatus, Explanation
+from proxy.settling import asked_of, smallest_cap
+from proxy.table_snapshot import TableSnapshot
 
 EXPLANATION_SCHEMA = pa.schema(
     [
@@ -44,6 +46,26 @@ class ExplainedPart:
 
     part: Part
     blocks: tuple[tuple[int, Wanted, tuple[RowEstimate, ...], tuple[Offer, ...]], ...]
+
+
+def explained(table: TableSnapshot, parts: Sequence[Part]) -> list[ExplainedPart]:
+    """What is known of every block of some parts, and what could be bought for it."""
+    asked = asked_of(parts, smallest_cap(parts))
+    wanted = [one.wanted for one in asked]
+    known = table.estimates(wanted)
+    plan = table.plan(wanted, known, every_offer=True)
+    rows = list(zip(asked, known, plan.offers, strict=True))
+    return [
+        ExplainedPart(
+            part=part,
+            blocks=tuple(
+                (one.aggregate, one.wanted, found, offers)
+                for one, found, offers in rows
+                if one.part == place
+            ),
+        )
+        for place, part in enumerate(parts)
+    ]
 
 
 def build_explanation(

@@ -24,9 +24,11 @@ from inference.posterior import RowEstimate
 from planner.rents import Rents
 from planner.strategy import Strategy
 from planner.workload import Wanted
+from proxy.alone import Alone
 from proxy.answers import BudgetStatus, LimitStatus, TableInfo
 from proxy.counter import Counter
 from proxy.purchases import Purchases
+from proxy.sharing import Sharing
 from proxy.table_snapshot import Known, TableSnapshot
 from proxy.turns import Turns
 from proxy.watch import UNWATCHED, Stage, Watcher
@@ -49,6 +51,8 @@ class ServedTable:
     watcher : Watcher
     delta : Fraction, optional
         With which probability its owner lets nothing be promised, for who asks with normal noise.
+    sharing : Sharing
+        Whether analysts are shown what others have asked.
     """
 
     def __init__(  # noqa: PLR0913 - all that its owner has said of it
@@ -60,8 +64,11 @@ class ServedTable:
         watcher: Watcher = UNWATCHED,
         *,
         delta: Fraction | None = None,
+        sharing: Sharing = Sharing.SHARED,
     ) -> None:
         self.info = TableInfo(schema, default)
+        is_private = sharing is Sharing.PRIVATE
+        self.alone = Alone(self.info, gate, strategy) if is_private else None
         self.delta = delta
         self.gate = gate
         self.watcher = watcher

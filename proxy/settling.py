@@ -18,6 +18,7 @@ from cube.refusals import InvalidTarget, Refused, TargetNotReached
 from inference.posterior import Posterior, RowEstimate, widest
 from planner.workload import Part, Wanted
 from proxy.advice import NO_BUDGET, advised
+from proxy.alone import Alone
 from proxy.answered import (
     SOURCE_HISTORY,
     SOURCE_MEASURED,
@@ -27,6 +28,7 @@ from proxy.answered import (
     AnsweredPart,
 )
 from proxy.buying import brought
+from proxy.disclosure import shown_parts, shown_refusal
 from proxy.outer_sql import OuterSql
 from proxy.served_table import ServedTable
 from proxy.watch import Stage
@@ -67,17 +69,19 @@ def smallest_cap(parts: Sequence[Part]) -> Fraction | None:
     return min(caps, default=None)
 
 
-def settle(
+def settle(  # noqa: PLR0913 - what is asked, who pays, and what they may be told
     table: ServedTable,
     parts: Sequence[Part],
     *,
     payer: Payer,
     outer: OuterSql,
     elsewhere: Fraction = Fraction(0),
+    alone: Alone | None = None,
 ) -> list[AnsweredPart]:
     """The parts, answered to their targets. May charge.
 
-    What the statement has spent on other tables, `elsewhere`, counts towards its cap.
+    What the statement has spent on other tables, `elsewhere`, counts towards its cap. With `alone`
+    whatever is decided for who asks, and told them, is decided by what asking alone would cost.
 
     Raises
     ------
@@ -93,32 +97,39 @@ def settle(
     spent = Fraction(0)
     foreseen: Fraction | None = None
     answered: list[AnsweredPart] = []
+    shown: Sequence[AnsweredPart] = []
     for _ in range(N_ROUNDS_MAX):
         left = None if cap is None else cap - spent
         try:
-            rows, epsilon = _bought(table, asked, payer, left)
-            spent += epsilon
+            if alone is None:
+                rows, epsilon = _bought(table, asked, payer, left)
+                spent += epsilon
+            else:
+                _checked_price(alone, [one.wanted for one in asked], payer, cap)
+                rows, _ = _bought(table, asked, payer, cap, is_binding=False)
             with table.watcher.stage(Stage.OUTER):
                 answered = _answered(table, parts, asked, rows, outer)
-                shares = _shares_wanted(asked, answered)
+                shown = answered if alone is None else shown_parts(alone, answered)
+                shares = _shares_wanted(asked, shown)
             if not shares:
                 return answered
             left = None if cap is None else cap - spent
-            needed = spent + _price(table, asked, shares, payer, left)
+            needed = spent + _price(alone or table, asked, shares, payer, left)
         except InvalidTarget as refusal:
             if not answered:
                 raise
-            raise _not_reached(answered, refusal) from None
+            raise _not_reached(shown, refusal) from None
         except NO_BUDGET as refusal:
-            if not answered:
-                raise advised(refusal, table, [one.wanted for one in asked], payer, left) from None
-            raise _not_reached(answered, refusal) from None
+            if answered and alone is None:
+                raise _not_reached(shown, refusal) from None
+            said = _said(refusal, table, alone, [one.wanted for one in asked], payer, left)
+            raise _not_reached(shown, said) if answered else said from None
         foreseen = needed if foreseen is None else foreseen
         if needed > FORESEEN_SLACK * foreseen and not _may_cost_more(parts):
             break  # an answer that does not narrow as its parts do, such as a ratio of nothing
         for place, share in shares.items():
             _narrow(asked[place], max(share, SHARE_MIN))
-    raise _not_reached(answered, None)
+    raise _not_reached(shown, None)
 
 
 def _may_cost_more(parts: Sequence[Part]) -> bool:
@@ -131,7 +142,11 @@ def _may_cost_more(parts: Sequence[Part]) -> bool:
 
 
 def rehearse(
-    table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction
+    table: ServedTable,
+    parts: Sequence[Part],
+    payer: Payer,
+    elsewhere: Fraction,
+    alone: Alone | None = None,
 ) -> Fraction:
     """Refuse what `settle` would refuse at once; the price. Charges nothing.
 
@@ -140,9 +155,25 @@ def rehearse(
     cap = _cap(table, parts, payer, elsewhere)
     wanted = [one.wanted for one in asked_of(parts, cap)]
     try:
-        return _checked_price(table, wanted, payer, cap)
+        price = None if alone is None else _checked_price(alone, wanted, payer, cap)
+        own = _checked_price(table, wanted, payer, cap if price is None else None)
     except NO_BUDGET as refusal:
-        raise advised(refusal, table, wanted, payer, cap) from None
+        raise _said(refusal, table, alone, wanted, payer, cap) from None
+    return own if price is None else price
+
+
+def _said(  # noqa: PLR0913, PLR0917 - all that a refusal may speak of
+    refusal: Refused,
+    table: ServedTable,
+    alone: Alone | None,
+    wanted: Sequence[Wanted],
+    payer: Payer,
+    cap: Fraction | None,
+) -> Refused:
+    """A refusal for want of budget, with what there is to say to who asks."""
+    if alone is None:
+        return advised(refusal, table.snapshot(), wanted, payer, cap)
+    return shown_refusal(refusal, alone, wanted, payer, cap)
 
 
 def _cap(
@@ -157,10 +188,19 @@ def _cap(
 
 
 def _bought(
-    table: ServedTable, asked: Sequence[_Asked], payer: Payer, cap: Fraction | None
+    table: ServedTable,
+    asked: Sequence[_Asked],
+    payer: Payer,
+    cap: Fraction | None,
+    *,
+    is_binding: bool = True,
 ) -> tuple[list[Sequence[RowEstimate]], Fraction]:
-    """What is known of every block once it is known well enough; and what that cost now."""
-    need = brought(table, [_capped(one.wanted, cap) for one in asked], payer, cap)
+    """What is known of every block once it is known well enough; and what that cost now.
+
+    A cap that is not binding has been compared with another price: it is planned for, no more.
+    """
+    wanted = [_capped(one.wanted, cap) for one in asked]
+    need = brought(table, wanted, payer, cap if is_binding else None)
     for one, epsilon, was_known in zip(asked, need.epsilons, need.was_known, strict=True):
         one.epsilon += epsilon
         one.was_known = one.was_known and was_known
@@ -172,7 +212,7 @@ def _capped(wanted: Wanted, cap: Fraction | None) -> Wanted:
 
 
 def _price(
-    table: ServedTable,
+    table: ServedTable | Alone,
     asked: Sequence[_Asked],
     shares: Mapping[int, float],
     payer: Payer,
@@ -195,7 +235,7 @@ def _price(
 
 
 def _checked_price(
-    table: ServedTable, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
+    table: ServedTable | Alone, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
 ) -> Fraction:
     snapshot = table.snapshot()
     plan = snapshot.plan(wanted, snapshot.estimates(wanted))
@@ -226,6 +266,7 @@ def _answered(
                     posteriors=_all_known([row for _, found in own for row in found]),
                     source=SOURCE_PUBLIC if aggregate.is_constant else source,
                     epsilon_spent=sum((one.epsilon for one, _ in own), Fraction(0)),
+                    asked=tuple(one.wanted for one, _ in own),
                 )
             )
         answered.append(AnsweredPart(part, tuple(aggregates), table.history, outer))

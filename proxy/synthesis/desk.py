@@ -26,6 +26,7 @@ from cube.refusals import (
 from planner.synthesis_text import CreateSynthetic
 from planner.wording import listed, shortened, suggestion
 from proxy.answers import BudgetStatus, Caller
+from proxy.disclosure import check_may_see_history, shown_budget
 from proxy.ledger_desk import unknown_table
 from proxy.public_tables import sql_type_of
 from proxy.served_table import ServedTable
@@ -112,7 +113,7 @@ class SyntheticDesk:
 
     def budget(self, caller: Caller, table: str) -> BudgetStatus:
         """The budget of a private table, as it binds the caller."""
-        return self._source(caller, table).budget(caller.payer)
+        return shown_budget(self._source(caller, table), caller)
 
     def rows(self, record: SyntheticRecord) -> pa.Table:
         """The rows of a table."""
@@ -126,6 +127,7 @@ class SyntheticDesk:
         Refused
         """
         table = self._source(caller, order.table)
+        check_may_see_history(table, caller)
         return making.preview(table, request_of(order, table.info.schema, self._store.limits))
 
     def create(self, caller: Caller, order: CreateSynthetic, watch: Watch) -> SyntheticRecord:
@@ -137,6 +139,7 @@ class SyntheticDesk:
             Before anything is charged; or later, and what was charged is kept in the ledger.
         """
         table = self._source(caller, order.table)
+        check_may_see_history(table, caller)
         request = request_of(order, table.info.schema, self._store.limits)
         with self._held(caller, order) as (name, replaced):
             self._store.check_writable()
@@ -224,6 +227,7 @@ class SyntheticDesk:
         """
         record = self.find(caller, name)
         table = self._source(caller, record.table)
+        check_may_see_history(table, caller)
         named_columns(record, table.info.schema)
         return make_report(table, record, self.rows(record))
 

@@ -12,6 +12,7 @@ from cube.schema import Neighbours
 from cube.target import AccuracyTarget
 from proxy.config import load, parse_epsilon
 from proxy.config_ledger import LedgerSettings
+from proxy.sharing import Sharing
 from proxy.sources.location import SourceLocation
 from tests.support.config_files import GOOD, loaded, problems, write_people
 
@@ -84,7 +85,7 @@ def test_all_problems_are_listed_at_once_each_with_its_key(folder: Path) -> None
         ]
     )
     assert "tables.people.columns.b: low 9 is above high 3" in found
-    known = "half_width, confidence, neighbours, strategy, delta, columns"
+    known = "half_width, confidence, neighbours, strategy, delta, history, columns"
     assert any(problem.endswith(known) for problem in found if "typo" in problem)
 
 
@@ -235,3 +236,14 @@ def test_no_problem_hides_behind_another(folder: Path) -> None:
         "tables.people.source",
         "tables.people",
     ]
+
+
+@pytest.mark.parametrize("sharing", list(Sharing))
+def test_a_history_is_shared_or_private(folder: Path, sharing: Sharing) -> None:
+    text = GOOD.replace("budget =", f'history = "{sharing}"\nbudget =')
+    (table,) = loaded(folder, text).tables
+    assert table.sharing is sharing
+    (table,) = loaded(folder, GOOD).tables
+    assert table.sharing is Sharing.SHARED
+    (problem,) = problems(folder, text.replace(sharing, "secret"))
+    assert problem == "tables.people.history: should be one of shared, private"

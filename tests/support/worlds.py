@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from accountant.ledger_file import open_ledger
-from accountant.noise import SystemNoise
+from accountant.noise import NoiseSource, SystemNoise
 from accountant.opening import open_table
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
@@ -16,6 +16,7 @@ from cube.target import AccuracyTarget
 from planner.strategy import Strategy
 from proxy.engine import Engine
 from proxy.served_table import ServedTable
+from proxy.sharing import Sharing
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 
@@ -58,16 +59,19 @@ def write_csv(path: Path, rows: Sequence[Row]) -> Path:
 
 
 @contextmanager
-def people_engine(
+def people_engine(  # noqa: PLR0913 - what an owner may say of a table
     folder: Path,
     rows: Sequence[Row],
     *,
     budget: Fraction = Fraction(1),
     default: AccuracyTarget = DEFAULT,
     strategy: Strategy = Strategy.AUTO,
+    sharing: Sharing = Sharing.SHARED,
+    noise: NoiseSource | None = None,
 ) -> Iterator[Engine]:
     """An engine on the rows, with its ledger in `folder`."""
     source = DuckDbSource(SCHEMA, SourceLocation(path=write_csv(folder / "people.csv", rows)))
     with open_ledger(folder / "people.ledger") as ledger:
-        gate = open_table(ledger, SCHEMA, budget, source, SystemNoise())
-        yield Engine({SCHEMA.table: ServedTable(SCHEMA, default, gate, strategy)})
+        gate = open_table(ledger, SCHEMA, budget, source, noise or SystemNoise())
+        table = ServedTable(SCHEMA, default, gate, strategy, sharing=sharing)
+        yield Engine({SCHEMA.table: table})
