@@ -21,6 +21,7 @@ from planner.linear import linear_query
 from planner.public import PublicRelation, PublicRows
 from planner.rows import Rows
 from planner.scratchpad import Scratchpad
+from planner.table_names import TableNames
 from planner.wording import DIALECT
 from planner.workload import (
     Aggregate,
@@ -53,7 +54,9 @@ class World:
     defaults : mapping
         For every private table, the target of a request that names none.
     public : mapping
-        The public tables, by name.
+        Public and synthetic tables, as the outer SQL calls them.
+    names : TableNames
+        What all of these are called.
     privacy_views : tuple of str
         The views of `data_privacy`, in lower case.
     scratchpad : Scratchpad
@@ -67,6 +70,7 @@ class World:
     rows: Mapping[str, Rows]
     defaults: Mapping[str, AccuracyTarget]
     public: Mapping[str, PublicRelation]
+    names: TableNames
     privacy_views: tuple[str, ...]
     scratchpad: Scratchpad
     public_rows: PublicRows
