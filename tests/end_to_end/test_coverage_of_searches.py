@@ -25,8 +25,8 @@ from proxy.served_table import ServedTable
 from tests.support.fakes import KnownTable
 
 CONFIDENCE = 0.8
-N_GROUPS = 50
-N_ENGINES = 30
+N_GROUPS = 15  # as many as the table has room for
+N_ENGINES = 100
 N_ROWS = 1000  # of each group
 # Of 1500 questions 300 may miss, give or take 15.5: more than 4.5 of those, once in 300 000 runs.
 COVERAGE_ERROR_MAX = 4.5 * 15.5 / (N_GROUPS * N_ENGINES)
