@@ -21,6 +21,8 @@ from planner.linear import linear_query
 from planner.public import PublicRelation, PublicRows
 from planner.rows import Rows
 from planner.scratchpad import Scratchpad
+from planner.searching import surer
+from planner.table_names import TableNames
 from planner.wording import DIALECT
 from planner.workload import (
     Aggregate,
@@ -53,7 +55,9 @@ class World:
     defaults : mapping
         For every private table, the target of a request that names none.
     public : mapping
-        The public tables, by name.
+        Public and synthetic tables, as the outer SQL calls them.
+    names : TableNames
+        What all of these are called.
     privacy_views : tuple of str
         The views of `data_privacy`, in lower case.
     scratchpad : Scratchpad
@@ -67,6 +71,7 @@ class World:
     rows: Mapping[str, Rows]
     defaults: Mapping[str, AccuracyTarget]
     public: Mapping[str, PublicRelation]
+    names: TableNames
     privacy_views: tuple[str, ...]
     scratchpad: Scratchpad
     public_rows: PublicRows
@@ -250,9 +255,21 @@ class PartBuilder:
         """Whether an answer is a formula of several linear ones."""
         return self._answers[answer].formula is not None
 
+    def _is_searched(self) -> bool:
+        """Whether noisy values decide when the answers are narrow enough."""
+        starts_wide = self.linear_half_width() > self.width_floor()
+        return any(
+            answer.half_width is not None
+            if answer.relative is None
+            else starts_wide or answer.formula is not None
+            for answer in self._answers
+        )
+
     def check_draws(self, formula: str, confidence: float) -> None:
         """Refuse a formula whose intervals would need too many draws."""
-        if 0 < confidence < 1 and n_draws_for(confidence) * self._n_rows > N_DRAWN_MAX:
+        asked = self.requested
+        cut_at = confidence if asked.half_width is asked.relative is None else surer(confidence)
+        if 0 < confidence < 1 and n_draws_for(cut_at) * self._n_rows > N_DRAWN_MAX:
             raise TooLarge(
                 f"{formula} is a formula for {self._n_rows} groups, and needs more draws at "
                 f"confidence {confidence:g} than are made.",
@@ -287,7 +304,12 @@ class PartBuilder:
                 hint="Ask for them in several statements.",
             )
         cap = self.requested.epsilon_cap
-        aggregates = self._aggregates.values()
+        is_searched = self._is_searched()
+        cut_at = surer(self.confidence) if is_searched else self.confidence
+        aggregates = (
+            replace(one, target=replace(one.target, confidence=cut_at))
+            for one in self._aggregates.values()
+        )
         target = AccuracyTarget(  # checks what no aggregate may have checked
             half_width=self.linear_half_width(),
             confidence=self.confidence,
@@ -305,6 +327,7 @@ class PartBuilder:
             n_rows=self._n_rows,
             consistency=self.consistency,
             question=self.question,
+            is_searched=is_searched,
         )
 
 

@@ -20,6 +20,7 @@ from planner.public import PublicRelation, PublicRows, no_public_rows
 from planner.rows import Rows
 from planner.scratchpad import Scratchpad
 from planner.split import Splitter
+from planner.table_names import SyntheticName, TableNames
 from planner.tables import ShownAnswer
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
 
@@ -42,7 +43,7 @@ class Planner:
     defaults : mapping
         For every table, the target of a request that names none.
     public : sequence of PublicRelation
-        The public tables.
+        Public and synthetic tables.
     privacy_views : sequence of str
         The views of the schema `data_privacy`.
     public_rows : callable
@@ -63,7 +64,13 @@ class Planner:
             schemas=dict(schemas),
             rows={name: Rows.of(schema) for name, schema in schemas.items()},
             defaults=dict(defaults),
-            public={relation.name: relation for relation in public},
+            public={relation.outer_name: relation for relation in public},
+            names=TableNames(
+                (*schemas, *(one.name for one in public if one.source is None)),
+                tuple(
+                    SyntheticName(one.source, one.name) for one in public if one.source is not None
+                ),
+            ),
             privacy_views=tuple(privacy_views),
             scratchpad=Scratchpad(dict(schemas)),
             public_rows=public_rows,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cube.axis import LevelValue
+from planner.table_names import SyntheticName
 
 OWN_PREFIX = "tacit_"  # of the relations that the outer SQL reads
 PRIVACY_SCHEMA = "data_privacy"
@@ -27,17 +28,27 @@ class PublicRelation:
         The column whose values are unique and not NULL.
     values : mapping
         With a key, the SQL type and the values of every column.
+    source : str, optional
+        The private table that a synthetic one belongs to.
     """
 
     name: str
     columns: tuple[str, ...]
     key: str | None = None
     values: Mapping[str, tuple[str, Sequence[LevelValue]]] = field(default_factory=dict)
+    source: str | None = None
+
+    @property
+    def outer_name(self) -> str:
+        """What the outer SQL calls it; no other relation is called so."""
+        if self.source is None:
+            return public_table(self.name)
+        return synthetic_table(SyntheticName(self.source, self.name))
 
 
 Columns = Mapping[str, tuple[str, Sequence[LevelValue]]]
 PublicRows = Callable[[str, Sequence[str]], Columns]
-"""Runs SQL over the public tables that are named, and gives each column's SQL type and values."""
+"""Runs SQL over public tables, named as it names them; each column's SQL type and values."""
 
 
 def no_public_rows(sql: str, names: Sequence[str]) -> Columns:
@@ -52,6 +63,15 @@ def public_table(name: str) -> str:
     'tacit_public.cities'
     """
     return f"{OWN_PREFIX}public.{name}"
+
+
+def synthetic_table(name: SyntheticName) -> str:
+    """What the outer SQL calls a synthetic table.
+
+    >>> synthetic_table(SyntheticName("adult", "s"))
+    'tacit_synthetic.adult.s'
+    """
+    return f"{OWN_PREFIX}synthetic.{name}"
 
 
 def privacy_view(name: str) -> str:

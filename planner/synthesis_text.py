@@ -4,7 +4,7 @@
         [WITH (epsilon => 1, method => 'pairwise', rows => 48842, seed => 7, columns => (age, sex))]
         [WITH (epsilon => 1, method => 'privbayes', score => 'R', degree => 3, hierarchies => true)]
     EXPLAIN PRIVACY CREATE SYNTHETIC TABLE ..
-    DROP SYNTHETIC TABLE [IF EXISTS] name
+    DROP SYNTHETIC TABLE [IF EXISTS] [source.]name
 
 Without an epsilon a table is made of what is known already, for nothing. What a method does, which
 names are taken and what a column is called are for whoever carries a statement out.
@@ -88,10 +88,19 @@ class CreateSynthetic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropSynthetic:
-    """A synthetic table to be taken away; with `if_exists`, if it is there."""
+    """A synthetic table to be taken away; with `if_exists`, if it is there.
+
+    With `source`, the one that belongs to the private table of that name.
+    """
 
     name: str
     if_exists: bool = False
+    source: str | None = None
+
+    @property
+    def written(self) -> str:
+        """The name as it was written, with the source before it if there was one."""
+        return self.name if self.source is None else f"{self.source}.{self.name}"
 
 
 SynthesisStatement: TypeAlias = CreateSynthetic | DropSynthetic
@@ -102,7 +111,7 @@ def synthesis_statement(sql: str) -> SynthesisStatement | None:
     """The statement about a synthetic table that a text is; None if it is another statement.
 
     >>> synthesis_statement("DROP SYNTHETIC TABLE IF EXISTS s")
-    DropSynthetic(name='s', if_exists=True)
+    DropSynthetic(name='s', if_exists=True, source=None)
     >>> synthesis_statement("CREATE SYNTHETIC TABLE s FROM adult WITH (rows => 1e3)").n_rows
     1000
     >>> synthesis_statement("SELECT COUNT(*) FROM synthetic") is None
@@ -174,9 +183,11 @@ class _Reader:
     def drop(self) -> DropSynthetic:
         self._expect("TABLE")
         if_exists = self.passed("IF", "EXISTS")
-        name = self._name("a synthetic table")
+        name, source = self._name("a synthetic table"), None
+        if self.passed("."):
+            name, source = self._name("a synthetic table"), name
         self._expect_end()
-        return DropSynthetic(name=name, if_exists=if_exists)
+        return DropSynthetic(name=name, if_exists=if_exists, source=source)
 
     def _option(self) -> tuple[str, _Value]:
         word = self._next("an option")

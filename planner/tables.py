@@ -11,11 +11,17 @@ from sqlglot import exp
 from cube.refusals import UnknownName
 from planner.nodes import AS_WRITTEN, IS_PUBLIC
 from planner.parts import PartBuilder, World
-from planner.public import PRIVACY_SCHEMA, REMAINING, privacy_view, public_table, remaining_of
+from planner.public import (
+    PRIVACY_SCHEMA,
+    REMAINING,
+    privacy_view,
+    public_table,
+    remaining_of,
+    synthetic_table,
+)
 from planner.rows import Rows
+from planner.table_names import SyntheticName, Word
 from planner.wording import listed, origin, position, shown, suggestion, unsupported
-
-SCHEMAS = frozenset({"main", "public"})  # what clients of DuckDB and PostgreSQL put before a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +74,45 @@ class Tables:
         if not table.db and table.name.casefold() in names:
             found = names[table.name.casefold()]
             return found.renamed(table.alias_or_name) if isinstance(found, Rows) else found
-        if table.db and table.db.casefold() not in SCHEMAS:
-            raise UnknownName(
-                f"There is no schema {table.db}.",
-                hint="Tables are in main, or public.",
-                position=position(table),
-            )
-        schemas, public = self._world.schemas, self._world.public
-        private = _named(table.this, schemas)
-        if private is not None:
+        known = self._meaning(table)
+        if isinstance(known, str) and known in self._world.schemas:
             columns = column_names(table.args.get("alias"))
-            return self._world.rows[private].renamed(table.alias_or_name, columns)
-        known = _named(table.this, public)
-        if known is None:
-            every = sorted((*schemas, *public))
+            return self._world.rows[known].renamed(table.alias_or_name, columns)
+        relation = public_table(known) if isinstance(known, str) else synthetic_table(known)
+        table.meta[IS_PUBLIC] = relation
+        return self._read_public(table, relation, table.name)
+
+    def _meaning(self, table: exp.Table) -> str | SyntheticName:
+        """The private, public or synthetic table that is meant."""
+        qualifier = _word(table.args["db"]) if table.db else None
+        try:
+            found = self._world.names.meaning(_word(table.this), qualifier)
+        except UnknownName as refusal:
+            place = position(table.this)
+            raise UnknownName(refusal.message, hint=refusal.hint, position=place) from None
+        if found is not None:
+            return found
+        if qualifier is None or qualifier.is_schema:
+            every = self._world.names.shown()
             raise UnknownName(
                 f"There is no table {shown(table.this)}.",
                 hint=suggestion(table.name, every) or f"There is {listed(every)}.",
                 position=position(table.this),
             )
-        table.meta[IS_PUBLIC] = known
-        return self._read_public(table, public_table(known), table.name)
+        source = qualifier.among(self._world.schemas)
+        if source is None:
+            raise UnknownName(
+                f"There is no schema {table.db}.",
+                hint="Tables are in main, or public.",
+                position=position(table),
+            )
+        own = [one.name for one in self._world.names.synthetic if one.source == source]
+        raise UnknownName(
+            f"{source} has no synthetic table {shown(table.this)}.",
+            hint=suggestion(table.name, own)
+            or (f"It has {listed(own)}." if own else "It has none yet."),
+            position=position(table.this),
+        )
 
     def _privacy_view(self, table: exp.Table) -> Answered:
         views, name = self._world.privacy_views, table.name.casefold()
@@ -101,7 +125,7 @@ class Tables:
         return self._read_public(table, privacy_view(name), name)
 
     def _remaining(self, table: exp.Table, argument: str) -> Answered:
-        known = _named(exp.to_identifier(argument), self._world.schemas)
+        known = Word(argument).among(self._world.schemas)
         if known is None:
             raise UnknownName(
                 f"There is no private table {argument}.",
@@ -127,14 +151,9 @@ def column_names(alias: exp.Expr | None) -> list[str]:
     return [] if alias is None else [column.name for column in alias.args.get("columns") or []]
 
 
-def _named(identifier: exp.Identifier, names: Mapping[str, object]) -> str | None:
-    """The name that an identifier means; letter case counts only between double quotes."""
-    if identifier.name in names:
-        return identifier.name
-    if identifier.args.get("quoted"):
-        return None
-    folded = {name.casefold(): name for name in names}
-    return folded.get(identifier.name.casefold())
+def _word(identifier: exp.Identifier) -> Word:
+    """An identifier as a name to look for."""
+    return Word(identifier.name, bool(identifier.args.get("quoted")))
 
 
 def _remaining_argument(table: exp.Table) -> str | None:

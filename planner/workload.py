@@ -13,6 +13,7 @@ from fractions import Fraction
 from cube.axis import LevelValue
 from cube.block import QueryBlock
 from cube.target import AccuracyTarget
+from planner.searching import surer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,6 +309,8 @@ class Part:
         Whether the counts of its grouping sets are to agree.
     question : IndependenceQuestion, optional
         Then its relation is the outcome of that test, and no column of it.
+    is_searched : bool
+        Whether noisy values decide when its answers are narrow enough (`planner.searching`).
     """
 
     name: str
@@ -321,6 +324,11 @@ class Part:
     n_rows: int
     consistency: ConsistentSets | None = None
     question: IndependenceQuestion | None = None
+    is_searched: bool = False
+
+    def cut_at(self, confidence: float) -> float:
+        """The confidence at which an interval is cut that is to hold as often as that."""
+        return surer(confidence) if self.is_searched else confidence
 
 
 @dataclass(frozen=True, slots=True)

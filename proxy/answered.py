@@ -121,6 +121,8 @@ class AnsweredItem:
         NaN where a formula has no value.
     source : str
     epsilon_spent : Fraction
+    part : Part
+        Says at what confidence its intervals are cut.
     posteriors : tuple of Posterior
         Of a linear answer, one a row.
     draws : (n_rows, n_draws) ndarray of float64, optional
@@ -133,22 +135,25 @@ class AnsweredItem:
     values: NDArray[np.float64]
     source: str
     epsilon_spent: Fraction
+    part: Part
     posteriors: tuple[Posterior, ...] = ()
     draws: NDArray[np.float64] | None = None
     is_boxed: bool = False
 
     def intervals(self, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The ends of each row's interval, (n_rows,) each."""
+        cut_at = self.part.cut_at(confidence)
         if self.draws is None:
-            ends = [posterior.interval(confidence) for posterior in self.posteriors]
+            ends = [posterior.interval(cut_at) for posterior in self.posteriors]
             return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
-        tail = 0.0 if self.is_boxed else (1 - confidence) / 2
+        tail = 0.0 if self.is_boxed else (1 - cut_at) / 2
         return _cut(self.draws, self.values, tail, self.answer)
 
     def half_widths(self, confidence: float) -> NDArray[np.float64]:
         """How far the truth may be from the value, (n_rows,)."""
         if self.draws is None:
-            return np.array([posterior.half_width(confidence) for posterior in self.posteriors])
+            cut_at = self.part.cut_at(confidence)
+            return np.array([posterior.half_width(cut_at) for posterior in self.posteriors])
         low, high = self.intervals(confidence)
         wide = np.maximum(high - self.values, self.values - low)
         return np.where(np.isnan(wide), np.inf, wide)
@@ -168,7 +173,7 @@ class AnsweredItem:
 def _linear(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:
     (place,) = answer.uses
     used = part.aggregates[place]
-    return AnsweredItem(answer, part.values(place), used.source, cost, used.posteriors)
+    return AnsweredItem(answer, part.values(place), used.source, cost, part.part, used.posteriors)
 
 
 def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:
@@ -194,6 +199,7 @@ def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredIt
         values=values[:, 0],
         source=sources.pop() if len(sources) == 1 else SOURCE_MIXED,
         epsilon_spent=cost,
+        part=part.part,
         draws=values[:, 1:] if n_draws else np.full((n_rows, 1), np.nan),
         is_boxed=part.is_boxed,
     )
@@ -220,7 +226,7 @@ def _errors(answer: Answer, part: AnsweredPart, n_draws: int) -> NDArray[np.floa
 def _n_draws(part: Part, n_rows: int) -> int:
     """As many draws as there is room for; at least what the tails of its intervals need."""
     confidences = [column.confidence or part.confidence for column in part.columns]
-    fewest = n_draws_for(max((part.confidence, *confidences)))
+    fewest = n_draws_for(part.cut_at(max((part.confidence, *confidences))))
     return max(fewest, min(N_DRAWS, N_DRAWN_MAX // n_rows))
 
 

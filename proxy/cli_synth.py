@@ -46,7 +46,7 @@ class Method(StrEnum):
 
 
 NameArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="NAME", help="A synthetic table; `tacit synth list` names them.")
+    str, typer.Argument(metavar="NAME", help="A synthetic table, as in adult_1 or adult.adult_1.")
 ]
 NewNameOption: TypeAlias = Annotated[
     str, typer.Option("--name", metavar="NAME", help="Its name in SQL; the server's choice if not.")
@@ -164,7 +164,7 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter an option
         return
     made = _made(client.create(server, request))
     console().print(created_text(made))
-    write(lambda: client.rows(server, made.table.name))
+    write(lambda: client.rows(server, _full_name(made.table)))
 
 
 @app.command("list", epilog="Example: tacit synth list")
@@ -213,7 +213,7 @@ def resample(  # noqa: PLR0913 - one parameter an option
     request = tacit_pb2.ResampleSyntheticRequest(table=table, name=name, rows=rows, seed=seed)
     made = client.resample(server, request)
     console().print(Text(f"Made {made.name}: {made.rows} rows like those of {table}. Free."))
-    write(lambda: client.rows(server, made.name))
+    write(lambda: client.rows(server, _full_name(made)))
 
 
 @app.command(epilog="Example: tacit synth report adult_1 -o adult_1.html")
@@ -274,6 +274,11 @@ def drop(name: NameArgument, *, server: ServerAddress) -> None:
     """Take a synthetic table away. What was measured for it stays known."""
     client.drop(server, name)
     typer.echo(f"Dropped {name}.")
+
+
+def _full_name(table: tacit_pb2.SyntheticTable) -> str:
+    """What no other synthetic table is called."""
+    return f"{table.source}.{table.name}"
 
 
 def _names(text: str) -> list[str]:

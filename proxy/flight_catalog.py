@@ -1,8 +1,9 @@
 """The catalog that Flight SQL clients browse: one catalog, one schema, all tables.
 
-Private, public and synthetic tables are listed alike. Each metadata command is a schema and a
-function from the list of tables to rows. Everything here is public; nothing that could charge or
-read data is called.
+Private, public and synthetic tables are listed alike; but a synthetic table whose name others have
+is in a schema that is called as its source, which is how SQL names it. Each metadata command is a
+schema and a function from the list of tables to rows. Everything here is public; nothing that could
+charge or read data is called.
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 from google.protobuf.message import Message
 
+from planner.table_names import TableNames
 from proxy.answers import TableInfo
 from proxy.arrow_ipc import schema_bytes
 from proxy.flight_sql_info import SQL_INFO_SCHEMA, sql_info_table
@@ -129,36 +131,52 @@ def synthetic_schema(record: SyntheticRecord) -> pa.Schema:
     )
 
 
-def _passes(command: sql.CommandGetDbSchemas | sql.CommandGetTables) -> bool:
-    """Whether our one catalog and schema pass the command's filters; absent filters pass all."""
+def _passes(command: sql.CommandGetDbSchemas | sql.CommandGetTables, db_schema: str) -> bool:
+    """Whether our one catalog and a schema pass the command's filters; absent filters pass all."""
     catalog = command.catalog if command.HasField("catalog") else CATALOG
     has_pattern = command.HasField("db_schema_filter_pattern")
     pattern = command.db_schema_filter_pattern if has_pattern else "%"
-    return catalog == CATALOG and matches(pattern, DB_SCHEMA)
+    return catalog == CATALOG and matches(pattern, db_schema)
 
 
-def _db_schema_rows(command: sql.CommandGetDbSchemas, _served: Catalog) -> list[Row]:
-    row: Row = {"catalog_name": CATALOG, "db_schema_name": DB_SCHEMA}
-    return [row] if _passes(command) else []
+def _described(served: Catalog) -> list[tuple[str, str, pa.Schema]]:
+    """The schema, the name and the columns of every table, in order."""
+    tables = [(info.schema.table, table_schema(info)) for info in served.private]
+    tables += [(table.name, public_schema(table)) for table in served.public]
+    names = TableNames(
+        tuple(name for name, _ in tables), tuple(record.full_name for record in served.synthetic)
+    )
+    found = [(DB_SCHEMA, name, schema) for name, schema in tables]
+    for record in served.synthetic:
+        is_plain = names.brief(record.full_name) == record.name
+        db_schema = DB_SCHEMA if is_plain else record.table
+        found.append((db_schema, record.name, synthetic_schema(record)))
+    return sorted(found, key=lambda one: one[:2])
+
+
+def _db_schema_rows(command: sql.CommandGetDbSchemas, served: Catalog) -> list[Row]:
+    db_schemas = sorted({DB_SCHEMA, *(db_schema for db_schema, _, _ in _described(served))})
+    return [
+        {"catalog_name": CATALOG, "db_schema_name": db_schema}
+        for db_schema in db_schemas
+        if _passes(command, db_schema)
+    ]
 
 
 def _table_rows(command: sql.CommandGetTables, served: Catalog) -> list[Row]:
     type_passes = not command.table_types or TABLE_TYPE in command.table_types
     has_pattern = command.HasField("table_name_filter_pattern")
     pattern = command.table_name_filter_pattern if has_pattern else "%"
-    schemas = {info.schema.table: table_schema(info) for info in served.private}
-    schemas |= {table.name: public_schema(table) for table in served.public}
-    schemas |= {record.name: synthetic_schema(record) for record in served.synthetic}
     return [
         {
             "catalog_name": CATALOG,
-            "db_schema_name": DB_SCHEMA,
+            "db_schema_name": db_schema,
             "table_name": name,
             "table_type": TABLE_TYPE,
             "table_schema": schema_bytes(schema),
         }
-        for name, schema in sorted(schemas.items())
-        if type_passes and _passes(command) and matches(pattern, name)
+        for db_schema, name, schema in _described(served)
+        if type_passes and _passes(command, db_schema) and matches(pattern, name)
     ]
 
 

@@ -41,16 +41,16 @@ class TableRecord:
         Its public schema and its default target.
     budget : Budget
         Its budget.
-    payments : tuple of Payment
-        What was paid for, in order: an analyst is told of his own payments, an owner and an
-        auditor of everybody's.
+    payments : tuple of (int, Payment)
+        What was paid for, in order, each with its place among all of the table: an analyst is told
+        of his own payments, an owner and an auditor of everybody's.
     measurements : sequence of Measurement
         Everything that was measured, in order.
     """
 
     info: TableInfo
     budget: Budget
-    payments: tuple[Payment, ...]
+    payments: tuple[tuple[int, Payment], ...]
     measurements: Sequence[Measurement]
 
     @classmethod
@@ -59,8 +59,8 @@ class TableRecord:
         history = gate.history
         spent = Fraction(history.units_spent, UNITS_PER_EPSILON)
         payments = tuple(
-            payment
-            for payment in history.payments
+            (place, payment)
+            for place, payment in enumerate(history.payments)
             if caller.role is not Role.ANALYST
             or payment.charge.payer.analyst == caller.payer.analyst
         )
@@ -86,7 +86,7 @@ VIEW_SCHEMAS: Final[Mapping[str, pa.Schema]] = MappingProxyType(
             window=pa.string(),
         ),
         "losses": _columns(
-            seq=pa.int64(),
+            place=pa.int64(),
             at=pa.timestamp("ms", tz="UTC"),
             table_name=pa.string(),
             analyst=pa.string(),
@@ -206,10 +206,13 @@ def _budget_rows(record: TableRecord) -> Iterator[Row]:
 
 
 def _loss_rows(record: TableRecord) -> Iterator[Row]:
-    """One row a charge, whether or not its measurement has become durable."""
-    for payment in record.payments:
+    """One row a charge, whether or not its measurement has become durable.
+
+    The place in the ledger is not told: it is of all tables, and would tell of entries of others.
+    """
+    for place, payment in record.payments:
         yield {
-            "seq": payment.seq,
+            "place": place,
             "at": dt.datetime.fromisoformat(payment.at),
             "table_name": record.info.schema.table,
             "analyst": payment.charge.payer.analyst,

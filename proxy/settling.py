@@ -3,7 +3,8 @@
 A linear answer's target is met by one purchase. A formula's own target, and one that is a fraction
 of the answer, depend on the answers: after each look the linear parts are asked more narrowly by as
 much as the answers say, until the targets are met. Those answers are public by then: what is bought
-next is decided from noisy values that were paid for, never from the data.
+next is decided from noisy values that were paid for, never from the data. An interval that noise
+had a say in is cut with less doubt for that (`planner.searching`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -295,7 +296,7 @@ def _shares_wanted(asked: Sequence[_Asked], answered: Sequence[AnsweredPart]) ->
             for place, one in enumerate(asked):
                 if one.part == number and one.aggregate in item.answer.uses:
                     posteriors = part.aggregates[one.aggregate].posteriors
-                    known = widest(posteriors, part.part.confidence)
+                    known = widest(posteriors, one.wanted.target.confidence)
                     half_width = one.wanted.target.half_width
                     own = share * min(known, half_width) / half_width
                     if own > 0:  # what is known exactly cannot be known better

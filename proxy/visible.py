@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from planner.planner import Planner
-from planner.public import Columns, PublicRelation, public_table
+from planner.public import Columns, PublicRelation
 from proxy.outer_sql import OuterSql
 from proxy.privacy_views import VIEW_SCHEMAS
 from proxy.public_tables import PublicTable
@@ -61,28 +61,27 @@ def visible(
     outer: OuterSql,
 ) -> Visible:
     """The view of these tables."""
-    rows: dict[str, Callable[[], pa.Table]] = {
-        public_table(table.name): _given(table.data) for table, _ in public
-    }
-    rows |= {public_table(record.name): _kept(desk, record) for record in synthetic}
+    given = {relation: _given(table.data) for table, relation in public}
+    kept = {_relation(record): _kept(desk, record) for record in synthetic}
+    rows = {relation.outer_name: read for relation, read in (given | kept).items()}
 
     def public_rows(sql: str, names: Sequence[str]) -> Columns:
-        found = outer.run(sql, {public_table(name): rows[public_table(name)]() for name in names})
+        found = outer.run(sql, {name: rows[name]() for name in names})
         return PublicTable("public_rows", None, found).columns()
 
-    relations = [relation for _, relation in public]
-    relations += [
-        PublicRelation(record.name, tuple(name for name, _ in record.columns))
-        for record in synthetic
-    ]
     planner = Planner(
         schemas={name: table.info.schema for name, table in tables.items()},
         defaults={name: table.info.default for name, table in tables.items()},
-        public=relations,
+        public=(*given, *kept),
         privacy_views=(*VIEW_SCHEMAS, SYNTHETIC_VIEW),
         public_rows=public_rows,
     )
     return Visible(tables, rows, synthetic, planner)
+
+
+def _relation(record: SyntheticRecord) -> PublicRelation:
+    columns = tuple(name for name, _ in record.columns)
+    return PublicRelation(record.name, columns, source=record.table)
 
 
 def _given(table: pa.Table) -> Callable[[], pa.Table]:

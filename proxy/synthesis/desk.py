@@ -1,7 +1,7 @@
 """The desk for synthetic tables: who may make, see and drop which, under what names and limits.
 
 Everything that may refuse comes before anything is paid for, as far as it can. What a caller may
-not know of is not there; of a name he may hear that it is taken, and nothing else.
+not know of is not there, and neither takes a name nor a place from them.
 """
 
 import secrets
@@ -24,6 +24,7 @@ from cube.refusals import (
     UnknownName,
 )
 from planner.synthesis_text import CreateSynthetic
+from planner.table_names import TableNames, Word
 from planner.wording import listed, shortened, suggestion
 from proxy.answers import BudgetStatus, Caller
 from proxy.disclosure import check_may_see_history, shown_budget
@@ -33,7 +34,7 @@ from proxy.served_table import ServedTable
 from proxy.synthesis import making
 from proxy.synthesis.laws import LawQuestion, ModelLaw, asked_law
 from proxy.synthesis.models import decoded_model
-from proxy.synthesis.names import Names
+from proxy.synthesis.names import Maker, Names
 from proxy.synthesis.orders import named, named_columns, request_of
 from proxy.synthesis.record import SyntheticRecord
 from proxy.synthesis.report.make import make_report
@@ -64,7 +65,8 @@ class SyntheticDesk:
         store: SyntheticStore | None = None,
     ) -> None:
         self._tables = dict(tables)
-        self._names = Names((*tables, *public))
+        self._public = tuple(public)
+        self._names = Names()
         self._given_store = store
 
     def known(self, caller: Caller) -> tuple[SyntheticRecord, ...]:
@@ -78,7 +80,7 @@ class SyntheticDesk:
             return ()
 
     def listed(self, caller: Caller) -> tuple[SyntheticRecord, ...]:
-        """The same tables; one that is called as a table declared since stands aside.
+        """The same tables.
 
         Raises
         ------
@@ -88,28 +90,28 @@ class SyntheticDesk:
             return ()
         return tuple(
             record
-            for name, record in self._given_store.tables().items()
-            if record.table in self._tables
-            and caller.opens(record.table)
-            and not self._names.is_declared(name)
+            for record in self._given_store.tables().values()
+            if record.table in self._tables and caller.opens(record.table)
         )
 
     def find(self, caller: Caller, name: str) -> SyntheticRecord:
-        """The table of a name, in any letter case.
+        """The table of a name, or of a source and a name with a dot between, in any letter case.
 
         Raises
         ------
         UnknownName, StoreUnavailable
         """
-        known = {record.name.casefold(): record for record in self.listed(caller)}
-        if name.casefold() not in known:
-            names = [record.name for record in known.values()]
-            there_are = f"There is {listed(names)}." if names else "There is none yet."
+        found = self._meant(caller, name)
+        if found is None:
+            known = TableNames(
+                (), tuple(record.full_name for record in self.listed(caller))
+            ).shown()
+            there_are = f"There is {listed(known)}." if known else "There is none yet."
             raise UnknownName(
                 f"There is no synthetic table {shortened(name)!a}.",
-                hint=suggestion(name, names) or there_are,
+                hint=suggestion(name, known) or there_are,
             )
-        return known[name.casefold()]
+        return found
 
     def budget(self, caller: Caller, table: str) -> BudgetStatus:
         """The budget of a private table, as it binds the caller."""
@@ -141,7 +143,7 @@ class SyntheticDesk:
         table = self._source(caller, order.table)
         check_may_see_history(table, caller)
         request = request_of(order, table.info.schema, self._store.limits)
-        with self._held(caller, order) as (name, replaced):
+        with self._held(caller, order, request.table) as (name, replaced):
             self._store.check_writable()
             # How many rows there are is noisy, and may be any number: one is drawn till then.
             first = request if request.n_rows is not None else replace(request, n_rows=1)
@@ -176,7 +178,7 @@ class SyntheticDesk:
             columns=named_columns(source, table.info.schema),
         )
         request = request_of(order, table.info.schema, self._store.limits)
-        with self._held(caller, order) as (free_name, replaced):
+        with self._held(caller, order, source.table) as (free_name, replaced):
             model = self._store.model(source)
             axes = making.checked_axes(table, request)
             rows = making.resampled(model, axes, n_rows=order.n_rows, seed=new_seed)
@@ -251,15 +253,20 @@ class SyntheticDesk:
         ------
         UnknownName, NotAllowed, StoreUnavailable
         """
-        try:
-            record = self.find(caller, name)
-        except UnknownName:
-            if if_exists:
-                return None
-            raise
+        if if_exists and self._meant(caller, name) is None:
+            return None
+        record = self.find(caller, name)
         _check_may_change(caller, record)
         self._store.drop(record)
         return record
+
+    def _meant(self, caller: Caller, name: str) -> SyntheticRecord | None:
+        """The table that a name means, if there is one; UnknownName if it may be more."""
+        known = {record.full_name: record for record in self.listed(caller)}
+        source, _, own = name.rpartition(".")
+        names = TableNames((), tuple(known))
+        found = names.synthetic_meaning(Word(own), Word(source) if source else None)
+        return None if found is None else known[found]
 
     def _kept(
         self,
@@ -319,18 +326,17 @@ class SyntheticDesk:
         return self._tables[found]
 
     def _held(
-        self, caller: Caller, order: CreateSynthetic
+        self, caller: Caller, order: CreateSynthetic, source: str
     ) -> AbstractContextManager[tuple[str, SyntheticRecord | None]]:
         """A name for a table to come, and the table that it replaces, if any."""
         store = self._store
+        declared = (*(name for name in self._tables if caller.opens(name)), *self._public)
+        maker = Maker(caller.payer.analyst, source, frozenset(map(str.casefold, declared)))
 
-        def gives_way(record: SyntheticRecord) -> bool:
-            if record not in self.listed(caller):
-                return False
+        def check(record: SyntheticRecord) -> None:
             _check_may_change(caller, record)
-            return True
 
-        return self._names.held(order, store.tables(), gives_way, store.limits.n_tables)
+        return self._names.held(order, maker, store.tables(), check, store.limits.n_tables)
 
 
 NO_TABLES: Final = SyntheticDesk({})

@@ -19,7 +19,7 @@ from cube.refusals import Refused
 from planner.cache import BoundedCache
 from planner.modelled import SOURCE_MODEL, modelled
 from planner.planner import Planner
-from planner.public import PublicRelation, public_table
+from planner.public import PublicRelation
 from planner.workload import ColumnKind, Workload
 from proxy.answers import BudgetStatus, ColumnReceipt, Receipt, Release
 from proxy.outer_sql import OuterSql
@@ -103,7 +103,7 @@ class Fallback:
         outer = Planner({}, {}, tuple(relations)).plan(sql).outer
         if outer is None:
             raise RuntimeError("a statement of public tables that is not SQL on them")
-        tables = {public_table(relation.name): data for relation, data in relations.items()}
+        tables = {relation.outer_name: data for relation, data in relations.items()}
         return self._outer.run(outer.sql, {name: tables[name] for name in outer.public})
 
 

@@ -10,7 +10,9 @@ N_TABLES_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticLimits:
-    """Rows and bytes of one table, and the number of tables.
+    """Rows and bytes of one table, and how many one analyst may have of one private table.
+
+    Places that strangers share would tell each of them how many the others have.
 
     A synthetic table is read as a public one is, so that it is no larger than those may be.
     """

@@ -1,47 +1,60 @@
 """Names of synthetic tables: which are free, and the one that each table in the making holds.
 
-Whoever asks for a name hears that it is taken, and not by what.
+A name belongs to the private table that it is of, and a place to whoever made the table. So whoever
+asks for a name hears of tables that they may know of, and of nothing else: what is called alike
+elsewhere is in nobody's way, and is told apart when it is read (`planner.table_names`).
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from cube.refusals import InvalidRequest, NameTaken, TooLarge
 from planner.synthesis_text import CreateSynthetic, is_synthetic_name
 from planner.wording import shortened
 from proxy.public_tables import is_public_name
-from proxy.synthesis.record import SyntheticRecord
+from proxy.synthesis.record import Key, SyntheticRecord
 from proxy.synthesis.store import Records
 
 N_OWN_NAMES_TRIED: Final = 1000
 
+CheckMayChange: TypeAlias = Callable[[SyntheticRecord], None]
 
-class Names:
-    """The names of one server. Thread-safe.
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Who is to make a table of what, and what they may know of.
 
     Parameters
     ----------
-    declared : iterable of str
-        The names of private and public tables.
+    analyst : str
+    source : str
+        The private table.
+    declared : frozenset of str
+        The private and public tables that they may know of, without letter case.
     """
 
-    def __init__(self, declared: Iterable[str]) -> None:
-        self._declared = frozenset(name.casefold() for name in declared)
-        self._lock = threading.Lock()
-        self._making: set[str] = set()
+    analyst: str
+    source: str
+    declared: frozenset[str]
 
-    def is_declared(self, name: str) -> bool:
-        """Whether a private or public table is called so; letter case does not count."""
-        return name.casefold() in self._declared
+
+class Names:
+    """The names that are held on one server. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._making: dict[Key, str] = {}  # to who makes it
 
     @contextmanager
     def held(
         self,
         order: CreateSynthetic,
+        maker: Maker,
         there: Records,
-        gives_way: Callable[[SyntheticRecord], bool],
+        check: CheckMayChange,
         n_tables_max: int,
     ) -> Iterator[tuple[str, SyntheticRecord | None]]:
         """A name for a table to come, and the table that it replaces, if any.
@@ -50,37 +63,51 @@ class Names:
         ----------
         order : CreateSynthetic
             Without a name, a free one is found.
+        maker : Maker
         there : mapping
             The synthetic tables that are there.
-        gives_way : callable
-            Whether one of them may be replaced by whoever orders.
+        check : callable
+            Raises unless one of the same source may be replaced by whoever orders.
         n_tables_max : int
+            Of one private table, by one analyst.
 
         Raises
         ------
         NameTaken, InvalidRequest, TooLarge
         """
         with self._lock:
-            name = order.name or self._free(order.table, there)
-            replaced = self._replaced(name, there, order.is_replacing, gives_way)
-            if replaced is None and len(there) + len(self._making) >= n_tables_max:
+            name = order.name or self._free(maker, there)
+            key = (maker.source, name.lower())
+            replaced = self._replaced(name, maker, there, is_replacing=order.is_replacing)
+            if replaced is not None:
+                check(replaced)
+            is_more = replaced is None or replaced.made_by != maker.analyst
+            if is_more and self._n_places(maker, there) >= n_tables_max:
                 raise TooLarge(
-                    f"There are {n_tables_max} synthetic tables, and no place for more.",
+                    f"You have {n_tables_max} synthetic tables of {maker.source}, and no place "
+                    "for more.",
                     hint="Drop one that nobody needs, or replace it.",
                 )
-            self._making.add(name.casefold())
+            self._making[key] = maker.analyst
         try:
             yield name, replaced
         finally:
             with self._lock:
-                self._making.discard(name.casefold())
+                self._making.pop(key, None)
+
+    def _n_places(self, maker: Maker, there: Records) -> int:
+        """How many tables of the source somebody has made, and is making."""
+        own = (maker.source, maker.analyst)
+        n_made = sum((one.table, one.made_by) == own for one in there.values())
+        return n_made + sum((key[0], by) == own for key, by in self._making.items())
 
     def _replaced(
         self,
         name: str,
-        there: Mapping[str, SyntheticRecord],
+        maker: Maker,
+        there: Records,
+        *,
         is_replacing: bool,
-        gives_way: Callable[[SyntheticRecord], bool],
     ) -> SyntheticRecord | None:
         """The table that gives way to one of this name; NameTaken if it is not to be had."""
         if not is_synthetic_name(name) or not is_public_name(name):
@@ -88,17 +115,20 @@ class Names:
                 f"{shortened(name)!a} is no name for a synthetic table.",
                 hint="Take letters, digits and _, beginning with no digit, and no word of SQL.",
             )
-        record = there.get(name.casefold())
-        is_free = record is None or (is_replacing and gives_way(record))
-        if not is_free or name.casefold() in self._declared | self._making:
+        key = (maker.source, name.lower())
+        record = there.get(key)
+        is_free = record is None or is_replacing
+        if not is_free or key in self._making or name.casefold() in maker.declared:
             raise NameTaken(f"The name {name} is taken.", hint="Choose another.")
         return record
 
-    def _free(self, table: str, there: Mapping[str, SyntheticRecord]) -> str:
+    def _free(self, maker: Maker, there: Records) -> str:
         """A name for a table that nobody has named."""
-        stem = table if is_synthetic_name(table) else "synthetic"
-        taken = self._declared | self._making | there.keys()
+        stem = maker.source if is_synthetic_name(maker.source) else "synthetic"
         for number in range(1, N_OWN_NAMES_TRIED):
-            if f"{stem}_{number}".casefold() not in taken:
-                return f"{stem}_{number}"
+            name = f"{stem}_{number}"
+            key = (maker.source, name.lower())
+            is_known = key in there or key in self._making
+            if not is_known and name.casefold() not in maker.declared:
+                return name
         raise TooLarge("No name is free.", hint="Name the table.")

@@ -7,16 +7,19 @@ ledger has as well. The record is JSON in a file; what does not fit is refused w
 import json
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from cube.statistic import Score
+from planner.table_names import SyntheticName
 from proxy.relations import arrow_type
 from proxy.synthesis.request import Method
 from synthesis.privbayes.learning import DEFAULTS
 
 FORMAT: Final = 1  # of the JSON; a reader of another format leaves the table alone
+
+Key: TypeAlias = tuple[str, str]  # the private table, and the name in lower case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +31,9 @@ class SyntheticRecord:
     id : str
         Of these rows; a table that replaces another of the same name has another.
     name : str
+        Among the tables of the same source.
     table : str
-        The private table it was made of.
+        The private table it was made of, and that its name belongs to.
     method : Method
     epsilon : Fraction
         The most that making it might have added to the private table's cost.
@@ -84,6 +88,16 @@ class SyntheticRecord:
     score: Score = DEFAULTS.score
     degree: int = DEFAULTS.degree
     hierarchies: bool = False
+
+    @property
+    def full_name(self) -> SyntheticName:
+        """The name that no other synthetic table has."""
+        return SyntheticName(self.table, self.name)
+
+    @property
+    def key(self) -> Key:
+        """Equal for tables of which there can be one at a time."""
+        return self.table, self.name.lower()
 
     @property
     def schema(self) -> pa.Schema:

@@ -54,7 +54,7 @@ def run_statement(
     """
     caller = request.caller
     if not isinstance(statement, CreateSynthetic):
-        dropped = desk.drop(caller, statement.name, if_exists=statement.if_exists)
+        dropped = desk.drop(caller, statement.written, if_exists=statement.if_exists)
         row = {"name": statement.name, "dropped": dropped is not None}
         return Release(pa.Table.from_pylist([row], schema=DROPPED_SCHEMA), None)
     if statement.explain_only:

@@ -1,15 +1,18 @@
 """Synthetic tables on disk: kept before anybody hears of them, found again after a restart.
 
-    adult_1.json      the record of the table called so; it names the rows
+    s.09c8....json    the record of the table called so, of one private table; it names the rows
     6f1d...parquet    its rows
     6f1d...model      what they were drawn from, as JSON
 
-A table is there once its record is, which comes last and in one step; a crash before it leaves
-files that belong to nothing, and these are taken away a day later. Several servers may share a
-folder: a record that another server wrote is found by the folder's time of change, which is looked
-at each time. Nothing private is in any of it.
+Before the suffix is a digest of the private table's name, so that a name is taken among the tables
+of one source. Earlier records lie under their name alone, and are found there. A table is there
+once its record is, which comes last and in one step; a crash before it leaves files that belong to
+nothing, and these are taken away a day later. Several servers may share a folder: a record that
+another server wrote is found by the folder's time of change, which is looked at each time. Nothing
+private is in any of it.
 """
 
+import hashlib
 import json
 import logging
 import os
@@ -28,7 +31,7 @@ from cube.refusals import NameTaken, StoreUnavailable, UnknownName
 from planner.cache import BoundedCache
 from proxy.logs import write_log
 from proxy.synthesis.limits import DEFAULT_LIMITS, SyntheticLimits
-from proxy.synthesis.record import SyntheticRecord
+from proxy.synthesis.record import Key, SyntheticRecord
 
 RECORD: Final = ".json"
 ROWS: Final = ".parquet"
@@ -40,7 +43,9 @@ SETTLE_SECONDS: Final = 2.0
 ORPHAN_SECONDS: Final = 86_400.0  # no table takes a day to be written
 CACHE_BYTES_MAX: Final = 512 * 2**20  # of rows in memory
 
-Records: TypeAlias = Mapping[str, SyntheticRecord]  # by name in lower case
+SOURCE_DIGITS: Final = 32
+
+Records: TypeAlias = Mapping[Key, SyntheticRecord]  # in order
 Content = TypeVar("Content")
 _Signature: TypeAlias = tuple[int, int, int]
 
@@ -136,7 +141,7 @@ class SyntheticStore:
         Raises
         ------
         NameTaken
-            If another has its name and is not replaced.
+            If another of its source has its name and is not replaced.
         StoreUnavailable
             Nothing of it is there then.
         """
@@ -165,26 +170,33 @@ class SyntheticStore:
         ------
         StoreUnavailable
         """
-        path = self._record_path(record)
+        first, path = self._folder / _first_name(record), self._folder / _file_name(record)
         try:
-            if SyntheticRecord.from_json(path.read_text(encoding="utf-8")).id == record.id:
-                path.unlink()
+            is_own = _is(_found(path), record)
+            if is_own:
+                path.unlink(missing_ok=True)
+            # An earlier record that this one replaced must not be seen again.
+            earlier = _found(first)
+            if _is(earlier, record) or (is_own and _has_key(earlier, record)):
+                first.unlink(missing_ok=True)
+            if self._folder.exists():
                 _sync_folder(self._folder)
-        except (FileNotFoundError, ValueError):
-            pass
         except OSError as error:
             raise _unavailable("written", error) from None
         self._remove_files(record.id)
 
-    def _record_path(self, record: SyntheticRecord) -> Path:
-        return self._folder / f"{record.name.lower()}{RECORD}"
-
     def _named(self, record: SyntheticRecord, *, is_replacing: bool) -> bool:
         """Let the record be found under its name; False if that is not its to take."""
-        draft, path = self._folder / f"{record.id}{DRAFT}", self._record_path(record)
+        draft, path = self._folder / f"{record.id}{DRAFT}", self._folder / _file_name(record)
+        first = self._folder / _first_name(record)
+        is_first = _has_key(_found(first), record)
         if is_replacing:
             draft.replace(path)
+            if is_first:
+                first.unlink(missing_ok=True)
         else:
+            if is_first:
+                return False
             try:
                 os.link(draft, path)
             except FileExistsError:
@@ -231,9 +243,11 @@ class SyntheticStore:
                     else (signature, _read_record(path))
                 )
         if read != self._read:
-            self._records = MappingProxyType(
-                {name: record for name, (_, record) in read.items() if record is not None}
-            )
+            records = [record for _, record in read.values() if record is not None]
+            # Files are in order, so that of two of one key "s.09c8.json", the later, is first.
+            by_key = {record.key: record for record in reversed(records)}
+            in_order = sorted(by_key, key=lambda key: (key[1], key[0]))
+            self._records = MappingProxyType({key: by_key[key] for key in in_order})
         self._read = read
         self._changed = changed if now - changed > SETTLE_SECONDS * 1e9 else None
 
@@ -254,7 +268,34 @@ def _read_record(path: Path) -> SyntheticRecord | None:
     except ValueError:
         write_log(logging.WARNING, "synthetic_table_unreadable")
         return None
-    return record if record.name.lower() == path.stem else None
+    return record if path.name in {_file_name(record), _first_name(record)} else None
+
+
+def _found(path: Path) -> SyntheticRecord | None:
+    """The record at a place, if there is one."""
+    try:
+        return SyntheticRecord.from_json(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _is(found: SyntheticRecord | None, record: SyntheticRecord) -> bool:
+    return found is not None and found.id == record.id
+
+
+def _has_key(found: SyntheticRecord | None, record: SyntheticRecord) -> bool:
+    return found is not None and found.key == record.key
+
+
+def _file_name(record: SyntheticRecord) -> str:
+    """Where a record lies; a name has no dot."""
+    source = hashlib.sha256(record.table.encode()).hexdigest()[:SOURCE_DIGITS]
+    return f"{record.name.lower()}.{source}{RECORD}"
+
+
+def _first_name(record: SyntheticRecord) -> str:
+    """Where a record lies that was written when a name was one for all sources."""
+    return f"{record.name.lower()}{RECORD}"
 
 
 @contextmanager

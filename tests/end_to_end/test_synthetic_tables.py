@@ -372,6 +372,22 @@ def test_the_command_makes_lists_shows_draws_and_drops(
     assert [record.name for record in engine.synthetic.known(LOCAL)] == ["people_1"]
 
 
+def test_the_command_writes_what_it_made_though_others_are_called_so(
+    run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "s.parquet"
+    for source, n_rows in (("people", "50"), ("staff", "20")):
+        order = ("create", source, "--epsilon", "1", "--columns", "city", "--rows", n_rows)
+        assert run(*order, "--name", "s", "-o", str(file)).code == 0
+        assert pq.read_table(file).num_rows == int(n_rows)
+        assert run("resample", f"{source}.s", "--rows", "7", "-o", str(file)).code == 0
+    ambiguous = run("get", "s", "-o", str(file))
+    assert "people.s, staff.s" in ambiguous.err
+    assert run("drop", "people.s").out == "Dropped people.s.\n"
+    assert run("get", "s", "-o", str(file)).code == 0
+    assert pq.read_table(file).num_rows == 20
+
+
 def test_the_command_makes_a_network_and_tells_laws(
     run: Run, engine: Engine, tmp_path: Path
 ) -> None:

@@ -144,7 +144,7 @@ def test_losses_are_one_row_a_charge_and_sum_to_what_is_spent(record: TableRecor
         ("bob", 1),
         ("ada", 1),
     ]
-    assert [row["seq"] for row in rows] == [3, 5, 7]
+    assert [row["place"] for row in rows] == [0, 1, 2]
     assert [row["at"] for row in rows] == sorted(row["at"] for row in rows)
     # Somebody may be a member and of either sex, so that blocks add up.
     assert [row["epsilon"] for row in rows] == [0.1875, 0.125, 0.125]

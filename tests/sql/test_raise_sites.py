@@ -46,6 +46,11 @@ UNREACHED = {
     ("batch_promise.py", "InvalidTarget"): "a promise fails only where weights end: test_batch.py",
     ("weights.py", "_practically_no_noise"): "one of two for a target, by what is bought before",
     ("scratchpad.py", "TooLarge(f'{shown(expression)} takes too long"): "takes five seconds",
+    (
+        "table_names.py",
+        "UnknownName(f'There is more than one",
+    ): "of two sources: test_names_apart.py",
+    ("tables.py", "UnknownName(refusal.message"): "the same, with its place in the text",
 }
 
 

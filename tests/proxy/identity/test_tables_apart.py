@@ -137,6 +137,25 @@ def test_an_analyst_sees_his_own_losses_and_an_owner_all(world: World) -> None:
     assert world.ask(losses, owner)["analyst"].to_pylist() == ["ann", "owner"]
 
 
+def test_losses_do_not_tell_that_another_table_was_charged(world: World) -> None:
+    """A place in the ledger, which is of all tables, would count what others' entries there are."""
+    owner = token_for(world.ledger, "owner", role=Role.OWNER)
+    ann = token_for(world.ledger, "anne", OPEN)
+    cheap = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 300) COUNT(*) AS n FROM"
+    for table, where in (
+        (OPEN, "visits = 7"),
+        (CLOSED, "visits = 8"),
+        (CLOSED, "member AND age = 9"),
+        (OPEN, "member AND age = 9"),
+    ):
+        world.ask(f"{cheap} {table} WHERE {where}", ann if table == OPEN else owner)
+    rows = world.ask("SELECT * FROM data_privacy.losses", ann).to_pylist()
+    about_itself = {"at", "n_blocks", "n_statistics"}
+    first, second = ([row[name] for name in row if name not in about_itself] for row in rows)
+    numbers = [b - a for a, b in zip(first, second, strict=True) if isinstance(a, int)]
+    assert numbers == [1]  # its place among the table's charges
+
+
 def test_a_plan_and_a_schema_made_for_one_are_not_handed_to_another(
     world: World, narrow: str
 ) -> None:

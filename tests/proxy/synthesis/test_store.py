@@ -31,14 +31,15 @@ def store(folder: Path) -> SyntheticStore:
 
 
 def names(store: SyntheticStore) -> list[str]:
-    return sorted(store.tables())
+    return sorted(record.name for record in store.tables().values())
 
 
 def test_a_table_is_found_again_after_a_restart(store: SyntheticStore, folder: Path) -> None:
     record = record_of("Adult_1")
     store.publish(record, ROWS, MODEL)
     again = SyntheticStore(folder)
-    assert again.tables() == {"adult_1": record}
+    assert again.tables() == {record.key: record}
+    assert record.key == ("people", "adult_1")
     assert again.rows(record).equals(ROWS)
     assert again.model(record) == MODEL
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -102,7 +103,7 @@ def test_a_name_is_taken_once_in_any_letter_case(store: SyntheticStore, folder: 
     store.publish(record_of("s", 1), ROWS, MODEL)
     with pytest.raises(NameTaken):
         store.publish(record_of("S", 2), ROWS, MODEL)
-    assert store.tables()["s"].id == record_of("s", 1).id
+    assert store.tables()["people", "s"].id == record_of("s", 1).id
     assert len(list(folder.iterdir())) == 3
 
 
@@ -124,7 +125,7 @@ def test_of_many_who_publish_a_name_at_once_one_does(folder: Path) -> None:
     for thread in threads:
         thread.join()
     (winner,) = won
-    assert SyntheticStore(folder).tables()["s"] == record_of("s", winner)
+    assert SyntheticStore(folder).tables()["people", "s"] == record_of("s", winner)
     assert len(list(folder.iterdir())) == 3
 
 
@@ -132,7 +133,7 @@ def test_what_is_replaced_is_gone(store: SyntheticStore, folder: Path) -> None:
     old, new = record_of("s", 1), record_of("S", 2)
     store.publish(old, ROWS, MODEL)
     store.publish(new, ROWS.slice(0, 1), MODEL, replaces=old)
-    assert store.tables() == {"s": new}
+    assert store.tables() == {new.key: new}
     assert store.rows(new).num_rows == 1
     assert len(list(folder.iterdir())) == 3
     with pytest.raises(UnknownName, match=r"dropped or replaced|as it was"):
@@ -155,7 +156,7 @@ def test_dropping_a_table_leaves_the_one_that_replaced_it(store: SyntheticStore)
     store.publish(old, ROWS, MODEL)
     store.publish(new, ROWS, MODEL, replaces=old)
     store.drop(old)
-    assert store.tables() == {"s": new}
+    assert store.tables() == {new.key: new}
 
 
 def test_another_server_on_the_folder_sees_it_without_a_restart(folder: Path) -> None:
@@ -163,10 +164,10 @@ def test_another_server_on_the_folder_sees_it_without_a_restart(folder: Path) ->
     for number in range(20):  # at once: often within one tick of the file system's clock
         record = record_of(f"s{number}", number)
         here.publish(record, ROWS, MODEL)
-        assert there.tables()[record.name] == record
+        assert there.tables()[record.key] == record
         assert there.rows(record).equals(ROWS)
     here.drop(record_of("s0", 0))
-    assert "s0" not in there.tables()
+    assert "s0" not in names(there)
 
 
 def test_a_folder_at_rest_is_not_read_again(
@@ -188,8 +189,65 @@ def test_a_folder_at_rest_is_not_read_again(
 def torn(store: SyntheticStore, folder: Path) -> Path:
     """A table whose server died before its record had its name."""
     store.publish(record_of("s", 1), ROWS, MODEL)
-    (folder / "s.json").rename(folder / f"{record_of('s', 1).id}.new")
+    (path,) = folder.glob("s.*.json")
+    path.rename(folder / f"{record_of('s', 1).id}.new")
     return folder
+
+
+def test_sources_have_names_of_their_own(store: SyntheticStore, folder: Path) -> None:
+    one, other = record_of("s", 1), replace(record_of("s", 2), table="staff")
+    store.publish(one, ROWS, MODEL)
+    store.publish(other, ROWS.slice(0, 1), MODEL)
+    assert SyntheticStore(folder).tables() == {one.key: one, other.key: other}
+    store.drop(one)
+    assert store.tables() == {other.key: other}
+    assert store.rows(other).num_rows == 1
+
+
+@pytest.fixture
+def earlier(store: SyntheticStore, folder: Path) -> SyntheticRecord:
+    """A table that was kept when a name was one for all sources."""
+    record = record_of("S", 1)
+    store.publish(record, ROWS, MODEL)
+    (path,) = folder.glob("s.*.json")
+    path.rename(folder / "s.json")
+    return record
+
+
+def test_a_table_that_was_kept_earlier_is_read_and_keeps_its_name(
+    earlier: SyntheticRecord, folder: Path
+) -> None:
+    store = SyntheticStore(folder)
+    assert store.tables() == {earlier.key: earlier}
+    assert store.rows(earlier).equals(ROWS)
+    with pytest.raises(NameTaken):
+        store.publish(record_of("s", 2), ROWS, MODEL)
+    store.publish(replace(record_of("s", 3), table="staff"), ROWS, MODEL)
+    assert len(store.tables()) == 2
+    store.drop(earlier)
+    assert [record.table for record in store.tables().values()] == ["staff"]
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_a_table_that_replaces_an_earlier_one_leaves_nothing_of_it(
+    earlier: SyntheticRecord, folder: Path
+) -> None:
+    store, new = SyntheticStore(folder), record_of("s", 2)
+    store.publish(new, ROWS, MODEL, replaces=earlier)
+    assert store.tables() == {new.key: new}
+    assert len(list(folder.iterdir())) == 3
+
+
+def test_an_earlier_record_that_a_crash_left_is_not_seen_again(
+    earlier: SyntheticRecord, folder: Path
+) -> None:
+    text = (folder / "s.json").read_text()
+    store, new = SyntheticStore(folder), record_of("s", 2)
+    store.publish(new, ROWS, MODEL, replaces=earlier)
+    (folder / "s.json").write_text(text)
+    assert store.tables() == {new.key: new}
+    store.drop(new)
+    assert not store.tables()
 
 
 def test_a_table_without_its_record_is_not_there(torn: Path) -> None:
