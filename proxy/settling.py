@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from accountant.limits import Payer
-from cube.refusals import InvalidTarget, Refused, TargetNotReached
+from cube.refusals import InvalidTarget, Refused, TargetNotReached, TooSlow
 from inference.posterior import Posterior, RowEstimate, widest
 from planner.workload import Part, Wanted
 from proxy.advice import NO_BUDGET, advised
@@ -116,7 +116,7 @@ def settle(  # noqa: PLR0913 - what is asked, who pays, and what they may be tol
                 return answered
             left = None if cap is None else cap - spent
             needed = spent + _price(alone or table, asked, shares, payer, left)
-        except InvalidTarget as refusal:
+        except (InvalidTarget, TooSlow) as refusal:
             if not answered:
                 raise
             raise _not_reached(shown, refusal) from None
