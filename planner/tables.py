@@ -4,11 +4,12 @@ Letter case counts only between double quotes. A name of WITH hides a table, as 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from cube.refusals import UnknownName
+from planner.allowance import Allowance
 from planner.nodes import AS_WRITTEN, IS_PUBLIC
 from planner.parts import PartBuilder, World
 from planner.public import PRIVACY_SCHEMA, REMAINING, privacy_view, public_table, remaining_of
@@ -49,6 +50,7 @@ class Tables:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.allowance = Allowance()  # all that is private in a statement is found here
         self.public: dict[str, None] = {}  # the public relations read, in order
 
     def find(self, table: exp.Table, names: Names) -> Relation:
@@ -78,7 +80,8 @@ class Tables:
         private = _named(table.this, schemas)
         if private is not None:
             columns = column_names(table.args.get("alias"))
-            return self._world.rows[private].renamed(table.alias_or_name, columns)
+            rows = replace(self._world.rows[private], allowance=self.allowance)
+            return rows.renamed(table.alias_or_name, columns)
         known = _named(table.this, public)
         if known is None:
             every = sorted((*schemas, *public))
