@@ -188,7 +188,7 @@ def check_values(n_groups: int, n_keys: int) -> None:
         raise TooLarge(
             f"GROUP BY makes {n_groups} groups of {n_keys} keys, so {n_groups * n_keys} values; "
             f"{N_VALUES_MAX} are allowed.",
-            hint=f"Group by {N_VALUES_MAX // n_groups} keys at most, or narrow the groups in WHERE.",
+            hint=f"Use at most {N_VALUES_MAX // n_groups} keys, or narrow the groups in WHERE.",
         )
 
 

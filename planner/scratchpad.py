@@ -8,6 +8,7 @@ file, a network, an extension or its own settings. No private row ever comes nea
 import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock, Timer
@@ -35,6 +36,7 @@ SECONDS_MAX = 5.0  # an expression that takes longer over public levels is a mis
 # Steps, by a bound that holds for all that is allowed (effort.py): ten milliseconds, which nobody
 # has to be able to stop.
 N_UNWATCHED = 10**7
+SECONDS_BETWEEN: Final = 0.05  # two interrupts
 N_LOOKUPS_MAX = 64  # public tables and subqueries over them, with their rows; made again at need
 N_LOOKUP_VALUES_MAX = 2**20  # of one of them: rows times columns
 N_ENTRIES_MAX = 4096
@@ -166,7 +168,7 @@ class Scratchpad:
         ]
         with self._lock:
             cursor = self._database.cursor()
-        watchdog = Timer(seconds_left(SECONDS_MAX), cursor.interrupt)
+        watchdog = _Watchdog(seconds_left(SECONDS_MAX), cursor.interrupt)
         watchdog.daemon = True
         if n_steps > N_UNWATCHED:
             watchdog.start()
@@ -294,6 +296,18 @@ def _select(text: str, sources: list[str], shape: tuple[int, ...]) -> str:
     cell = " + ".join(f"c{place}.position * {stride}" for place, stride in enumerate(strides))
     origin = f" FROM {', '.join(sources)}" if sources else ""
     return f"SELECT {cell or '0'} AS cell, ({text}) AS value{origin}"
+
+
+class _Watchdog(Timer):
+    """Interrupts a query, again and again: while DuckDB still reads it, it forgets that."""
+
+    def run(self) -> None:
+        """Wait, then interrupt until it is cancelled."""
+        seconds = self.interval
+        while not self.finished.wait(seconds):
+            with suppress(duckdb.Error):  # closed in this moment
+                self.function()
+            seconds = SECONDS_BETWEEN
 
 
 def _check_characters(work: Effort, n_cells: int, expression: exp.Expr) -> int:
