@@ -82,10 +82,11 @@ class Comparable:
             low, high = constants
             return self._where(operator.ge, low) & self._where(operator.le, high)
         if kind is exp.In:
-            found = np.zeros(self.null.shape, dtype=np.bool_)
-            for constant in constants:
-                found |= self._where(operator.eq, constant)
-            return found
+            if not self.is_text:
+                return np.isin(self.values, np.array(constants, dtype=self.values.dtype))
+            wanted = frozenset(constants)
+            found = (value in wanted for value in self.values)
+            return np.fromiter(found, dtype=np.bool_, count=self.values.size)
         return self._where(_ORDERINGS[kind], constants[0])
 
     def _where(self, ordering: Callable[[Any, Any], Any], constant: Any) -> NDArray[np.bool_]:

@@ -30,6 +30,7 @@ from planner.wording import position_at, shortened, unsupported
 
 N_BYTES_MAX = 64 * 1024  # parsing is pure Python; a longer text would hold a worker for seconds
 N_WORDS_MAX = 10_000  # planning is linear in these, some hundred microseconds for the worst of them
+N_BRACKETS_MAX = 8  # the parser reads everything before one anew, to tell a list from a text
 N_NESTED_MAX = 30  # the parser recurses some twenty frames for each level; Python allows a thousand
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
@@ -223,8 +224,15 @@ def _place(tokens: Iterable[Token], sql: str) -> None:
 
 
 def _check_nesting(tokens: Iterable[Token]) -> None:
-    depth = 0
+    depth = n_brackets = 0
     for token in tokens:
+        n_brackets += token.token_type == TokenType.L_BRACKET
+        if n_brackets > N_BRACKETS_MAX:
+            raise TooLarge(
+                f"The SQL has more than {N_BRACKETS_MAX} lists between [ and ].",
+                hint="Lists are no part of what is answered: leave them out.",
+                position=position_at(token.line, token.col),
+            )
         depth += _DEEPER.get(token.token_type, 0)
         if depth > N_NESTED_MAX:
             raise TooLarge(

@@ -5,7 +5,7 @@ Everything here is a function of the schema and the SQL text. A predicate is 1 w
 """
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from typing import Any, TypeAlias
@@ -18,6 +18,7 @@ from cube.axis import LevelValue, MeasureAxis, NumericAxis
 from cube.query import COEFFICIENT_MAX, Scope, rational_gcd
 from cube.refusals import TooLarge
 from cube.schema import Schema
+from planner.allowance import Allowance
 from planner.allowed import check_scalar
 from planner.binned import Probed, collapsed, probes_for
 from planner.cache import BoundedCache
@@ -28,7 +29,6 @@ from planner.scratchpad import Evaluated, Scratchpad
 from planner.wording import listed, position, shown, unsupported
 
 CAP_IT = "Cap it, as in SUM(LEAST(x, 1000000))."
-N_PLAN_CELLS_MAX = 2**25  # of all expressions of a statement; some seconds of work
 # What remains of a double whose exact value has more bits. More would make its row's whole-number
 # coefficients so large that the smallest weight, 2**-40, is already dear.
 SIGNIFICANT_BITS = 26
@@ -86,15 +86,21 @@ class PublicDomain:
     """Evaluates the expressions of one SELECT over one table on its public levels."""
 
     def __init__(
-        self, table: str, schema: Schema, scratchpad: Scratchpad, conditions: KnownConditions
+        self,
+        table: str,
+        schema: Schema,
+        scratchpad: Scratchpad,
+        conditions: KnownConditions,
+        allowance: Allowance,
     ) -> None:
         self._table = table
         self.schema = schema
+        self.allowance = allowance
         self._scratchpad = scratchpad
-        self._n_cells = 0
         # By identity, with the node kept alive: WHERE is asked for once for every answer column.
         self._known: dict[int, tuple[exp.Expr, LevelArray]] = {}
         self._conditions = conditions
+        self._levels: dict[str, frozenset[LevelValue]] = {}
 
     def truth(self, condition: exp.Expr) -> LevelArray:
         """1 where `condition` is true, 0 elsewhere."""
@@ -113,17 +119,20 @@ class PublicDomain:
             return self._truth(condition)
         known = self._conditions.get((self._table, comparison))
         if known is None:
-            n_cells = self._n_cells
-            array = self._truth(condition)
+            array, n_cells = self._counted_truth(condition)
             array.values.flags.writeable = False
-            known = array, self._n_cells - n_cells
+            known = array, n_cells
             n_bytes = array.values.nbytes + N_CONSTANT_BYTES * len(comparison.constants)
             self._conditions.put((self._table, comparison), known, n_bytes=n_bytes)
         else:
-            self._count_cells(known[1], condition)
+            self.allowance.cells(known[1], condition)
         return known[0]
 
     def _truth(self, condition: exp.Expr) -> LevelArray:
+        return self._counted_truth(condition)[0]
+
+    def _counted_truth(self, condition: exp.Expr) -> tuple[LevelArray, int]:
+        """Where a condition is true, and how many cells it was evaluated on."""
         self._refuse_measures(condition)
         evaluated, probed = self._evaluate(condition)
         if evaluated.sql_type not in ("BOOLEAN", "NULL"):
@@ -133,7 +142,8 @@ class PublicDomain:
         is_true = np.zeros(evaluated.null.shape, dtype=np.int64)
         if evaluated.sql_type == "BOOLEAN":
             is_true = (evaluated.values.astype(np.bool_) & ~evaluated.null).astype(np.int64)
-        return LevelArray(evaluated.axes, collapsed(is_true, evaluated.axes, probed))
+        array = LevelArray(evaluated.axes, collapsed(is_true, evaluated.axes, probed))
+        return array, evaluated.null.size
 
     def numbers(self, summand: exp.Expr) -> tuple[LevelArray, Fraction]:
         """Whole numbers and a unit; their product is the summand, and 0 where that is NULL.
@@ -180,9 +190,10 @@ class PublicDomain:
         evaluated, probed = self._evaluate(expression)
         if not evaluated.axes:
             raise unsupported(expression, "groups by no column", "Leave it out of GROUP BY.")
-        sql_type, plain = _plain(evaluated, expression)
+        different, place = _different(evaluated)
+        sql_type, plain = _plain(different, expression)
         places: dict[LevelValue, int] = {}
-        codes = np.array([places.setdefault(v, len(places)) for v in plain], dtype=np.int64)
+        codes = np.array([places.setdefault(v, len(places)) for v in plain], dtype=np.int64)[place]
         on_levels = collapsed(codes.reshape(evaluated.null.shape), evaluated.axes, probed)
         return KeyArray(evaluated.axes, on_levels, tuple(places), sql_type)
 
@@ -200,29 +211,22 @@ class PublicDomain:
 
     def _evaluate(self, expression: exp.Expr) -> tuple[Evaluated, dict[str, Probed]]:
         check_scalar(expression)  # before anything else looks at it; the scratchpad checks again
-        refuse_foreign_literals(expression, self.schema)
+        refuse_foreign_literals(expression, self.schema, self._levels)
         probed = probes_for(expression, self.schema, self._constant_double)
         evaluated = self._scratchpad.evaluate(
             expression,
             table=self._table,
             probes={name: probes.values for name, probes in probed.items()},
+            allowance=self.allowance,
         )
-        self._count_cells(evaluated.null.size, expression)
+        self.allowance.cells(evaluated.null.size, expression)
         return evaluated, probed
-
-    def _count_cells(self, n_cells: int, expression: exp.Expr) -> None:
-        self._n_cells += n_cells
-        if self._n_cells > N_PLAN_CELLS_MAX:
-            raise TooLarge(
-                f"The statement evaluates expressions on more than {N_PLAN_CELLS_MAX} combinations "
-                "of levels.",
-                hint="Ask for fewer things at once, or use fewer columns in each expression.",
-                position=position(expression),
-            )
 
     def _constant_double(self, constant: exp.Expr) -> float | None:
         as_double = exp.cast(constant.copy(), exp.DType.DOUBLE)
-        evaluated = self._scratchpad.evaluate(as_double, table=self._table)
+        evaluated = self._scratchpad.evaluate(
+            as_double, table=self._table, allowance=self.allowance
+        )
         return None if evaluated.null.item() else float(evaluated.values.item())
 
     def is_binned(self, expression: exp.Expr) -> bool:
@@ -279,6 +283,23 @@ def _common_unit(exact: NDArray[Any], summand: exp.Expr) -> tuple[NDArray[np.int
         )
     multiples = [wholes[value] for value in exact.ravel()]
     return np.array(multiples, dtype=np.int64).reshape(exact.shape), unit
+
+
+def _different(evaluated: Evaluated) -> tuple[Evaluated, NDArray[np.int64]]:
+    """The same with each value once, and the place of each cell's among them.
+
+    Cells are many and keys are few: what takes a Python object each is done for the keys alone.
+    """
+    flat, null = evaluated.values.ravel(), evaluated.null.ravel()
+    if flat.dtype == object:
+        places: dict[object, int] = {}
+        found = zip(flat.tolist(), null.tolist(), strict=True)
+        place = np.array([places.setdefault(one, len(places)) for one in found], dtype=np.int64)
+    else:
+        _, by_value = np.unique(flat, return_inverse=True)
+        _, place = np.unique(2 * by_value + null, return_inverse=True)
+    _, first = np.unique(place, return_index=True)
+    return replace(evaluated, values=flat[first], null=null[first]), place
 
 
 def _plain(evaluated: Evaluated, key: exp.Expr) -> tuple[str, list[LevelValue]]:

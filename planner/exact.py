@@ -82,8 +82,8 @@ def constant_value(node: exp.Expr) -> Fraction | None:
         operand = constant_value(node.this)
         return None if operand is None else -operand
     operation = _ARITHMETIC.get(type(node))
-    if operation is None:
-        return None
+    if operation is None or not isinstance(_leftmost(node), exp.Literal | exp.Neg):
+        return None  # a long sum is asked about at each of its signs: most end here
     left, right = constant_value(node.this), constant_value(node.expression)
     if left is None or right is None:
         return None
@@ -93,6 +93,13 @@ def constant_value(node: exp.Expr) -> Fraction | None:
     if isinstance(node, exp.Div) and is_written_whole(node):
         value = Fraction(math.trunc(value))
     return _bounded(value, node)
+
+
+def _leftmost(node: exp.Expr) -> exp.Expr:
+    """The first operand of all in a chain of arithmetic."""
+    while type(node) in _ARITHMETIC or isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def is_written_whole(node: exp.Expr) -> bool:

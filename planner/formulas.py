@@ -17,6 +17,7 @@ from planner.exact import constant_value
 from planner.linear import aggregated_twice, is_linear, linear_query, summed_numbers
 from planner.names import Companion
 from planner.nodes import Held, is_quantile
+from planner.outer import check_run
 from planner.parts import PartBuilder
 from planner.quantiles import quantile_answer, quantile_of
 from planner.wording import DIALECT, unsupported
@@ -94,6 +95,7 @@ class FormulaReader:
         formula = self._expanded(node, leaf)
         if formula is None or not uses:
             return None
+        check_run(formula)
         sql = formula.sql(dialect="duckdb")
         return Answer(name, text, tuple(uses), SqlFormula(sql), low=low, high=high)
 

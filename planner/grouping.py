@@ -17,9 +17,12 @@ from cube.block import N_GROUPS_MAX, Partition
 from cube.query import N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import TooLarge
 from cube.schema import Schema
+from planner.allowance import Allowance
 from planner.domain import KeyArray, LevelArray
 from planner.products import N_SHARED_CELLS_MAX, connected, independent, spread
 from planner.workload import GroupKey
+
+N_VALUES_MAX = 2**20  # of all keys of all groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +51,22 @@ class _Part:
         return len(self.chosen)
 
 
-def grouping(keys: Sequence[KeyArray], where: Sequence[LevelArray], schema: Schema) -> Grouping:
+def grouping(
+    keys: Sequence[KeyArray],
+    where: Sequence[LevelArray],
+    schema: Schema,
+    allowance: Allowance,
+) -> Grouping:
     """The groups of `keys` (at least one) that cells satisfying `where` can fall into.
 
     Raises
     ------
     TooLarge
-        If there are more than `N_GROUPS_MAX`, or too many combinations of levels behind them.
+        If there are more than `N_GROUPS_MAX`, or too many combinations of levels behind them, or
+        too many values of keys in them.
     """
     axes = tuple(sorted({name for key in keys for name in key.axes}))
-    factors = independent(where, schema)
+    factors = independent(where, schema, allowance)
     possible = all(factor.values.any() for factor in factors)
     parts = _parts(keys, [_reach(factor, axes) for factor in factors], schema) if possible else []
     n_groups = math.prod(part.n_groups for part in parts) if possible else 0
@@ -69,6 +78,8 @@ def grouping(keys: Sequence[KeyArray], where: Sequence[LevelArray], schema: Sche
     if n_groups == 0:
         return Grouping(None, tuple(GroupKey(key.sql_type, ()) for key in keys))
     _check_cells(axes, schema)
+    allowance.cells(schema.n_cells(axes))
+    check_values(n_groups, len(keys))
     rows = _rows(keys, parts)
     order = sorted(range(n_groups), key=lambda row: [_sort_key(value) for value in rows[row]])
     rank = np.empty(n_groups + 1, dtype=np.int64)
@@ -169,6 +180,16 @@ def _joint_labels(parts: Sequence[_Part], axes: Scope, schema: Schema) -> NDArra
 
 def _sort_key(value: LevelValue) -> tuple[bool, LevelValue]:
     return (True, 0) if value is None else (False, value)
+
+
+def check_values(n_groups: int, n_keys: int) -> None:
+    """Raise TooLarge if groups have too many values of keys to be written out."""
+    if n_groups * n_keys > N_VALUES_MAX:
+        raise TooLarge(
+            f"GROUP BY makes {n_groups} groups of {n_keys} keys, so {n_groups * n_keys} values; "
+            f"{N_VALUES_MAX} are allowed.",
+            hint=f"Use at most {N_VALUES_MAX // n_groups} keys, or narrow the groups in WHERE.",
+        )
 
 
 def _check_cells(axes: Scope, schema: Schema) -> None:

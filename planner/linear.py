@@ -203,7 +203,7 @@ def _term(product: Product, domain: PublicDomain) -> Term:
         array, unit = summed_numbers(summand, product.conditions, domain)
         arrays.append(array)
         scale *= unit
-    return product_term(scale, arrays, domain.schema)
+    return product_term(scale, arrays, domain.schema, domain.allowance)
 
 
 def summed_numbers(
@@ -214,9 +214,12 @@ def summed_numbers(
         return domain.numbers(summand)
     except UnsupportedSql as refusal:
         own = set(columns_of(summand))
-        guards = [one.copy() for one in conditions if not own.isdisjoint(columns_of(one))]
-        if not guards:
+        about = [one for one in conditions if not own.isdisjoint(columns_of(one))]
+        if not about:
             raise
+        for one in about:
+            domain.allowance.put_in(one, summand)
+        guards = [one.copy() for one in about]
         guarded = exp.Case(ifs=[exp.If(this=exp.and_(*guards), true=summand.copy())])
         try:
             return domain.numbers(guarded)

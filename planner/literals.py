@@ -20,9 +20,13 @@ from planner.wording import listed, position, shown, suggestion
 _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
-def refuse_foreign_literals(expression: exp.Expr, schema: Schema) -> None:
-    """Raise OutsideDomain if a column is compared, for equality, with what it can never be."""
-    levels: dict[str, frozenset[LevelValue]] = {}
+def refuse_foreign_literals(
+    expression: exp.Expr, schema: Schema, levels: dict[str, frozenset[LevelValue]]
+) -> None:
+    """Raise OutsideDomain if a column is compared, for equality, with what it can never be.
+
+    `levels` has those of the columns that were needed before; the others are added.
+    """
     for column, literal in _equated(expression):
         axis = schema.by_name[column.name]
         value = _as_level(literal, axis)

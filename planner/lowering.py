@@ -44,7 +44,7 @@ class Lowering:
 
     def __init__(self, part: PartBuilder, total_of: Callable[[Held, Rows], Total | None]) -> None:
         self._part = part
-        self._keys: list[exp.Expr] = []
+        self._keys: dict[exp.Expr, int] = {}  # their places
         self._total_of = total_of
         self._formulas = self._reader(every_group=True)
 
@@ -77,9 +77,8 @@ class Lowering:
     def key_column(self, node: exp.Expr) -> exp.Column | None:
         """The relation's column for a group key; None if `node` is none."""
         node = node.unnest()
-        if node not in self._keys:
-            return None
-        return self._part.column(ColumnKind.KEY, self._keys.index(node))
+        place = self._keys.get(node)
+        return None if place is None else self._part.column(ColumnKind.KEY, place)
 
     def _name(self, item: exp.Expr) -> str:
         if isinstance(item, exp.Column):
@@ -98,12 +97,12 @@ class Lowering:
         def by_alias(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and not node.table and not rows.has(node):
                 named = aliased.get(output_name(node.this))
-                return node if named is None else exp.paren(named.copy(), copy=False)
+                return node if named is None else exp.paren(rows.written_out(named, node))
             return node
 
         group = select.args.get("group")
         if group is not None:
-            expand_ordinals(group, select.expressions, by_alias)
+            expand_ordinals(group, select.expressions, by_alias, rows)
         for clause in ("expressions", "where", "group", "having", "qualify", "windows", "distinct"):
             if clause in ("having", "qualify"):
                 _change(select, clause, by_alias)
@@ -144,12 +143,12 @@ class Lowering:
         for key in (key for chosen in sets for key in chosen):
             if key not in self._keys:
                 check_key(key)
-                self._keys.append(key)
+                self._keys[key] = len(self._keys)
         if len(self._keys) > N_COLUMNS_MAX:
             raise _too_many_columns()
         if self._keys or len(sets) > 1:
-            places = [list(dict.fromkeys(map(self._keys.index, chosen))) for chosen in sets]
-            self._part.group(self._keys, places)
+            places = [list(dict.fromkeys(self._keys[key] for key in chosen)) for chosen in sets]
+            self._part.group(list(self._keys), places)
 
     def _items(self, select: exp.Select, names: list[str]) -> dict[str, int]:
         """Rewrite the SELECT list; companions last, since they name answers."""
@@ -257,9 +256,9 @@ class Lowering:
         """GROUPING(a, b): a bit for each key that the row is summed over, the last one lowest."""
         total: exp.Expr | None = None
         for argument in node.expressions:
-            if argument.unnest() not in self._keys:
+            place = self._keys.get(argument.unnest())
+            if place is None:
                 raise unsupported(argument, "is not a group key", "GROUPING takes group keys.")
-            place = self._keys.index(argument.unnest())
             bit: exp.Expr = self._part.column(ColumnKind.GROUPING, place)
             if total is not None:
                 doubled = exp.Mul(
@@ -286,7 +285,7 @@ def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
 
 
 def expand_ordinals(
-    group: exp.Group, items: Expressions, by_alias: Callable[[exp.Expr], exp.Expr]
+    group: exp.Group, items: Expressions, by_alias: Callable[[exp.Expr], exp.Expr], rows: Rows
 ) -> None:
     """Replace ordinals and aliases in GROUP BY by the expressions they stand for.
 
@@ -304,7 +303,7 @@ def expand_ordinals(
                     "Name the column itself.",
                 )
             item: exp.Expr = items[place - 1].unalias()
-            return item.copy()
+            return rows.written_out(item, node)
         if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
             node.set("expressions", [meant(inner) for inner in node.expressions])
             return node

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
-from cube.refusals import UnsupportedSql
+from cube.refusals import TooLarge, UnsupportedSql
 from planner.allowed import FUNCTIONS, LEAVES, OPERATORS, check_details
+from planner.effort import n_nodes_run
 from planner.names import column_name
 from planner.wording import listed, unsupported
 
@@ -41,6 +42,8 @@ _WINDOWS: frozenset[type[exp.Expr]] = frozenset(
 )
 _ALLOWED = OPERATORS | LEAVES | frozenset(FUNCTIONS) | _QUERIES | _AGGREGATES | _WINDOWS
 
+N_NODES_RUN_MAX = 50_000  # the longest text has half as many; DuckDB reads them in half a second
+
 
 def outer_sql(tree: exp.Query) -> str:
     """The query as DuckDB reads it.
@@ -56,6 +59,7 @@ def outer_sql(tree: exp.Query) -> str:
         if type(node) not in _ALLOWED:
             raise _refusal(node)
         check_details(node)
+    check_run(tree)
     try:
         return tree.sql(
             dialect="duckdb",
@@ -68,6 +72,17 @@ def outer_sql(tree: exp.Query) -> str:
             "What is computed from the answers has no form in DuckDB.",
             hint="Leave out clauses that are rarely given, such as IGNORE NULLS.",
         ) from None
+
+
+def check_run(tree: exp.Expr) -> None:
+    """Raise TooLarge if DuckDB would make too much of a tree before anything could stop it."""
+    n_nodes = n_nodes_run(tree)
+    if n_nodes > N_NODES_RUN_MAX:
+        raise TooLarge(
+            f"What is computed from the answers comes to {n_nodes} words and signs once each "
+            f"NULLIF and CASE is written out; {N_NODES_RUN_MAX} are allowed.",
+            hint="Nest fewer of them, or compute what is inside in a subquery.",
+        )
 
 
 def named_columns(query: exp.Query) -> None:

@@ -7,6 +7,7 @@ once however often the statement mentions it, and hands over a frozen `Part`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -16,7 +17,7 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.domain import KnownConditions, PublicDomain
-from planner.grouping import Grouping, grouping
+from planner.grouping import Grouping, check_values, grouping
 from planner.linear import linear_query
 from planner.public import PublicRelation, PublicRows
 from planner.rows import Rows
@@ -40,6 +41,10 @@ from planner.workload import (
 N_DRAWN_MAX = 2**23  # of a formula's truth, for all groups: a second or two
 N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is no answer
 START_SHARE = 8  # with `relative`, the first target supposes that an eighth of all records count
+
+# An aggregate's text, its conditions if they are not those of the SELECT, and whether it is a total
+# of all groups.
+AggregateKey: TypeAlias = tuple[str, tuple[exp.Expr, ...], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,9 @@ class PartBuilder:
         self.rows = rows
         self.default = world.defaults[rows.table]
         self.requested = requested
-        self.domain = PublicDomain(rows.table, rows.schema, world.scratchpad, world.conditions)
+        self.domain = PublicDomain(
+            rows.table, rows.schema, world.scratchpad, world.conditions, rows.allowance
+        )
         self.conditions: tuple[exp.Expr, ...] = ()
         self.consistency: ConsistentSets | None = None
         self.question: IndependenceQuestion | None = None
@@ -105,9 +112,14 @@ class PartBuilder:
         self._sections: list[Grouping] = [Grouping(None, ())]
         self._keys: tuple[GroupKey, ...] = ()
         self._n_rows = 1
-        self._aggregates: dict[tuple[str, bool], Aggregate] = {}
+        self._aggregates: dict[AggregateKey, Aggregate] = {}
+        self._places: dict[AggregateKey, int] = {}
+        self._keys_of: list[AggregateKey] = []
         self._answers: list[Answer] = []
+        # By axis: the groups cut by its levels, and the level of each row.
+        self.levelled: dict[str, tuple[tuple[Partition, ...], tuple[int, ...]]] = {}
         self._columns: dict[tuple[ColumnKind, int, float | None], OutputColumn] = {}
+        self._by_name: dict[str, OutputColumn] = {}
 
     @property
     def confidence(self) -> float:
@@ -149,7 +161,7 @@ class PartBuilder:
         arrays = [self.domain.key(key) for key in keys]
         schema = self.domain.schema
         sections = [
-            grouping([arrays[place] for place in chosen], where, schema)
+            grouping([arrays[place] for place in chosen], where, schema, self.domain.allowance)
             if chosen
             else Grouping(None, ())
             for chosen in sets
@@ -162,6 +174,7 @@ class PartBuilder:
                 f"GROUP BY makes {self._n_rows} groups; {N_GROUPS_MAX} are allowed.",
                 hint="Group by fewer columns or by ranges, or narrow the groups in WHERE.",
             )
+        check_values(self._n_rows, len(keys))
         self._sections = sections
         self._keys = tuple(
             _joined_key(array.sql_type, place, list(zip(sections, sets, counts, strict=True)))
@@ -182,7 +195,7 @@ class PartBuilder:
     ) -> int:
         """As `aggregate`, over records for which all of some conditions hold."""
         text = node.sql(dialect=DIALECT, comments=False)
-        key = (text if conditions is self.conditions else f"{text} {conditions!r}", is_total)
+        key = (text, () if conditions is self.conditions else conditions, is_total)
         if key not in self._aggregates:
             query = linear_query(node, conditions, self.domain)
             partitions: list[Partition | None] = (
@@ -191,11 +204,11 @@ class PartBuilder:
             blocks = tuple(QueryBlock(query, partition) for partition in partitions)
             return self.add(key, text, blocks, half_width, is_total=is_total)
         self._tighten(key, half_width)
-        return list(self._aggregates).index(key)
+        return self._places[key]
 
     def add(
         self,
-        key: tuple[str, bool],
+        key: AggregateKey,
         text: str,
         blocks: tuple[QueryBlock, ...],
         half_width: float,
@@ -206,14 +219,16 @@ class PartBuilder:
         if key not in self._aggregates:
             target = AccuracyTarget(half_width=half_width, confidence=self.confidence)
             self._aggregates[key] = Aggregate(text, text, blocks, target, is_total)
+            self._places[key] = len(self._places)
+            self._keys_of.append(key)
         self._tighten(key, half_width)
-        return list(self._aggregates).index(key)
+        return self._places[key]
 
     def text_of(self, aggregate: int) -> str:
         """The SQL text of an aggregate."""
-        return list(self._aggregates.values())[aggregate].sql
+        return self._aggregates[self._keys_of[aggregate]].sql
 
-    def _tighten(self, key: tuple[str, bool], half_width: float) -> None:
+    def _tighten(self, key: AggregateKey, half_width: float) -> None:
         known = self._aggregates[key]
         if half_width < known.target.half_width:
             target = replace(known.target, half_width=half_width)
@@ -281,20 +296,20 @@ class PartBuilder:
         """Give the aggregate of a linear answer the name that the client sees."""
         known = self._answers[answer]
         if known.formula is None:
-            key, aggregate = list(self._aggregates.items())[known.uses[0]]
-            self._aggregates[key] = replace(aggregate, name=name)
+            key = self._keys_of[known.uses[0]]
+            self._aggregates[key] = replace(self._aggregates[key], name=name)
 
     def column(self, kind: ColumnKind, index: int, confidence: float | None = None) -> exp.Column:
         """A column of the noisy relation, added to it if it is new."""
         key = (kind, index, confidence)
         if key not in self._columns:
             name = f"tacit_{kind.value}_{len(self._columns)}"
-            self._columns[key] = OutputColumn(name, kind, index, confidence)
+            self._columns[key] = self._by_name[name] = OutputColumn(name, kind, index, confidence)
         return exp.Column(this=exp.to_identifier(self._columns[key].name, quoted=True))
 
     def shows(self, column: exp.Column) -> OutputColumn:
         """The column of the relation that a reference names."""
-        return next(known for known in self._columns.values() if known.name == column.name)
+        return self._by_name[column.name]
 
     def build(self, columns: tuple[OutputColumn, ...] | None = None) -> Part:
         """The part, with all its columns or those that are the result."""

@@ -25,10 +25,11 @@ from cube.query import (
 )
 from cube.refusals import TooLarge, UnsupportedSql
 from cube.schema import Schema
+from planner.allowance import Allowance
 from planner.domain import CAP_IT, LevelArray
 
 N_SHARED_CELLS_MAX = 2**10  # a larger factor is rarely met again, and long to compare
-N_CANCELLING_CELLS_MAX = 2**20  # up to here a query is checked for terms that cancel everywhere
+N_CANCELLING_CELLS_MAX = 2**16  # up to here a query is checked for terms that cancel everywhere
 
 # Predicates that many statements share are one object, for which others keep what they worked out.
 # Weak: they live as long as plans and the history do. The key tells shapes apart, as bytes do not.
@@ -70,13 +71,13 @@ def spread(values: NDArray[np.int64], axes: Scope, onto: Scope) -> NDArray[np.in
     return values.reshape(shape)
 
 
-def multiplied(arrays: Sequence[LevelArray], schema: Schema) -> LevelArray:
+def multiplied(arrays: Sequence[LevelArray], schema: Schema, allowance: Allowance) -> LevelArray:
     """The product of arrays over all their axes.
 
     Raises
     ------
     TooLarge
-        If there are too many combinations of levels.
+        If there are too many combinations of levels, here or in the statement.
     UnsupportedSql
         If a product may pass 2**40.
     """
@@ -84,6 +85,7 @@ def multiplied(arrays: Sequence[LevelArray], schema: Schema) -> LevelArray:
         return arrays[0]
     axes = tuple(sorted({name for array in arrays for name in array.axes}))
     check_size(axes, schema)
+    allowance.cells(schema.n_cells(axes))
     if math.prod(_bound(array.values) for array in arrays) > COEFFICIENT_MAX:
         raise UnsupportedSql(
             "A product in SUM has values beyond 2**40, which are not summed exactly.", hint=CAP_IT
@@ -92,16 +94,20 @@ def multiplied(arrays: Sequence[LevelArray], schema: Schema) -> LevelArray:
     return LevelArray(axes, reduce(operator.mul, spreads))
 
 
-def independent(arrays: Sequence[LevelArray], schema: Schema) -> list[LevelArray]:
+def independent(
+    arrays: Sequence[LevelArray], schema: Schema, allowance: Allowance
+) -> list[LevelArray]:
     """Arrays with the same product, no two of which share an axis."""
     groups = connected([array.axes for array in arrays])
-    return [multiplied([arrays[member] for member in group], schema) for group in groups]
+    return [multiplied([arrays[member] for member in group], schema, allowance) for group in groups]
 
 
-def product_term(scale: Fraction, arrays: Sequence[LevelArray], schema: Schema) -> Term:
+def product_term(
+    scale: Fraction, arrays: Sequence[LevelArray], schema: Schema, allowance: Allowance
+) -> Term:
     """``scale`` times the product of arrays."""
     factors: list[Factor] = []
-    for array in independent(arrays, schema):
+    for array in independent(arrays, schema, allowance):
         if array.axes:
             factors.append(_factor(array))
         else:

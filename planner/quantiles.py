@@ -17,7 +17,7 @@ from planner.grouping import Grouping
 from planner.linear import linear_query
 from planner.nodes import is_quantile
 from planner.parts import PartBuilder
-from planner.products import spread
+from planner.products import check_size, spread
 from planner.summands import conjuncts
 from planner.wording import unsupported
 from planner.workload import Answer, QuantileFormula
@@ -86,26 +86,37 @@ def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str)
     if call.condition is not None:
         conditions = (*conditions, *conjuncts(call.condition))
     query = linear_query(counted, conditions, part.domain)
-    blocks: list[QueryBlock] = []
+    if axis.name not in part.levelled:  # for all quantiles of the column: they are large
+        part.levelled[axis.name] = _levelled(axis, len(regular), part)
+    partitions, cells = part.levelled[axis.name]
+    blocks = tuple(QueryBlock(query, partition) for partition in partitions)
+    key = (f"levels of {call.value.sql()}", conditions, False)
+    place = part.add(key, f"counts of {axis.name}", blocks, part.default.half_width)
+    levels = tuple(float(level) for level in axis.regular)  # type: ignore[arg-type]  # numbers, by _ordered_axis
+    upper = axis.edges[1:] if isinstance(axis, NumericAxis) else ()
+    formula = QuantileFormula(
+        call.fraction, levels, cells, call.is_interpolated, tuple(map(float, upper))
+    )
+    return Answer(
+        name, text, (place,), formula, low=levels[0], high=upper[-1] if upper else levels[-1]
+    )
+
+
+def _levelled(
+    axis: Axis, n_levels: int, part: PartBuilder
+) -> tuple[tuple[Partition, ...], tuple[int, ...]]:
+    """Every section's groups cut by the levels of an axis, and the level of each of their rows."""
+    partitions: list[Partition] = []
     cells: list[int] = []
     n_before = 0
     for section in part.sections:
         if section.keys and section.partition is None:
             continue  # no group is possible
-        partition, found = _by_level(section, axis, len(regular), part)
-        blocks.append(QueryBlock(query, partition))
-        cells += [n_before * len(regular) + cell for cell in found]
+        partition, found = _by_level(section, axis, n_levels, part)
+        partitions.append(partition)
+        cells += [n_before * n_levels + cell for cell in found]
         n_before += 1 if section.partition is None else section.partition.n_groups
-    key = (f"levels of {call.value.sql()} where {conditions!r}", False)
-    place = part.add(key, f"counts of {axis.name}", tuple(blocks), part.default.half_width)
-    levels = tuple(float(level) for level in axis.regular)  # type: ignore[arg-type]  # numbers, by _ordered_axis
-    upper = axis.edges[1:] if isinstance(axis, NumericAxis) else ()
-    formula = QuantileFormula(
-        call.fraction, levels, tuple(cells), call.is_interpolated, tuple(map(float, upper))
-    )
-    return Answer(
-        name, text, (place,), formula, low=levels[0], high=upper[-1] if upper else levels[-1]
-    )
+    return tuple(partitions), tuple(cells)
 
 
 def _by_level(
@@ -119,6 +130,8 @@ def _by_level(
     if section.partition is None:
         return Partition((axis.name,), levels), tuple(range(n_levels))
     axes = tuple(sorted({*section.partition.axes, axis.name}))
+    check_size(axes, part.domain.schema)
+    part.domain.allowance.cells(part.domain.schema.n_cells(axes))
     sizes = part.domain.schema.sizes(axes)
     group = np.broadcast_to(spread(section.partition.labels, section.partition.axes, axes), sizes)
     level = np.broadcast_to(spread(levels, (axis.name,), axes), sizes)

@@ -7,12 +7,13 @@ here.
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from cube.refusals import UnknownName
 from cube.schema import Schema
+from planner.allowance import Allowance
 from planner.duckdb_text import PublicLookup
 from planner.nodes import is_output
 from planner.wording import listed, origin, position, shown, suggestion, unsupported
@@ -53,12 +54,15 @@ class Rows:
         What names may mean.
     conditions : tuple of Expr
         That hold for every row, over axes.
+    allowance : Allowance
+        Of the statement that reads them.
     """
 
     table: str
     schema: Schema
     sources: tuple[Source, ...]
     conditions: tuple[exp.Expr, ...] = ()
+    allowance: Allowance = field(default_factory=Allowance, compare=False)
 
     @classmethod
     def of(cls, schema: Schema) -> "Rows":
@@ -146,7 +150,19 @@ class Rows:
             )
         if not found:
             raise self._unknown(column)
-        return found[0].copy()
+        return self.written_out(found[0], column)
+
+    def written_out(self, meaning: exp.Expr, node: exp.Expr) -> exp.Expr:
+        """A copy of what `node` stands for, to stand in its place; a bare column is no longer.
+
+        Raises
+        ------
+        TooLarge
+            If the statement's names stand for too much.
+        """
+        if not isinstance(meaning, exp.Column):
+            self.allowance.put_in(meaning, node)
+        return meaning.copy()
 
     def resolved(self, expression: exp.Expr) -> exp.Expr:
         """An expression with every column replaced by what it stands for."""

@@ -7,33 +7,45 @@ file, a network, an extension or its own settings. No private row ever comes nea
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock, Timer
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from cube.pace import checkpoint, seconds_left
 from cube.query import N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import TooLarge
 from cube.schema import Schema
+from planner.allowance import Allowance
 from planner.allowed import check_scalar
 from planner.cache import BoundedCache
 from planner.comparing import Comparable, is_comparable, plain_comparison
-from planner.duckdb_text import duckdb_text
+from planner.duckdb_text import PublicLookup, duckdb_text
+from planner.effort import N_STEPS_A_CELL, Effort, effort
 from planner.public import PublicRelation
 from planner.wording import position, shortened, shown, unsupported
 
 SECONDS_MAX = 5.0  # an expression that takes longer over public levels is a mistake or an attack
-N_UNWATCHED = 10**7  # combinations times characters; what is allowed takes time in proportion
+# Steps, by a bound that holds for all that is allowed (effort.py): ten milliseconds, which nobody
+# has to be able to stop.
+N_UNWATCHED = 10**7
+SECONDS_BETWEEN: Final = 0.05  # two interrupts
 N_LOOKUPS_MAX = 64  # public tables and subqueries over them, with their rows; made again at need
+N_LOOKUP_VALUES_MAX = 2**20  # of one of them: rows times columns
 N_ENTRIES_MAX = 4096
-N_BYTES_MAX = 256 * 2**20
+N_BYTES_MAX = 128 * 2**20
 EXACT_TYPES = ("DECIMAL", "HUGEINT", "UHUGEINT")  # numpy would get these as doubles
+N_STEPS_EXACT = 2500  # to fetch one such value, as an object
+N_FETCHED: Final = 10_000  # of them at once
+N_VECTOR: Final = 2048  # combinations that DuckDB has in hand at once
+N_CHARACTERS_MAX = 2**26  # of texts in hand, and of those that come back: a quarter of a GB at most
 
 # GLOBAL, because every evaluation has its own cursor, and a session's settings end with it.
 SETTINGS = (
@@ -42,7 +54,7 @@ SETTINGS = (
     "SET GLOBAL autoload_known_extensions = false",
     "SET GLOBAL allow_community_extensions = false",
     "SET GLOBAL threads = 1",
-    "SET GLOBAL memory_limit = '1GB'",
+    "SET GLOBAL memory_limit = '512MB'",
     "SET GLOBAL TimeZone = 'UTC'",
     "SET GLOBAL integer_division = true",  # as in PostgreSQL: 7 / 2 = 3, 7 / 2.0 = 3.5
     # PostgreSQL stops at x / 0 and ln(0); infinity would pass silently through a comparison.
@@ -88,13 +100,19 @@ class Scratchpad:
         self._lookups: OrderedDict[str, tuple[int, dict[str, str]]] = OrderedDict()
         self._numbers = count()
         self._comparable: dict[tuple[str, str], Comparable] = {}
+        self._longest: dict[tuple[str, str], int] = {}
         self._lock = Lock()
         self._cache: BoundedCache[object, Evaluated] = BoundedCache(
             n_entries_max=N_ENTRIES_MAX, n_bytes_max=N_BYTES_MAX
         )
 
     def evaluate(
-        self, expression: exp.Expr, *, table: str, probes: Probes | None = None
+        self,
+        expression: exp.Expr,
+        *,
+        table: str,
+        probes: Probes | None = None,
+        allowance: Allowance | None = None,
     ) -> Evaluated:
         """The value of `expression` on the levels of the columns it mentions.
 
@@ -104,45 +122,85 @@ class Scratchpad:
             Its columns carry the names of axes of `table`.
         probes : mapping, optional
             Columns that are evaluated on these values in place of their levels.
+        allowance : Allowance, optional
+            Of the statement; without one, the expression has one of its own.
 
         Raises
         ------
         UnsupportedSql
             If the expression is not on the list of what is allowed, or fails on some level.
         TooLarge
-            If the combinations are too many, or evaluating them takes too long.
+            If the combinations are too many, or what is evaluated on them is too much work.
         """
         probes = {} if probes is None else probes
+        allowance = Allowance() if allowance is None else allowance
         plain = self._compared(expression, table, probes)
         if plain is not None:
             return plain
         check_scalar(expression)  # a plain comparison is made of what is on the list
         axes = columns_of(expression)
+        by_name = self._schemas[table].by_name
+        shape = tuple(len(probes.get(name) or by_name[name].levels) for name in axes)
+        n_cells = math.prod(shape)
+        if n_cells > N_FACTOR_CELLS_MAX:
+            raise TooLarge(
+                f"{shown(expression)} ties {', '.join(axes)} together: {n_cells} "
+                f"combinations of levels, {N_FACTOR_CELLS_MAX} are allowed.",
+                hint="Conditions on different columns that are joined by AND are not tied.",
+                position=position(expression),
+            )
+        work = effort(expression, lambda node: self._length_of(table, node))
+        n_steps = n_cells * (N_STEPS_A_CELL + work.n_steps)
+        allowance.steps(n_steps, work.n_nodes, expression)
+        n_characters = _check_characters(work, n_cells, expression)
         places = {name: f"c{place}" for place, name in enumerate(axes)}
         text = duckdb_text(expression, places)
         key = (table, text, axes, tuple(sorted(probes.items())))
         known = self._cache.get(key)
         if known is not None:
+            _count_exact(known.sql_type, known.null.size, expression, allowance)
             return known
-        by_name = self._schemas[table].by_name
-        shape = tuple(len(probes.get(name) or by_name[name].levels) for name in axes)
-        if math.prod(shape) > N_FACTOR_CELLS_MAX:
-            raise TooLarge(
-                f"{shown(expression)} ties {', '.join(axes)} together: {math.prod(shape)} "
-                f"combinations of levels, {N_FACTOR_CELLS_MAX} are allowed.",
-                hint="Conditions on different columns that are joined by AND are not tied.",
-                position=position(expression),
-            )
         sources = [
             self._probed(place, probes[name])
             if name in probes
             else f"{self._relation(table, name)} AS {place}"
             for name, place in places.items()
         ]
-        result = self._run(expression, _select(text, sources, shape), axes, shape)
-        n_bytes = result.values.size * (64 if result.values.dtype == object else 8)
+        with self._lock:
+            cursor = self._database.cursor()
+        watchdog = _Watchdog(seconds_left(SECONDS_MAX), cursor.interrupt)
+        watchdog.daemon = True
+        if n_steps > N_UNWATCHED:
+            watchdog.start()
+        try:
+            cursor.execute(_select(text, sources, shape))
+            result = _read(cursor, expression, axes, shape, allowance)
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+            checkpoint()  # the statement's time may be what is over
+            raise _too_long(expression) from None
+        except duckdb.Error as error:
+            raise unsupported(
+                expression,
+                f"cannot be evaluated on every level: {_reason(error)}",
+                "Levels outside the WHERE clause count too; guard with CASE, NULLIF or CAST.",
+            ) from None
+        finally:
+            watchdog.cancel()
+            cursor.close()
+        n_bytes = n_cells * (64 if result.values.dtype == object else 9) + n_characters + len(text)
         self._cache.put(key, result, n_bytes=n_bytes)
         return result
+
+    def _length_of(self, table: str, node: exp.Expr) -> int:
+        """The most characters of a column's level, or of a value that is looked up by one."""
+        if isinstance(node, PublicLookup):
+            return self._longest["", node.name]
+        known = self._longest.get((table, node.name))
+        if known is None:
+            axis = self._schemas[table].by_name[node.name]
+            known = _longest(axis.levels) if axis.sql_type == "VARCHAR" else 0
+            self._longest[table, node.name] = known
+        return known
 
     def _compared(self, expression: exp.Expr, table: str, probes: Probes) -> Evaluated | None:
         """The value of a plain comparison, without asking the database; None if it is none."""
@@ -174,10 +232,18 @@ class Scratchpad:
                 _, (place, functions) = self._lookups.popitem(last=False)
                 for function in functions.values():
                     self._database.execute(f"DROP MACRO {function}")
+                    del self._longest["", function]
                 self._database.execute(f"DROP TABLE public_{place}")
             return known[1]
 
     def _made_lookups(self, table: PublicRelation) -> tuple[int, dict[str, str]]:
+        n_values = sum(len(column) for _, column in table.values.values())
+        if n_values > N_LOOKUP_VALUES_MAX:
+            raise TooLarge(
+                f"A public table of {n_values} values is joined with private rows; "
+                f"{N_LOOKUP_VALUES_MAX} are allowed.",
+                hint="Join a subquery with the rows and columns that are needed.",
+            )
         place = next(self._numbers)
         columns = ", ".join(
             f"unnest(?::{sql_type}[]) AS c{number}"
@@ -189,6 +255,7 @@ class Scratchpad:
         functions = {}
         for number, column in enumerate(table.values):
             functions[column] = f"public_{place}_{number}"
+            self._longest["", functions[column]] = _longest(values[number])
             found = f"SELECT c{number} FROM public_{place} WHERE {key} = x"  # noqa: S608 - own names
             self._database.execute(f"CREATE MACRO {functions[column]}(x) AS ({found})")
         return place, functions
@@ -217,38 +284,6 @@ class Scratchpad:
             f"unnest([{listed}]::DOUBLE[]) AS value) AS {place}"
         )
 
-    def _run(
-        self, expression: exp.Expr, sql: str, axes: Scope, shape: tuple[int, ...]
-    ) -> Evaluated:
-        with self._lock:
-            cursor = self._database.cursor()
-        watchdog = Timer(SECONDS_MAX, cursor.interrupt)
-        watchdog.daemon = True
-        if math.prod(shape) * len(sql) > N_UNWATCHED:
-            watchdog.start()
-        try:
-            cursor.execute(sql)
-            sql_type = str(cursor.description[1][1]).strip('"')
-            cells, values, null = _fetched(cursor, sql_type)
-        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
-            raise TooLarge(
-                f"{shown(expression)} takes too long, or too much memory, on the public levels.",
-                hint="Simplify the expression or use fewer columns in it.",
-                position=position(expression),
-            ) from None
-        except duckdb.Error as error:
-            raise unsupported(
-                expression,
-                f"cannot be evaluated on every level: {_reason(error)}",
-                "Levels outside the WHERE clause count too; guard with CASE, NULLIF or CAST.",
-            ) from None
-        finally:
-            watchdog.cancel()
-            cursor.close()
-        in_order, is_null = np.empty_like(values), np.empty_like(null)
-        in_order[cells], is_null[cells] = values, null
-        return Evaluated(axes, sql_type, in_order.reshape(shape), is_null.reshape(shape))
-
 
 def columns_of(expression: exp.Expr) -> Scope:
     """The names of the columns an expression mentions, sorted."""
@@ -263,11 +298,69 @@ def _select(text: str, sources: list[str], shape: tuple[int, ...]) -> str:
     return f"SELECT {cell or '0'} AS cell, ({text}) AS value{origin}"
 
 
+class _Watchdog(Timer):
+    """Interrupts a query, again and again: while DuckDB still reads it, it forgets that."""
+
+    def run(self) -> None:
+        """Wait, then interrupt until it is cancelled."""
+        seconds = self.interval
+        while not self.finished.wait(seconds):
+            with suppress(duckdb.Error):  # closed in this moment
+                self.function()
+            seconds = SECONDS_BETWEEN
+
+
+def _check_characters(work: Effort, n_cells: int, expression: exp.Expr) -> int:
+    """The most characters that come back; those on the way are there for one vector at a time."""
+    n_back = work.n_characters * n_cells
+    n_characters = n_back + work.n_characters_made * min(n_cells, N_VECTOR)
+    if n_characters > N_CHARACTERS_MAX:
+        raise TooLarge(
+            f"{shown(expression)} makes texts of up to {n_characters} characters at once; "
+            f"{N_CHARACTERS_MAX} are allowed.",
+            hint="Use fewer columns and shorter texts in it.",
+            position=position(expression),
+        )
+    return n_back
+
+
+def _count_exact(sql_type: str, n_cells: int, expression: exp.Expr, allowance: Allowance) -> None:
+    if sql_type.startswith(EXACT_TYPES):
+        allowance.steps(n_cells * N_STEPS_EXACT, 0, expression)
+
+
+def _too_long(expression: exp.Expr) -> TooLarge:
+    return TooLarge(
+        f"{shown(expression)} takes too long, or too much memory, on the public levels.",
+        hint="Simplify the expression or use fewer columns in it.",
+        position=position(expression),
+    )
+
+
+def _longest(values: Sequence[object]) -> int:
+    return max((len(value) for value in values if isinstance(value, str)), default=0)
+
+
+def _read(
+    cursor: Any, expression: exp.Expr, axes: Scope, shape: tuple[int, ...], allowance: Allowance
+) -> Evaluated:
+    """What a query for (cell, value) found, in the order of the cells."""
+    sql_type = str(cursor.description[1][1]).strip('"')
+    _count_exact(sql_type, math.prod(shape), expression, allowance)
+    cells, values, null = _fetched(cursor, sql_type)
+    in_order, is_null = np.empty_like(values), np.empty_like(null)
+    in_order[cells], is_null[cells] = values, null
+    return Evaluated(axes, sql_type, in_order.reshape(shape), is_null.reshape(shape))
+
+
 def _fetched(
     cursor: Any, sql_type: str
 ) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.bool_]]:
     if sql_type.startswith(EXACT_TYPES):
-        rows = cursor.fetchall()
+        rows: list[tuple[int, Any]] = []
+        while found := cursor.fetchmany(N_FETCHED):
+            checkpoint()
+            rows += found
         values = np.array([value for _, value in rows], dtype=object)
         null = np.array([value is None for _, value in rows], dtype=np.bool_)
         return np.array([cell for cell, _ in rows], dtype=np.int64), values, null

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from cube.pace import checkpoint
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.allowed import check_scalar
 from planner.consistency import ask_consistency
@@ -80,6 +81,7 @@ class Splitter:
         )
 
     def _query(self, query: exp.Expr, scope: _Scope) -> Relation:
+        checkpoint()
         while isinstance(query, exp.Subquery):
             scope = self._with(query, scope)
             query = query.this
@@ -177,7 +179,9 @@ class Splitter:
                     relation = self._query(query, scope)
                     inner = query.this if isinstance(query, exp.Subquery) else query
                     if isinstance(relation, Answered) and isinstance(inner, exp.Query):
-                        node.set("expressions", values_of(inner, self._world, query))
+                        values = exp.Tuple(expressions=values_of(inner, self._world, query))
+                        self.tables.allowance.put_in(values, query)
+                        node.set("expressions", values.expressions)
                         node.set("query", None)
 
     def _inner_rows(self, select: exp.Select, rows: Rows) -> Rows:
@@ -329,6 +333,7 @@ class Splitter:
     def _total_of(self, held: Held, rows: Rows) -> Total | None:
         """A held subquery as one linear answer of the same private table, if it is that."""
         query, scope = self._held[int(held.this.name)]
+        self.tables.allowance.put_in(query, held)
         select = query.this if isinstance(query, exp.Subquery) else query
         origin = select.find(exp.From)
         clauses = {clause for clause, value in select.args.items() if value}

@@ -13,10 +13,13 @@ from functools import reduce
 from sqlglot import exp
 
 from cube.axis import DateAxis
+from cube.query import N_TERMS_MAX
+from cube.refusals import TooLarge
 from cube.schema import Schema
 from planner.exact import constant_value, divided_by_zero, is_written_whole
 from planner.products import connected
 from planner.scratchpad import columns_of
+from planner.wording import position, shown
 
 _TIMES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.INTERVAL})
 
@@ -162,10 +165,22 @@ def _factors_apart(
         return summed(right, scale * by, conditions, schema)
     if not _share_nothing(product):
         return None
+    lefts, rights = summed(left, scale, conditions, schema), summed(right, Fraction(1), (), schema)
+    if len(lefts) * len(rights) > N_TERMS_MAX:
+        raise TooLarge(
+            f"{shown(product)} is a sum of {len(lefts) * len(rights)} products of columns; "
+            f"{N_TERMS_MAX} are allowed.",
+            hint="Ask for its parts as separate columns.",
+            position=position(product),
+        )
     return [
-        Product(one.scale * other.scale, one.summands + other.summands, other.conditions)
-        for one in summed(left, scale, conditions, schema)
-        for other in summed(right, Fraction(1), one.conditions, schema)
+        Product(
+            one.scale * other.scale,
+            one.summands + other.summands,
+            one.conditions + other.conditions,
+        )
+        for one in lefts
+        for other in rights
     ]
 
 

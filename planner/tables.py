@@ -4,11 +4,12 @@ Letter case counts only between double quotes. A name of WITH hides a table, as 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from cube.refusals import UnknownName
+from planner.allowance import Allowance
 from planner.nodes import AS_WRITTEN, IS_PUBLIC
 from planner.parts import PartBuilder, World
 from planner.public import (
@@ -55,6 +56,7 @@ class Tables:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self.allowance = Allowance()  # all that is private in a statement is found here
         self.public: dict[str, None] = {}  # the public relations read, in order
 
     def find(self, table: exp.Table, names: Names) -> Relation:
@@ -77,7 +79,8 @@ class Tables:
         known = self._meaning(table)
         if isinstance(known, str) and known in self._world.schemas:
             columns = column_names(table.args.get("alias"))
-            return self._world.rows[known].renamed(table.alias_or_name, columns)
+            rows = replace(self._world.rows[known], allowance=self.allowance)
+            return rows.renamed(table.alias_or_name, columns)
         relation = public_table(known) if isinstance(known, str) else synthetic_table(known)
         table.meta[IS_PUBLIC] = relation
         return self._read_public(table, relation, table.name)

@@ -25,6 +25,8 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.batch import plan_batch
 from planner.planner import Planner
+from planner.public import PublicRelation
+from planner.scratchpad import N_LOOKUP_VALUES_MAX, Scratchpad
 from planner.statements import split_statements
 from planner.workload import Wanted
 from proxy.answers import QueryRequest
@@ -45,12 +47,12 @@ REFUSALS = {
 UNREACHED = {
     ("batch_promise.py", "InvalidTarget"): "a promise fails only where weights end: test_batch.py",
     ("weights.py", "_practically_no_noise"): "one of two for a target, by what is bought before",
-    ("scratchpad.py", "TooLarge(f'{shown(expression)} takes too long"): "takes five seconds",
     (
         "table_names.py",
         "UnknownName(f'There is more than one",
     ): "of two sources: test_names_apart.py",
     ("tables.py", "UnknownName(refusal.message"): "the same, with its place in the text",
+    ("scratchpad.py", "_too_long(expression)"): "takes five seconds",
 }
 
 
@@ -85,9 +87,26 @@ BATCHES: list[Asked] = [
 # On a column that is wider than any of the fixtures'.
 WIDE_PLANNER = Planner({"days": DAYS}, {"days": TARGET})
 MANY_SUMS = ", ".join(f"SUM(n % {k})" for k in range(2, 202))
+MANY_COUNTS = ", ".join(f"COUNT(*) FILTER (WHERE n > {k})" for k in range(100))
+# A product of five sums of four columns each: 1,024 products of five columns.
+COLUMNS = Schema(
+    table="columns",
+    axes=tuple(IntegerAxis(name=f"c{place}", low=0, high=3) for place in range(20)),
+    n_records_max=10,
+)
+COLUMNS_PLANNER = Planner({"columns": COLUMNS}, {"columns": TARGET})
+SUMS_MULTIPLIED = " * ".join(
+    f"({' + '.join(f'c{4 * group + member}' for member in range(4))})" for group in range(5)
+)
+LARGE_PUBLIC = PublicRelation(
+    "large", ("k",), "k", {"k": ("BIGINT", range(N_LOOKUP_VALUES_MAX + 1))}
+)
 WIDE: list[Asked] = [
     partial(WIDE_PLANNER.plan, "SELECT MEDIAN(n) FROM days"),
     partial(WIDE_PLANNER.plan, f"SELECT {MANY_SUMS} FROM days"),  # noqa: S608 - what is planned here is refused
+    partial(WIDE_PLANNER.plan, f"SELECT {MANY_COUNTS} FROM days"),  # noqa: S608 - the same
+    partial(COLUMNS_PLANNER.plan, f"SELECT SUM({SUMS_MULTIPLIED}) FROM columns"),  # noqa: S608 - the same
+    partial(Scratchpad({}).lookups, LARGE_PUBLIC),
 ]
 
 

@@ -31,6 +31,26 @@ LONG = {
     "intervals": ("too_large", f"{ALL.replace('COUNT(*)', NAMED)} LIMIT 1"),
     "parts": ("too_large", " UNION ALL ".join([ALL] * 65)),
     "terms": ("too_large", ALL.replace("COUNT(*)", " + ".join(DIFFERENT))),
+    "names written out": (
+        "too_large",
+        "WITH r0 AS (SELECT sex AS a FROM patients), "  # noqa: S608 - SQL is the test input
+        + ", ".join(f"r{k} AS (SELECT a || a AS a FROM r{k - 1})" for k in range(1, 20))  # noqa: S608 - SQL is the test input
+        + " SELECT COUNT(*) FROM r19 WHERE a = 'x'",
+    ),
+    "steps": (
+        "too_large",
+        f"{ALL} WHERE CONCAT(city, '{'a' * 9_000}') LIKE '{'%a_' * 9_000}'",
+    ),
+    "characters": ("too_large", f"{ALL} GROUP BY CONCAT(age, visits, city, '{'x' * 20_000}')"),
+    "values of keys": (
+        "too_large",
+        f"{ALL} GROUP BY {', '.join(f'age + {k}' for k in range(130))}, admitted",
+    ),
+    "lists": ("too_large", f"{ALL} WHERE age = a{'[1]' * 9}"),
+    "answers nested": (
+        "too_large",
+        f"SELECT {'NULLIF(' * 28}COUNT(*){', 1)' * 28} FROM patients",  # noqa: S608 - SQL is the test input
+    ),
     "operators": ("too_large", f"{ALL} WHERE {'NOT ' * 3_000} insured"),
     "NUL": ("sql_syntax", f"{ALL}\0"),
     "half a character": ("sql_syntax", f"{ALL} WHERE city = '\ud800'"),

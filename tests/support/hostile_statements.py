@@ -1,0 +1,224 @@
+"""Statements on the Adult table of examples/adult that are the most work for their length.
+
+Each was slow or large to plan once, or is among the slowest that are answered now; all are within
+the limits on a text. `PLANNED` are answered by the planner, `REFUSED` are refused by it, with the
+code that stands beside.
+"""
+
+# ruff: noqa: S608 - texts that are planned here, of constants alone
+
+FROM = " FROM adult"
+COUNTED = f"SELECT COUNT(*){FROM}"
+TEXTS = "CONCAT(age::text, occupation, education, workclass"
+
+
+def nested(innermost: str, around: str, depth: int) -> str:
+    """A text put into `around`, where it says {}, again and again."""
+    text = innermost
+    for _ in range(depth):
+        text = around.format(text)
+    return text
+
+
+def chain(first: str, step: str, n_steps: int) -> str:
+    """WITH r0 AS (first), r1 AS (step of r0), ..; what follows reads the last of them."""
+    ctes = [f"r0 AS (SELECT {first} FROM adult)"]
+    ctes += [f"r{place} AS (SELECT {step} FROM r{place - 1})" for place in range(1, n_steps)]
+    return f"WITH {', '.join(ctes)}"
+
+
+def many(item: str, n: int, between: str = ", ") -> str:
+    """Items with 0, 1, .. where they say {}."""
+    return between.join(item.format(place) for place in range(n))
+
+
+WIDE_STEP = ", ".join(f"c{place} + c{(place + 1) % 20} AS c{place}" for place in range(20))
+TWENTY = ", ".join(f"age AS c{place}" for place in range(20))
+OR_CHAIN = many("age + {} = 3", 200, " OR ")
+LETTERS = f"UPPER({TEXTS}, '{'a' * 3000}'))"
+OR_NULL, OR_ONE = "NULLIF({}, 'x')", "NULLIF({}, 1)"
+LISTED = many("'{}'||sex", 2000)
+CELLS = "age * hours_per_week * LENGTH(native_country)"
+CUBE = "CUBE(sex, income, race, relationship, marital_status, education)"
+
+# Doubling and its like, patterns on long texts, and what DuckDB writes out again.
+REFUSED: dict[str, tuple[str, str]] = {
+    "doubled text": (
+        "too_large",
+        f"{chain('sex AS a', 'a||a AS a', 40)} SELECT COUNT(*) FROM r39 WHERE a = 'x'",
+    ),
+    "doubled number": (
+        "too_large",
+        f"{chain('age AS a', 'a + a AS a', 30)} SELECT SUM(a) FROM r29",
+    ),
+    "doubled case": (
+        "too_large",
+        (
+            f"{chain('age AS a', 'CASE WHEN a > 3 THEN a ELSE a + 1 END AS a', 20)} "
+            "SELECT SUM(a) FROM r19"
+        ),
+    ),
+    "doubled in nested subqueries": (
+        "too_large",
+        "SELECT COUNT(*) FROM "
+        + nested("(SELECT sex AS a FROM adult) t", "(SELECT a||a AS a FROM {}) t", 28)
+        + " WHERE a = 'x'",
+    ),
+    "twenty columns doubled": (
+        "too_large",
+        f"{chain(TWENTY, WIDE_STEP, 30)} SELECT SUM(c0) FROM r29",
+    ),
+    "long pattern on a long text": (
+        "too_large",
+        f"{COUNTED} WHERE {TEXTS}, '{'a' * 1000}') LIKE '%{'a_%' * 900}b'",
+    ),
+    "long pattern on two texts": (
+        "too_large",
+        f"{COUNTED} WHERE CONCAT(sex, '{'a' * 30_000}') LIKE '{'%a_' * 9000}b'",
+    ),
+    "hundred patterns": (
+        "too_large",
+        f"{COUNTED} WHERE "
+        + many(f"{TEXTS}, '{'a' * 300}') LIKE '%{'a_%' * 30}b{{}}'", 100, " OR "),
+    ),
+    "search for a long text": (
+        "too_large",
+        f"{COUNTED} WHERE STRPOS({TEXTS}, '{'a' * 30_000}'), '{'a' * 15_000}b') > 1",
+    ),
+    "trim by a long text": (
+        "too_large",
+        f"{COUNTED} WHERE TRIM(BOTH '{'ab' * 8000}' FROM {TEXTS}, '{'a' * 30_000}')) = 'x'",
+    ),
+    "replacement in a long text": (
+        "too_large",
+        f"{COUNTED} WHERE REPLACE({TEXTS}, '{'a' * 8000}'), '{'a' * 4000}b', '') = 'x'",
+    ),
+    "letters of long texts": (
+        "too_large",
+        f"{COUNTED} WHERE {' || '.join([LETTERS] * 10)} = 'x'",
+    ),
+    "texts of gigabytes": (
+        "too_large",
+        (
+            f"{COUNTED} WHERE CONCAT("
+            f"{', '.join(['native_country', 'occupation', 'education', 'workclass', 'race'] * 400)}"
+            ") = 'x'"
+        ),
+    ),
+    "keys of gigabytes": (
+        "too_large",
+        f"SELECT CONCAT(age::text, occupation, '{'x' * 60_000}') AS k, COUNT(*){FROM} GROUP BY 1",
+    ),
+    "nested NULLIF": ("too_large", f"{COUNTED} WHERE {nested('sex', OR_NULL, 28)} = 'x'"),
+    "nested NULLIF of an answer": (
+        "too_large",
+        f"SELECT {nested('COUNT(*)', OR_ONE, 28)} AS c{FROM}",
+    ),
+    "nested NULLIF in HAVING": (
+        "too_large",
+        f"SELECT sex{FROM} GROUP BY sex HAVING {nested('COUNT(*)', OR_ONE, 28)} > 2",
+    ),
+    "nested BETWEEN": (
+        "too_large",
+        f"{COUNTED} WHERE {nested('age', '({} BETWEEN 1 AND 2)::int', 14)} = 1",
+    ),
+    "nested IN": (
+        "too_large",
+        f"{COUNTED} WHERE {nested('age + 0', '({} IN (1, age, 3, age, 5))::int', 13)} > 3",
+    ),
+    "nested CASE of an operand": (
+        "too_large",
+        f"{COUNTED} WHERE "
+        + nested("sex||''", "CASE {} WHEN 'x' THEN 'y' WHEN 'z' THEN 'u' END", 14)
+        + " > 'x'",
+    ),
+    "brackets": ("too_large", f"SELECT a{'[1]' * 3000}{FROM}"),
+    "many keys of many groups": (
+        "too_large",
+        f"{COUNTED} GROUP BY {many('age + {}', 300)}, hours_per_week, sex, relationship",
+    ),
+    "guards written out again": (
+        "too_large",
+        f"SELECT {many('SUM(100 / (age - {} - 17))', 60)}{FROM} WHERE age > 30 AND ({OR_CHAIN})",
+    ),
+    "median of groups that tie columns": (
+        "too_large",
+        (
+            "SELECT MEDIAN(hours_per_week) FROM adult GROUP BY (age + LENGTH(native_country) + "
+            "education_num + LENGTH(race) + LENGTH(relationship) = 5)"
+        ),
+    ),
+    "sets that tie columns": (
+        "too_large",
+        f"{COUNTED} GROUP BY GROUPING SETS ({many(f'({CELLS} * LENGTH(race) > {{}})', 60)})",
+    ),
+    "decimals on many levels": (
+        "too_large",
+        (
+            "SELECT SUM(age::decimal(30, 5) * hours_per_week + LENGTH(native_country) * "
+            "LENGTH(race) * age) FROM adult"
+        ),
+    ),
+    "many sums on many levels": ("too_large", f"SELECT {many(f'SUM({CELLS} + {{}})', 90)}{FROM}"),
+    "long list of computed values": (
+        "too_large",
+        f"{COUNTED} WHERE native_country || occupation || education IN ({LISTED})",
+    ),
+    "many deviations": (
+        "too_large",
+        f"SELECT {many('STDDEV(age + hours_per_week + {})', 300)}{FROM}",
+    ),
+    "chain beyond the parser": ("too_large", f"{COUNTED} WHERE {many('age = {}', 2000, ' OR ')}"),
+}
+
+PLANNED: dict[str, str] = {
+    "four hundred filters": "SELECT "
+    + ", ".join(
+        f"COUNT(*) FILTER (WHERE age > {17 + k % 73} AND hours_per_week > {k % 97})"
+        for k in range(400)
+    )
+    + FROM,
+    "many computed filters": "SELECT "
+    + many("COUNT(*) FILTER (WHERE age > {0}.5 + {0})", 600)
+    + FROM,
+    "cube of six": f"{COUNTED} GROUP BY {CUBE}",
+    "cube of six, many sums": f"SELECT {many('SUM(age + {})', 100)}{FROM} GROUP BY {CUBE}",
+    "many averages": f"SELECT {many('AVG(age + {})', 250)}{FROM} GROUP BY sex, race",
+    "many averages in a chain": f"SELECT {many('AVG(age + {})', 200, ' + ')}{FROM}",
+    "many quantiles": "SELECT "
+    + many("QUANTILE_CONT(age, 0.{})", 300)
+    + f"{FROM} GROUP BY native_country, education",
+    "many keys": f"{COUNTED} GROUP BY {many('age + {}', 800)}",
+    "many groups": f"{COUNTED} GROUP BY age, hours_per_week, sex, relationship",
+    "long CASE": "SELECT SUM(CASE "
+    + many("WHEN age + 0 = {0} THEN {0}", 900, " ")
+    + f" END){FROM}",
+    "long CASE as a key": "SELECT CASE "
+    + many("WHEN age + hours_per_week = {0} THEN {0}", 900, " ")
+    + f" END, COUNT(*){FROM} GROUP BY 1",
+    "long list": f"{COUNTED} WHERE native_country || '' IN ("
+    + ", ".join(f"'{k}'" for k in range(4900))
+    + ")",
+    "long chain": f"{COUNTED} WHERE {many('(age + {} = 3 AND hours_per_week > 4)', 230, ' OR ')}",
+    "long sums": "SELECT "
+    + many(f"SUM({' + '.join(['age', 'hours_per_week'] * 60)} + {{}})", 30)
+    + FROM,
+    "totals of one filtered table": f"WITH r AS (SELECT * FROM adult WHERE {OR_CHAIN}) SELECT "
+    + many("COUNT(*) / (SELECT COUNT(*) FROM r WHERE age > {})", 80)
+    + FROM,
+    "conditions on many levels": f"{COUNTED} WHERE {many(f'{CELLS} <> {{}}', 12, ' AND ')}",
+    "keys on many levels": f"SELECT ({CELLS} * LENGTH(race)) % 7 AS k, COUNT(*){FROM} GROUP BY 1",
+    "text keys on many levels": "SELECT native_country || occupation || education || workclass AS "
+    f"k, COUNT(*){FROM} GROUP BY 1",
+    "exact keys": "SELECT age::decimal(38, 10) * hours_per_week * LENGTH(native_country) AS k, "
+    f"COUNT(*){FROM} GROUP BY 1",
+    "wide names through many CTEs": f"WITH r0 AS (SELECT {many('age AS a{}', 1000)} FROM adult), "
+    + ", ".join(f"r{k} AS (SELECT * FROM r{k - 1})" for k in range(1, 600))
+    + " SELECT COUNT(*) FROM r599",
+    "pattern on three texts": f"{COUNTED} WHERE native_country || occupation || education LIKE "
+    "'%a_%e%i_%o%s'",
+    "parts of a union": " UNION ALL ".join(
+        f"SELECT {', '.join(f'SUM(age + {64 * place + part})' for place in range(15))}{FROM}"
+        for part in range(64)
+    ),
+}
