@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
+from benchmarks.hostile_statements import PLANNED, REFUSED, nested
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.pace import Deadline, paced
 from cube.refusals import Refused, TooLarge, TooSlow
@@ -32,7 +33,6 @@ from planner.public import PublicRelation
 from planner.scratchpad import N_LOOKUP_VALUES_MAX, Scratchpad
 from planner.workload import QuantileFormula
 from proxy.config import load
-from tests.support.hostile_statements import PLANNED, REFUSED, nested
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 20.0  # of what took minutes or did not end; on a quiet machine all take under two

@@ -1,8 +1,9 @@
 """Statements on the Adult table of examples/adult that are the most work for their length.
 
-Each was slow or large to plan once, or is among the slowest that are answered now; all are within
-the limits on a text. `PLANNED` are answered by the planner, `REFUSED` are refused by it, with the
-code that stands beside.
+Each was slow or large once, or is among the slowest that are answered now; all are within the
+limits on a text. `PLANNED` are answered by the planner, `REFUSED` are refused by it, with the code
+that stands beside. `SERVED` are little work to plan, and much to price, to estimate, to simulate or
+to compute with.
 """
 
 # ruff: noqa: S608 - texts that are planned here, of constants alone
@@ -221,4 +222,45 @@ PLANNED: dict[str, str] = {
         f"SELECT {', '.join(f'SUM(age + {64 * place + part})' for place in range(15))}{FROM}"
         for part in range(64)
     ),
+}
+
+DP = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS"
+BOXES = ", ".join(
+    f"COUNT(*) FILTER (WHERE age > {17 + k % 70} AND hours_per_week < {1 + k % 97} "
+    f"AND education_num = {1 + k % 16})"
+    for k in range(400)
+)
+AGES, HOURS, NUMBERS = (
+    f"(SELECT {column}, COUNT(*) AS n FROM adult GROUP BY {column})"
+    for column in ("age", "hours_per_week", "education_num")
+)
+
+SERVED: dict[str, str] = {
+    "four hundred boxes": f"SELECT {BOXES}{FROM}",
+    "four hundred boxes, explained": f"EXPLAIN PRIVACY SELECT {BOXES}{FROM}",
+    "four hundred boxes beyond the budget": f"{DP}(half_width => 0.2) {BOXES}{FROM}",
+    "four hundred boxes with a cap": f"{DP}(epsilon => 0.000001) {BOXES}{FROM}",
+    "cube of four": "SELECT sex, race, income, relationship, COUNT(*) FROM adult "
+    "GROUP BY CUBE (sex, race, income, relationship)",
+    "cube of five, made to agree": f"{DP}(consistency => 'nonnegative') sex, race, income, "
+    "relationship, marital_status, COUNT(*) FROM adult "
+    "GROUP BY CUBE (sex, race, income, relationship, marital_status)",
+    "averages of many groups": "SELECT age, occupation, AVG(hours_per_week), "
+    "AVG(education_num), STDDEV(hours_per_week) FROM adult GROUP BY age, occupation",
+    "medians of many groups": "SELECT age, MEDIAN(hours_per_week), MEDIAN(education_num) "
+    "FROM adult GROUP BY age",
+    "relative ratios": f"{DP}(relative => 0.001) native_country, AVG(age) / AVG(hours_per_week)"
+    " FROM adult GROUP BY native_country",
+    "a relative target that is not reached": f"{DP}(relative => 0.000001, at_least => 1) "
+    "COUNT(*) FROM adult WHERE age = 90",
+    "independence simulated often": f"{DP}(replicates => 100000) "
+    "DP_CHI2_TEST(native_country, occupation) FROM adult",
+    "answers joined with each other": "SELECT COUNT(*) FROM "
+    + ", ".join(f"{AGES} a{k}" for k in range(6))
+    + " WHERE "
+    + " AND ".join(f"a{k}.n + a{k + 1}.n <> {k}" for k in range(5)),
+    "answers sorted in a window": "SELECT COUNT(*) FROM (SELECT RANK() OVER (ORDER BY a.n * b.n "
+    f"- c.n) AS r FROM {AGES} a, {HOURS} b, {NUMBERS} c, {NUMBERS} d) t WHERE r > 5",
+    "fifty thousand groups": "SELECT age, hours_per_week, relationship, COUNT(*), "
+    "COUNT(*) FILTER (WHERE sex = 'Male') FROM adult GROUP BY age, hours_per_week, relationship",
 }
