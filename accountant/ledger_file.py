@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from accountant.clock import ClockGuard
 from accountant.entries import Entry
 from accountant.ledger import Ledger
 from accountant.stores.key_file import fingerprint_key, is_marked, key_beside, note_marked
@@ -30,8 +31,14 @@ class Reader(Protocol):
         ...
 
 
-def open_ledger(path: Path) -> Ledger:
+def open_ledger(path: Path, guard: ClockGuard | None = None) -> Ledger:
     """The ledger in an SQLite file, its key and its mark beside it; made if there is nothing.
+
+    Parameters
+    ----------
+    path : Path
+    guard : ClockGuard, optional
+        Says how far ahead the clock is believed.
 
     Raises
     ------
@@ -40,12 +47,12 @@ def open_ledger(path: Path) -> Ledger:
     LedgerSetBack
         If it does not hold what its mark vouches for, or its mark is missing.
     """
-    return _marked(*open_unmarked(str(path), None))
+    return _marked(*open_unmarked(str(path), None), guard)
 
 
-def open_shared_ledger(url: str, key: Path) -> Ledger:
+def open_shared_ledger(url: str, key: Path, guard: ClockGuard | None = None) -> Ledger:
     """The ledger in a PostgreSQL database; its key, and a mark, are files of each server."""
-    return _marked(*open_unmarked(url, key))
+    return _marked(*open_unmarked(url, key), guard)
 
 
 def open_unmarked(location: str, key: Path | None) -> tuple[Store, bytes, Path]:
@@ -69,14 +76,14 @@ def open_unmarked(location: str, key: Path | None) -> tuple[Store, bytes, Path]:
         raise
 
 
-def _marked(store: Store, key: bytes, key_path: Path) -> Ledger:
+def _marked(store: Store, key: bytes, key_path: Path, guard: ClockGuard | None) -> Ledger:
     """A ledger that is what it was when its mark was written last; it goes on being marked.
 
     The mark is looked at last: of a ledger that is damaged, the damage is told.
     """
     mark = MarkFile(mark_beside(key_path))
     marked = MarkedStore(store, mark)
-    ledger = Ledger(marked, key)
+    ledger = Ledger(marked, key, guard=guard)
     try:
         if not mark.exists() and not is_marked(key_path):  # a new ledger, or one of before marks
             mark.make(Position(*ledger.position))

@@ -14,14 +14,15 @@ from typing import Final
 from cube.refusals import CannotStart
 
 PRIVATE_MODE: Final = 0o600
+PUBLIC_MODE: Final = 0o666  # less what the process's umask takes away
 # macOS: fsync alone does not reach the disk there.
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
 
-def opened(path: Path, flags: int) -> int:
-    """A descriptor of a file that only its owner may read, if it is made now."""
+def opened(path: Path, flags: int, mode: int = PRIVATE_MODE) -> int:
+    """A descriptor of a file that, if it is made now, only its owner may read."""
     try:
-        return os.open(path, flags | os.O_CLOEXEC, PRIVATE_MODE)
+        return os.open(path, flags | os.O_CLOEXEC, mode)
     except FileExistsError:
         raise
     except OSError as error:
@@ -33,7 +34,7 @@ def opened(path: Path, flags: int) -> int:
 
 def write_once(path: Path, content: bytes) -> None:
     """Create a file that is whole or absent after a crash; of two processes the first wins."""
-    draft = _draft(path, content)
+    draft = _draft(path, content, PRIVATE_MODE)
     try:
         with contextlib.suppress(FileExistsError):
             os.link(draft, path)
@@ -43,9 +44,9 @@ def write_once(path: Path, content: bytes) -> None:
         sync(directory)
 
 
-def replace(path: Path, content: bytes) -> None:
+def replace(path: Path, content: bytes, mode: int = PRIVATE_MODE) -> None:
     """Put new content in the place of a file, old or new after a crash and nothing between."""
-    draft = _draft(path, content)
+    draft = _draft(path, content, mode)
     try:
         draft.replace(path)
     except BaseException:
@@ -81,9 +82,9 @@ def directory_of(path: Path) -> Iterator[int]:
         os.close(directory)
 
 
-def _draft(path: Path, content: bytes) -> Path:
+def _draft(path: Path, content: bytes, mode: int) -> Path:
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
-    descriptor = opened(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    descriptor = opened(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()

@@ -11,6 +11,7 @@ from accountant.entries import (
     TableDeclared,
     TableOpened,
 )
+from accountant.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.limits import Limit, Window
 from proxy.reporting.amounts import exact_text
 from proxy.reporting.model import Change
@@ -45,9 +46,20 @@ def change(entry: Entry, body: Body, before: Limit | None) -> Change | None:
             detail = credential_text(body.credential)
         case AccessRevoked():
             kind, by, detail = "access revoked", body.by, f"credential {body.credential_id}"
+        case RollbackAccepted():
+            kind, by, detail = "ROLLBACK ACCEPTED", body.by, rollback_text(body)
+        case ClockCorrected():
+            kind, by, detail = "clock corrected", body.by, f"before: {body.was or 'no entry'}"
         case _:
             return None
     return Change(entry.seq, entry.at, entry.table, kind, subject, detail, by)
+
+
+def rollback_text(body: RollbackAccepted) -> str:
+    """What is gone of a ledger, on one line."""
+    vouched = body.vouched_entries
+    had = "nobody knows how many" if vouched is None else f"at least {vouched}"
+    return f"{body.found_entries} entries found, {had} were there; what they spent is not known"
 
 
 def limit_text(limit: Limit) -> str:

@@ -12,6 +12,8 @@ import pytest
 from accountant.entries import Entry
 from accountant.ledger_file import open_ledger, open_reader, open_store
 from accountant.stores.key_file import key_beside
+from accountant.stores.mark import mark_beside
+from cube.refusals import LedgerSetBack
 from proxy import cli
 from tests.proxy.reporting.ledgers import write_normal
 from tests.support.audited import rechained, write_ledger
@@ -213,10 +215,12 @@ def test_an_imported_ledger_can_be_served_with_its_key(run: Run, path: Path) -> 
     run("export", path, "-o", lines)
     ended = run("import", lines, copy)
     assert ended.code == 0
-    assert "copy it from the old ledger" in ended.out
+    assert "copy them from the old ledger" in ended.out
     assert read(copy) == read(path)
     key_beside(copy).write_bytes(key_beside(path).read_bytes())
-    key_beside(copy).chmod(0o600)
+    with pytest.raises(LedgerSetBack, match=r"its mark .* is missing"):
+        open_ledger(copy)
+    mark_beside(key_beside(copy)).write_bytes(mark_beside(key_beside(path)).read_bytes())
     with open_ledger(copy) as ledger:
         assert ledger.history("people").units_spent > 0
     assert "has entries already, and was not changed" in run("import", lines, copy).err

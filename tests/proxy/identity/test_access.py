@@ -145,6 +145,7 @@ class Counting:
 
     def __init__(self, ledger: Ledger, *, is_broken: bool = False) -> None:
         self.access = ledger.access
+        self.last_at = ledger.last_at
         self.n_refreshed = 0
         self._is_broken = is_broken
 
