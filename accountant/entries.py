@@ -1,4 +1,4 @@
-"""What a ledger says: twelve kinds of entry, chained by their digests.
+"""What a ledger says: its kinds of entry, chained by their digests.
 
     table_opened    which schema and which data this table is, and its budget
     table_declared  the public declaration of its columns, so that a reader can name what was asked
