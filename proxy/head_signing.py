@@ -103,7 +103,7 @@ class HeadSigner:
         self._signed = position
 
     def _missing(self, head: Position) -> str:
-        return f"does not hold the {head.n_entries} entries that {self._output} vouches for"
+        return f"does not hold the {head.n_entries} entries that {self._output.name} vouches for"
 
     def _newest(self) -> Position | None:
         """What was signed last, here or by another process; None if nothing was."""
@@ -111,7 +111,7 @@ class HeadSigner:
             written = self._output.read_text(encoding="ascii", errors="replace")
         except FileNotFoundError:
             return None
-        head = read_signed_head(written, self._key.public_key(), str(self._output)).head
+        head = read_signed_head(written, self._key.public_key(), self._output.name).head
         return Position(head.n_entries, head.digest)
 
     @contextmanager

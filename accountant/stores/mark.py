@@ -115,7 +115,7 @@ class MarkFile:
             if newest.position.n_entries < position.n_entries:
                 self._write(descriptor, _Slot(newest.serial + 1, position))
             elif newest.position.n_entries == position.n_entries and newest.position != position:
-                raise lost(f"has another entry {position.n_entries} than {self.path} vouches for")
+                raise lost(f"has another entry {position.n_entries} than {self.path.name} vouches for")
 
     def probe(self) -> None:
         """Write what it says once more, to learn whether that is possible now."""
@@ -133,7 +133,7 @@ class MarkFile:
     def _newest(self, descriptor: int) -> _Slot:
         slots = _slots(descriptor)
         if not slots:
-            raise lost(f"cannot be checked: its mark {self.path} is damaged")
+            raise lost(f"cannot be checked: its mark {self.path.name} is damaged")
         return max(slots, key=lambda slot: slot.serial)
 
     def _write(self, descriptor: int, slot: _Slot) -> None:
@@ -151,7 +151,7 @@ class MarkFile:
         try:
             descriptor = os.open(self.path, flags | os.O_CLOEXEC)
         except FileNotFoundError:
-            raise lost(f"cannot be checked: its mark {self.path} is missing") from None
+            raise lost(f"cannot be checked: its mark {self.path.name} is missing") from None
         except OSError as error:
             raise self._unavailable(error) from None
         try:
