@@ -13,8 +13,7 @@ Proof: proofs/gate.md, "The history"; proofs/ledger.md.
 """
 
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -33,6 +32,7 @@ from accountant.entries import (
     chained_digest,
 )
 from accountant.entry_text import read_text, write
+from accountant.group_commit import GroupCommit
 from accountant.ledger_events import EVENTS, ClockCorrected, EventBody, LedgerEnd
 from accountant.replay import TableHistory
 from accountant.stores.mark import Position
@@ -174,7 +174,7 @@ class Ledger:
         self.key = key
         self._clock = utc_now if clock is None else clock
         self._guard = ClockGuard() if guard is None else guard
-        self._queue: deque[_Request] = deque()
+        self._waiting = GroupCommit(self._write)
         self._writing = threading.Lock()
         self._advancing = (
             threading.Lock()
@@ -302,28 +302,22 @@ class Ledger:
         """Learn whether the ledger can be written just now; LedgerUnavailable if not."""
         with self._writing:
             try:
-                self._check_not_given_up()
-                self._store.probe()
+                self._undoubted().probe()
             except BaseException:
                 self._is_writable = False
                 raise
             self._is_writable = True
 
     def _done(self, request: _Request) -> int | None:
-        self._queue.append(request)
-        with self._writing:  # whoever holds it writes for all who wait
-            if not request.is_done:
-                self._write_queue()
+        self._waiting.deal_with(request)
         if request.error is not None:
             raise request.error
         return request.seq
 
-    def _write_queue(self) -> None:
+    def _write(self, batch: Sequence[_Request]) -> None:
         """Decide and write everything that waits, in one transaction."""
-        batch = [self._queue.popleft() for _ in range(len(self._queue))]
         try:
-            self._check_not_given_up()
-            with self._store.writing() as appender:
+            with self._writing, self._undoubted().writing() as appender:
                 replay = self._caught_up(appender.entries_after)
                 entries = [entry for one in batch if (entry := self._decided(one, replay))]
                 if entries:
@@ -340,9 +334,6 @@ class Ledger:
                     self._replay = replay
                     self._guard.note(replay.at)
             self._is_writable = self._is_writable or bool(entries)
-        finally:
-            for request in batch:
-                request.is_done = True
 
     def _decided(self, request: _Request, replay: _Replay) -> Entry | None:
         """The entry of a request, taken into the replay; None if it makes none."""
@@ -372,9 +363,10 @@ class Ledger:
         except ValueError as error:
             raise self._lost(f"has an entry that does not follow ({error})") from None
 
-    def _check_not_given_up(self) -> None:
+    def _undoubted(self) -> Store:
         if self._given_up is not None:
             raise self._lost(self._given_up)
+        return self._store
 
     def _lost(self, why: str) -> LedgerLost:
         self._is_writable = False

@@ -115,7 +115,9 @@ class MarkFile:
             if newest.position.n_entries < position.n_entries:
                 self._write(descriptor, _Slot(newest.serial + 1, position))
             elif newest.position.n_entries == position.n_entries and newest.position != position:
-                raise lost(f"has another entry {position.n_entries} than {self.path.name} vouches for")
+                raise lost(
+                    f"has another entry {position.n_entries} than {self.path.name} vouches for"
+                )
 
     def probe(self) -> None:
         """Write what it says once more, to learn whether that is possible now."""

@@ -33,14 +33,28 @@ class MarkedStore:
         self._store = store
         self._mark = mark
         self._found: Position | None = None  # the latest mark that is known to be in the ledger
+        self._is_kept = False
 
     def check(self) -> None:
-        """Raise LedgerLost unless the ledger holds what its mark vouches for."""
+        """Raise LedgerLost unless the ledger holds what its mark vouches for; keep it from now."""
         self._check(self._store.entries_after)
+        self._is_kept = True
 
     def entries_after(self, seq: int) -> Iterator[Entry]:
-        """Every durable entry with a higher number, in order. Waits for no writer."""
-        return self._store.entries_after(seq)
+        """Every durable entry with a higher number, in order. Waits for no writer.
+
+        Whoever has read them all is told that this is all once the mark says so too: another
+        process may have been killed between its commit and the mark.
+        """
+        last = None
+        for entry in self._store.entries_after(seq):
+            last = entry
+            yield entry
+        if last is not None and self._is_kept:
+            position = Position(last.seq, last.digest)
+            if position != self._found:
+                self._check(self._store.entries_after)
+            self._vouch(position)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Appender]:
@@ -50,8 +64,7 @@ class MarkedStore:
             noted = _Appender(appender)
             yield noted
         if noted.last is not None:
-            self._mark.advance(noted.last)
-            self._found = noted.last
+            self._vouch(noted.last)
 
     def probe(self) -> None:
         """Write something that is no entry, durably, to learn whether that is possible now."""
@@ -62,6 +75,11 @@ class MarkedStore:
     def close(self) -> None:
         """Let go of everything. Closing twice does no harm."""
         self._store.close()
+
+    def _vouch(self, position: Position) -> None:
+        if position != self._found:
+            self._mark.advance(position)
+            self._found = position
 
     def _check(self, entries_after: EntriesAfter) -> None:
         marked = self._mark.read()
@@ -76,7 +94,7 @@ class MarkedStore:
 
 
 class _Appender:
-    """An open transaction that remembers how far it comes."""
+    """An open transaction that remembers how far the ledger comes."""
 
     def __init__(self, appender: Appender) -> None:
         self._appender = appender
@@ -84,7 +102,9 @@ class _Appender:
 
     def entries_after(self, seq: int) -> Iterator[Entry]:
         """Entries with a higher number, in order, as this transaction sees them."""
-        return self._appender.entries_after(seq)
+        for entry in self._appender.entries_after(seq):
+            self.last = Position(entry.seq, entry.digest)
+            yield entry
 
     def insert(self, entries: Iterable[Entry]) -> None:
         """Append entries; they count once they are committed and marked."""

@@ -28,6 +28,13 @@ NAME = "people.ledger"
 EVERY_BODY = [*BODIES, *RAISES]
 
 
+class FullDisk(MarkFile):
+    """A mark that cannot be written."""
+
+    def _write(self, *_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+
 class Moment(NamedTuple):
     """The files as they were, and how many entries were in them, with the WAL and without it."""
 
@@ -253,14 +260,10 @@ def test_nothing_is_written_while_running_once_the_mark_is_ahead(path: Path, mar
 def test_what_could_not_be_marked_is_not_said_to_be_durable(path: Path, mark: Path) -> None:
     """The commit went well, and the mark failed: nobody hears of it, and it is not lost either."""
 
-    class Full(MarkFile):
-        def _write(self, *_: object) -> None:
-            raise OSError(28, "No space left on device")
-
     with open_ledger(path) as ledger:
         store = ledger._store
         assert isinstance(store, MarkedStore)
-        store._mark = Full(mark)
+        store._mark = FullDisk(mark)
         with pytest.raises(LedgerUnavailable, match="No space left") as refused:
             appended(ledger, BudgetSet(Fraction(2)))
         assert type(refused.value) is LedgerUnavailable
@@ -270,6 +273,25 @@ def test_what_could_not_be_marked_is_not_said_to_be_durable(path: Path, mark: Pa
         assert appended(ledger, BudgetSet(Fraction(3))) == 6
     with open_ledger(path) as ledger:
         assert [one.seq for one in ledger.entries()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_whoever_hears_of_an_entry_has_it_marked_first(path: Path, mark: Path) -> None:
+    """One process is killed between its commit and the mark; what it wrote is read by another."""
+    with open_ledger(path) as one, open_ledger(path) as other:
+        for ledger in (one, other):
+            assert isinstance(ledger._store, MarkedStore)
+            ledger._store._mark = FullDisk(mark)
+        with pytest.raises(LedgerUnavailable):
+            appended(one, BudgetSet(Fraction(2)))
+        with pytest.raises(LedgerUnavailable):
+            other.refresh()
+        with pytest.raises(LedgerUnavailable):
+            other.append("people", lambda _history: None)
+        assert other.position[0] == MarkFile(mark).read().n_entries == 4
+        assert isinstance(other._store, MarkedStore)
+        other._store._mark = MarkFile(mark)
+        other.refresh()
+        assert other.position[0] == MarkFile(mark).read().n_entries == 5
 
 
 @pytest.fixture
