@@ -1,4 +1,4 @@
-"""Of many threads that want to write, one writes for those who came meanwhile; nobody is left out."""
+"""Of many threads that want to write, one writes for those who came meanwhile: all are served."""
 
 import threading
 from collections.abc import Sequence
