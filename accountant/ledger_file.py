@@ -87,7 +87,7 @@ def _marked(store: Store, key: bytes, key_path: Path, guard: ClockGuard | None) 
     try:
         if not mark.exists() and not is_marked(key_path):  # a new ledger, or one of before marks
             mark.make(Position(*ledger.position))
-        marked.check()
+        marked.begin(Position(*ledger.position))
         note_marked(key_path)
     except LedgerLost as error:
         ledger.close()

@@ -45,9 +45,15 @@ def write_once(path: Path, content: bytes) -> None:
 
 
 def replace(path: Path, content: bytes, mode: int = PRIVATE_MODE) -> None:
-    """Put new content in the place of a file, old or new after a crash and nothing between."""
+    """Put new content in the place of a file, old or new after a crash and nothing between.
+
+    It stays its owner's, where the one who replaces it may see to that.
+    """
     draft = _draft(path, content, mode)
     try:
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            before = path.stat()
+            os.chown(draft, before.st_uid, before.st_gid)
         draft.replace(path)
     except BaseException:
         draft.unlink()

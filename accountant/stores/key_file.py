@@ -49,7 +49,13 @@ def note_marked(path: Path) -> None:
     """Say in the key's own file that its ledger has a mark: nobody can lose that and go on."""
     content = _content(path)
     if content[KEY_BYTES:] != MARKED:
-        durable_file.replace(path, content + MARKED)
+        try:
+            durable_file.replace(path, content + MARKED)
+        except OSError as error:
+            raise CannotStart(
+                f"The key file {path} cannot be written: {error.strerror}.",
+                hint="It has to say that the ledger has a mark now, which lies beside it.",
+            ) from None
 
 
 def _content(path: Path) -> bytes:

@@ -25,7 +25,7 @@ class MarkedStore:
     ----------
     store : Store
     mark : MarkFile
-        It is looked at when something is written, or `check` is called.
+        Kept from `begin` on.
     """
 
     def __init__(self, store: Store, mark: MarkFile) -> None:
@@ -35,10 +35,17 @@ class MarkedStore:
         self._found: Position | None = None  # the latest mark that is known to be in the ledger
         self._is_kept = False
 
-    def check(self) -> None:
-        """Raise LedgerLost unless the ledger holds what its mark vouches for; keep it from now."""
+    def begin(self, position: Position) -> None:
+        """Keep the mark from now on, which covers what was read before.
+
+        Raises
+        ------
+        LedgerLost
+            If the ledger does not hold what its mark vouches for.
+        """
         self._check(self._store.entries_after)
         self._is_kept = True
+        self._vouch(position)
 
     def entries_after(self, seq: int) -> Iterator[Entry]:
         """Every durable entry with a higher number, in order. Waits for no writer.
@@ -68,7 +75,7 @@ class MarkedStore:
 
     def probe(self) -> None:
         """Write something that is no entry, durably, to learn whether that is possible now."""
-        self.check()
+        self._check(self._store.entries_after)
         self._store.probe()
         self._mark.probe()
 

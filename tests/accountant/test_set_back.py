@@ -294,6 +294,16 @@ def test_whoever_hears_of_an_entry_has_it_marked_first(path: Path, mark: Path) -
         assert other.position[0] == MarkFile(mark).read().n_entries == 5
 
 
+def test_what_was_read_at_the_opening_is_marked_too(path: Path, mark: Path) -> None:
+    before = mark.read_bytes()
+    with open_ledger(path) as ledger:
+        appended(ledger, BudgetSet(Fraction(2)))
+    mark.write_bytes(before)  # as a crash leaves it
+    with open_ledger(path) as ledger:
+        assert MarkFile(mark).read() == Position(*ledger.position)
+        assert ledger.position[0] == 5
+
+
 @pytest.fixture
 def shared(postgres_server: PostgresServer, tmp_path: Path) -> Iterator[tuple[Ledger, str, Path]]:
     location, key = postgres_server.location(schema="set_back"), tmp_path / "ledger.key"
