@@ -61,8 +61,8 @@ class ClockGuard:
         latest = dt.datetime.fromisoformat(last) + self._step_max
         if dt.datetime.fromisoformat(now) - latest > dt.timedelta(seconds=watched):
             raise ClockDoubtful(
-                f"The clock says {now}, and the ledger's last entry is of {last}: more than "
-                f"{self._step_max.days} days before.",
+                f"The clock says {now}, more than {self._step_max.days} days after the ledger's "
+                "last entry.",
                 hint="Nothing is charged by a clock that may be wrong. The server's owner sets the "
                 "clock; or, if it is right and nobody has asked for so long, runs `tacit ledger "
                 "set-clock`. What the history can answer stays free.",
