@@ -1,4 +1,4 @@
-"""What a ledger says: eleven kinds of entry, chained by their digests.
+"""What a ledger says: its kinds of entry, chained by their digests.
 
     table_opened    which schema and which data this table is, and its budget
     data_pinned     the rows that are read from its data, of a table that was opened before
@@ -15,8 +15,9 @@
     served          how many answers were given, free and paid, and how wide they were
     access_granted  somebody may come in
     access_revoked  and no more
+    rollback_accepted, clock_corrected   of the ledger itself; see ledger_events.py
 
-The last two are about no table; their table is the empty text. An entry of any other kind makes a
+The last four are about no table; their table is the empty text. An entry of any other kind makes a
 ledger unreadable, not half-read.
 
 Entries hold public things and released values only. Nothing here does input or output, judges
@@ -29,6 +30,7 @@ from fractions import Fraction
 from typing import Final, TypeAlias
 
 from accountant.access import Credential
+from accountant.ledger_events import EventBody
 from accountant.limits import Limit, Payer
 from accountant.noise import LatticeNoise
 from accountant.normal_noise import NormalNoise
@@ -312,7 +314,7 @@ TableBody: TypeAlias = (
     | Measured
     | Served
 )
-Body: TypeAlias = TableBody | AccessBody
+Body: TypeAlias = TableBody | AccessBody | EventBody
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ What `read` gives is checked for types and for what each value checks of itself;
 make sense together is for replay.py to say.
 """
 
+import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -31,6 +32,7 @@ from accountant.entries import (
     Tally,
 )
 from accountant.lattice import LATTICE_BITS_MAX, OnLattice
+from accountant.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.limits import Limit, Payer, Subject, Window
 from accountant.noise import LatticeNoise
 from accountant.normal_noise import NormalNoise, sensitivity_of
@@ -65,6 +67,14 @@ def read(kind: str, fields: Fields) -> Body:
     if kind not in _READERS:
         raise ValueError(f"an entry of unknown kind {kind!r}")
     return _READERS[kind](fields)
+
+
+def read_text(kind: str, text: str) -> Body:
+    """The same, of the JSON text of an entry."""
+    fields = json.loads(text)
+    if not isinstance(fields, dict):
+        raise TypeError(f"expected an object, found {type(fields).__name__}")
+    return read(kind, fields)
 
 
 def _write_opened(body: TableOpened) -> Fields:
@@ -291,6 +301,27 @@ def _read_granted(fields: Fields) -> AccessGranted:
     return AccessGranted(credential, _typed(fields["by"], str))
 
 
+def _write_rollback(body: RollbackAccepted) -> Fields:
+    return {
+        "vouched_entries": body.vouched_entries,
+        "vouched_digest": body.vouched_digest,
+        "found_entries": body.found_entries,
+        "found_digest": body.found_digest,
+        "by": body.by,
+    }
+
+
+def _read_rollback(fields: Fields) -> RollbackAccepted:
+    entries, digest = fields["vouched_entries"], fields["vouched_digest"]
+    return RollbackAccepted(
+        None if entries is None else _typed(entries, int),
+        None if digest is None else _typed(digest, str),
+        _typed(fields["found_entries"], int),
+        _typed(fields["found_digest"], str),
+        _typed(fields["by"], str),
+    )
+
+
 def _typed(value: Any, expected: type[Any]) -> Any:
     if type(value) is not expected:  # bool is an int to isinstance, but not here
         raise TypeError(f"expected {expected.__name__}, found {type(value).__name__}")
@@ -312,6 +343,8 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
         "access_revoked",
         lambda body: {"id": body.credential_id, "by": body.by},
     ),
+    RollbackAccepted: ("rollback_accepted", _write_rollback),
+    ClockCorrected: ("clock_corrected", lambda body: {"was": body.was, "by": body.by}),
 }
 _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "table_opened": _read_opened,
@@ -326,5 +359,9 @@ _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "access_granted": _read_granted,
     "access_revoked": lambda fields: AccessRevoked(
         _typed(fields["id"], str), _typed(fields["by"], str)
+    ),
+    "rollback_accepted": _read_rollback,
+    "clock_corrected": lambda fields: ClockCorrected(
+        _typed(fields["was"], str), _typed(fields["by"], str)
     ),
 }

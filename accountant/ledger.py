@@ -12,15 +12,13 @@ of this code.
 Proof: proofs/gate.md, "The history"; proofs/ledger.md.
 """
 
-import datetime as dt
-import json
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 from accountant.access import AccessBook
+from accountant.clock import ClockGuard, utc_now
 from accountant.entries import (
     GENESIS,
     NO_TABLE,
@@ -33,8 +31,12 @@ from accountant.entries import (
     TableOpened,
     chained_digest,
 )
-from accountant.entry_text import read, write
+from accountant.entry_text import read_text, write
+from accountant.group_commit import GroupCommit
+from accountant.ledger_events import EVENTS, ClockCorrected, EventBody, LedgerEnd
 from accountant.replay import TableHistory
+from accountant.stores.mark import Position
+from accountant.stores.marked_store import holds
 from accountant.stores.store import Store, unreadable
 from cube.refusals import LedgerLost, LedgerUnavailable
 
@@ -51,6 +53,10 @@ class _Replay:
     head: str = GENESIS
     at: str = ""
 
+    @property
+    def end(self) -> LedgerEnd:
+        return LedgerEnd(self.n_entries, self.head, self.at)
+
     def fork(self) -> "_Replay":
         return replace(self, histories=dict(self.histories))
 
@@ -59,7 +65,7 @@ class _Replay:
         for entry in entries:
             try:
                 self._check_place(entry)
-                self._take(entry, read(entry.kind, _fields(entry.body)))
+                self._take(entry, read_text(entry.kind, entry.body))
                 self._note_read(entry)
             except NOT_AN_ENTRY as error:
                 raise ValueError(f"entry {entry.seq}: {type(error).__name__}: {error}") from error
@@ -89,12 +95,14 @@ class _Replay:
             raise ValueError(f"found in the place of entry {self.n_entries + 1}")
         if not entry.follows(self.head):
             raise ValueError("its digest does not match its content and the entries before it")
-        if entry.at < self.at:
-            raise ValueError("it is older than the entry before")
 
     def _take(self, entry: Entry, body: Body) -> None:
+        if entry.at < self.at and not isinstance(body, ClockCorrected):
+            raise ValueError("it is older than the entry before")
         if isinstance(body, AccessGranted | AccessRevoked):
             self._take_access(entry, body)
+        elif isinstance(body, EVENTS):
+            self._take_event(entry, body)
         else:
             if isinstance(body, TableOpened):
                 self._check_new_data(entry.table, body)
@@ -111,6 +119,14 @@ class _Replay:
             case AccessRevoked():
                 self.access = self.access.without(body.credential_id)
 
+    def _take_event(self, entry: Entry, body: EventBody) -> None:
+        if entry.table != NO_TABLE:
+            raise ValueError("what happened to a ledger, in an entry about one table")
+        body.check_follows(self.end)
+        if isinstance(body, ClockCorrected):
+            for table, history in self.histories.items():
+                self.histories[table] = history.at_corrected(entry.at)
+
     def _check_new_data(self, table: str, opened: TableOpened) -> None:
         if table == NO_TABLE:
             raise ValueError("a table without a name")
@@ -126,6 +142,7 @@ class _Request:
 
     table: str
     build: Callable[["_Replay", str], Body | None]
+    stamp: Callable[[str, str], str] | None = None  # its time; None: as the guard says
     is_done: bool = False
     seq: int | None = None
     error: Exception | None = None
@@ -142,20 +159,31 @@ class Ledger:
         Of its data fingerprints.
     clock : callable, optional
         The time as UTC text. For tests of windows; an entry is never older than the one before.
+    guard : ClockGuard, optional
+        Says how far ahead the clock is believed.
     """
 
-    def __init__(self, store: Store, key: bytes, clock: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        key: bytes,
+        clock: Callable[[], str] | None = None,
+        guard: ClockGuard | None = None,
+    ) -> None:
         self._store = store
         self.key = key
         self._clock = utc_now if clock is None else clock
-        self._queue: deque[_Request] = deque()
+        self._guard = ClockGuard() if guard is None else guard
+        self._waiting = GroupCommit(self._write)
         self._writing = threading.Lock()
         self._advancing = (
             threading.Lock()
         )  # of what is known; never held while a disk is waited for
         self._is_writable = True
+        self._given_up: str | None = None
         try:
             self._replay = _Replay().read(store.entries_after(0))
+            self._guard.note(self._replay.at)
             for table, history in self._replay.histories.items():
                 self._check_cost(table, history)
         except ValueError as error:
@@ -198,6 +226,11 @@ class Ledger:
         return replay.n_entries, replay.head
 
     @property
+    def last_at(self) -> str:
+        """The time of the last entry that this process has seen; empty if there is none."""
+        return self._replay.at
+
+    @property
     def is_writable(self) -> bool:
         """Whether the last attempt to write it went well."""
         return self._is_writable
@@ -205,6 +238,19 @@ class Ledger:
     def now(self) -> str:
         """The time of an entry that would be made now."""
         return max(self._clock(), self._replay.at)
+
+    def check_clock(self) -> None:
+        """Raise ClockDoubtful if an entry made now would be refused for its time."""
+        self._guard.stamp(self._clock(), self._replay.at)
+
+    def holds(self, position: Position) -> bool:
+        """Whether the durable ledger has come so far, by the entries that a digest stands for."""
+        return holds(self._store.entries_after, position)
+
+    def give_up(self, why: str) -> LedgerLost:
+        """Write nothing any more, because something shows that this is not the ledger it was."""
+        self._given_up = why
+        return self._lost(why)
 
     def entries(self) -> Iterator[Entry]:
         """Every durable entry, in order."""
@@ -234,6 +280,12 @@ class Ledger:
         """The same for an entry about who may come in."""
         return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.access)))
 
+    def append_event(
+        self, build: Callable[[LedgerEnd], EventBody], stamp: Callable[[str, str], str]
+    ) -> int | None:
+        """The same for an entry about the ledger itself, by its owner; see mending.py."""
+        return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.end), stamp))
+
     def refresh(self) -> None:
         """Take in what other processes have appended.
 
@@ -244,31 +296,28 @@ class Ledger:
         """
         with self._advancing:
             self._replay = self._caught_up(self._store.entries_after)
+            self._guard.note(self._replay.at)
 
     def probe(self) -> None:
         """Learn whether the ledger can be written just now; LedgerUnavailable if not."""
         with self._writing:
             try:
-                self._store.probe()
+                self._undoubted().probe()
             except BaseException:
                 self._is_writable = False
                 raise
             self._is_writable = True
 
     def _done(self, request: _Request) -> int | None:
-        self._queue.append(request)
-        with self._writing:  # whoever holds it writes for all who wait
-            if not request.is_done:
-                self._write_queue()
+        self._waiting.deal_with(request)
         if request.error is not None:
             raise request.error
         return request.seq
 
-    def _write_queue(self) -> None:
+    def _write(self, batch: Sequence[_Request]) -> None:
         """Decide and write everything that waits, in one transaction."""
-        batch = [self._queue.popleft() for _ in range(len(self._queue))]
         try:
-            with self._store.writing() as appender:
+            with self._writing, self._undoubted().writing() as appender:
                 replay = self._caught_up(appender.entries_after)
                 entries = [entry for one in batch if (entry := self._decided(one, replay))]
                 if entries:
@@ -283,15 +332,13 @@ class Ledger:
             with self._advancing:
                 if replay.n_entries > self._replay.n_entries or entries:
                     self._replay = replay
+                    self._guard.note(replay.at)
             self._is_writable = self._is_writable or bool(entries)
-        finally:
-            for request in batch:
-                request.is_done = True
 
     def _decided(self, request: _Request, replay: _Replay) -> Entry | None:
         """The entry of a request, taken into the replay; None if it makes none."""
-        at = max(self._clock(), replay.at)
         try:
+            at = (request.stamp or self._guard.stamp)(self._clock(), replay.at)
             body = request.build(replay, at)
             entry = None if body is None else replay.appended(at, request.table, body)
         except Exception as error:  # noqa: BLE001 - it is raised again by who asked
@@ -316,6 +363,11 @@ class Ledger:
         except ValueError as error:
             raise self._lost(f"has an entry that does not follow ({error})") from None
 
+    def _undoubted(self) -> Store:
+        if self._given_up is not None:
+            raise self._lost(self._given_up)
+        return self._store
+
     def _lost(self, why: str) -> LedgerLost:
         self._is_writable = False
         return LedgerLost(
@@ -328,18 +380,6 @@ class Ledger:
             history.check_cost()
         except ValueError as error:
             raise ValueError(f"table {table}: {error}") from None
-
-
-def _fields(body: str) -> dict[str, Any]:
-    fields = json.loads(body)
-    if not isinstance(fields, dict):
-        raise TypeError(f"expected an object, found {type(fields).__name__}")
-    return fields
-
-
-def utc_now() -> str:
-    """The time as text that sorts."""
-    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
 
 
 def _copy(error: BaseException) -> Exception:

@@ -4,12 +4,14 @@ Values that the history (replay.py) is made of, and that the gate hands out. Pro
 "Limits" and "Statistics".
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from accountant.append_only import AppendOnly
 from accountant.entries import Charge, ChargedNormal, ChargedStatistic
 from accountant.limits import Limit, Subject
 from cube.measurement import UNITS_PER_EPSILON
@@ -102,3 +104,16 @@ class Allowance:
 def units_of(epsilon: Fraction) -> int:
     """An epsilon that may be spent, in whole units of 2**-40, rounded down."""
     return int(epsilon * UNITS_PER_EPSILON)
+
+
+Spendings = AppendOnly[tuple[str, int]]
+"""The times of somebody's charges, in order, and what he had spent after each."""
+
+
+def none_later(spendings: Spendings, at: str) -> Spendings:
+    """The same, where what was charged at a later time counts as of `at`: a clock was corrected."""
+    n_earlier = bisect_right(spendings, at, key=lambda spending: spending[0])
+    if n_earlier == len(spendings):
+        return spendings
+    later = ((at, units) for _, units in spendings[n_earlier:])
+    return AppendOnly([*spendings[:n_earlier], *later])

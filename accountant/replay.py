@@ -31,7 +31,7 @@ from accountant.entries import (
 from accountant.limits import Limit, Payer, Subject, SubjectKind
 from accountant.noise import LatticeNoise, may_be_clamped
 from accountant.normal_cost import NormalAccount
-from accountant.payments import Allowance, Payment, Told, units_of
+from accountant.payments import Allowance, Payment, Spendings, Told, none_later, units_of
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement, Weight
 from cube.refusals import TooLarge
@@ -103,9 +103,7 @@ class TableHistory:
     served: AppendOnly[Served] = field(default_factory=AppendOnly)
     now: str = ""
     read: GrowingSet = field(default_factory=GrowingSet)
-    _accounts: Mapping[Subject, AppendOnly[tuple[str, int]]] = field(
-        default_factory=lambda: MappingProxyType({})
-    )
+    _accounts: Mapping[Subject, Spendings] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def units_max(self) -> int:
@@ -137,6 +135,11 @@ class TableHistory:
                 return history._measured(body)  # noqa: SLF001 - the same
             case _:
                 return history._ruled(body)  # noqa: SLF001 - the same
+
+    def at_corrected(self, at: str) -> "TableHistory":
+        """The history once a clock was corrected: nothing counts as of a later time than `at`."""
+        accounts = {who: none_later(spendings, at) for who, spendings in self._accounts.items()}
+        return replace(self, now=at, _accounts=MappingProxyType(accounts))
 
     def spent_by(self, account: Subject, since: str = "") -> int:
         """What an analyst or a group has spent since a moment, in units of 2**-40 epsilon."""
@@ -313,10 +316,10 @@ class TableHistory:
             if left is not None and payment.units > left:
                 raise ValueError(f"a charge beyond the limit of {allowance.limit.subject}")
 
-    def _debited(self, payment: Payment) -> Mapping[Subject, AppendOnly[tuple[str, int]]]:
+    def _debited(self, payment: Payment) -> Mapping[Subject, Spendings]:
         accounts = dict(self._accounts)
         for account in payment.charge.payer.subjects:
-            spendings: AppendOnly[tuple[str, int]] = accounts.get(account, AppendOnly())
+            spendings: Spendings = accounts.get(account, AppendOnly())
             before = spendings[-1][1] if spendings else 0
             accounts[account] = spendings.followed_by([(payment.at, before + payment.units)])
         return MappingProxyType(accounts)

@@ -22,10 +22,12 @@
     │   ├── SourceUnavailable     source_unavailable  the private table cannot be read just now
     │   ├── StoreUnavailable      store_unavailable   synthetic tables cannot be kept or read now
     │   └── LedgerUnavailable     ledger_unavailable  the ledger cannot be written just now
-    │       └── LedgerLost        ledger_lost         nor until somebody has looked at it
+    │       ├── LedgerLost        ledger_lost         nor until somebody has looked at it
+    │       └── ClockDoubtful     clock_doubtful      the clock is far ahead of the ledger's
     └── CannotStart               the process refuses to serve
         ├── ConfigurationInvalid  configuration_invalid
         ├── LedgerCorrupt         ledger_corrupt
+        ├── LedgerSetBack         ledger_set_back     the ledger lacks entries that it once had
         ├── LedgerMismatch        ledger_mismatch     the ledger belongs to another table or schema
         └── DataChanged           data_changed        the data is not what the ledger began with
 
@@ -230,6 +232,12 @@ class LedgerLost(LedgerUnavailable):
     code = "ledger_lost"
 
 
+class ClockDoubtful(LedgerUnavailable):
+    """The clock is far ahead of the ledger's last entry, and may be wrong."""
+
+    code = "clock_doubtful"
+
+
 class CannotStart(TacitError):
     """The process refuses to serve."""
 
@@ -246,6 +254,12 @@ class LedgerCorrupt(CannotStart):
     """The ledger is damaged or was altered."""
 
     code = "ledger_corrupt"
+
+
+class LedgerSetBack(CannotStart):
+    """The ledger lacks entries that its mark, or a signed head, vouches for."""
+
+    code = "ledger_set_back"
 
 
 class LedgerMismatch(CannotStart):

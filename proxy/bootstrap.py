@@ -6,7 +6,7 @@ from accountant.gate import Gate
 from accountant.ledger import Ledger
 from accountant.noise import SystemNoise
 from accountant.opening import open_table
-from cube.refusals import LedgerUnavailable
+from cube.refusals import LedgerUnavailable, TacitError
 from proxy.answers import LOCAL, BudgetStatus
 from proxy.config import Settings, TableSettings
 from proxy.config_ledger import LedgerSettings
@@ -43,7 +43,7 @@ class Service:
     def sign_head(self) -> None:
         """Sign how far the ledger has come, if the server has a key for that."""
         if self._signer is not None:
-            self._signer.sign(self.ledger.position)
+            self._signer.sign(self.ledger)
 
     def write_tallies(self) -> None:
         """Write what was answered since the last time to the ledger, or keep it for later."""
@@ -53,7 +53,7 @@ class Service:
         """Write the last tallies and release the ledger; nothing else is lost by not calling it."""
         with suppress(LedgerUnavailable):
             self.write_tallies()
-        with suppress(OSError):
+        with suppress(OSError, TacitError):
             self.sign_head()
         self.ledger.close()
 
@@ -70,6 +70,9 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
     signer = _signer(settings.ledger)
     ledger = open_configured(settings.ledger)
     try:
+        if signer is not None:
+            signer.check(ledger)
+        ledger.check_clock()
         tables = {
             table.schema.table: ServedTable(
                 table.schema,

@@ -19,6 +19,7 @@ from proxy import (
     cli_access,
     cli_audit,
     cli_client,
+    cli_clock,
     cli_marginals,
     cli_plan,
     cli_synth,
@@ -53,6 +54,7 @@ app.add_typer(cli_audit.app, name="audit")
 app.add_typer(cli_synth.app, name="synth")
 app.add_typer(cli_access.tokens, name="token")
 app.add_typer(cli_access.limits, name="limit")
+app.add_typer(cli_clock.app, name="ledger")
 
 
 app.command(epilog='Example: tacit marginals adult --sets "sex,race;age" --epsilon 0.5')(

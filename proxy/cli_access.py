@@ -6,7 +6,6 @@ running server takes in what they wrote about a second later.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Final
@@ -23,7 +22,6 @@ from proxy import config as configuration
 from proxy.answers import LimitStatus
 from proxy.cli_options import ConfigOption
 from proxy.config import Settings
-from proxy.identity.access import utc_text
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
 from proxy.ledger_desk import unknown_table
 from proxy.ledgers import open_configured
@@ -99,9 +97,8 @@ def issue(  # noqa: PLR0913 - one parameter an option
 def list_credentials(config: ConfigOption = DEFAULT_CONFIG) -> None:
     """List every credential that was ever issued."""
     with _opened(config) as (_, ledger):
-        book = ledger.access
+        book, now = ledger.access, ledger.now()
     shown = _grid("id", "analyst", "groups", "role", "tables", "shown by", "ends", "")
-    now = utc_text(datetime.now(UTC))
     for credential in book.issued.values():
         state = "in force"
         if credential.id in book.revoked:

@@ -21,7 +21,7 @@ from accountant.auditor.verdict import Verdict
 from accountant.auditor.verify import verify
 from accountant.ledger_file import open_store
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
-from proxy import cli_report, rendering
+from proxy import cli_report, cli_rollback, rendering
 from proxy.cli_ledger import (
     EXPORT_SUFFIX,
     LedgerArgument,
@@ -38,6 +38,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Check what a ledger says was spent, without trusting the server that wrote it.",
     epilog="Begin with: tacit audit verify adult.ledger",
+)
+app.command("accept-rollback", epilog="Example: tacit audit accept-rollback adult.ledger --by ann")(
+    cli_rollback.accept_rollback
 )
 app.command("report", epilog="Example: tacit audit report adult.ledger -o report.html")(
     cli_report.report
@@ -66,6 +69,8 @@ def verify_ledger(
     ledger can reach it.
     """
     verdict = _verified(location, read_heads(public_key, signed_heads or ()))
+    for warning in verdict.warnings:
+        typer.echo(f"WARNING: {warning}.")
     typer.echo(f"{verdict.n_entries} entries, head {verdict.head}")
     rendering.console().print(rendering.audit_table(verdict.tables))
     for table in verdict.tables:
@@ -172,13 +177,14 @@ def import_ledger(
     """Make a new ledger of an export, once it was verified; all of it or nothing.
 
     This is also the way from SQLite to PostgreSQL and back. To serve the new
-    ledger, put the key of the old one beside it: without it, the server does
-    not know its data again.
+    ledger, put the key and the mark of the old one beside it: without the key,
+    the server does not know its data again, and without the mark, not whether
+    this is all of its ledger.
     """
     with open_entries(file) as entries:
         verdict = import_into(lambda: open_store(location), entries)
     typer.echo(f"Wrote {location}: {verdict.n_entries} entries, head {verdict.head}")
-    typer.echo("Its key is still missing: copy it from the old ledger.")
+    typer.echo("Its key and its mark are still missing: copy them from the old ledger.")
 
 
 def _verified(location: str, heads: Sequence[SignedHead] = ()) -> Verdict:

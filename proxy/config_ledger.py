@@ -5,12 +5,15 @@ Nothing here opens a ledger or reads a key; that they are there and fit is found
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
+from accountant.clock import STEP_MAX
 from accountant.stores.postgres_location import PostgresLocation
 from proxy.config_problems import Problems, Section
+
+DAYS_MAX: Final = 36_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,8 @@ class LedgerSettings:
         The owner's private key, where the server is to sign how far the ledger has come.
     signed_head : Path, optional
         Where it writes what it signed.
+    clock_step_days_max : int
+        How many days the clock may be ahead of the last entry and be believed.
     """
 
     path: Path | None = None
@@ -36,6 +41,7 @@ class LedgerSettings:
     key: Path | None = None
     signing_key: Path | None = None
     signed_head: Path | None = None
+    clock_step_days_max: int = STEP_MAX.days
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.url is None):
@@ -59,6 +65,7 @@ class LedgerSection(Section):
     key: str | None = Field(default=None, min_length=1)
     signing_key: str | None = Field(default=None, min_length=1)
     signed_head: str | None = Field(default=None, min_length=1)
+    clock_step_days_max: int = Field(default=STEP_MAX.days, ge=1, le=DAYS_MAX)
 
 
 def read_ledger(values: Any, folder: Path, problems: Problems) -> LedgerSettings | None:
@@ -73,7 +80,9 @@ def read_ledger(values: Any, folder: Path, problems: Problems) -> LedgerSettings
         if path.is_dir() or not path.parent.is_dir():
             problems.add(("ledger", name), "should be a file in an existing directory")
     try:
-        return LedgerSettings(url=section.url, **paths)
+        return LedgerSettings(
+            url=section.url, clock_step_days_max=section.clock_step_days_max, **paths
+        )
     except ValueError:
         return None  # the problem was noted, with its key
 

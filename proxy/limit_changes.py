@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.entries import LimitSet
-from accountant.ledger import Ledger, utc_now
+from accountant.ledger import Ledger
 from accountant.limits import Limit, Subject, SubjectKind, Window
 from accountant.replay import TableHistory
 from cube.measurement import UNITS_PER_EPSILON
@@ -103,7 +103,7 @@ def limits_of(ledger: Ledger, table: str) -> list[LimitStatus]:
     Nothing counts towards a limit for each analyst as such: each has his own account.
     """
     history = ledger.history(table)
-    now = utc_now()
+    now = ledger.now()
     limits = sorted(history.limits.values(), key=lambda limit: limit.subject)
     return [
         LimitStatus(

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from accountant.clock import utc_now
 from accountant.entries import WIDTH_BINS, Served, Tally
-from accountant.ledger import Ledger, utc_now
+from accountant.ledger import Ledger
 from accountant.profile import profile_of
 from cube.encoding import fingerprint
 from cube.refusals import InvalidTarget, LedgerUnavailable, TooLarge

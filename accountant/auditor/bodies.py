@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from accountant.auditor.events import EventBody, read_clock, read_rollback
 from accountant.auditor.fields import (
     Fields,
     Json,
@@ -142,7 +143,7 @@ class ForReaders:
 
 AccessBody: TypeAlias = Granted | Revoked
 TableBody: TypeAlias = Opened | Pinned | Budget | Limit | Charge | TakenOver | Measured | ForReaders
-Body: TypeAlias = AccessBody | TableBody
+Body: TypeAlias = AccessBody | TableBody | EventBody
 
 
 def body_of(kind: str, value: Json, blocks: BlockReader) -> Body:
@@ -296,4 +297,6 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "served": _served,
     "access_granted": _granted,
     "access_revoked": _revoked,
+    "rollback_accepted": read_rollback,
+    "clock_corrected": read_clock,
 }

@@ -72,6 +72,10 @@ class Book:
             raise Wrong("what is read from a table's data is said twice")
         self._is_pinned = True
 
+    def correct_clock(self, at: str) -> None:
+        """From here on `at` is the latest time that there is."""
+        self._accounts.correct_clock(at)
+
     def _charge(self, seq: int, body: Charge) -> None:
         """What was paid for rows: all that was paid, but for normal noise."""
         rows = self._purchases.charge(seq, body)

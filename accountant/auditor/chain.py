@@ -9,10 +9,13 @@ What the chain cannot show, and signed heads do: proofs/ledger.md.
 import hashlib
 import json
 from dataclasses import dataclass, field
+from typing import Final
 
 from accountant.auditor.fields import check_moment
 from accountant.auditor.wrong import Wrong
 from accountant.entries import GENESIS, Entry
+
+CLOCK_CORRECTED: Final = "clock_corrected"  # the one kind of entry that may turn time back
 
 
 @dataclass(slots=True)
@@ -50,7 +53,7 @@ class Chain:
         if entry.digest != self._linked(entry):
             raise Wrong("its digest does not match its content and the entries before it")
         check_moment(entry.at, "its time")
-        if entry.at < self.at:
+        if entry.at < self.at and entry.kind != CLOCK_CORRECTED:
             raise Wrong(f"it is of {entry.at}, earlier than the entry before it")
 
     def add(self, entry: Entry) -> None:

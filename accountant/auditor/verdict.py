@@ -59,6 +59,8 @@ class Verdict:
         "entry 17: " and what is wrong with the first that is.
     notes : tuple of str
         What could not be shown either way.
+    warnings : tuple of str
+        Why the sums may lack something although nothing is wrong with any entry.
     """
 
     n_entries: int
@@ -67,3 +69,4 @@ class Verdict:
     tables: tuple[TableVerdict, ...]
     problem: str | None
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()

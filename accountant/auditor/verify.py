@@ -16,9 +16,10 @@ from accountant.auditor.access import Access
 from accountant.auditor.bodies import Body, Granted, Opened, Revoked, body_of
 from accountant.auditor.book import Book
 from accountant.auditor.chain import Chain
+from accountant.auditor.events import ClockCorrected, EventBody, Events, RollbackAccepted
 from accountant.auditor.fields import parsed
 from accountant.auditor.rows import BlockReader
-from accountant.auditor.signed_head import SignedHead
+from accountant.auditor.signed_head import Head, SignedHead
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.wrong import Wrong
 from accountant.entries import Entry
@@ -56,6 +57,7 @@ class _Audit:
         self._watch = watch
         self._chain = Chain()
         self._access = Access()
+        self._events = Events()
         self._blocks = BlockReader()
         self._books: dict[str, Book] = {}
         self._times: list[str] = []
@@ -79,12 +81,26 @@ class _Audit:
         """Compare with what was vouched for."""
         n_entries = self._chain.n_entries
         for head in (signed.head for signed in heads):
-            if head.n_entries > n_entries:
+            if (accepted := self._lost(head)) is not None:
+                gone = f"{head.n_entries} entries, signed for on {head.at}, are not in this ledger"
+                self._found(accepted, f"{gone}: its owner went on without them here")
+            elif head.n_entries > n_entries:
                 missing = f"the tail is missing: {head.n_entries} entries were signed for"
                 self._found(n_entries + 1, f"{missing} on {head.at}")
             elif head.digest != self._chain.digest_after(head.n_entries):
                 rewritten = "the ledger was rewritten, here or before: another digest was signed"
                 self._found(max(1, head.n_entries), f"{rewritten} on {head.at}")
+
+    def _lost(self, head: Head) -> int | None:
+        """The entry, if any, by which the owner goes on without what a head vouches for."""
+        n_entries = head.n_entries
+        if (
+            n_entries <= self._chain.n_entries
+            and self._chain.digest_after(n_entries) == head.digest
+        ):
+            return None
+        covering = self._events.covering(n_entries)
+        return None if covering is None else covering[0].seq
 
     def add_up(self) -> None:
         """Add up what the rows cost, charge by charge; again, if some are not to be believed."""
@@ -106,7 +122,11 @@ class _Audit:
             at=self._times[n_good - 1] if n_good else "",
             tables=tuple(book.verdict(table, n_good) for table, book in books),
             problem=None if self._problem is None else "entry {}: {}".format(*self._problem),
-            notes=tuple(note for table, book in books for note in book.notes(table)),
+            notes=(
+                *(note for table, book in books for note in book.notes(table)),
+                *self._events.notes(n_good),
+            ),
+            warnings=tuple(self._events.warnings(n_good)),
         )
 
     @property
@@ -123,12 +143,21 @@ class _Audit:
             if entry.table:
                 raise Wrong("access is granted and revoked in entries that are about no table")
             self._access.take(body)
+        elif isinstance(body, RollbackAccepted | ClockCorrected):
+            self._take_event(entry, body)
         elif entry.table in self._books:
             self._books[entry.table].take(entry, body)
         elif not entry.table or not isinstance(body, Opened):
             raise Wrong("a table is opened once, under a name, before anything else is said of it")
         else:
             self._open(entry, body)
+
+    def _take_event(self, entry: Entry, body: EventBody) -> None:
+        digest = self._chain.digest_after(self._chain.n_entries)
+        self._events.take(entry, body, digest=digest, at=self._chain.at)
+        if isinstance(body, ClockCorrected):
+            for book in self._books.values():
+                book.correct_clock(entry.at)
 
     def _open(self, entry: Entry, body: Opened) -> None:
         for table, book in self._books.items():

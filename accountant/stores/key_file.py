@@ -6,16 +6,15 @@ reader test a guess at the whole table; an HMAC can only be tested by who also h
 Every process that serves from one ledger needs the same key. Nothing here knows what a ledger is.
 """
 
-import os
 import secrets
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from accountant.stores import durable_file
 from cube.refusals import CannotStart, LedgerCorrupt
 
 KEY_BYTES: Final = 32
-PRIVATE_MODE: Final = 0o600
+MARKED: Final = b"m"  # behind the key of a ledger that has a mark, from then on
 
 
 def key_beside(ledger: Path) -> Path:
@@ -37,47 +36,36 @@ def fingerprint_key(path: Path, *, may_create: bool) -> bytes:
                 f"The key file {path} is missing, so the data cannot be recognised.",
                 hint="Restore it from a backup; it belongs to the ledger.",
             )
-        _write_once(path, secrets.token_bytes(KEY_BYTES))
+        durable_file.write_once(path, secrets.token_bytes(KEY_BYTES))
+    return _content(path)[:KEY_BYTES]
+
+
+def is_marked(path: Path) -> bool:
+    """Whether the ledger of a key has a mark, and so is not used without one."""
+    return _content(path)[KEY_BYTES:] == MARKED
+
+
+def note_marked(path: Path) -> None:
+    """Say in the key's own file that its ledger has a mark: nobody can lose that and go on."""
+    content = _content(path)
+    if content[KEY_BYTES:] != MARKED:
+        try:
+            durable_file.replace(path, content + MARKED)
+        except OSError as error:
+            raise CannotStart(
+                f"The key file {path} cannot be written: {error.strerror}.",
+                hint="It has to say that the ledger has a mark now, which lies beside it.",
+            ) from None
+
+
+def _content(path: Path) -> bytes:
     try:
-        key = path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
         raise CannotStart(f"The key file {path} cannot be read: {error.strerror}.") from None
-    if len(key) != KEY_BYTES:
+    if len(content) < KEY_BYTES or content[KEY_BYTES:] not in {b"", MARKED}:
         raise LedgerCorrupt(
             f"The key file {path} does not hold {KEY_BYTES} bytes.",
             hint="Restore it from a backup.",
         )
-    return key
-
-
-def opened(path: Path, flags: int) -> int:
-    """A descriptor of a file that only its owner may read, if it is made now."""
-    try:
-        return os.open(path, flags | os.O_CLOEXEC, PRIVATE_MODE)
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise CannotStart(
-            f"The ledger file {path} cannot be opened for writing: {error.strerror}.",
-            hint="It needs an existing directory that this process may write to.",
-        ) from None
-
-
-def _write_once(path: Path, content: bytes) -> None:
-    """Create a file that is whole or absent after a crash; of two processes the first wins."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
-    descriptor = opened(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        draft.unlink()
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    return content

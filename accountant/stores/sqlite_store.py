@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Final
 
 from accountant.entries import Entry
-from accountant.stores.key_file import key_beside, opened
+from accountant.stores.durable_file import opened
+from accountant.stores.key_file import key_beside
+from accountant.stores.mark import mark_beside
 from accountant.stores.store import SCHEMA_VERSION, unreadable
 from cube.refusals import CannotStart, LedgerCorrupt, LedgerLost, LedgerUnavailable, TacitError
 
 APPLICATION_ID: Final = 0x54414349  # "TACI" in the file header: a ledger and not somebody's data
 BUSY_SECONDS: Final = 10.0  # other writers hold the file for milliseconds each
 N_ROWS_READ: Final = 1000  # at a time
+N_WAL_PAGES: Final = 64  # in the WAL alone; then they are brought into the file itself
 
 # Each brings a database from the version of its place to the next; the first begins with nothing.
 MIGRATIONS: Final = (
@@ -135,6 +138,8 @@ class SqliteStore:
     def close(self) -> None:
         """Let go of the file. Closing twice does no harm."""
         with self._write_lock, self._read_lock:
+            with contextlib.suppress(sqlite3.Error):  # closed before, or the disk is in trouble
+                checkpoint(self._writer)
             self._writer.close()
             self._reader.close()
 
@@ -248,7 +253,8 @@ def check_database(connection: sqlite3.Connection, path: Path) -> None:
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the database to the latest version, each step whole or not at all."""
-    was_known = key_beside(path).exists()  # looked for first: a key is made after its ledger
+    # Looked for first: key and mark are made after their ledger.
+    was_known = any(map(Path.exists, _companions(path)))
     if _is_empty(connection):
         if was_known:
             raise _forgetting(path)
@@ -288,24 +294,37 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _forgetting(path: Path) -> LedgerCorrupt:
-    """A key without a ledger means that a ledger was lost, and what was spent with it."""
+    """A key or a mark without a ledger: a ledger was lost, and what was spent with it."""
+    names = " or ".join(map(str, _companions(path)))
     return LedgerCorrupt(
-        f"The ledger {path} is gone or empty, but its key file {key_beside(path)} is there.",
+        f"The ledger {path} is gone or empty, but its key or its mark is there ({names}).",
         hint="A new ledger would forget what was spent: restore it from a backup, or remove "
-        "the key file too if the budget is truly to begin again.",
+        "these files too if the budget is truly to begin again.",
     )
+
+
+def _companions(path: Path) -> tuple[Path, Path]:
+    key = key_beside(path)
+    return key, mark_beside(key)
 
 
 def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
     (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the disk there
+    connection.execute(f"PRAGMA wal_autocheckpoint = {N_WAL_PAGES}")
+    checkpoint(connection)
     (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
     if (mode, synchronous) != ("wal", 2):
         raise CannotStart(
             f"The ledger {path} cannot be written durably where it is.",
             hint="Put it on a local disk; network file systems do not support what it needs.",
         )
+
+
+def checkpoint(connection: sqlite3.Connection) -> None:
+    """Bring what lies in the WAL alone into the file, as far as nobody else is in the way."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def _rows(connection: sqlite3.Connection, seq: int) -> Iterator[Entry]:

@@ -7,6 +7,7 @@ doubtful is for the log alone. The client hears one text for all of it.
 import datetime as dt
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from typing import Final, Protocol
@@ -49,9 +50,45 @@ class AccessLedger(Protocol):
         """Every credential, as far as this process has seen."""
         ...
 
+    @property
+    def last_at(self) -> str:
+        """The time of the last entry that this process has seen."""
+        ...
+
     def refresh(self) -> None:
         """Take in what other processes have appended; LedgerUnavailable if that fails."""
         ...
+
+
+class SteadyTime:
+    """The time by which credentials expire: setting a clock back gives nothing back.
+
+    It is never before what the clock said at the start and the time that passed since, by a clock
+    that nobody sets; nor before the ledger's last entry. A clock that was ahead for a moment leaves
+    no trace; one that was ahead when the server started does until it is started again.
+
+    Parameters
+    ----------
+    clock : callable, optional
+        The moment that it is.
+    elapsed : callable, optional
+        Seconds on a clock that nobody sets.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
+        elapsed: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
+        self._elapsed = elapsed
+        self._began = clock(), elapsed()
+
+    def now(self, last_at: str) -> str:
+        """The time as UTC text, for a ledger whose last entry is of `last_at`."""
+        began, since = self._began
+        passed = began + dt.timedelta(seconds=self._elapsed() - since)
+        return max(utc_text(max(self._clock(), passed)), last_at)
 
 
 class LedgerAccess:
@@ -63,10 +100,19 @@ class LedgerAccess:
     allow_anonymous : bool
         Whether a call that shows nothing is the analyst ``anonymous``, to whom every table is
         open. A call that shows something is held to it all the same.
+    steady : SteadyTime, optional
+        By which credentials expire.
     """
 
-    def __init__(self, ledger: AccessLedger, *, allow_anonymous: bool = False) -> None:
+    def __init__(
+        self,
+        ledger: AccessLedger,
+        *,
+        allow_anonymous: bool = False,
+        steady: SteadyTime | None = None,
+    ) -> None:
         self._ledger = ledger
+        self._steady = SteadyTime() if steady is None else steady
         self._allow_anonymous = allow_anonymous
         self._refreshing = threading.Lock()
         self._refreshed = -REFRESH_SECONDS
@@ -75,10 +121,13 @@ class LedgerAccess:
         """Whose call it is; what others have just issued is looked for once a second at most."""
         if shown.is_nothing:
             return ANONYMOUS if self._allow_anonymous else Doubt.MISSING
-        found = _judged(self._ledger.access, shown)
+        found = self._judged(shown)
         if isinstance(found, Doubt) and self._refresh():
-            return _judged(self._ledger.access, shown)
+            return self._judged(shown)
         return found
+
+    def _judged(self, shown: Shown) -> Caller | Doubt:
+        return _judged(self._ledger.access, shown, self._steady.now(self._ledger.last_at))
 
     def _refresh(self) -> bool:
         """Look for new credentials, unless somebody just has or does; whether it was done."""
@@ -100,8 +149,8 @@ def utc_text(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).isoformat(timespec="milliseconds")
 
 
-def _judged(book: AccessBook, shown: Shown) -> Caller | Doubt:
-    """The caller of a call that shows something.
+def _judged(book: AccessBook, shown: Shown, now: str) -> Caller | Doubt:
+    """The caller of a call that shows something, at a moment.
 
     With a certificate and a token, both must be in force and of one analyst; the token then says
     what is open.
@@ -113,7 +162,6 @@ def _judged(book: AccessBook, shown: Shown) -> Caller | Doubt:
             return one
         if one is not None:
             found.append(one)
-    now = utc_text(dt.datetime.now(dt.UTC))
     if any(credential.is_expired(now) for credential in found):
         return Doubt.EXPIRED
     names = {credential.payer.analyst for credential in found}

@@ -38,7 +38,9 @@ def shows_budget(table: TableReport) -> bool:
 def timeline(table: TableReport, as_of: str, name: str) -> Markup:
     """What was spent since the table was opened, step by step, under its budget."""
     end = max(_days(as_of), _days(table.opened_at) + MINUTE)
-    steps = [(_days(one.at), one.units_after / UNITS_PER_EPSILON) for one in table.purchases]
+    steps = [
+        (_days(one.counted_at), one.units_after / UNITS_PER_EPSILON) for one in table.purchases
+    ]
     spent = _thinned([(_days(table.opened_at), 0.0), *steps], end)
     budget = [(_days(at), float(value)) for at, value in table.budgets]
     highest = max([spent[-1][1], *(value for _, value in budget if shows_budget(table))])

@@ -19,7 +19,10 @@ from proxy.reporting.declared import DeclaredTable
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """One charge: who paid, for how much, and the table's cost before and after."""
+    """One charge: who paid, for how much, and the table's cost before and after.
+
+    It counts as of `counted_at`, which is earlier than `at` if a clock was corrected since.
+    """
 
     seq: int
     at: str
@@ -28,6 +31,7 @@ class Purchase:
     n_statistics: int
     units_before: int
     units_after: int
+    counted_at: str
 
     @property
     def units(self) -> int:

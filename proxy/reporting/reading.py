@@ -7,7 +7,7 @@ sums are not the auditor's is not made. Charges are read as text: their rows are
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -27,6 +27,7 @@ from accountant.entries import (
     TableOpened,
 )
 from accountant.entry_text import read
+from accountant.ledger_events import ClockCorrected
 from accountant.limits import Limit, Payer, Subject, SubjectKind
 from proxy.reporting import wording
 from proxy.reporting.amounts import of_units
@@ -125,6 +126,9 @@ class _LedgerReader:
                 self.access = self.access.granted(body.credential)
             case AccessRevoked():
                 self.access = self.access.without(body.credential_id)
+            case ClockCorrected():
+                for known in self.tables.values():
+                    known.correct_clock(entry.at)
             case TableOpened():
                 self.tables[entry.table] = _TableReader(entry.at, body)
         table = self.tables.get(entry.table)
@@ -174,6 +178,14 @@ class _TableReader:
                     )
                     self.answers[key] = self.answers.get(key, Answers()) + given
 
+    def correct_clock(self, at: str) -> None:
+        """Let nothing count as of a later time than `at`."""
+        self.opened_at = min(self.opened_at, at)
+        self.budgets = [(min(since, at), budget) for since, budget in self.budgets]
+        self.purchases = [
+            one if one.counted_at <= at else replace(one, counted_at=at) for one in self.purchases
+        ]
+
     def limit_before(self, body: Body) -> Limit | None:
         """The limit that an entry changes."""
         return self.limits.get(body.limit.subject) if isinstance(body, LimitSet) else None
@@ -199,7 +211,16 @@ class _TableReader:
             self.payers[name] = Payer(*name)
         units = fields["units_before"], fields["units_after"]
         self.purchases.append(
-            Purchase(entry.seq, entry.at, self.payers[name], len(weights), len(statistics), *units)
+            Purchase(
+                seq=entry.seq,
+                at=entry.at,
+                payer=self.payers[name],
+                n_blocks=len(weights),
+                n_statistics=len(statistics),
+                units_before=units[0],
+                units_after=units[1],
+                counted_at=entry.at,
+            )
         )
 
     def measure(self, fields: dict[str, Any]) -> None:
@@ -227,7 +248,7 @@ class _TableReader:
             ),
             groups=_accounts(groups, []),
             months=_accounts(
-                [(bought.at[:MONTH_LENGTH], bought) for bought in self.purchases],
+                [(bought.counted_at[:MONTH_LENGTH], bought) for bought in self.purchases],
                 [(month, given) for (month, _), given in self.answers.items()],
             ),
             allowances=self._allowances(as_of),
@@ -250,7 +271,7 @@ class _TableReader:
         since = limit.window.start(as_of)
         used: dict[Payer, int] = defaultdict(int)
         for bought in reversed(self.purchases):
-            if bought.at < since:
+            if bought.counted_at < since:
                 break
             used[bought.payer] += bought.units
         accounts: dict[Subject, int] = defaultdict(int)

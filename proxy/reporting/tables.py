@@ -41,6 +41,7 @@ def to_json(report: LedgerReport, versions: Mapping[str, str]) -> bytes:
             "is_good": verdict.problem is None,
             "problem": verdict.problem,
             "notes": list(verdict.notes),
+            "warnings": list(verdict.warnings),
             "signed_heads": [
                 {"n_entries": one.head.n_entries, "head": one.head.digest, "at": one.head.at}
                 for one in report.heads

@@ -12,6 +12,7 @@ from accountant.entries import (
     TableDeclared,
     TableOpened,
 )
+from accountant.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.limits import Limit, Window
 from proxy.reporting.amounts import exact_text
 from proxy.reporting.model import Change
@@ -43,14 +44,34 @@ def change(entry: Entry, body: Body, before: Limit | None) -> Change | None:
             detail = limit_text(body.limit)
             if before is not None:
                 detail = f"{detail}; before: {limit_text(before)}"
+        case _:
+            return _of_the_ledger(entry, body)
+    return Change(entry.seq, entry.at, entry.table, kind, subject, detail, by)
+
+
+def _of_the_ledger(entry: Entry, body: Body) -> Change | None:
+    """An entry that is about no table."""
+    subject = ""
+    match body:
         case AccessGranted():
             kind, subject, by = "access granted", body.credential.payer.analyst, body.by
             detail = credential_text(body.credential)
         case AccessRevoked():
             kind, by, detail = "access revoked", body.by, f"credential {body.credential_id}"
+        case RollbackAccepted():
+            kind, by, detail = "ROLLBACK ACCEPTED", body.by, rollback_text(body)
+        case ClockCorrected():
+            kind, by, detail = "clock corrected", body.by, f"before: {body.was or 'no entry'}"
         case _:
             return None
     return Change(entry.seq, entry.at, entry.table, kind, subject, detail, by)
+
+
+def rollback_text(body: RollbackAccepted) -> str:
+    """What is gone of a ledger, on one line."""
+    vouched = body.vouched_entries
+    had = "nobody knows how many" if vouched is None else f"at least {vouched}"
+    return f"{body.found_entries} entries found, {had} were there; what they spent is not known"
 
 
 def limit_text(limit: Limit) -> str:

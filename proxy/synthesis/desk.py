@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from accountant.access import Role
-from accountant.ledger import utc_now
+from accountant.clock import utc_now
 from cube.axis import Axis
 from cube.refusals import (
     InvalidRequest,

@@ -14,7 +14,12 @@ import pytest
 from accountant.entries import BudgetSet
 from accountant.ledger_file import open_ledger
 from accountant.stores.store import SCHEMA_VERSION
-from cube.refusals import CannotStart, LedgerCorrupt, LedgerLost, LedgerUnavailable
+from cube.refusals import (
+    CannotStart,
+    LedgerCorrupt,
+    LedgerLost,
+    LedgerUnavailable,
+)
 from tests.support.auditing import audited
 from tests.support.short_ledger import OPENED, appended, write_short_ledger
 
@@ -34,7 +39,7 @@ def overwrite(offset: int) -> Callable[[Path], None]:
 
 
 def test_the_files_are_for_their_owner_only(path: Path) -> None:
-    for name in ("people.ledger", "people.ledger.key"):
+    for name in ("people.ledger", "people.ledger.key", "people.ledger.mark"):
         assert stat.S_IMODE(path.with_name(name).stat().st_mode) == 0o600
 
 
@@ -96,6 +101,10 @@ def test_a_lost_ledger_is_not_begun_again_while_its_key_is_there(path: Path) -> 
     with pytest.raises(LedgerCorrupt, match="gone or empty"):
         open_ledger(path)
     path.with_name("people.ledger.key").unlink()
+    with pytest.raises(LedgerCorrupt, match="gone or empty"):
+        open_ledger(path)
+    assert not path.with_name("people.ledger.key").exists()
+    path.with_name("people.ledger.mark").unlink()
     with open_ledger(path) as ledger:
         assert ledger.history("people").opened is None
 
@@ -113,7 +122,7 @@ def test_a_ledger_without_its_key_is_refused(path: Path) -> None:
 def test_a_full_disk_refuses_and_the_ledger_goes_on_once_there_is_room(path: Path) -> None:
     """A full disk, by SQLite's own means: it says that nothing was written."""
     with open_ledger(path) as ledger:
-        writer = ledger._store._writer  # type: ignore[attr-defined]  # SQLite's own
+        writer = ledger._store._store._writer  # type: ignore[attr-defined]  # SQLite's own
         (n_pages,) = writer.execute("PRAGMA page_count").fetchone()
         writer.execute(f"PRAGMA max_page_count = {n_pages}")
         huge = replace(OPENED, schema_digest="x" * 1_000_000, data_fingerprint="other")
@@ -145,8 +154,8 @@ def test_after_a_disk_that_failed_under_a_commit_nothing_more_is_written(path: P
             return getattr(self._connection, name)
 
     with open_ledger(path) as ledger:
-        store = ledger._store
-        store._writer = FailingDisk(store._writer)  # type: ignore[attr-defined]  # SQLite's own
+        store = ledger._store._store  # type: ignore[attr-defined]  # below the mark
+        store._writer = FailingDisk(store._writer)
         for _ in range(2):
             with pytest.raises(LedgerLost, match="is not known"):
                 appended(ledger, BudgetSet(Fraction(2)))

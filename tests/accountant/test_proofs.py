@@ -29,7 +29,7 @@ WITHOUT_A_GUARANTEE = (
     | {
         f"stores/{name}"
         for name in (
-            *("__init__", "store", "key_file", "postgres", "postgres_connection"),
+            *("__init__", "store", "durable_file", "key_file", "postgres", "postgres_connection"),
             *("postgres_location", "postgres_reader", "postgres_schema"),
         )
     }

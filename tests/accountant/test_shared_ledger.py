@@ -12,6 +12,7 @@ from accountant.entries import BudgetSet, TableOpened
 from accountant.ledger import Ledger
 from accountant.ledger_file import open_reader, open_shared_ledger
 from accountant.replay import TableHistory
+from accountant.stores.mark import mark_beside
 from cube.refusals import LedgerLost, LedgerUnavailable
 from tests.support.postgres import PostgresServer, serving_postgres
 
@@ -27,11 +28,12 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def replicas(server: PostgresServer, tmp_path: Path) -> Iterator[tuple[Ledger, Ledger]]:
+    key, copy = tmp_path / "one.key", tmp_path / "other.key"
     with contextlib.ExitStack() as stack:
-        one, other = (
-            stack.enter_context(open_shared_ledger(server.location(), tmp_path / "shared.key"))
-            for _ in range(2)
-        )
+        one = stack.enter_context(open_shared_ledger(server.location(), key))
+        for path, to in ((key, copy), (mark_beside(key), mark_beside(copy))):
+            to.write_bytes(path.read_bytes())
+        other = stack.enter_context(open_shared_ledger(server.location(), copy))
         one.append("people", lambda _history: OPENED)
         yield one, other
 

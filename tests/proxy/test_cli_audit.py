@@ -1,17 +1,21 @@
 """The audit commands as people use them: what they print, what they refuse, their exit codes."""
 
+import io
 import json
 import re
 import stat
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from accountant.entries import Entry
+from accountant.entries import BudgetSet, Entry
 from accountant.ledger_file import open_ledger, open_reader, open_store
 from accountant.stores.key_file import key_beside
+from accountant.stores.mark import mark_beside
+from cube.refusals import LedgerSetBack
 from proxy import cli
 from tests.proxy.reporting.ledgers import write_normal
 from tests.support.audited import rechained, write_ledger
@@ -213,10 +217,12 @@ def test_an_imported_ledger_can_be_served_with_its_key(run: Run, path: Path) -> 
     run("export", path, "-o", lines)
     ended = run("import", lines, copy)
     assert ended.code == 0
-    assert "copy it from the old ledger" in ended.out
+    assert "copy them from the old ledger" in ended.out
     assert read(copy) == read(path)
     key_beside(copy).write_bytes(key_beside(path).read_bytes())
-    key_beside(copy).chmod(0o600)
+    with pytest.raises(LedgerSetBack, match=r"its mark .* is missing"):
+        open_ledger(copy)
+    mark_beside(key_beside(copy)).write_bytes(mark_beside(key_beside(path)).read_bytes())
     with open_ledger(copy) as ledger:
         assert ledger.history("people").units_spent > 0
     assert "has entries already, and was not changed" in run("import", lines, copy).err
@@ -255,3 +261,42 @@ def test_every_command_explains_itself(run: Run, command: str) -> None:
     ended = run(command, "--help")
     assert ended.code == 0
     assert "Example: tacit audit" in ended.out
+
+
+def test_a_loss_is_accepted_on_the_command_line_and_shown_by_every_audit(
+    run: Run, path: Path, owner: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older, head = path.read_bytes(), path.with_name("may.json")
+    with open_ledger(path) as ledger:
+        ledger.append("people", lambda _history: BudgetSet(Fraction(1, 2)))
+    run("sign", path, "--key", f"{owner}.key", "-o", head)
+    known = ("--public-key", f"{owner}.pub", "--signed-head", head)
+    assert "holds all that is vouched for" in run("accept-rollback", path, *known, "--yes").err
+    path.write_bytes(older)
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    ended = run("accept-rollback", path)
+    assert ended.code == 1
+    assert "The ledger ends with entry 28" in ended.out
+    assert "Entry 29, digest" in ended.out
+    assert "At least 1 are gone" in ended.out
+    assert "was not changed" in ended.out
+    assert len(read(path)) == 28
+    ended = run("accept-rollback", path, *known, "--by", "ann", "--yes")
+    assert ended.code == 0
+    assert "Noted as entry 29" in ended.out
+    assert f"Keep {head} under another name" in ended.out
+    ended = run("verify", path)
+    assert ended.code == 0
+    assert ended.out.startswith("WARNING: entry 29: the ledger was set back, and ann accepted it")
+    assert run("verify", path, *known).code == 1
+    page = path.with_name("report.html")
+    assert run("report", path, "-o", page).code == 0
+    assert "This ledger lacks entries." in page.read_text()
+    assert "ROLLBACK ACCEPTED" in page.read_text()
+    with open_ledger(path):
+        pass
+
+
+def test_a_ledger_in_postgresql_is_named_with_its_key(run: Run, path: Path) -> None:
+    assert "named with its key" in run("accept-rollback", path, "--key", path).err
+    assert "named with its key" in run("accept-rollback", "postgresql://localhost/money").err

@@ -279,14 +279,14 @@ def test_a_table_that_a_caller_may_not_know_of_is_not_there(server: Server) -> N
 
 def test_a_ledger_that_cannot_be_written_refuses_and_history_answers(server: Server) -> None:
     bought = server.ask(BY_CITY)
-    store = server.ledger._store
-    (n_pages,) = store._writer.execute("PRAGMA page_count").fetchone()  # type: ignore[attr-defined]  # SQLite's
-    store._writer.execute(f"PRAGMA max_page_count = {n_pages}")  # type: ignore[attr-defined]  # a full disk
+    store = server.ledger._store._store  # type: ignore[attr-defined]  # below the mark
+    (n_pages,) = store._writer.execute("PRAGMA page_count").fetchone()
+    store._writer.execute(f"PRAGMA max_page_count = {n_pages}")  # a full disk
     with pytest.raises(LedgerUnavailable):
         ask_until_it_fails(server)
     assert not server.ledger.is_writable
     assert server.ask(BY_CITY).data.equals(bought.data)
-    store._writer.execute("PRAGMA max_page_count = 1000000")  # type: ignore[attr-defined]  # room again
+    store._writer.execute("PRAGMA max_page_count = 1000000")  # room again
     server.ledger.probe()
     assert server.ledger.is_writable
     assert epsilon(server.ask(COUNT, half_width=7.0)) > 0

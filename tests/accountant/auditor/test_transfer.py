@@ -15,6 +15,7 @@ from accountant.auditor.verify import verify
 from accountant.entries import Entry
 from accountant.ledger_file import open_ledger, open_reader, open_store
 from accountant.stores.key_file import key_beside
+from accountant.stores.mark import mark_beside
 from cube.refusals import LedgerCorrupt
 
 
@@ -46,11 +47,12 @@ def test_an_imported_ledger_is_the_ledger(
     verdict = import_from(imported(io.StringIO(lines_of(entries)), "x.jsonl"), path)
     assert read(path) == entries
     assert verdict == verify(entries)
-    key_beside(path).write_bytes(key_beside(ledger_path).read_bytes())
-    key_beside(path).chmod(0o600)
-    with open_ledger(path) as copy, open_ledger(ledger_path) as original:
-        assert copy.position == original.position
-        assert copy.history("people").units_spent == original.history("people").units_spent
+    key, old_key = key_beside(path), key_beside(ledger_path)
+    for copy, old in ((key, old_key), (mark_beside(key), mark_beside(old_key))):
+        copy.write_bytes(old.read_bytes())
+    with open_ledger(path) as new, open_ledger(ledger_path) as original:
+        assert new.position == original.position
+        assert new.history("people").units_spent == original.history("people").units_spent
 
 
 def test_nothing_is_imported_over_something(entries: tuple[Entry, ...], tmp_path: Path) -> None:

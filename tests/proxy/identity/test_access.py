@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from accountant.limits import Payer
 from cube.refusals import InvalidRequest, LedgerUnavailable
 from proxy.answers import Caller
 from proxy.identity import access as access_module
-from proxy.identity.access import ANONYMOUS, Doubt, LedgerAccess
+from proxy.identity.access import ANONYMOUS, Doubt, LedgerAccess, SteadyTime, utc_text
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
 from proxy.identity.shown import Shown
 from proxy.identity.tokens import new_token, token_hash
@@ -140,11 +141,55 @@ def test_what_another_process_issues_is_found_when_it_is_shown(
     assert ledger.access.issued
 
 
+class Clocks:
+    """A clock that is set, and one that only counts."""
+
+    def __init__(self) -> None:
+        self.moment = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
+        self.seconds = 0.0
+
+    def steady(self) -> SteadyTime:
+        return SteadyTime(lambda: self.moment, lambda: self.seconds)
+
+    def wait(self, days: float) -> None:
+        self.moment += dt.timedelta(days=days)
+        self.seconds += days * 86_400
+
+
+def test_a_clock_that_is_set_back_revives_no_token(ledger: Ledger) -> None:
+    clocks = Clocks()
+    ledger._clock = lambda: utc_text(clocks.moment)
+    access = LedgerAccess(ledger, steady=clocks.steady())
+    _, token = issue_token(ledger, replace(ANN, expires="2026-11-10T00:00:00.000+00:00"), by=BY)
+    assert access.identify(by_token(token)) == ANN_CALLS
+    clocks.wait(days=9.5)
+    assert access.identify(by_token(token)) is Doubt.EXPIRED
+    clocks.moment -= dt.timedelta(days=5)
+    assert access.identify(by_token(token)) is Doubt.EXPIRED, "this process saw the time pass"
+    clocks.moment += dt.timedelta(days=5)
+    issue_token(ledger, BOB, by=BY)
+    clocks.moment -= dt.timedelta(days=5)
+    restarted = LedgerAccess(ledger, steady=clocks.steady())
+    assert restarted.identify(by_token(token)) is Doubt.EXPIRED, "the ledger has seen a later time"
+
+
+def test_a_clock_that_was_ahead_for_a_moment_shuts_nobody_out_after_it(ledger: Ledger) -> None:
+    clocks = Clocks()
+    ledger._clock = lambda: utc_text(clocks.moment)
+    access = LedgerAccess(ledger, steady=clocks.steady())
+    _, token = issue_token(ledger, replace(ANN, expires="2026-11-10T00:00:00.000+00:00"), by=BY)
+    right, clocks.moment = clocks.moment, clocks.moment + dt.timedelta(days=26_000)
+    assert access.identify(by_token(token)) is Doubt.EXPIRED
+    clocks.moment = right
+    assert access.identify(by_token(token)) == ANN_CALLS
+
+
 class Counting:
     """A ledger that counts how often it is read again, and may not be readable."""
 
     def __init__(self, ledger: Ledger, *, is_broken: bool = False) -> None:
         self.access = ledger.access
+        self.last_at = ledger.last_at
         self.n_refreshed = 0
         self._is_broken = is_broken
 

@@ -1,0 +1,98 @@
+"""Small files that are whole after a crash: made once or replaced, and on the disk when told so.
+
+A name is durable once its directory is synced too. Nothing here knows what a file says.
+"""
+
+import contextlib
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from cube.refusals import CannotStart
+
+PRIVATE_MODE: Final = 0o600
+PUBLIC_MODE: Final = 0o666  # less what the process's umask takes away
+# macOS: fsync alone does not reach the disk there.
+_FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
+
+
+def opened(path: Path, flags: int, mode: int = PRIVATE_MODE) -> int:
+    """A descriptor of a file that, if it is made now, only its owner may read."""
+    try:
+        return os.open(path, flags | os.O_CLOEXEC, mode)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise CannotStart(
+            f"The ledger file {path} cannot be opened for writing: {error.strerror}.",
+            hint="It needs an existing directory that this process may write to.",
+        ) from None
+
+
+def write_once(path: Path, content: bytes) -> None:
+    """Create a file that is whole or absent after a crash; of two processes the first wins."""
+    draft = _draft(path, content, PRIVATE_MODE)
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink()
+    with directory_of(path) as directory:
+        sync(directory)
+
+
+def replace(path: Path, content: bytes, mode: int = PRIVATE_MODE) -> None:
+    """Put new content in the place of a file, old or new after a crash and nothing between.
+
+    It stays its owner's, where the one who replaces it may see to that.
+    """
+    draft = _draft(path, content, mode)
+    try:
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            before = path.stat()
+            os.chown(draft, before.st_uid, before.st_gid)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink()
+        raise
+    with directory_of(path) as directory:
+        sync(directory)
+
+
+def sync(descriptor: int) -> None:
+    """Return once what was written is on the disk."""
+    if _FULL_SYNC is not None:
+        fcntl.fcntl(descriptor, _FULL_SYNC)
+    else:
+        os.fsync(descriptor)
+
+
+def sync_content(descriptor: int) -> None:
+    """The same for what was overwritten in place: nothing but the content has to reach the disk."""
+    if _FULL_SYNC is None and hasattr(os, "fdatasync"):  # which not every system has
+        os.fdatasync(descriptor)
+    else:
+        sync(descriptor)
+
+
+@contextlib.contextmanager
+def directory_of(path: Path) -> Iterator[int]:
+    """A descriptor of the directory of a file."""
+    directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield directory
+    finally:
+        os.close(directory)
+
+
+def _draft(path: Path, content: bytes, mode: int) -> Path:
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    descriptor = opened(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        sync(file.fileno())
+    return draft
