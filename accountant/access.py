@@ -10,11 +10,11 @@ Values only. How a call shows a credential is the proxy's business.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
 from accountant.limits import Payer, check_name
+from cube.cached import cached_property
 
 EVERY_TABLE: Final = "*"  # for owners and auditors of a whole ledger
 

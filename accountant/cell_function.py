@@ -10,12 +10,12 @@ Nothing here knows about weights, budgets or data. Proof: proofs/table_cost.md.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cube.cached import cached_property
 from cube.grid import AxisClasses, by_first_appearance, first_places, slice_keys
 from cube.query import Scope, check_scope
 

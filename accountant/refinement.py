@@ -19,9 +19,9 @@ for the continuous law; on a lattice it has one more term, and is derived in the
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 from accountant.exact_sampling import geometric
+from cube.cached import cached_property
 
 
 @dataclass(frozen=True)

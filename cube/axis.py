@@ -13,8 +13,9 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import ClassVar, TypeAlias
+
+from cube.cached import cached_property
 
 LevelValue: TypeAlias = str | int | float | bool | dt.date | None
 

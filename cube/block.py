@@ -7,13 +7,13 @@ and nothing elsewhere. Rows of one block share no cell, so a block costs what on
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cube.cached import cached_property
 from cube.query import N_FACTOR_CELLS_MAX, Factor, LinearQuery, Scope, check_scope, read_only
 
 N_GROUPS_MAX = 100_000  # rows of one block; beyond it a result is a table, not an answer

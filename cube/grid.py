@@ -8,13 +8,13 @@ is then done on products of classes instead of products of levels, and loses not
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import QueryBlock
+from cube.cached import cached_property
 from cube.query import LinearQuery, Scope, Term, check_scope
 
 N_FEW = 48  # so many are numbered by a dictionary in less time than sorting takes to begin

@@ -7,12 +7,12 @@ A row's noisy value is ``row . x + noise``, the noise a discrete Laplace on the 
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import QueryBlock
+from cube.cached import cached_property
 
 EPSILON_UNIT_BITS = 40  # 2**-40 is a trillionth of epsilon: finer than any price
 UNITS_PER_EPSILON = 2**EPSILON_UNIT_BITS

@@ -14,11 +14,13 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cube.cached import cached_property
 
 COEFFICIENT_MAX = 2**40  # times N_RECORDS_MAX = 2**40: products stay below 2**80, far from surprise
 N_FACTOR_CELLS_MAX = 2**22  # one factor's or partition's domain: 32 MB of int64

@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 
 from cube.axis import NAME_LENGTH_MAX, Axis
+from cube.cached import cached_property
 
 N_RECORDS_MAX = 2**40  # with COEFFICIENT_MAX keeps every exact answer inside 80 bits
 N_AXES_MAX = 1000

@@ -8,12 +8,12 @@ exact and neither depends on data.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import QueryBlock
+from cube.cached import cached_property
 from cube.grid import Grid, first_places
 from cube.query import Scope
 

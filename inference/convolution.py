@@ -10,12 +10,12 @@ This is the convolution of Xiao & Xiong 2012 (section 4.3) with the rounding to 
 """
 
 import math
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.fft import dst, next_fast_len
 
+from cube.cached import cached_property
 from inference.laplace_sum import (
     check_bound,
     check_confidence,

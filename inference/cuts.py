@@ -55,6 +55,13 @@ class _Layer:
     scopes: dict[str, Scope] = field(default_factory=dict)
     wide: set[str] = field(default_factory=set)
 
+    def with_later(self, later: "_Layer") -> "_Layer":
+        """A layer of what is in this one and in a later one."""
+        having = {cut: rows.copy() for cut, rows in self.having.items()}
+        for cut, rows in later.having.items():
+            having.setdefault(cut, []).extend(rows)
+        return _Layer(having, self.scopes | later.scopes, self.wide | later.wide)
+
 
 class CutIndex:
     """The cuts of a history's blocks."""
@@ -66,6 +73,20 @@ class CutIndex:
     def fork(self) -> "CutIndex":
         """An index that grows on its own, on top of this one."""
         return CutIndex(self._layers)
+
+    def snapshot(self) -> "CutIndex":
+        """An index of what this one has now, for another thread: this one may go on meanwhile.
+
+        What it has is written to no more. Layers are put together as they come to be of one size,
+        so that there are few, however many snapshots are taken.
+        """
+        if self._own.scopes:
+            sealed = list(self._layers)
+            while len(sealed) > 1 and 2 * len(sealed[0].scopes) >= len(sealed[1].scopes):
+                sealed[:2] = [sealed[1].with_later(sealed[0])]
+            self._own = _Layer()
+            self._layers = (self._own, *sealed)
+        return CutIndex(self._layers[1:])
 
     @property
     def state(self) -> Hashable:
@@ -104,7 +125,7 @@ class CutIndex:
         wide = {
             layer.scopes[name]
             for layer in self._layers
-            for name in tuple(layer.wide)  # what this was forked from may take in more meanwhile
+            for name in layer.wide
             if name != own and layer.scopes[name] in scopes
         }
         return _Sieve(self, frozenset(scopes), wide, own).left_beside(asked)

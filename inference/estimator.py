@@ -69,7 +69,7 @@ class Estimator:
 
     def snapshot(self) -> "Estimator":
         """The estimator as it is now, for another thread: this one may go on meanwhile."""
-        other = self.fork()
+        other = self._forked(self._cuts.snapshot())
         other.answers = self.answers.copy()
         return other
 
@@ -82,10 +82,10 @@ class Estimator:
                 self.answers.keep(name, answer)
 
     def fork(self) -> "Estimator":
-        """A short-lived copy, to ask what would be known after some purchases.
+        """A short-lived copy, to ask what would be known after some purchases."""
+        return self._forked(self._cuts.fork())
 
-        It may be asked in another thread than the one in which this one goes on.
-        """
+    def _forked(self, cuts: CutIndex) -> "Estimator":
         other = Estimator(self._schema)
         other._history = self._history.copy()
         other._classes = self._classes
@@ -93,7 +93,7 @@ class Estimator:
         other._bearings = self._bearings.copy()
         other._readers = self._readers.copy()
         other._scalings = self._scalings
-        other._cuts = self._cuts.fork()
+        other._cuts = cuts
         other._related = self._related
         return other
 

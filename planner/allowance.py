@@ -19,6 +19,7 @@ from planner.wording import position, shown
 N_PUT_IN_MAX = 20_000  # nodes; as many as the longest text has, some 60 microseconds each
 N_PLAN_CELLS_MAX = 2**24  # 128 MB of whole numbers
 N_STEPS_MAX = 2**31  # about nanoseconds, each rated at the worst that was measured
+N_DRAWN_MAX = 2**26  # of the truths of all formulas, some 30 nanoseconds each
 N_STEPS_EACH = 3 * 2**19  # to plan and read one expression, however small
 N_STEPS_A_NODE = 2**15  # to rewrite, write out and bind one node of it
 
@@ -30,6 +31,7 @@ class Allowance:
         self._n_put_in = 0
         self._n_cells = 0
         self._n_steps = 0
+        self._n_drawn = 0
 
     def put_in(self, meaning: exp.Expr, node: exp.Expr) -> None:
         """Count what a name stands for, before it is put in the place of `node`.
@@ -67,6 +69,24 @@ class Allowance:
                 "of levels.",
                 hint="Ask for fewer things at once, or use fewer columns in each expression.",
                 position=None if node is None else position(node),
+            )
+
+    def draws(self, n_drawn: int, formula: str) -> None:
+        """Count what will be drawn for the intervals of a formula.
+
+        Raises
+        ------
+        TooLarge
+            If it is more than `N_DRAWN_MAX` numbers in all.
+        """
+        checkpoint()
+        self._n_drawn += n_drawn
+        if self._n_drawn > N_DRAWN_MAX:
+            raise TooLarge(
+                f"With {formula} the intervals of the statement's formulas are cut from more than "
+                f"{N_DRAWN_MAX} draws.",
+                hint="Ask for fewer averages, ratios or quantiles at once, for fewer groups, or "
+                "with a lower confidence.",
             )
 
     def steps(self, n_steps: int, n_nodes: int, node: exp.Expr) -> None:

@@ -10,11 +10,11 @@ Nothing here knows SQL, measurements or budgets, and nothing is random.
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cube.cached import cached_property
 from inference.blue import OnlineBlue
 from inference.law import law_of_noise
 from inference.scaling import without_dust

@@ -209,7 +209,7 @@ class Lowering:
             )
         kind = COMPANIONS[companion.name]
         if companion.confidence is not None and self._part.is_formula(answers[wanted]):
-            self._part.check_draws(shown(companion), companion.confidence)
+            self._part.check_draws(shown(companion), companion.confidence, answers[wanted])
         return self._part.column(kind, answers[wanted], companion.confidence)
 
     def _clauses(self, select: exp.Select) -> None:

@@ -34,11 +34,13 @@ from planner.workload import (
     IndependenceQuestion,
     OutputColumn,
     Part,
+    QuantileFormula,
     RequestedTarget,
     n_draws_for,
 )
 
 N_DRAWN_MAX = 2**23  # of a formula's truth, for all groups: a second or two
+N_CUMULATED_MAX = 2**25  # of the counts that a quantile is read off, for all groups: the same
 N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is no answer
 START_SHARE = 8  # with `relative`, the first target supposes that an eighth of all records count
 
@@ -255,7 +257,7 @@ class PartBuilder:
         """The place of a new answer."""
         asked = self.requested
         if answer.formula is not None:
-            self.check_draws(answer.sql, self.confidence)
+            self._check_draws(answer.sql, self.confidence, answer)
         if asked.relative is not None:
             # The default width is one of counts, and says nothing of a formula's unit.
             is_bounded = answer.formula is None or asked.at_least is not None
@@ -280,11 +282,23 @@ class PartBuilder:
             for answer in self._answers
         )
 
-    def check_draws(self, formula: str, confidence: float) -> None:
-        """Refuse a formula whose intervals would need too many draws."""
+    def check_draws(self, formula: str, confidence: float, answer: int) -> None:
+        """Refuse another interval of a formula that would need too many draws."""
+        self._check_draws(formula, confidence, self._answers[answer])
+
+    def _check_draws(self, formula: str, confidence: float, answer: Answer) -> None:
+        if not 0 < confidence < 1:
+            return  # which the target says
         asked = self.requested
         cut_at = confidence if asked.half_width is asked.relative is None else surer(confidence)
-        if 0 < confidence < 1 and n_draws_for(cut_at) * self._n_rows > N_DRAWN_MAX:
+        n_draws = n_draws_for(cut_at)
+        n_drawn = n_draws * self._n_rows
+        is_too_large = n_drawn > N_DRAWN_MAX
+        if isinstance(answer.formula, QuantileFormula):
+            n_drawn = n_draws * len(answer.formula.cells)
+            is_too_large |= n_drawn > N_CUMULATED_MAX
+        self.domain.allowance.draws(n_drawn * len(answer.uses), formula)
+        if is_too_large:
             raise TooLarge(
                 f"{formula} is a formula for {self._n_rows} groups, and needs more draws at "
                 f"confidence {confidence:g} than are made.",

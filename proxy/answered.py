@@ -6,15 +6,15 @@ formula, and cut at equal tails.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from cube.cached import cached_property
 from cube.encoding import fingerprint
 from inference.history import History
 from inference.joint import draw_errors
@@ -33,7 +33,9 @@ from proxy.outer_sql import N_ROWS_MAX, OuterSql
 from proxy.quantiles import quantiles
 
 N_DRAWS: Final = 2000  # a 0.95 interval from so many covers 0.95 to within half a per cent
-N_DRAWN_MAX: Final = 1_000_000  # rows times draws
+N_DRAWN_MAX: Final = 1_000_000  # rows times draws, beyond what intervals need
+N_DRAWN_ALL_MAX: Final = 8 * N_DRAWN_MAX  # of all formulas of a part
+N_CUMULATED_AT_ONCE: Final = 2**20  # counts that quantiles are read off: 8 MB, a few times over
 LATTICE_MARGIN: Final = 1 + 2.0**-16  # draws are of the continuous law; the lattice's is this close
 
 SOURCE_HISTORY: Final = "history"
@@ -179,20 +181,16 @@ def _linear(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:
 def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:
     used = [part.aggregates[place] for place in answer.uses]
     n_rows = part.part.n_rows
-    posteriors = [posterior for one in used for posterior in one.posteriors]
-    n_draws = _n_draws(part.part, max(n_rows, len(posteriors), 1))
-    found = np.array([posterior.value for posterior in posteriors])
-    errors = _errors(answer, part, n_draws)
-    n_draws = errors.shape[1]
-    truths = np.concatenate((found[:, None], found[:, None] - errors), axis=1)
-    pieces = np.split(truths, np.cumsum([len(one.posteriors) for one in used])[:-1])
     if isinstance(answer.formula, QuantileFormula):
-        values = quantiles(answer.formula, pieces[0], n_rows)
+        values = _quantiles(answer.formula, answer, part)
     elif isinstance(answer.formula, SqlFormula):
-        spread = [np.broadcast_to(piece, (n_rows, n_draws + 1)) for piece in pieces]
+        truths = _truths(answer, part, [one.posteriors for one in used])
+        pieces = np.split(truths, np.cumsum([len(one.posteriors) for one in used])[:-1])
+        spread = [np.broadcast_to(piece, (n_rows, truths.shape[1])) for piece in pieces]
         values = _computed(answer.formula, spread, part.outer)
     else:
         raise TypeError("a simulated answer has a formula")
+    n_draws = values.shape[1] - 1
     sources = {one.source for one in used}
     return AnsweredItem(
         answer=answer,
@@ -205,18 +203,46 @@ def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredIt
     )
 
 
-def _errors(answer: Answer, part: AnsweredPart, n_draws: int) -> NDArray[np.float64]:
+def _quantiles(formula: QuantileFormula, answer: Answer, part: AnsweredPart) -> NDArray[np.float64]:
+    """The quantile of every group, and draws of it: some groups at a time, as counts are many."""
+    (counts,) = (part.aggregates[place].posteriors for place in answer.uses)
+    n_levels, n_rows = len(formula.levels), part.part.n_rows
+    n_at_once = max(1, N_CUMULATED_AT_ONCE // (n_levels * (_n_draws(part.part, len(counts)) + 1)))
+    group_of = np.array(formula.cells, dtype=np.int64) // n_levels
+    pieces = []
+    for first in range(0, n_rows, n_at_once):
+        n_groups = min(n_at_once, n_rows - first)
+        own = np.flatnonzero((group_of >= first) & (group_of < first + n_groups))
+        cells = tuple(formula.cells[place] - first * n_levels for place in own)
+        truths = _truths(answer, part, [tuple(counts[place] for place in own)])
+        pieces.append(quantiles(replace(formula, cells=cells), truths, n_groups))
+    return np.concatenate(pieces)
+
+
+def _truths(
+    answer: Answer, part: AnsweredPart, rows: Sequence[Sequence[Posterior]]
+) -> NDArray[np.float64]:
+    """What a formula's parts are, and draws of what they may truly be, (n, 1 + n_draws)."""
+    posteriors = [posterior for one in rows for posterior in one]
+    found = np.array([posterior.value for posterior in posteriors])
+    n_all = sum(len(part.aggregates[place].posteriors) for place in answer.uses)
+    errors = _errors(answer, part, rows, _n_draws(part.part, n_all))
+    return np.concatenate((found[:, None], found[:, None] - errors), axis=1)
+
+
+def _errors(
+    answer: Answer, part: AnsweredPart, rows: Sequence[Sequence[Posterior]], n_draws: int
+) -> NDArray[np.float64]:
     """Draws of the errors of a formula's parts, or points of the box that they are in.
 
     None at all where a box says nothing: a quantile is of so many counts.
     """
     used = [part.aggregates[place] for place in answer.uses]
-    posteriors = [posterior for one in used for posterior in one.posteriors]
+    posteriors = [posterior for one in rows for posterior in one]
     if not part.is_boxed:
         # Seeded by the question and the history: asked again, the interval is the same.
         return draw_errors(posteriors, part.history, n_draws, _generator(used, len(part.history)))
     columns = [part.part.confidence, *(one.confidence or 0.0 for one in part.part.columns)]
-    rows = [one.posteriors for one in used]
     points = box_errors(rows, max(columns), n_draws, _generator(used, 0))
     if points is None or not isinstance(answer.formula, SqlFormula):
         return np.zeros((len(posteriors), 0))
@@ -227,7 +253,9 @@ def _n_draws(part: Part, n_rows: int) -> int:
     """As many draws as there is room for; at least what the tails of its intervals need."""
     confidences = [column.confidence or part.confidence for column in part.columns]
     fewest = n_draws_for(part.cut_at(max((part.confidence, *confidences))))
-    return max(fewest, min(N_DRAWS, N_DRAWN_MAX // n_rows))
+    n_formulas = sum(answer.formula is not None for answer in part.answers)
+    n_drawn = min(N_DRAWN_MAX, N_DRAWN_ALL_MAX // max(n_formulas, 1))
+    return max(fewest, min(N_DRAWS, n_drawn // max(part.n_rows, n_rows, 1)))
 
 
 def _computed(

@@ -62,6 +62,7 @@ STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
     refusals.StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
     refusals.LedgerUnavailable: grpc.StatusCode.UNAVAILABLE,
     refusals.LedgerLost: grpc.StatusCode.UNAVAILABLE,
+    refusals.ClockDoubtful: grpc.StatusCode.UNAVAILABLE,
     refusals.Refused: grpc.StatusCode.INVALID_ARGUMENT,
 }
 

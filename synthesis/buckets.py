@@ -7,12 +7,12 @@ it is free. The way back is by the one-way estimates, which know every level.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from cube.cached import cached_property
 from cube.query import Scope
 from synthesis.tables import Column, Floats, Integers, TableEstimate
 

@@ -5,11 +5,11 @@ Public values; which levels of a column go together is declared, or follows from
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from cube.block import Partition
+from cube.cached import cached_property
 from synthesis.tables import Integers
 
 

@@ -89,6 +89,25 @@ def test_what_a_snapshot_learns_is_not_in_the_estimator(
         )
 
 
+@settings(deadline=None)
+@given(history=histories, asked=st.lists(blocks(), min_size=1, max_size=3), data=st.data())
+def test_what_a_snapshot_finds_to_be_related_says_nothing_of_a_longer_history(
+    history: list[tuple[QueryBlock, float]], asked: list[QueryBlock], data: st.DataObject
+) -> None:
+    everything = bought(history)
+    n_seen = data.draw(st.integers(1, len(everything) - 1))
+    estimator = of(everything[:n_seen])
+    snapshot = estimator.snapshot()
+    estimator.add(everything[n_seen:])
+    for block in asked:
+        snapshot.estimate(block, CONFIDENCE)
+    whole_history = of(everything)
+    for block in asked:
+        assert_same(
+            estimator.estimate(block, CONFIDENCE), whole_history.estimate(block, CONFIDENCE)
+        )
+
+
 def test_what_a_snapshot_answered_is_recalled() -> None:
     block = QueryBlock(counting())
     estimator = of([measured(block, COUNTS, 1.0)])

@@ -149,6 +149,7 @@ def test_statuses_are_the_ones_clients_act_on() -> None:
         refusals.UnknownTicket: grpc.StatusCode.NOT_FOUND,
         refusals.NameTaken: grpc.StatusCode.ALREADY_EXISTS,
         refusals.TooSlow: grpc.StatusCode.DEADLINE_EXCEEDED,
+        refusals.ClockDoubtful: grpc.StatusCode.UNAVAILABLE,
         refusals.BudgetExhausted: grpc.StatusCode.RESOURCE_EXHAUSTED,
         refusals.LimitReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
         refusals.CostAboveCap: grpc.StatusCode.RESOURCE_EXHAUSTED,

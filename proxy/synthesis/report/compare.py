@@ -6,11 +6,11 @@ it does not determine a count, there is nothing to compare, and nothing is made 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cube.cached import cached_property
 from cube.query import Scope, check_scope
 
 ROWS_AGREE = 0.01  # numbers of rows that differ by less are compared as they are
