@@ -8,10 +8,10 @@ file, a network, an extension or its own settings. No private row ever comes nea
 import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count
-from threading import Lock, Timer
+from threading import Lock
 from typing import Any, Final, TypeAlias
 
 import duckdb
@@ -30,13 +30,13 @@ from planner.comparing import Comparable, is_comparable, plain_comparison
 from planner.duckdb_text import PublicLookup, duckdb_text
 from planner.effort import N_STEPS_A_CELL, Effort, effort
 from planner.public import PublicRelation
+from planner.watchdog import interrupted_after
 from planner.wording import position, shortened, shown, unsupported
 
 SECONDS_MAX = 5.0  # an expression that takes longer over public levels is a mistake or an attack
 # Steps, by a bound that holds for all that is allowed (effort.py): ten milliseconds, which nobody
 # has to be able to stop.
 N_UNWATCHED = 10**7
-SECONDS_BETWEEN: Final = 0.05  # two interrupts
 N_LOOKUPS_MAX = 64  # public tables and subqueries over them, with their rows; made again at need
 N_LOOKUP_VALUES_MAX = 2**20  # of one of them: rows times columns
 N_ENTRIES_MAX = 4096
@@ -168,13 +168,13 @@ class Scratchpad:
         ]
         with self._lock:
             cursor = self._database.cursor()
-        watchdog = _Watchdog(seconds_left(SECONDS_MAX), cursor.interrupt)
-        watchdog.daemon = True
+        watched: AbstractContextManager[None] = nullcontext()
         if n_steps > N_UNWATCHED:
-            watchdog.start()
+            watched = interrupted_after(seconds_left(SECONDS_MAX), cursor.interrupt)
         try:
-            cursor.execute(_select(text, sources, shape))
-            result = _read(cursor, expression, axes, shape, allowance)
+            with watched:
+                cursor.execute(_select(text, sources, shape))
+                result = _read(cursor, expression, axes, shape, allowance)
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             checkpoint()  # the statement's time may be what is over
             raise _too_long(expression) from None
@@ -185,7 +185,6 @@ class Scratchpad:
                 "Levels outside the WHERE clause count too; guard with CASE, NULLIF or CAST.",
             ) from None
         finally:
-            watchdog.cancel()
             cursor.close()
         n_bytes = n_cells * (64 if result.values.dtype == object else 9) + n_characters + len(text)
         self._cache.put(key, result, n_bytes=n_bytes)
@@ -296,18 +295,6 @@ def _select(text: str, sources: list[str], shape: tuple[int, ...]) -> str:
     cell = " + ".join(f"c{place}.position * {stride}" for place, stride in enumerate(strides))
     origin = f" FROM {', '.join(sources)}" if sources else ""
     return f"SELECT {cell or '0'} AS cell, ({text}) AS value{origin}"
-
-
-class _Watchdog(Timer):
-    """Interrupts a query, again and again: while DuckDB still reads it, it forgets that."""
-
-    def run(self) -> None:
-        """Wait, then interrupt until it is cancelled."""
-        seconds = self.interval
-        while not self.finished.wait(seconds):
-            with suppress(duckdb.Error):  # closed in this moment
-                self.function()
-            seconds = SECONDS_BETWEEN
 
 
 def _check_characters(work: Effort, n_cells: int, expression: exp.Expr) -> int:

@@ -7,7 +7,7 @@ already can come out.
 
 import re
 from collections.abc import Mapping
-from threading import Lock, Timer
+from threading import Lock
 from typing import Final
 
 import duckdb
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from cube.pace import checkpoint, seconds_left
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
+from planner.watchdog import interrupted_after
 
 SECONDS_MAX: Final = 20.0  # answers are few; what takes longer multiplies them with each other
 N_ROWS_MAX: Final = 1_000_000  # of a result
@@ -31,7 +32,7 @@ _SETTINGS: Final = (
     "SET GLOBAL allow_community_extensions = false",
     "SET GLOBAL python_enable_replacements = false",
     "SET GLOBAL threads = 1",
-    "SET GLOBAL memory_limit = '1GB'",
+    "SET GLOBAL memory_limit = '512MB'",
     "SET GLOBAL TimeZone = 'UTC'",
     "SET GLOBAL integer_division = true",  # as in PostgreSQL
     # A noisy count may be zero: a ratio with it is NULL, and no reason to lose the other rows.
@@ -63,13 +64,11 @@ class OuterSql:
         """
         with self._lock:
             cursor = self._database.cursor()
-        watchdog = Timer(seconds_left(SECONDS_MAX), cursor.interrupt)
-        watchdog.daemon = True
-        watchdog.start()
         try:
-            for name, table in relations.items():
-                cursor.register(name, table)
-            result: pa.Table = cursor.sql(sql).limit(N_ROWS_MAX + 1).to_arrow_table()
+            with interrupted_after(seconds_left(SECONDS_MAX), cursor.interrupt):
+                for name, table in relations.items():
+                    cursor.register(name, table)
+                result: pa.Table = cursor.sql(sql).limit(N_ROWS_MAX + 1).to_arrow_table()
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             checkpoint()  # the statement may have no time left, whatever this took of it
             raise TooLarge(
@@ -79,7 +78,6 @@ class OuterSql:
         except duckdb.Error as error:
             raise _refusal(error) from None
         finally:
-            watchdog.cancel()
             cursor.close()
         if result.num_rows > N_ROWS_MAX:
             raise TooLarge(f"The result has more than {N_ROWS_MAX} rows.", hint="Add a LIMIT.")
