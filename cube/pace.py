@@ -12,9 +12,11 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Final, Protocol
 
 from cube.refusals import TooSlow
+
+PAID_SECONDS: Final = 5.0  # for each of what cannot be stopped in between, once it is paid for
 
 
 class Pace(Protocol):
@@ -44,8 +46,15 @@ class Pace(Protocol):
         """What is worked for turns out to be no question: it may take as long as jobs may."""
         ...
 
-    def waiting(self) -> AbstractContextManager[None]:
-        """Within it the statement waits for something, and needs no turn."""
+    def note_paid(self) -> None:
+        """Something was charged: what follows is answered, also if the time is over."""
+        ...
+
+    def waiting(self, *, is_first: bool) -> AbstractContextManager[None]:
+        """Within it the statement waits for something, and needs no turn.
+
+        With `is_first` it goes on at once afterwards, whoever else wants a turn.
+        """
         ...
 
 
@@ -87,10 +96,24 @@ def take_longer() -> None:
         pace.take_longer()
 
 
-def waiting() -> AbstractContextManager[None]:
-    """While something else than this thread is to move: a lock, a disk, another statement."""
+def note_paid() -> None:
+    """Something was charged for the statement: only steps that name the time they need are refused.
+
+    So nobody pays for what they are not told; and nothing more is charged without time.
+    """
     pace = _pace.get()
-    return nullcontext() if pace is None else pace.waiting()
+    if pace is not None:
+        pace.note_paid()
+
+
+def waiting(*, is_first: bool = False) -> AbstractContextManager[None]:
+    """While something else than this thread is to move: a disk, a client, another statement.
+
+    Not for a lock that is held afterwards: others would wait for it while this waits for a turn,
+    unless it `is_first`.
+    """
+    pace = _pace.get()
+    return nullcontext() if pace is None else pace.waiting(is_first=is_first)
 
 
 @contextmanager
@@ -114,21 +137,27 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._end = time.monotonic() + seconds
+        self._is_paid = False
 
     @property
     def seconds_left(self) -> float:
         """Until the work must be over."""
-        return self._end - time.monotonic()
+        left = self._end - time.monotonic()
+        return max(left, PAID_SECONDS) if self._is_paid else left
 
     def step(self, seconds: float) -> None:
         """Raise TooSlow if there is not so much time left."""
-        if self.seconds_left < seconds:
+        if self._end - time.monotonic() < seconds and (seconds or not self._is_paid):
             raise out_of_time(self._seconds)
+
+    def note_paid(self) -> None:
+        """From here on no step is refused that does not name the time it needs."""
+        self._is_paid = True
 
     def take_longer(self) -> None:
         """A deadline is one."""
 
-    def waiting(self) -> AbstractContextManager[None]:
+    def waiting(self, *, is_first: bool) -> AbstractContextManager[None]:  # noqa: ARG002
         """Nobody is kept from working by one that waits."""
         return nullcontext()
 
@@ -151,8 +180,11 @@ class _Shorter:
     def take_longer(self) -> None:
         self._outer.take_longer()
 
-    def waiting(self) -> AbstractContextManager[None]:
-        return self._outer.waiting()
+    def note_paid(self) -> None:
+        self._outer.note_paid()
+
+    def waiting(self, *, is_first: bool) -> AbstractContextManager[None]:
+        return self._outer.waiting(is_first=is_first)
 
 
 def out_of_time(seconds: float) -> TooSlow:

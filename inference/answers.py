@@ -11,6 +11,7 @@ from inference.posterior import Posterior, RowEstimate
 
 N_ANSWERS_MAX = 4096
 N_TERMS_MAX = 2**22  # of all answers together: 100 MB, at a place, a row and a coefficient each
+N_TERMS_A_ROW = 40  # that a row takes the room of, however few it has
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,8 +37,9 @@ class Answer:
 
     @property
     def n_terms(self) -> int:
-        """How many noises its rows name."""
-        return sum(row.terms.place.size for row in self.rows if isinstance(row, Posterior))
+        """How many noises its rows name, and what they take beside."""
+        found = (row.terms.place.size for row in self.rows if isinstance(row, Posterior))
+        return N_TERMS_A_ROW * len(self.rows) + sum(found)
 
 
 NEVER_ASKED = Answer((), is_narrowest=False, n_seen=-1)

@@ -77,8 +77,8 @@ class ServerSection(BaseSettings):
     tls_client_ca: str | None = None
     allow_anonymous: bool = False
     metrics_listen: str | None = None
-    statement_seconds: float = Field(default=DEFAULT_TIMES.statement, ge=2, le=3600)
-    job_seconds: float = Field(default=DEFAULT_TIMES.job, ge=2, le=86_400)
+    statement_seconds: float = Field(default=DEFAULT_TIMES.statement, ge=5, le=3600)
+    job_seconds: float = Field(default=DEFAULT_TIMES.job, ge=5, le=86_400)
     synthetic_dir: str | None = Field(default=None, min_length=1)
     synthetic_rows_max: int = Field(default=DEFAULT_LIMITS.n_rows, ge=1, le=N_ROWS_MAX)
     synthetic_bytes_max: int = Field(default=DEFAULT_LIMITS.n_bytes, ge=1, le=N_BYTES_MAX)

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from cube.pace import out_of_time, paced
+from cube.pace import PAID_SECONDS, out_of_time, paced
 from cube.refusals import TooSlow
 
 N_AT_ONCE: Final = 4  # statements of one analyst; those that wait for a disk do not count
@@ -76,12 +76,15 @@ class FairShare:
         self._changed = threading.Condition()
         self._accounts: dict[str, _Account] = {}
 
+    def enter_first(self, analyst: str) -> None:
+        """Go on working at once, place or not."""
+        with self._changed:
+            self._begin(self._account_of(analyst))
+
     def enter(self, analyst: str, seconds: float) -> bool:
         """Begin to work, once there is a place; False if there was none in time."""
         with self._changed:
-            account = self._accounts.get(analyst)
-            if account is None:
-                account = self._accounts[analyst] = _Account(self._floor() - CREDIT_SECONDS)
+            account = self._account_of(analyst)
             if account.n_working < self._n_at_once and not account.queue:
                 self._begin(account)
                 return True
@@ -102,7 +105,7 @@ class FairShare:
             account = self._accounts[analyst]
             account.worked += worked
             account.n_working -= 1
-            if account.queue:
+            if account.queue and account.n_working < self._n_at_once:
                 self._begin(account)
                 account.queue.popleft().set()
             self._forget(analyst, account)
@@ -116,6 +119,12 @@ class FairShare:
             end = time.monotonic() + ASIDE_SECONDS_MAX
             while self._is_ahead(account) and (left := end - time.monotonic()) > 0:
                 self._changed.wait(min(left, QUANTUM_SECONDS))
+
+    def _account_of(self, analyst: str) -> _Account:
+        account = self._accounts.get(analyst)
+        if account is None:
+            account = self._accounts[analyst] = _Account(self._floor() - CREDIT_SECONDS)
+        return account
 
     def _begin(self, account: _Account) -> None:
         if not account.n_working:
@@ -166,15 +175,20 @@ class Shift:
         self._glanced = self._asked = self._started
         self._counted = 0.0  # of this thread's own time
         self._is_waiting = False
+        self._is_paid = False
 
     @property
     def seconds_left(self) -> float:
         """Until the work must be over."""
-        return self._started + self._seconds - time.monotonic()
+        return max(self._left(), PAID_SECONDS) if self._is_paid else self._left()
 
     def take_longer(self) -> None:
         """It is a job, and no question."""
         self._seconds = self._times.job
+
+    def note_paid(self) -> None:
+        """From here on no step is refused that does not name the time it needs."""
+        self._is_paid = True
 
     def step(self, seconds: float) -> None:
         """Go on, after those who have worked for less."""
@@ -182,7 +196,7 @@ class Shift:
         if now - self._glanced < GLANCE_SECONDS and not seconds:
             return
         self._glanced = now
-        if self.seconds_left < seconds:
+        if self._left() < seconds and (seconds or not self._is_paid):
             raise out_of_time(self._seconds)
         if now - self._asked > CLIENT_SECONDS:
             self._asked = now
@@ -204,15 +218,15 @@ class Shift:
             self._share.leave(self._analyst, self._worked())
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
+    def waiting(self, *, is_first: bool) -> Iterator[None]:
         """Give the place to others meanwhile."""
         self._share.leave(self._analyst, self._worked())
         self._is_waiting = True
         try:
             yield
         finally:
-            # Even with no time left: the next step tells, and until then others keep their places.
-            self._share.enter(self._analyst, threading.TIMEOUT_MAX)
+            if is_first or not self._share.enter(self._analyst, self.seconds_left):
+                self._share.enter_first(self._analyst)  # without time, only to be told at a step
             self._is_waiting = False
             self._counted = time.thread_time()
 
@@ -225,6 +239,9 @@ class Shift:
                 except StopIteration:
                     return
             yield piece
+
+    def _left(self) -> float:
+        return self._started + self._seconds - time.monotonic()
 
     def _worked(self) -> float:
         now = time.thread_time()

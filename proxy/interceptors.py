@@ -69,18 +69,20 @@ STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a failed call ends: what the client sees, and the code the log shows."""
+    """How a failed call ends: what the client sees, the code the log shows, what it spent."""
 
     status: grpc.StatusCode
     details: str
     code: str
     incident: str | None = None
+    epsilon: Fraction | None = None
 
     @property
     def trailers(self) -> tuple[tuple[str, str], ...]:
         """The trailing metadata of the call."""
         incident = () if self.incident is None else ((INCIDENT_KEY, self.incident),)
-        return ((CODE_KEY, self.code), *incident)
+        spent = () if self.epsilon is None else ((EPSILON_KEY, repr(float(self.epsilon))),)
+        return ((CODE_KEY, self.code), *incident, *spent)
 
 
 class Firewall(grpc.ServerInterceptor):
@@ -186,7 +188,9 @@ def judge(error: BaseException, method: str, context: grpc.ServicerContext) -> F
     """What becomes of an exception: a refusal explains itself, anything else is an incident."""
     if isinstance(error, refusals.Refused):
         status = next(STATUS[cls] for cls in type(error).__mro__ if cls in STATUS)
-        return Failure(status, header_text(f"[{error.code}] {error.explain()}"), error.code)
+        details = header_text(f"[{error.code}] {error.explain()}")
+        spent = error.epsilon_spent if isinstance(error, refusals.TargetNotReached) else None
+        return Failure(status, details, error.code, epsilon=spent)
     if isinstance(error, grpc.RpcError) and not context.is_active():
         # Reading a request stream raises this when the client hangs up; nobody sees the reply.
         return Failure(grpc.StatusCode.CANCELLED, "The client went away.", CANCELLED_CODE)
@@ -225,8 +229,8 @@ def _end(
     """End a failed call; called outside the handler, so that no exception is chained."""
     if failure.incident is not None:
         method.watcher.incident()
-    method.ended(failure.code, started, context)
     context.set_trailing_metadata(failure.trailers)
+    method.ended(failure.code, started, context)
     context.abort(failure.status, failure.details)
 
 

@@ -22,7 +22,7 @@ from accountant.limits import Payer
 from accountant.payments import Payment
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.normal import Asked
-from cube.pace import checkpoint, seconds_left, waiting
+from cube.pace import checkpoint, note_paid, seconds_left, waiting
 from planner.offers import PurchasePlan
 from proxy.counter import WAIT_SECONDS_MAX, too_long
 from proxy.watch import Stage, Watcher
@@ -30,7 +30,7 @@ from proxy.watch import Stage, Watcher
 PATIENCE_SECONDS: Final = 5.0  # with a charge of another process, before it is taken for dead
 N_DOUBLINGS_MAX: Final = 6
 GLANCE_SECONDS: Final = 0.02  # between looks at what another process is at
-ANSWER_SECONDS: Final = 1.0  # to measure and to answer, once it is charged: nobody pays for nothing
+ANSWER_SECONDS: Final = 3.0  # to measure and to answer, once it is charged; mostly far less
 
 
 Turn: TypeAlias = tuple[int, int]  # the number of a charge, and of its turn to be measured
@@ -153,7 +153,7 @@ class Purchases:
         try:
             with self._watcher.purchase():
                 checkpoint(ANSWER_SECONDS)
-                with self._watcher.stage(Stage.CHARGE), waiting():
+                with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
                     payment = self._gate.charge(
                         purchase.plan.planned,
                         payer,
@@ -162,6 +162,7 @@ class Purchases:
                         statistics=purchase.statistics,
                     )
                 purchase.seq = payment.seq
+                note_paid()
                 with self._watcher.stage(Stage.MEASURE):
                     if self._completed(payment.seq, 0) is None:
                         self._await_others(payment.seq)

@@ -15,7 +15,6 @@ from accountant.limits import Payer
 from accountant.payments import Allowance
 from accountant.replay import TableHistory
 from cube.measurement import UNITS_PER_EPSILON
-from cube.pace import waiting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
@@ -34,7 +33,7 @@ from proxy.turns import Turns
 from proxy.watch import UNWATCHED, Stage, Watcher
 
 N_BLOCKS_AT_ONCE: Final = 16  # that are looked at while others wait: mostly a few milliseconds
-N_ROWS_AT_ONCE: Final = 1024  # of all of them
+N_NUMBERS_AT_ONCE: Final = 2**13  # that all of them are written in, about
 
 
 class ServedTable:
@@ -96,8 +95,7 @@ class ServedTable:
 
     def look(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows; all of one moment."""
-        n_rows = sum(one.block.n_rows for one in wanted)
-        if len(wanted) <= N_BLOCKS_AT_ONCE and n_rows <= N_ROWS_AT_ONCE:
+        if len(wanted) <= N_BLOCKS_AT_ONCE and sum(map(_size, wanted)) <= N_NUMBERS_AT_ONCE:
             with self._held(), self.watcher.stage(Stage.LOOK):
                 self._take_in(self.gate.history)
                 return [
@@ -141,12 +139,21 @@ class ServedTable:
 
     @contextmanager
     def _held(self) -> Iterator[None]:
-        with self.watcher.stage(Stage.WAIT), waiting():
+        # A place among those who work is kept: whoever holds the lock must never wait for one.
+        with self.watcher.stage(Stage.WAIT):
             self._lock.acquire()
         try:
             yield
         finally:
             self._lock.release()
+
+
+def _size(one: Wanted) -> int:
+    """How many numbers a block is written in, about: the rows, and what they are sums of."""
+    terms = one.block.query.terms
+    factors = sum(factor.values.size for term in terms for factor in term.factors)
+    partition = one.block.partition
+    return one.block.n_rows + factors + (0 if partition is None else partition.labels.size)
 
 
 def _limit_status(allowance: Allowance) -> LimitStatus:

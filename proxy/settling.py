@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from accountant.limits import Payer
+from cube.pace import checkpoint
 from cube.refusals import InvalidTarget, Refused, TargetNotReached, TooSlow
 from inference.posterior import Posterior, RowEstimate, widest
 from planner.workload import Part, Wanted
@@ -31,6 +32,7 @@ from proxy.answered import (
 from proxy.buying import brought
 from proxy.disclosure import shown_parts, shown_refusal
 from proxy.outer_sql import OuterSql
+from proxy.purchases import ANSWER_SECONDS
 from proxy.served_table import ServedTable
 from proxy.watch import Stage
 
@@ -102,6 +104,7 @@ def settle(  # noqa: PLR0913 - what is asked, who pays, and what they may be tol
     for _ in range(N_ROUNDS_MAX):
         left = None if cap is None else cap - spent
         try:
+            _check_time(answered)
             if alone is None:
                 rows, epsilon = _bought(table, asked, payer, left)
                 spent += epsilon
@@ -131,6 +134,12 @@ def settle(  # noqa: PLR0913 - what is asked, who pays, and what they may be tol
         for place, share in shares.items():
             _narrow(asked[place], max(share, SHARE_MIN))
     raise _not_reached(shown, None)
+
+
+def _check_time(answered: Sequence[AnsweredPart]) -> None:
+    """Begin no further round that could not be answered; the first is refused while it is free."""
+    if answered:
+        checkpoint(ANSWER_SECONDS)
 
 
 def _may_cost_more(parts: Sequence[Part]) -> bool:

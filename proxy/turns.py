@@ -42,7 +42,10 @@ class Turns:
     @contextmanager
     def taken(self) -> Iterator[Turn]:
         """One's turn, once nobody has one that is not over."""
-        with waiting(), self._changed:
+        with (
+            waiting(is_first=True),
+            self._changed,
+        ):  # or the turn would pass while a place is sought
             while self._current is not None:
                 left = self._current.end - time.monotonic()
                 if left <= 0:
