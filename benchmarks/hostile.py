@@ -159,7 +159,6 @@ def report(
     """Print the figures, and whether the bars hold."""
     alone, calm, flooded = honest
     one_by_one, flood = hostile
-    slowest = sorted(one_by_one.answers, key=lambda one: -one[1])
     codes = [code for sent in hostile for _, _, code in sent.answers]
     grown = max(0, most - before)
     longest = max(one_by_one.seconds() + flood.seconds())
@@ -171,10 +170,8 @@ def report(
         "n_statements": len(one_by_one.answers),
         "n_in_the_flood": len(flood.answers),
         "codes": {code: codes.count(code) for code in sorted(set(codes))},
-        "slowest_alone": [
-            {"name": name, "seconds": round(seconds, 2), "code": code}
-            for name, seconds, code in slowest[:N_SLOWEST]
-        ],
+        "slowest_one_at_a_time": slowest(one_by_one),
+        "slowest_in_the_flood": slowest(flood),
         "honest_ms": {
             "alone": summary_ms(alone),
             "beside_one_at_a_time": summary_ms(calm),
@@ -198,6 +195,12 @@ def report(
             Bar("charged without an answer, units", unpaid, 0, not unpaid),
         ],
     )
+
+
+def slowest(sent: Sent) -> list[str]:
+    """The statements that took the longest, and what came of them."""
+    answers = sorted(sent.answers, key=lambda one: -one[1])[:N_SLOWEST]
+    return [f"{seconds:.2f} s, {code}: {name}" for name, seconds, code in answers]
 
 
 def each(client: Client, statements: dict[str, str], sent: Sent, every: int) -> None:

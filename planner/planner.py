@@ -25,7 +25,7 @@ from planner.tables import ShownAnswer
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
 
 N_PLANS_MAX = 4096
-N_PLAN_BYTES_MAX = 256 * 2**20
+N_PLAN_BYTES_MAX = 128 * 2**20
 N_CONDITIONS_MAX = 4096
 N_CONDITION_BYTES_MAX = 64 * 2**20
 

@@ -3,6 +3,7 @@
 Kept out of `proxy.cli`, so that a client command does not load the engine.
 """
 
+import ctypes
 import gc
 import resource
 import signal
@@ -37,6 +38,10 @@ from proxy.watch_service import watching
 # Between threads of the interpreter. A light statement lets go of it a dozen times, and waits this
 # long beside one that computes each time it wants it back.
 SWITCH_SECONDS: Final = 0.0005
+# Of glibc's <malloc.h>, and what they are set to.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
+BLOCK_BYTES: Final = 2**20
+N_ARENAS: Final = 2
 GRACE_SECONDS: Final = 5.0  # for calls in flight; what they bought is in the ledger in any case
 
 
@@ -48,6 +53,7 @@ def serve(path: Path, console: Console) -> None:
     # wait for one another longer than they compute.
     threadpool_limits(limits=1)
     sys.setswitchinterval(SWITCH_SECONDS)
+    give_memory_back()
     allow_many_connections()
     wait = _wait_for_signals()
     tls = _tls(settings.server)
@@ -114,6 +120,18 @@ def allow_many_connections() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # some systems name a limit that they do not grant
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def give_memory_back() -> None:
+    """Have the C library return large blocks to the system, where it is one that can.
+
+    Left to itself, glibc keeps what one heavy statement needed, for each of many threads.
+    """
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(M_MMAP_THRESHOLD, BLOCK_BYTES)
+        library.mallopt(M_TRIM_THRESHOLD, 8 * BLOCK_BYTES)
+        library.mallopt(M_ARENA_MAX, N_ARENAS)
 
 
 def _tls(server: ServerSettings) -> TlsIdentity | None:

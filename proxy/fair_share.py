@@ -24,7 +24,7 @@ from typing import Final, TypeVar
 from cube.pace import PAID_SECONDS, out_of_time, paced
 from cube.refusals import TooSlow
 
-N_AT_ONCE: Final = 4  # statements of one analyst; those that wait for a disk do not count
+N_AT_ONCE: Final = 2  # statements of one analyst; those that wait for a disk do not count
 QUANTUM_SECONDS: Final = 0.01  # of work by which one may be ahead of another
 CREDIT_SECONDS: Final = 0.1  # of work that whoever was idle is given over those who were not
 ASIDE_SECONDS_MAX: Final = 0.1  # at a time: who is waited for may wait for something itself

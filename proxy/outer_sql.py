@@ -32,7 +32,7 @@ _SETTINGS: Final = (
     "SET GLOBAL allow_community_extensions = false",
     "SET GLOBAL python_enable_replacements = false",
     "SET GLOBAL threads = 1",
-    "SET GLOBAL memory_limit = '512MB'",
+    "SET GLOBAL memory_limit = '256MB'",
     "SET GLOBAL TimeZone = 'UTC'",
     "SET GLOBAL integer_division = true",  # as in PostgreSQL
     # A noisy count may be zero: a ratio with it is NULL, and no reason to lose the other rows.
