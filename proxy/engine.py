@@ -48,6 +48,7 @@ from proxy.disclosure import (
     shown_record,
 )
 from proxy.explaining import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
+from proxy.large_statements import LargeStatements
 from proxy.ledger_desk import unknown_table
 from proxy.marginals.making import make_marginals
 from proxy.marginals.request import MadeMarginals, MarginalsRequest
@@ -111,6 +112,7 @@ class Engine:
         self.tallies = Tallies()
         self.synthetic = SyntheticDesk(tables, [table.name for table in public], store)
         self._outer = OuterSql()
+        self._large = LargeStatements()
         self._fallback = Fallback(self.synthetic, self._outer, self._public)
         self._views: dict[frozenset[str], Visible] = {}
         self._schemas: BoundedCache[tuple[Key, str, RequestedTarget], pa.Schema] = BoundedCache(
@@ -136,7 +138,8 @@ class Engine:
         if workload.is_probe:
             return Release(schema.empty_table(), None)
         try:
-            return self._answered(workload, request, seen)
+            with self._large.turn(request.caller.payer.analyst, workload.parts):
+                return self._answered(workload, request, seen)
         except (BudgetExhausted, LimitReached, CostAboveCap, TargetNotReached) as refusal:
             if len(workload.tables) > 1:  # for the first, something may have been charged
                 raise
@@ -389,6 +392,7 @@ class Engine:
         for name in workload.tables:
             table = self._tables[name]
             priced = alone_for(table, caller) or table
-            found.extend(explained(priced.snapshot(), workload.of_table(name)))
+            with self._large.turn(caller.payer.analyst, workload.parts):
+                found.extend(explained(priced.snapshot(), workload.of_table(name)))
             budgets.append(shown_budget(table, caller))
         return build_explanation(found, budgets)
