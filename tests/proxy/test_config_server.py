@@ -9,6 +9,7 @@ from cube.refusals import ConfigurationInvalid
 from proxy.cli_serve import who_may_come_in
 from proxy.config_problems import Problems
 from proxy.config_server import ServerSettings, TlsFiles, read_server
+from proxy.fair_share import Times
 from proxy.synthesis.limits import SyntheticLimits
 
 TLS = {"tls_certificate": "server.pem", "tls_key": "server.key"}
@@ -52,6 +53,15 @@ def test_and_of_nothing_else(folder: Path, listen: str) -> None:
 def test_nor_beside_certificates_that_everybody_shows(folder: Path) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"server\.allow_anonymous: does not go with"):
         read(folder, allow_anonymous=True, tls_client_ca="ca.pem", **TLS)
+
+
+def test_how_long_a_statement_and_a_job_may_take_can_be_said(folder: Path) -> None:
+    assert read(folder).times == Times(statement=10.0, job=600.0)
+    assert read(folder, statement_seconds=30, job_seconds=5).times == Times(30.0, 5.0)
+    for key in ("statement_seconds", "job_seconds"):
+        for wrong in (4.9, 0, -1, 1e6, "10s", float("nan")):
+            with pytest.raises(ConfigurationInvalid, match=rf"server\.{key}"):
+                read(folder, **{key: wrong})
 
 
 def test_an_authority_for_clients_goes_with_tls(folder: Path) -> None:
