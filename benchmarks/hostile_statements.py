@@ -169,6 +169,14 @@ REFUSED: dict[str, tuple[str, str]] = {
         "too_large",
         f"SELECT {many('STDDEV(age + hours_per_week + {})', 300)}{FROM}",
     ),
+    "more averages than are simulated": (
+        "too_large",
+        f"SELECT {many('AVG(age + {})', 250)}{FROM} GROUP BY sex, race",
+    ),
+    "quantiles of many groups": (
+        "too_large",
+        f"SELECT {many('QUANTILE_CONT(age, 0.{})', 300)}{FROM} GROUP BY native_country, education",
+    ),
     "chain beyond the parser": ("too_large", f"{COUNTED} WHERE {many('age = {}', 2000, ' OR ')}"),
 }
 
@@ -184,11 +192,11 @@ PLANNED: dict[str, str] = {
     + FROM,
     "cube of six": f"{COUNTED} GROUP BY {CUBE}",
     "cube of six, many sums": f"SELECT {many('SUM(age + {})', 100)}{FROM} GROUP BY {CUBE}",
-    "many averages": f"SELECT {many('AVG(age + {})', 250)}{FROM} GROUP BY sex, race",
+    "many averages": f"SELECT {many('AVG(age + {})', 120)}{FROM} GROUP BY sex, race",
     "many averages in a chain": f"SELECT {many('AVG(age + {})', 200, ' + ')}{FROM}",
     "many quantiles": "SELECT "
-    + many("QUANTILE_CONT(age, 0.{})", 300)
-    + f"{FROM} GROUP BY native_country, education",
+    + many("QUANTILE_CONT(age, 0.{})", 40)
+    + f"{FROM} GROUP BY race, relationship",
     "many keys": f"{COUNTED} GROUP BY {many('age + {}', 800)}",
     "many groups": f"{COUNTED} GROUP BY age, hours_per_week, sex, relationship",
     "long CASE": "SELECT SUM(CASE "

@@ -20,6 +20,7 @@ N_PUT_IN_MAX = 20_000  # nodes; as many as the longest text has, some 60 microse
 N_PLAN_CELLS_MAX = 2**24  # 128 MB of whole numbers
 N_STEPS_MAX = 2**31  # about nanoseconds, each rated at the worst that was measured
 N_DRAWN_MAX = 2**26  # of the truths of all formulas, some 30 nanoseconds each
+N_DRAWN_EACH = 2**19  # as much as a formula takes however few are drawn: 128 fit
 N_STEPS_EACH = 3 * 2**19  # to plan and read one expression, however small
 N_STEPS_A_NODE = 2**15  # to rewrite, write out and bind one node of it
 
@@ -32,6 +33,7 @@ class Allowance:
         self._n_cells = 0
         self._n_steps = 0
         self._n_drawn = 0
+        self._n_formulas = 0
 
     def put_in(self, meaning: exp.Expr, node: exp.Expr) -> None:
         """Count what a name stands for, before it is put in the place of `node`.
@@ -80,11 +82,12 @@ class Allowance:
             If it is more than `N_DRAWN_MAX` numbers in all.
         """
         checkpoint()
-        self._n_drawn += n_drawn
+        self._n_formulas += 1
+        self._n_drawn += n_drawn + N_DRAWN_EACH
         if self._n_drawn > N_DRAWN_MAX:
             raise TooLarge(
-                f"With {formula} the intervals of the statement's formulas are cut from more than "
-                f"{N_DRAWN_MAX} draws.",
+                f"With {formula} the statement has {self._n_formulas} averages, ratios or "
+                f"quantiles, whose intervals are cut from more than {N_DRAWN_MAX} draws.",
                 hint="Ask for fewer averages, ratios or quantiles at once, for fewer groups, or "
                 "with a lower confidence.",
             )

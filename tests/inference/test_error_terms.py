@@ -207,6 +207,7 @@ def test_answers_are_forgotten_by_their_number_and_by_their_size(
 ) -> None:
     monkeypatch.setattr(answers_module, "N_ANSWERS_MAX", 3)
     monkeypatch.setattr(answers_module, "N_TERMS_MAX", 10)
+    monkeypatch.setattr(answers_module, "N_TERMS_A_ROW", 0)
     answers, small = Answers(), answer_with(1)
     for asked in ("a", "b", "c"):
         answers.keep(asked, small)
@@ -222,3 +223,8 @@ def test_answers_are_forgotten_by_their_number_and_by_their_size(
     answers.keep("g", answer_with(11))
     assert len(answers) == 1  # the one in use is kept, whatever its size
     assert answers.get("g").n_terms == 11
+
+
+def test_a_row_counts_for_what_it_takes_beside_its_terms() -> None:
+    """Of many rows of one term each, most of the memory is not in the terms."""
+    assert answer_with(3).n_terms == 3 + answers_module.N_TERMS_A_ROW * len(answer_with(3).rows)
