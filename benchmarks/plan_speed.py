@@ -82,9 +82,8 @@ def planned_ms(case: Case) -> float:
 
 def public_rows(sql: str, names: Sequence[str]) -> Columns:
     """What a subquery over public tables shows; run as the engine runs it."""
-    relations = {
-        public_table(table.name): table.data for table in world.PUBLIC if table.name in names
-    }
+    known = {public_table(table.name): table.data for table in world.PUBLIC}
+    relations = {name: known[name] for name in names}
     return PublicTable("found", None, PUBLIC_SQL.run(sql, relations)).columns()
 
 
