@@ -7,7 +7,6 @@ import ctypes
 import gc
 import resource
 import signal
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -35,12 +34,9 @@ from proxy.server import SERVICES, RunningServer, TlsIdentity, start_server
 from proxy.watch_health import Monitoring, Readiness
 from proxy.watch_service import watching
 
-# Between threads of the interpreter. A light statement lets go of it a dozen times, and waits this
-# long beside one that computes each time it wants it back.
-SWITCH_SECONDS: Final = 0.0005
 # Of glibc's <malloc.h>, and what they are set to.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
-BLOCK_BYTES: Final = 2**20
+BLOCK_BYTES: Final = 2**24  # smaller ones come and go too often to ask the system for each
 N_ARENAS: Final = 2
 GRACE_SECONDS: Final = 5.0  # for calls in flight; what they bought is in the ledger in any case
 
@@ -52,7 +48,6 @@ def serve(path: Path, console: Console) -> None:
     # Requests are the parallelism. Two threads of linear algebra each, on matrices this small,
     # wait for one another longer than they compute.
     threadpool_limits(limits=1)
-    sys.setswitchinterval(SWITCH_SECONDS)
     give_memory_back()
     allow_many_connections()
     wait = _wait_for_signals()
@@ -130,7 +125,7 @@ def give_memory_back() -> None:
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
         library.mallopt(M_MMAP_THRESHOLD, BLOCK_BYTES)
-        library.mallopt(M_TRIM_THRESHOLD, 8 * BLOCK_BYTES)
+        library.mallopt(M_TRIM_THRESHOLD, BLOCK_BYTES)
         library.mallopt(M_ARENA_MAX, N_ARENAS)
 
 
