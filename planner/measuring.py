@@ -113,6 +113,7 @@ def _looked_at_again(
         if not short:
             break
         for place in short:
+            checkpoint()
             one = wanted[place]
             beside = market.prospect.with_planned(planned)
             chooser = _Chooser(market, beside, one.block, one.target, planned)

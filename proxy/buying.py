@@ -16,6 +16,7 @@ from typing import Final
 from accountant.limits import Payer
 from accountant.replay import StalePlan
 from cube.measurement import UNITS_PER_EPSILON
+from cube.pace import checkpoint
 from cube.refusals import Refused
 from inference.posterior import RowEstimate
 from planner.measuring import meets
@@ -52,6 +53,7 @@ def brought(
     if not need.is_met:
         table.gate.refresh()
     while not need.is_met:
+        checkpoint()
         with table.watcher.stage(Stage.WAIT):
             leads = table.counter.leads(need)
         if leads:

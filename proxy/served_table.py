@@ -15,6 +15,7 @@ from accountant.limits import Payer
 from accountant.payments import Allowance
 from accountant.replay import TableHistory
 from cube.measurement import UNITS_PER_EPSILON
+from cube.pace import checkpoint
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
@@ -106,6 +107,7 @@ class ServedTable:
                 ]
         snapshot = self.snapshot()
         found = snapshot.estimates(wanted)
+        checkpoint()
         with self._held():
             asked = [(one.block, one.target.confidence) for one in wanted]
             self._estimator.remember(asked, snapshot.estimator)
@@ -117,6 +119,7 @@ class ServedTable:
             charges = self.gate.history_now()
             self._take_in(charges)
             known = Known(charges, self._estimator.snapshot(), self._rents.copy())
+        checkpoint()
         return TableSnapshot(self.info.schema, self._strategy, known, self.watcher)
 
     def budget(self, payer: Payer | None = None) -> BudgetStatus:
