@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import grpc
 
 from proxy.answers import LOCAL, Caller, QueryEngine
+from proxy.fair_share import DEFAULT_TIMES, Times
 from proxy.identity.access import Access
 from proxy.identity.shown import Shown
 from proxy.ledger_desk import LedgerDesk
@@ -21,16 +22,18 @@ class EverybodyLocal:
 
 
 @contextmanager
-def serving(
+def serving(  # noqa: PLR0913 - what a server is made of, by name
     engine: QueryEngine,
     tls: TlsIdentity | None = None,
     access: Access | None = None,
     desk: LedgerDesk | None = None,
     synthetic: SyntheticDesk = NO_TABLES,
+    *,
+    times: Times = DEFAULT_TIMES,
 ) -> Iterator[str]:
     access = EverybodyLocal() if access is None else access
     running = start_server(
-        engine, "127.0.0.1:0", access=access, tls=tls, desk=desk, synthetic=synthetic
+        engine, "127.0.0.1:0", access=access, tls=tls, desk=desk, synthetic=synthetic, times=times
     )
     try:
         yield running.address
