@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cube.pace import checkpoint
 from inference.history import History
 from inference.posterior import Posterior
 
@@ -82,6 +83,7 @@ def draw_errors(
     errors = np.empty((len(posteriors), n_draws))
     n_at_once = max(1, N_VARIATES_MAX // max(1, parts.scale.size))
     for start in range(0, n_draws, n_at_once):
+        checkpoint()
         stop = min(start + n_at_once, n_draws)
         errors[:, start:stop] = parts.coefficients @ parts.draw(stop - start, rng)
     return errors

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from cube.cached import cached_property
 from cube.encoding import fingerprint
+from cube.pace import checkpoint
 from inference.history import History
 from inference.joint import draw_errors
 from inference.posterior import Posterior
@@ -35,6 +36,7 @@ from proxy.quantiles import quantiles
 N_DRAWS: Final = 2000  # a 0.95 interval from so many covers 0.95 to within half a per cent
 N_DRAWN_MAX: Final = 1_000_000  # rows times draws, beyond what intervals need
 N_DRAWN_ALL_MAX: Final = 8 * N_DRAWN_MAX  # of all formulas of a part
+N_TERMS_A_ROW: Final = 8  # noises that are drawn and added up while a formula is worked out once
 N_CUMULATED_AT_ONCE: Final = 2**20  # counts that quantiles are read off: 8 MB, a few times over
 LATTICE_MARGIN: Final = 1 + 2.0**-16  # draws are of the continuous law; the lattice's is this close
 
@@ -184,7 +186,8 @@ def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredIt
     if isinstance(answer.formula, QuantileFormula):
         values = _quantiles(answer.formula, answer, part)
     elif isinstance(answer.formula, SqlFormula):
-        truths = _truths(answer, part, [one.posteriors for one in used])
+        rows = [one.posteriors for one in used]
+        truths = _truths(answer, part, rows, _n_draws(part.part, rows))
         pieces = np.split(truths, np.cumsum([len(one.posteriors) for one in used])[:-1])
         spread = [np.broadcast_to(piece, (n_rows, truths.shape[1])) for piece in pieces]
         values = _computed(answer.formula, spread, part.outer)
@@ -207,26 +210,27 @@ def _quantiles(formula: QuantileFormula, answer: Answer, part: AnsweredPart) -> 
     """The quantile of every group, and draws of it: some groups at a time, as counts are many."""
     (counts,) = (part.aggregates[place].posteriors for place in answer.uses)
     n_levels, n_rows = len(formula.levels), part.part.n_rows
-    n_at_once = max(1, N_CUMULATED_AT_ONCE // (n_levels * (_n_draws(part.part, len(counts)) + 1)))
+    n_draws = _n_draws(part.part, [counts])
+    n_at_once = max(1, N_CUMULATED_AT_ONCE // (n_levels * (n_draws + 1)))
     group_of = np.array(formula.cells, dtype=np.int64) // n_levels
     pieces = []
     for first in range(0, n_rows, n_at_once):
         n_groups = min(n_at_once, n_rows - first)
         own = np.flatnonzero((group_of >= first) & (group_of < first + n_groups))
         cells = tuple(formula.cells[place] - first * n_levels for place in own)
-        truths = _truths(answer, part, [tuple(counts[place] for place in own)])
+        truths = _truths(answer, part, [tuple(counts[place] for place in own)], n_draws)
         pieces.append(quantiles(replace(formula, cells=cells), truths, n_groups))
     return np.concatenate(pieces)
 
 
 def _truths(
-    answer: Answer, part: AnsweredPart, rows: Sequence[Sequence[Posterior]]
+    answer: Answer, part: AnsweredPart, rows: Sequence[Sequence[Posterior]], n_draws: int
 ) -> NDArray[np.float64]:
     """What a formula's parts are, and draws of what they may truly be, (n, 1 + n_draws)."""
+    checkpoint()
     posteriors = [posterior for one in rows for posterior in one]
     found = np.array([posterior.value for posterior in posteriors])
-    n_all = sum(len(part.aggregates[place].posteriors) for place in answer.uses)
-    errors = _errors(answer, part, rows, _n_draws(part.part, n_all))
+    errors = _errors(answer, part, rows, n_draws)
     return np.concatenate((found[:, None], found[:, None] - errors), axis=1)
 
 
@@ -249,8 +253,13 @@ def _errors(
     return points
 
 
-def _n_draws(part: Part, n_rows: int) -> int:
-    """As many draws as there is room for; at least what the tails of its intervals need."""
+def _n_draws(part: Part, rows: Sequence[Sequence[Posterior]]) -> int:
+    """As many draws as there is room for; at least what the tails of its intervals need.
+
+    Answers that rest on many noises take as long to draw as many answers.
+    """
+    n_terms = sum(posterior.terms.place.size for one in rows for posterior in one)
+    n_rows = max(sum(map(len, rows)), n_terms // N_TERMS_A_ROW)
     confidences = [column.confidence or part.confidence for column in part.columns]
     fewest = n_draws_for(part.cut_at(max((part.confidence, *confidences))))
     n_formulas = sum(answer.formula is not None for answer in part.answers)
