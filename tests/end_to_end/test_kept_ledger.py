@@ -1,0 +1,113 @@
+"""A ledger that an earlier version wrote opens, verifies, reports and answers as it did then."""
+
+import gzip
+import io
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from proxy import cli
+from proxy.bootstrap import build
+from proxy.config import load
+from proxy.logs import configure_logs
+from tests.support.serving import serving
+
+KEPT = Path(__file__).with_name("kept_ledger")
+DATA = Path(__file__).parents[2] / "examples" / "adult" / "adult.csv"
+ASKED: list[dict[str, Any]] = json.loads((KEPT / "answers.json").read_text())
+N_ENTRIES = 65
+OF_THE_DAY = {"as_of"}  # what a report says of the day it is made on
+
+Tacit = Callable[..., str]
+
+
+@pytest.fixture
+def tacit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Tacit:
+    """Run a command that succeeds, and return what it prints."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        captured = capsys.readouterr()
+        assert not ended.value.code, captured.err
+        return captured.out
+
+    return run
+
+
+@pytest.fixture(autouse=True)
+def _server_logs_elsewhere() -> Iterator[None]:
+    configure_logs(io.StringIO())
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of one's own with the configuration, the data and the ledger of then."""
+    (tmp_path / "adult.ledger").write_bytes(gzip.decompress((KEPT / "ledger.gz").read_bytes()))
+    for kept, name in (("key", "adult.ledger.key"), ("mark", "adult.ledger.mark")):
+        shutil.copy(KEPT / kept, tmp_path / name)
+        (tmp_path / name).chmod(0o600)
+    shutil.copy(KEPT / "tacit.toml", tmp_path)
+    shutil.copy(DATA, tmp_path)
+    return tmp_path
+
+
+def test_it_verifies(folder: Path, tacit: Tacit) -> None:
+    said = tacit("audit", "verify", str(folder / "adult.ledger"))
+    assert said.startswith(f"{N_ENTRIES} entries, head ")
+    assert "Every entry follows from those before it." in said
+
+
+def test_it_reports_the_same(folder: Path, tacit: Tacit) -> None:
+    tacit("audit", "report", str(folder / "adult.ledger"), "-o", str(folder / "report.json"))
+    now = json.loads((folder / "report.json").read_text())
+    then = json.loads((KEPT / "report.json").read_text())
+    assert without(now, OF_THE_DAY) == without(then, OF_THE_DAY)
+
+
+def test_it_answers_the_same_for_nothing(folder: Path, tacit: Tacit) -> None:
+    service = build(load(folder / "tacit.toml"))
+    try:
+        with serving(service.engine) as address:
+            for asked in ASKED:
+                answered = json.loads(
+                    tacit("query", asked["sql"], "--server", address, "--format", "json")
+                )
+                assert answered == approximately(asked["answer"])
+            before = asked_for(tacit, address, half_width=60)
+            bought = asked_for(tacit, address, half_width=10)
+    finally:
+        service.close()
+    # The history goes on: what is narrower than anything in it is bought.
+    assert before["epsilon_spent"] == 0
+    assert bought["epsilon_spent"] > 0
+    verified = tacit("audit", "verify", str(folder / "adult.ledger"))
+    assert "Every entry follows from those before it." in verified
+
+
+def asked_for(tacit: Tacit, address: str, half_width: float) -> dict[str, Any]:
+    sql = "SELECT COUNT(*) FROM adult WHERE age >= 65"
+    options = ("--half-width", str(half_width), "--server", address, "--format", "json")
+    answer: dict[str, Any] = json.loads(tacit("query", sql, *options))
+    return answer
+
+
+def approximately(answer: Any) -> Any:
+    """The answer, its numbers up to what another machine's linear algebra may change."""
+    if isinstance(answer, dict):
+        return {name: approximately(value) for name, value in answer.items()}
+    if isinstance(answer, list):
+        return [approximately(value) for value in answer]
+    return pytest.approx(answer, rel=1e-7, abs=1e-7) if isinstance(answer, float) else answer
+
+
+def without(report: dict[str, Any], names: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in report.items() if name not in names}
