@@ -21,11 +21,11 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.gate import Gate
-from accountant.ledger_file import open_ledger
-from accountant.limits import Payer
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
+from accountant.gate.gate import Gate
+from accountant.gate.open_table import open_table
+from accountant.ledger.limits import Payer
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import SystemNoise
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.block import Partition, QueryBlock
 from cube.query import Factor, counting
@@ -33,9 +33,9 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
 from inference.posterior import Posterior
-from planner.batch import plan_batch
+from planner.batch.plan import plan_batch
 from planner.workload import Wanted
-from proxy.config import load
+from proxy.config.settings import load
 from proxy.sources.duckdb_source import DuckDbSource
 
 CONFIGURATION = Path(__file__).parent.parent / "examples" / "adult" / "tacit.toml"

@@ -28,7 +28,8 @@ import grpc
 import numpy as np
 
 from accountant.auditor.verify import verify
-from accountant.entries import (
+from accountant.cost.profile import profile_of
+from accountant.ledger.entries import (
     Body,
     Charge,
     ChargedBlock,
@@ -39,12 +40,11 @@ from accountant.entries import (
     Tally,
     chained_digest,
 )
-from accountant.entry_text import write
-from accountant.ledger_file import open_ledger
-from accountant.limits import Limit, Payer, Subject, Window
-from accountant.noise import LatticeNoise
-from accountant.profile import profile_of
-from accountant.stores.sqlite_store import SqliteReader, SqliteStore
+from accountant.ledger.entry_json import write
+from accountant.ledger.limits import Limit, Payer, Subject, Window
+from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.stores.sqlite_store import SqliteReader, SqliteStore
+from accountant.noise.laplace import LatticeNoise
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import Axis
 from cube.block import Partition, QueryBlock
@@ -52,7 +52,8 @@ from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.query import Factor, counting
 from cube.schema import Schema
 from examples.adult.demo import issue_tokens, prepare, serving
-from proxy import bootstrap, config
+from proxy import bootstrap
+from proxy.config.settings import load
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 
 SEED = 5
@@ -205,7 +206,7 @@ def prepared(folder: Path, n_entries: int) -> tuple[Path, str]:
     """A configuration with a ledger of so many entries, and its owner's token."""
     path = prepare(folder)
     path.write_text(re.sub(r"(?m)^budget = .*$", f'budget = "{BUDGET}"', path.read_text()))
-    settings = config.load(path)
+    settings = load(path)
     [table] = settings.tables
     bootstrap.build(settings).close()
     _analyst, owner = issue_tokens(path)

@@ -23,8 +23,8 @@ from time import perf_counter
 import numpy as np
 
 from accountant.auditor.verify import verify
-from accountant.cost import CostState, price_of
-from accountant.entries import (
+from accountant.cost.history_cost import CostState, price_of
+from accountant.ledger.entries import (
     GENESIS,
     Body,
     Charge,
@@ -34,9 +34,9 @@ from accountant.entries import (
     TableOpened,
     chained_digest,
 )
-from accountant.entry_text import write
-from accountant.limits import Payer
-from accountant.noise import LatticeNoise
+from accountant.ledger.entry_json import write
+from accountant.ledger.limits import Payer
+from accountant.noise.laplace import LatticeNoise
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import Axis, CategoryAxis
 from cube.block import Partition, QueryBlock
@@ -45,8 +45,8 @@ from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.query import Factor, counting
 from cube.schema import Schema
 from examples.adult.demo import prepare
-from proxy import config
-from proxy.cli_report import uncollected
+from proxy.cli.report import uncollected
+from proxy.config.settings import load
 
 SEED = 17
 N_CHARGES = 10_000
@@ -65,7 +65,7 @@ def main() -> None:
     """Write a ledger, verify it, lie in it, verify it again, and report."""
     quick = wants_quick("Verifying a ledger of 20,000 entries on 13 columns.")
     with TemporaryDirectory(prefix="tacit-bench-") as folder:
-        schema = config.load(prepare(Path(folder))).tables[0].schema
+        schema = load(prepare(Path(folder))).tables[0].schema
     entries, exact = written(schema, N_CHARGES_QUICK if quick else N_CHARGES)
     with uncollected():
         start = perf_counter()

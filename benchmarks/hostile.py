@@ -35,15 +35,15 @@ from typing import Final
 import grpc
 import numpy as np
 
-from accountant.ledger_file import open_reader
+from accountant.ledger.open_ledger import open_reader
 from benchmarks.hostile_statements import COUNTED, PLANNED, REFUSED, SERVED
 from benchmarks.load_clients import UNITS_PER_EPSILON
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.serve_latency import summary
 from examples.adult.demo import ADDRESS, prepare
-from proxy import config
+from proxy.admin.open_ledger import open_configured
+from proxy.config.settings import load
 from proxy.identity.issuing import Grant, issue_token
-from proxy.ledgers import open_configured
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 
@@ -300,7 +300,7 @@ def served(folder: Path) -> Iterator[Served]:
     """The Adult table, served with a large budget to two analysts."""
     path = prepare(folder)
     path.write_text(re.sub(r"(?m)^budget = .*$", 'budget = "100"', path.read_text()))
-    settings = config.load(path)
+    settings = load(path)
     with open_configured(settings.ledger) as ledger:
         tokens = [
             issue_token(ledger, Grant(analyst=name, tables=("adult",)), by="the benchmark")[1]

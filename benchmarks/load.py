@@ -33,7 +33,7 @@ import pyarrow as pa
 from prometheus_client.parser import text_string_to_metric_families
 
 from accountant.auditor.verify import verify
-from accountant.ledger_file import open_reader
+from accountant.ledger.open_ledger import open_reader
 from benchmarks.load_clients import (
     UNITS_PER_EPSILON,
     Orders,
@@ -48,7 +48,7 @@ from benchmarks.load_clients import (
 from benchmarks.report import Bar, progress, run
 from benchmarks.serve_latency import summary
 from examples.adult.demo import prepare, serving
-from proxy import config
+from proxy.config import settings
 from proxy.protocol import tacit_pb2
 
 N_PROCESSES = 2
@@ -99,7 +99,7 @@ def main() -> None:
     seconds = QUICK_SECONDS if asked.quick else SECONDS
     serve = replicas if asked.replicas else one_server
     with TemporaryDirectory(prefix="tacit-load-") as folder, serve(Path(folder)) as served:
-        schema = config.load(served.configuration).tables[0].schema
+        schema = settings.load(served.configuration).tables[0].schema
         dashboard = dashboard_of(schema, N_DASHBOARD, asked.topics, SEED)
         first, _ = asked_once(served.addresses[0], dashboard)
         progress(f"asked {N_DASHBOARD} statements, {len(first.paid_ms)} of them paid")

@@ -24,7 +24,7 @@ import numpy as np
 
 from cube.axis import Axis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
-from proxy import config
+from proxy.config.settings import load
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 
@@ -237,7 +237,7 @@ def ask(stub: TacitStub, statement: Statement, outcome: Outcome) -> bytes:
 
 def run_clients(orders: Orders) -> Outcome:
     """Run the clients of one process to the end of their time."""
-    schema = config.load(orders.configuration).tables[0].schema
+    schema = load(orders.configuration).tables[0].schema
     outcomes = [Outcome() for _ in range(orders.n_threads)]
     threads = [
         threading.Thread(target=_client, args=(orders, schema, place, outcomes[place]))

@@ -15,7 +15,7 @@ from itertools import combinations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from accountant.limits import Payer
+from accountant.ledger.limits import Payer
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.synthesis_tables import BenchTable, served, tables
 from cube.block import Partition, QueryBlock
@@ -24,7 +24,7 @@ from cube.query import Scope, counting
 from inference.marginals.budget import DeclaredMarginal, laplace_weights, residual_plan
 from inference.marginals.projection import disagreement, reconciled, standard_errors
 from inference.marginals.table import NoisyTable
-from proxy.table_purchases import buy_tables
+from proxy.tables.direct_purchases import buy_tables
 
 EPSILON = Fraction(1)
 MU_SQUARED = 0.18197**2  # of Gaussian differential privacy, at epsilon 1 and delta 1e-9

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from accountant.ledger_file import open_ledger
-from accountant.limits import Payer
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.limits import Payer
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import SystemNoise
 from benchmarks.histogram_source import HistogramSource
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import IntegerAxis
@@ -37,11 +37,11 @@ from cube.query import counting
 from cube.refusals import BudgetExhausted
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.strategy import Strategy
+from planner.measuring.strategy import Strategy
 from planner.workload import RequestedTarget
-from proxy.answers import QueryRequest
-from proxy.engine import Engine
-from proxy.served_table import ServedTable
+from proxy.api.requests import QueryRequest
+from proxy.engine.engine import Engine
+from proxy.tables.private_table import ServedTable
 
 N_CELLS = 128
 N_RECORDS = 100_000

@@ -25,7 +25,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.cost import CostState
+from accountant.cost.history_cost import CostState
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import IntegerAxis
 from cube.block import QueryBlock
@@ -33,10 +33,10 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Factor, LinearQuery, Term
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from inference.law import law_of_noise
-from planner.batch import plan_batch
-from planner.batch_rows import candidate_rows
-from planner.batch_weights import WeightProblem, improved, scaled_to_meet
+from inference.noise_law.law import law_of_noise
+from planner.batch.candidate_rows import candidate_rows
+from planner.batch.plan import plan_batch
+from planner.batch.weights import WeightProblem, improved, scaled_to_meet
 from planner.workload import Wanted
 
 CONFIDENCE = 0.8

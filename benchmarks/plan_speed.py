@@ -15,13 +15,13 @@ from functools import partial
 import numpy as np
 
 from benchmarks.report import Bar, progress, run, wants_quick
-from planner.dialect import Tacit
+from planner.domain.public import Columns, public_table
 from planner.planner import Planner
-from planner.public import Columns, public_table
+from planner.sql.dialect import Tacit
 from planner.workload import RequestedTarget
-from proxy.outer_sql import OuterSql
-from proxy.privacy_views import VIEW_SCHEMAS
-from proxy.public_tables import PublicTable
+from proxy.engine.postprocessing import OuterSql
+from proxy.engine.system_views import VIEW_SCHEMAS
+from proxy.sources.public_table import PublicTable
 from tests.sql import world
 from tests.sql.cases import Case, cases
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from benchmarks.paper_section6 import served, zipf_counts
 from benchmarks.report import Bar, progress, run, wants_quick
-from planner.strategy import Strategy
+from planner.measuring.strategy import Strategy
 from planner.workload import RequestedTarget
-from proxy.answers import QueryRequest
+from proxy.api.requests import QueryRequest
 
 N_REPEATS = 100
 WORDINGS = (

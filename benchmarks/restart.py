@@ -19,7 +19,8 @@ from time import perf_counter
 import numpy as np
 
 from accountant.auditor.verify import verify
-from accountant.entries import (
+from accountant.cost.profile import profile_of
+from accountant.ledger.entries import (
     GENESIS,
     Charge,
     ChargedBlock,
@@ -29,13 +30,12 @@ from accountant.entries import (
     TableOpened,
     chained_digest,
 )
-from accountant.entry_text import write
-from accountant.ledger_file import open_ledger, open_reader
-from accountant.limits import Payer
-from accountant.noise import LatticeNoise
-from accountant.profile import profile_of
-from accountant.stores.key_file import fingerprint_key, key_beside
-from accountant.stores.sqlite_store import SqliteStore
+from accountant.ledger.entry_json import write
+from accountant.ledger.limits import Payer
+from accountant.ledger.open_ledger import open_ledger, open_reader
+from accountant.ledger.stores.key_file import fingerprint_key, key_beside
+from accountant.ledger.stores.sqlite_store import SqliteStore
+from accountant.noise.laplace import LatticeNoise
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import Axis
 from cube.block import Partition, QueryBlock
@@ -44,7 +44,7 @@ from cube.query import Factor, counting
 from cube.schema import Schema
 from examples.adult.demo import HERE
 from inference.estimator import Estimator
-from proxy import config
+from proxy.config.settings import load
 
 SEED = 2
 N_MEASUREMENTS = 50_000
@@ -146,7 +146,7 @@ def main() -> None:
     """Write a ledger, open it, begin to answer, and report."""
     quick = wants_quick("Seconds from a ledger on disk to a first answer.")
     n_measurements = N_MEASUREMENTS // 10 if quick else N_MEASUREMENTS
-    schema = config.load(HERE / "tacit.toml").tables[0].schema
+    schema = load(HERE / "tacit.toml").tables[0].schema
     past = Past(schema, np.random.default_rng(SEED))
     with TemporaryDirectory(prefix="tacit-bench-") as folder:
         path = Path(folder) / "restart.ledger"

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cube.block import QueryBlock
 from cube.query import Factor, counting
-from inference.atoms import Atoms
-from inference.blue import OnlineBlue
+from inference.blue.atoms import Atoms
+from inference.blue.blue import OnlineBlue
 
 AXIS = "cell"
 N_TIMED = 31

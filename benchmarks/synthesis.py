@@ -23,7 +23,7 @@ from benchmarks.report import Bar, progress, run
 from benchmarks.synthesis_peers import peer_figures
 from benchmarks.synthesis_runs import Task, averaged, in_own_process
 from benchmarks.synthesis_tables import tables
-from proxy.synthesis.request import Method
+from proxy.synthetic_tables.request import Method
 
 N_RUNS = 5
 ONE, TENTH = Fraction(1), Fraction(1, 10)

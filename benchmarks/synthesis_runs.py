@@ -24,13 +24,13 @@ from cube.axis import Axis, IntegerAxis
 from cube.block import Partition
 from inference.history import counts_groups
 from planner.workload import RequestedTarget
-from proxy.answers import LOCAL, QueryRequest
-from proxy.served_table import ServedTable
-from proxy.synthesis.making import make
-from proxy.synthesis.request import Made, Method, Step, SynthesisRequest
+from proxy.api.requests import LOCAL, QueryRequest
+from proxy.synthetic_tables.make import make
+from proxy.synthetic_tables.request import Made, Method, Step, SynthesisRequest
+from proxy.tables.private_table import ServedTable
 
 if TYPE_CHECKING:
-    from proxy.engine import Engine
+    from proxy.engine.engine import Engine
 
 N_ONE_WAY = 8  # of the statements that are asked beforehand
 N_CELLS_MAX = 300  # of a statement on two columns
@@ -203,7 +203,7 @@ def _cell(partition: Partition, rng: np.random.Generator) -> dict[str, NDArray[n
 
 def _engine(private: ServedTable) -> "Engine":
     """What answers SQL; tables are made without it, and their memory is measured without it."""
-    from proxy.engine import Engine  # noqa: PLC0415 - as above
+    from proxy.engine.engine import Engine  # noqa: PLC0415 - as above
 
     return Engine({NAME: private})
 

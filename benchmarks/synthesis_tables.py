@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from accountant.ledger_file import open_ledger
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import SystemNoise
 from cube.axis import Axis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from proxy.served_table import ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
-from proxy.synthesis.decoding import arrow_type
-from proxy.synthesis.encoding import levels_of
+from proxy.synthetic_tables.decoding import arrow_type
+from proxy.synthetic_tables.encoding import levels_of
+from proxy.tables.private_table import ServedTable
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT.parent / "shared" / "data"
@@ -112,9 +112,9 @@ def _coded(path: Path, ordered: set[str]) -> Schema:
 
 def example() -> BenchTable:
     """The labelled Adult table of the examples."""
-    from proxy import config  # noqa: PLC0415 - its memory would be counted with every other table
+    from proxy.config.settings import load  # noqa: PLC0415 - its memory would be counted with every other table
 
-    [table] = config.load(EXAMPLE / "tacit.toml").tables
+    [table] = load(EXAMPLE / "tacit.toml").tables
     return BenchTable("adult13", EXAMPLE / "adult.csv", replace(table.schema, table=NAME))
 
 

@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from accountant.ledger_file import open_ledger
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import SystemNoise
 from benchmarks.histogram_source import HistogramSource
 from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.strategy import Strategy
-from proxy.answers import LOCAL, QueryRequest
-from proxy.engine import Engine
-from proxy.served_table import ServedTable
+from planner.measuring.strategy import Strategy
+from proxy.api.requests import LOCAL, QueryRequest
+from proxy.engine.engine import Engine
+from proxy.tables.private_table import ServedTable
 
 SIZES = {"positive": 2, "gender": 2, "age": 4, "ethnicity": 8}
 N_RECORDS = 1_008_532

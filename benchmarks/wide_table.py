@@ -22,18 +22,18 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from accountant.cost import CostState
-from accountant.ledger_file import open_ledger
+from accountant.cost.history_cost import CostState
+from accountant.ledger.open_ledger import open_ledger
 from benchmarks.dashboards import CONFIDENCE, Day
 from benchmarks.report import Bar, progress, run, wants_quick
 from benchmarks.serve_latency import ask, summary
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.schema import Schema
 from examples.adult.demo import prepare, serving
-from proxy import config
-from proxy.answers import LOCAL, QueryRequest
+from proxy.api.requests import LOCAL, QueryRequest
 from proxy.bootstrap import build
-from proxy.engine import Engine
+from proxy.config.settings import load
+from proxy.engine.engine import Engine
 
 SEED = 13
 N_RECORDS = 48_842
@@ -85,7 +85,7 @@ def main() -> None:
         path = prepare(Path(folder))
         text = re.sub(r"(?m)^budget = .*$", f'budget = "{BUDGET}"', path.read_text())
         path.write_text(text.replace("allow_anonymous = false", "allow_anonymous = true"))
-        settings = config.load(path)
+        settings = load(path)
         schema = settings.tables[0].schema
         service = build(settings)
         log = live(service.engine, Day(schema, N_RECORDS, rng).statements(n_statements))

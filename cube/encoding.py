@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import Partition, QueryBlock
-from cube.normal import NormalCounts
+from cube.gaussian import NormalCounts
 from cube.query import N_FACTOR_CELLS_MAX, Factor, LinearQuery, Term
 from cube.statistic import Candidate, Choice, Distance, Score
 

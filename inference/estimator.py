@@ -19,16 +19,16 @@ from cube.grid import Grid
 from cube.measurement import Measurement
 from cube.query import Scope
 from cube.schema import Schema
-from inference.answers import Answer, Answers
-from inference.bearing import Bearing, rows_that_bear
-from inference.cuts import CutIndex
-from inference.error_terms import ErrorTerms
+from inference.blue.estimability import CutIndex
+from inference.blue.partition_reader import N_READ_CELLS_MAX, PartitionReader
+from inference.blue.relevance import Bearing, rows_that_bear
+from inference.blue.workspace import LinearEstimates, Workspace
+from inference.blue.workspaces import Workspaces
 from inference.history import N_JOINT_ROWS_MAX, History
+from inference.noise_law.error_terms import ErrorTerms
 from inference.posterior import NotEstimable, Posterior, RowEstimate, widest
-from inference.reading import N_READ_CELLS_MAX, PartitionReader
+from inference.recalled import Answer, Answers
 from inference.scaling import Scaling, posteriors_of, split_dust
-from inference.workspace import LinearEstimates, Workspace
-from inference.workspaces import Workspaces
 
 N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fraction of a second
 N_WORKING_ROWS_MAX = 256  # rows from several scopes: combined in milliseconds from nothing

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from inference.convolution import masses_on_grid
-from inference.error_terms import NO_TERMS, ErrorTerms
-from inference.laplace_sum import standard_deviation
-from inference.law import NoiseLaw
+from inference.noise_law.convolution import masses_on_grid
+from inference.noise_law.error_terms import NO_TERMS, ErrorTerms
+from inference.noise_law.laplace_sum import standard_deviation
+from inference.noise_law.law import NoiseLaw
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Posterior:
 
     Examples
     --------
-    >>> from inference.law import law_of_noise
+    >>> from inference.noise_law.law import law_of_noise
     >>> posterior = Posterior(3.0, law_of_noise(np.array([2.0])), low=0.0)
     >>> low, high = posterior.interval(0.95)
     >>> low, round(high, 3)

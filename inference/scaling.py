@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from cube.block import QueryBlock
 from cube.query import LinearQuery
-from inference.error_terms import ErrorTerms
-from inference.law import NoiseLaw, law_of_noise
+from inference.blue.partition_reader import Reading
+from inference.noise_law.error_terms import ErrorTerms
+from inference.noise_law.law import NoiseLaw, law_of_noise
 from inference.posterior import NotEstimable, Posterior, RowEstimate
-from inference.reading import Reading
 
 SCALE_BITS = 30  # scales are rounded up to so many bits: wider by a billionth, and laws are shared
 SCALE_MIN = 1e-13  # relative to the largest; less is rounding and needs no term of its own

@@ -12,16 +12,16 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.cache import BoundedCache
-from planner.dialect import parse
-from planner.outer import named_columns, outer_sql
-from planner.parts import World
-from planner.probes import gives_no_rows
-from planner.public import PublicRelation, PublicRows, no_public_rows
-from planner.rows import Rows
-from planner.scratchpad import Scratchpad
-from planner.split import Splitter
-from planner.table_names import SyntheticName, TableNames
-from planner.tables import ShownAnswer
+from planner.domain.public import PublicRelation, PublicRows, no_public_rows
+from planner.domain.scratchpad import Scratchpad
+from planner.domain.table_names import SyntheticName, TableNames
+from planner.lowering.outer import named_columns, outer_sql
+from planner.lowering.parts import World
+from planner.lowering.probes import gives_no_rows
+from planner.lowering.rows import Rows
+from planner.lowering.split import Splitter
+from planner.lowering.tables import ShownAnswer
+from planner.sql.dialect import parse
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
 
 N_PLANS_MAX = 4096

@@ -13,7 +13,7 @@ from fractions import Fraction
 from cube.axis import LevelValue
 from cube.block import QueryBlock
 from cube.target import AccuracyTarget
-from planner.searching import surer
+from planner.optional_stopping import surer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +310,8 @@ class Part:
     question : IndependenceQuestion, optional
         Then its relation is the outcome of that test, and no column of it.
     is_searched : bool
-        Whether noisy values decide when its answers are narrow enough (`planner.searching`).
+        Whether noisy values decide when its answers are narrow enough
+        (`planner.optional_stopping`).
     """
 
     name: str

@@ -1,5 +1,5 @@
 """``python -m proxy`` is the ``tacit`` command."""
 
-from proxy.cli import main
+from proxy.cli.app import main
 
 main()

@@ -2,23 +2,23 @@
 
 from contextlib import suppress
 
-from accountant.gate import Gate
-from accountant.ledger import Ledger
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
+from accountant.gate.gate import Gate
+from accountant.gate.open_table import open_table
+from accountant.ledger.ledger import Ledger
+from accountant.noise.laplace import SystemNoise
 from cube.refusals import LedgerUnavailable, TacitError
-from proxy.answers import LOCAL, BudgetStatus
-from proxy.config import Settings, TableSettings
-from proxy.config_ledger import LedgerSettings
-from proxy.engine import Engine
-from proxy.head_signing import HeadSigner
-from proxy.ledgers import open_configured
-from proxy.public_tables import PublicTable
-from proxy.served_table import ServedTable
+from proxy.admin.head_signing import HeadSigner
+from proxy.admin.open_ledger import open_configured
+from proxy.api.requests import LOCAL, BudgetStatus
+from proxy.config.ledger import LedgerSettings
+from proxy.config.settings import Settings, TableSettings
+from proxy.engine.engine import Engine
+from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.public_file import load_public_tables
-from proxy.synthesis.store import SyntheticStore
-from proxy.watch import UNWATCHED, Watcher
+from proxy.sources.public_table import PublicTable
+from proxy.synthetic_tables.store import SyntheticStore
+from proxy.tables.private_table import ServedTable
 
 
 class Service:

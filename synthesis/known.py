@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from cube.block import Partition, QueryBlock
-from cube.normal import NormallyCounted
+from cube.gaussian import NormallyCounted
 from cube.query import counting
 from inference.history import History, counts_groups
 from synthesis.buckets import Buckets, GroupedEstimate

@@ -25,8 +25,8 @@ from accountant.auditor.fields import (
     text,
     whole,
 )
+from accountant.auditor.gaussian import Terms, terms_of
 from accountant.auditor.noises import Noise, noise_of
-from accountant.auditor.normal import Terms, terms_of
 from accountant.auditor.rows import Block, BlockReader
 from accountant.auditor.statistics import Normal, Statistic, statistic_of
 from accountant.auditor.wrong import Wrong

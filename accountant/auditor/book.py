@@ -19,11 +19,11 @@ from accountant.auditor.bodies import (
     TakenOver,
 )
 from accountant.auditor.cost import Finding, Paid, follow
-from accountant.auditor.normal import NormalAccount
+from accountant.auditor.gaussian import NormalAccount
 from accountant.auditor.purchases import Purchases
 from accountant.auditor.verdict import TableVerdict
 from accountant.auditor.wrong import Wrong
-from accountant.entries import Entry
+from accountant.ledger.entries import Entry
 from cube.measurement import UNITS_PER_EPSILON
 
 

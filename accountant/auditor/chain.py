@@ -13,7 +13,7 @@ from typing import Final
 
 from accountant.auditor.fields import check_moment
 from accountant.auditor.wrong import Wrong
-from accountant.entries import GENESIS, Entry
+from accountant.ledger.entries import GENESIS, Entry
 
 CLOCK_CORRECTED: Final = "clock_corrected"  # the one kind of entry that may turn time back
 

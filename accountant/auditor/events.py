@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from accountant.auditor.fields import Json, check_moment, fields_of, optional, text, whole
 from accountant.auditor.wrong import Wrong
-from accountant.entries import Entry
+from accountant.ledger.entries import Entry
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 

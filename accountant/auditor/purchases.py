@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from accountant.auditor.bodies import Bought, Charge, Measured, TakenOver
+from accountant.auditor.gaussian import check_normal
 from accountant.auditor.noises import check_noise
-from accountant.auditor.normal import check_normal
 from accountant.auditor.rows import LevelArray
 from accountant.auditor.statistics import Choice, Distance, Normal
 from accountant.auditor.tables import Row

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from accountant.auditor.fields import Fields, Json, fields_of, list_of, one_of, whole
+from accountant.auditor.gaussian import NormalNoise, normal_noise_of
 from accountant.auditor.noises import Noise, noise_of
-from accountant.auditor.normal import NormalNoise, normal_noise_of
 from accountant.auditor.rows import Block, BlockReader, LevelArray, Share, Term
 from accountant.auditor.wrong import Wrong
 from cube.measurement import WEIGHT_UNITS_MAX

@@ -18,8 +18,8 @@ from accountant.auditor.fields import Fields, fields_of, parsed, text, whole
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.verify import verify
 from accountant.auditor.wrong import Wrong
-from accountant.entries import GENESIS, Entry
-from accountant.stores.store import Store
+from accountant.ledger.entries import GENESIS, Entry
+from accountant.ledger.stores.store import Store
 from cube.encoding import canonical_json
 from cube.refusals import LedgerCorrupt
 

@@ -22,7 +22,7 @@ from accountant.auditor.rows import BlockReader
 from accountant.auditor.signed_head import Head, SignedHead
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.wrong import Wrong
-from accountant.entries import Entry
+from accountant.ledger.entries import Entry
 
 N_BETWEEN_REPORTS: Final = 256  # entries or charges between two calls of `watch`
 

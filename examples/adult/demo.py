@@ -23,10 +23,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from accountant.access import EVERY_TABLE, Role
-from proxy.config import load
+from accountant.ledger.credentials import EVERY_TABLE, Role
+from proxy.admin.open_ledger import open_configured
+from proxy.config.settings import load
 from proxy.identity.issuing import Grant, issue_token
-from proxy.ledgers import open_configured
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 
 HERE = Path(__file__).resolve().parent

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cube.query import Scope
-from inference.law import NoiseLaw, law_of_noise
 from inference.marginals.projection import projected
 from inference.marginals.table import Floats, NoisyTable, marginal
+from inference.noise_law.law import NoiseLaw, law_of_noise
 
 
 @dataclass(frozen=True, eq=False)

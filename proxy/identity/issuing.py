@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from accountant.access import EVERY_TABLE, AccessBook, Credential, Proof, Role
-from accountant.entries import AccessBody, AccessGranted, AccessRevoked
-from accountant.ledger import Ledger
-from accountant.limits import Payer
+from accountant.ledger.credentials import EVERY_TABLE, AccessBook, Credential, Proof, Role
+from accountant.ledger.entries import AccessBody, AccessGranted, AccessRevoked
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Payer
 from cube.refusals import InvalidRequest
-from proxy.identity.access import utc_text
+from proxy.identity.authenticate import utc_text
 from proxy.identity.tokens import new_token, token_hash
 
 ID_BYTES: Final = 4  # a name to revoke by; nothing depends on its being hard to guess

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from accountant.access import Role
+from accountant.ledger.credentials import Role
 
 TACIT: Final = "/tacit.v1.Tacit/"
 FLIGHT: Final = "/arrow.flight.protocol.FlightService/"

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.cell_function import CellFunction
+from accountant.cost.cell_function import CellFunction
 from cube.grid import run_starts
 from cube.query import Scope
 from proxy.reporting.paid_rows import Cost, OtherCost, ProductCost, Runs

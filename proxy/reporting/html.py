@@ -14,7 +14,7 @@ from typing import Final
 from jinja2 import Environment
 from markupsafe import Markup
 
-from accountant.entries import WIDTH_BINS
+from accountant.ledger.entries import WIDTH_BINS
 from proxy.reporting import charts
 from proxy.reporting.amounts import of_units
 from proxy.reporting.cells import ColumnCost

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from accountant.auditor.signed_head import SignedHead
 from accountant.auditor.verdict import Verdict
-from accountant.entries import Entry
+from accountant.ledger.entries import Entry
 from cube.refusals import InvalidRequest
 from proxy.reporting import tables
 from proxy.reporting.model import LedgerReport

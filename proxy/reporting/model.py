@@ -7,11 +7,11 @@ made in one pass by reading.py. Nothing here knows how a report looks.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from accountant.access import Credential
 from accountant.auditor.signed_head import SignedHead
 from accountant.auditor.verdict import TableVerdict, Verdict
-from accountant.entries import WIDTH_BINS
-from accountant.limits import Limit, Payer, Subject
+from accountant.ledger.credentials import Credential
+from accountant.ledger.entries import WIDTH_BINS
+from accountant.ledger.limits import Limit, Payer, Subject
 from proxy.reporting.amounts import of_units
 from proxy.reporting.cells import ColumnCost
 from proxy.reporting.declared import DeclaredTable
@@ -49,7 +49,8 @@ class Answers:
     plain_units_free, plain_units_paid : int
         One by one, each at the accuracy that was asked for, in units of 2**-40 epsilon.
     widths : tuple of int
-        How many got which share of the width that was promised (`accountant.entries.WIDTH_BINS`).
+        How many got which share of the width that was promised
+        (`accountant.ledger.entries.WIDTH_BINS`).
     """
 
     n_free: int = 0

@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.cell_function import CellFunction
-from accountant.profile import profile_of
+from accountant.cost.cell_function import CellFunction
+from accountant.cost.profile import profile_of
 from cube.block import QueryBlock
 from cube.encoding import decode_block, encode_block
 from cube.query import counting

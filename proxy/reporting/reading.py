@@ -12,10 +12,10 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-from accountant.access import AccessBook
 from accountant.auditor.signed_head import SignedHead
 from accountant.auditor.verdict import TableVerdict, Verdict
-from accountant.entries import (
+from accountant.ledger.credentials import AccessBook
+from accountant.ledger.entries import (
     AccessGranted,
     AccessRevoked,
     Body,
@@ -26,9 +26,9 @@ from accountant.entries import (
     TableDeclared,
     TableOpened,
 )
-from accountant.entry_text import read
-from accountant.ledger_events import ClockCorrected
-from accountant.limits import Limit, Payer, Subject, SubjectKind
+from accountant.ledger.entry_json import read
+from accountant.ledger.ledger_events import ClockCorrected
+from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
 from proxy.reporting import wording
 from proxy.reporting.amounts import of_units
 from proxy.reporting.cells import column_costs

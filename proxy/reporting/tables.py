@@ -12,7 +12,7 @@ from fractions import Fraction
 from heapq import merge
 from typing import Any, Final
 
-from accountant.entries import WIDTH_BINS
+from accountant.ledger.entries import WIDTH_BINS
 from proxy.reporting.amounts import exact_text, of_units
 from proxy.reporting.model import (
     Account,

@@ -1,7 +1,7 @@
 """Changes of the rules, and the state of credentials, in words. Values in, text out."""
 
-from accountant.access import EVERY_TABLE, AccessBook, Credential
-from accountant.entries import (
+from accountant.ledger.credentials import EVERY_TABLE, AccessBook, Credential
+from accountant.ledger.entries import (
     AccessGranted,
     AccessRevoked,
     Body,
@@ -12,8 +12,8 @@ from accountant.entries import (
     TableDeclared,
     TableOpened,
 )
-from accountant.ledger_events import ClockCorrected, RollbackAccepted
-from accountant.limits import Limit, Window
+from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
+from accountant.ledger.limits import Limit, Window
 from proxy.reporting.amounts import exact_text
 from proxy.reporting.model import Change
 
@@ -78,7 +78,7 @@ def limit_text(limit: Limit) -> str:
     """A limit on one line.
 
     >>> from fractions import Fraction
-    >>> from accountant.limits import Subject
+    >>> from accountant.ledger.limits import Subject
     >>> limit_text(Limit(Subject.parse("analyst:ann"), Fraction(1, 2), Window.WEEK))
     'at most ε 0.5 a week'
     """

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
-from proxy.config_problems import Problems
 from proxy.sources import files, private_view
 from proxy.sources.axis_sql import (
     LEFT_OUT,
@@ -22,6 +21,7 @@ from proxy.sources.axis_sql import (
 )
 from proxy.sources.closed import Connection, closed_database
 from proxy.sources.location import Location, PrivateView, SourceLocation
+from proxy.sources.problems import Problems
 
 
 def load(

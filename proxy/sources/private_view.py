@@ -15,10 +15,10 @@ from pathlib import Path
 import duckdb
 
 from cube.refusals import ConfigurationInvalid
-from proxy.config_problems import key_path
 from proxy.sources import files
 from proxy.sources.closed import Connection, Settings, closed_database, name_sql
 from proxy.sources.location import PrivateView
+from proxy.sources.problems import key_path
 
 SETTINGS: Settings = {
     "arrow_lossless_conversion": True,  # a sum of BIGINT is a HUGEINT, and stays one

@@ -10,23 +10,18 @@ Nothing private is ever opened here; still no text of the driver's is shown.
 
 import csv
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid
-from proxy.config_problems import Problems
-from proxy.config_public import PublicSettings
-from proxy.public_tables import (
-    N_BYTES_MAX,
-    N_ROWS_MAX,
-    TYPE_NAMES,
-    PublicTable,
-)
 from proxy.sources.closed import closed_database, name_sql
 from proxy.sources.files import FileState, opened, reachable
 from proxy.sources.location import SourceKind, SourceLocation
+from proxy.sources.problems import Problems
+from proxy.sources.public_table import N_BYTES_MAX, N_ROWS_MAX, TYPE_NAMES, PublicTable
 
 # What a field must look like, and the cast that must then succeed. Fifteen digits before the point
 # are as many as a DOUBLE is sure to keep.
@@ -36,6 +31,15 @@ CSV_TYPES = (
     ("DOUBLE", r"-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?"),
     ("DATE", "[0-9]{4}-[0-9]{2}-[0-9]{2}"),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicSettings:
+    """One public table: its name, its file, and the column that is its key, if it has one."""
+
+    name: str
+    path: Path
+    key: str | None = None
 
 
 def load_public_tables(declared: Iterable[PublicSettings]) -> tuple[PublicTable, ...]:

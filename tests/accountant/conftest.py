@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from accountant.ledger import Ledger
-from accountant.ledger_file import open_ledger
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.open_ledger import open_ledger
 from tests.support.fakes import KnownTable
 from tests.support.seven_people import RECORDS, SCHEMA
 

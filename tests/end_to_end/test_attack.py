@@ -23,13 +23,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from accountant.contraction import exact_answers
-from accountant.gate import Gate
-from accountant.ledger_file import open_ledger
-from accountant.limits import Payer
-from accountant.noise import LatticeNoise, NoiseSource, SystemNoise
-from accountant.normal_noise import NormalNoise
-from accountant.opening import open_table
+from accountant.exact.exact_answers import exact_answers
+from accountant.gate.gate import Gate
+from accountant.gate.open_table import open_table
+from accountant.ledger.limits import Payer
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.gaussian import NormalNoise
+from accountant.noise.laplace import LatticeNoise, NoiseSource, SystemNoise
 from cube.axis import IntegerAxis
 from cube.block import Partition, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight

@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.ledger_file import open_ledger
-from accountant.noise import LatticeNoise, SystemNoise
-from accountant.normal_noise import NormalNoise
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.gaussian import NormalNoise
+from accountant.noise.laplace import LatticeNoise, SystemNoise
 from cube.target import AccuracyTarget
-from planner.strategy import Strategy
-from proxy.answers import QueryRequest
-from proxy.engine import Engine
-from proxy.served_table import ServedTable
+from planner.measuring.strategy import Strategy
+from proxy.api.requests import QueryRequest
+from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from proxy.tables.private_table import ServedTable
 from tests.support.worlds import SCHEMA, Row, random_rows, write_csv
 
 N_RUNS = 2000

@@ -1,8 +1,9 @@
 """Do intervals that stopped a search hold the truth as often as they say?
 
 Through the whole path, with system noise: each question is of rows that no other is of, and so has
-noise of its own. The doubt is large, and the first round may be the last, so that a search which
-is not corrected shows in few runs; `tests/proxy/test_searching.py` has the usual confidences.
+noise of its own. The doubt is large, and the first round may be the last, so that a search which is
+not corrected shows in few runs; `tests/proxy/engine/test_optional_stopping.py` has the usual
+confidences.
 """
 
 from fractions import Fraction
@@ -11,17 +12,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.ledger_file import open_ledger
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import SystemNoise
 from cube.axis import IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner import parts, searching, workload
-from planner.strategy import Strategy
-from proxy.answers import QueryRequest
-from proxy.engine import Engine
-from proxy.served_table import ServedTable
+from planner import optional_stopping as searching
+from planner import workload
+from planner.lowering import parts
+from planner.measuring.strategy import Strategy
+from proxy.api.requests import QueryRequest
+from proxy.engine.engine import Engine
+from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable
 
 CONFIDENCE = 0.8

@@ -13,23 +13,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.ledger_file import open_ledger
-from accountant.limits import Payer
-from accountant.noise import NoiseSource, SystemNoise
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.limits import Payer
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import NoiseSource, SystemNoise
 from cube.axis import BooleanAxis, IntegerAxis
 from cube.measurement import PlannedMeasurement
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.batch import plan_batch
+from planner.batch.plan import plan_batch
+from planner.measuring.strategy import Strategy
 from planner.planner import Planner
-from planner.strategy import Strategy
 from planner.workload import RequestedTarget, Wanted
-from proxy.answers import QueryRequest
-from proxy.engine import Engine
-from proxy.served_table import ServedTable
+from proxy.api.requests import QueryRequest
+from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from proxy.tables.private_table import ServedTable
 from tests.end_to_end.test_coverage import ScaledNoise
 
 CONFIDENCE = 0.95

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import structlog
 
-from proxy import cli
 from proxy.bootstrap import build
-from proxy.config import load
-from proxy.logs import configure_logs
+from proxy.cli import app as cli
+from proxy.config.settings import load
+from proxy.monitoring.logs import configure_logs
 from tests.support.serving import serving
 
 KEPT = Path(__file__).with_name("kept_ledger")

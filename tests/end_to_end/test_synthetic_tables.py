@@ -16,17 +16,17 @@ import structlog
 from adbc_driver_flightsql import dbapi
 from adbc_driver_manager import NotSupportedError, OperationalError, ProgrammingError
 
-from proxy import cli
-from proxy.answers import LOCAL, Caller
-from proxy.engine import Engine
-from proxy.identity.shown import Shown
+from proxy.api.requests import LOCAL, Caller
+from proxy.cli import app as cli
+from proxy.engine.engine import Engine
+from proxy.identity.presented import Shown
 from proxy.identity.tokens import new_token, token_hash
-from proxy.interceptors import EPSILON_KEY
-from proxy.logs import configure_logs
+from proxy.monitoring.logs import configure_logs
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.synthesis import making
-from proxy.synthesis.request import Made, Step, Watch
+from proxy.synthetic_tables import make as making
+from proxy.synthetic_tables.request import Made, Step, Watch
+from proxy.wire.errors import EPSILON_KEY
 from tests.support.identities import bearer, refusal
 from tests.support.serving import serving
 from tests.support.synthetic import ANN, BOB, EVE, spent, synthetic_engine

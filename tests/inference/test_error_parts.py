@@ -8,10 +8,10 @@ import pytest
 from cube.block import QueryBlock
 from cube.measurement import Measurement, Weight
 from cube.query import counting
-from inference.error_terms import ErrorTerms
 from inference.history import History
 from inference.joint import draw_errors, error_parts
-from inference.law import law_of_noise
+from inference.noise_law.error_terms import ErrorTerms
+from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
 
 TOTAL = QueryBlock(counting())

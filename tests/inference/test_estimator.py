@@ -16,15 +16,15 @@ from cube.measurement import Measurement, Weight
 from cube.query import Factor, LinearQuery, counting
 from cube.schema import Schema
 from inference import estimator as estimator_module
-from inference import workspace as workspace_module
-from inference import workspaces as workspaces_module
-from inference.bearing import rows_that_bear
+from inference.blue import workspace as workspace_module
+from inference.blue import workspaces as workspaces_module
+from inference.blue.relevance import rows_that_bear
+from inference.blue.workspace import Workspace
 from inference.estimator import Estimator
 from inference.history import History
-from inference.law import law_of_noise
+from inference.noise_law.law import law_of_noise
 from inference.posterior import NotEstimable, Posterior
 from inference.scaling import coefficient_range, without_dust
-from inference.workspace import Workspace
 from tests.support.cubes import SIZES, blocks, dense_rows
 
 SCHEMA = Schema(

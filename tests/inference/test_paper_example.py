@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks.laplace_oracles import partial_fractions_tail
-from inference.law import LawMethod, NoiseLaw, law_of_noise
+from inference.noise_law.law import LawMethod, NoiseLaw, law_of_noise
 from inference.posterior import Posterior
 
 Vector = list[Fraction]

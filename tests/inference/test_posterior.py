@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference.law import NoiseLaw, law_of_noise
+from inference.noise_law.law import NoiseLaw, law_of_noise
 from inference.posterior import NotEstimable, Posterior
 
 N_REPLICATES = 40_000

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from inference.law import law_of_noise
+from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
 from inference.remap import (
     Loss,

@@ -22,17 +22,17 @@ from cube.pace import Deadline, paced
 from cube.refusals import Refused, TooLarge, TooSlow
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner import allowance as limits
-from planner.allowance import Allowance
-from planner.comparing import Comparable, plain_comparison
-from planner.dialect import parse
-from planner.effort import effort, n_nodes_run
-from planner.outer import N_NODES_RUN_MAX
+from planner.domain import allowance as limits
+from planner.domain.allowance import Allowance
+from planner.domain.comparisons import Comparable, plain_comparison
+from planner.domain.effort import effort, n_nodes_run
+from planner.domain.public import PublicRelation
+from planner.domain.scratchpad import N_LOOKUP_VALUES_MAX, Scratchpad
+from planner.lowering.outer import N_NODES_RUN_MAX
 from planner.planner import Planner
-from planner.public import PublicRelation
-from planner.scratchpad import N_LOOKUP_VALUES_MAX, Scratchpad
+from planner.sql.dialect import parse
 from planner.workload import QuantileFormula
-from proxy.config import load
+from proxy.config.settings import load
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 20.0  # of what took minutes or did not end; on a quiet machine all take under two

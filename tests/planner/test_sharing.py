@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from cube.query import LinearQuery
 from cube.refusals import OutsideDomain, Refused, TooLarge, UnsupportedSql
+from planner.domain.public import Columns, PublicRelation
 from planner.planner import Planner
-from planner.public import Columns, PublicRelation
 from planner.workload import RequestedTarget
 from tests.planner.people import SCHEMA, TARGET, block_of, part_of, planner
 
@@ -86,7 +86,9 @@ def test_what_was_evaluated_before_counts_against_the_limit_again(
     used = planner()
     both = "SELECT COUNT(*) FROM people WHERE age > 3 AND score > 1"
     used.plan(both)
-    monkeypatch.setattr("planner.allowance.N_PLAN_CELLS_MAX", 25)  # 21 ages or 7 scores, not both
+    monkeypatch.setattr(
+        "planner.domain.allowance.N_PLAN_CELLS_MAX", 25
+    )  # 21 ages or 7 scores, not both
     with pytest.raises(TooLarge):
         used.plan(both + " AND age > 3")
     used.plan("SELECT COUNT(*) AS n FROM people WHERE age > 3")

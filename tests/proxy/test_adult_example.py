@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.config import Settings, load
+from proxy.config.settings import Settings, load
 from proxy.sources.duckdb_source import DuckDbSource
 
 N_RECORDS = 48_842  # published with the data set

@@ -26,8 +26,8 @@ from typing import NamedTuple
 import pytest
 
 from planner.workload import RequestedTarget
-from proxy.answers import LOCAL, QueryRequest
-from proxy.engine import Engine
+from proxy.api.requests import LOCAL, QueryRequest
+from proxy.engine.engine import Engine
 
 HERE = Path(__file__).parent
 CONFIDENCE = 0.95

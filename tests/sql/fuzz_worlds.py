@@ -10,10 +10,10 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.noise import LatticeNoise, NoiseSource
-from accountant.normal_noise import NormalNoise
-from planner.strategy import Strategy
-from proxy.engine import Engine
+from accountant.noise.gaussian import NormalNoise
+from accountant.noise.laplace import LatticeNoise, NoiseSource
+from planner.measuring.strategy import Strategy
+from proxy.engine.engine import Engine
 from tests.sql import world
 from tests.sql.fuzz_rows import add_levels
 from tests.support.fakes import KnownTable, NoNoise

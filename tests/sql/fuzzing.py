@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from cube.refusals import Refused
 from planner.workload import RequestedTarget
-from proxy.answers import QueryRequest, Release
-from proxy.engine import Engine
+from proxy.api.requests import QueryRequest, Release
+from proxy.engine.engine import Engine
 from tests.sql.cases import spent
 from tests.sql.comparing import Row, oracle_rows, rows_of, same_rows, same_sequence
 from tests.sql.fuzz_junk import junk

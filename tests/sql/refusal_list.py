@@ -17,11 +17,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, Self
 
-from accountant.noise import SystemNoise
+from accountant.noise.laplace import SystemNoise
 from cube import refusals
 from cube.refusals import Refused, TooLarge, UnsupportedSql
-from planner.wording import shortened
-from proxy.answers import QueryRequest
+from planner.sql.messages import shortened
+from proxy.api.requests import QueryRequest
 from tests.sql import world
 from tests.sql.cases import cases, request
 from tests.sql.test_refused import ALL, LONG

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from proxy.engine import Engine
+from proxy.engine.engine import Engine
 from tests.sql import world
 from tests.sql.cases import Case, cases, parameters, request, spent
 from tests.sql.comparing import Row, oracle_rows, rows_of, same_rows, same_sequence

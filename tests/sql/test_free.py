@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from accountant.noise import SystemNoise
-from proxy.engine import Engine
+from accountant.noise.laplace import SystemNoise
+from proxy.engine.engine import Engine
 from tests.sql import world
 from tests.sql.cases import Case, cases, parameters, request, spent
 from tests.sql.comparing import rows_of

@@ -13,11 +13,11 @@ import pytest
 
 from cube.refusals import UnsupportedSql
 from cube.schema import Schema
-from planner.summands import Product, summed
-from proxy.answered import AnsweredPart
-from proxy.answers import QueryRequest, Release
-from proxy.engine import Engine
-from proxy.relations import relation
+from planner.lowering.summands import Product, summed
+from proxy.api.requests import QueryRequest, Release
+from proxy.engine.engine import Engine
+from proxy.engine.relations import relation
+from proxy.engine.results import AnsweredPart
 from tests.sql import world
 from tests.sql.fuzz_worlds import N_RECORDS
 from tests.sql.fuzzing import Find, Tally, ask, finds
@@ -73,14 +73,14 @@ def sums_are_one_in_a_thousand_too_large(patch: pytest.MonkeyPatch) -> None:
         assert isinstance(schema, Schema)
         return right(node, scale * Fraction(1001, 1000), conditions, schema)  # type: ignore[arg-type]  # as it was called
 
-    patch.setattr("planner.linear.summed", wrong)
+    patch.setattr("planner.lowering.linear.summed", wrong)
 
 
 def null_counts_as_if_it_were_there(patch: pytest.MonkeyPatch) -> None:
     def wrong(_expression: object, scale: Fraction, conditions: tuple[object, ...]) -> Product:
         return Product(scale, (), conditions)  # type: ignore[arg-type]  # as it was called
 
-    patch.setattr("planner.linear.counted", wrong)
+    patch.setattr("planner.lowering.linear.counted", wrong)
 
 
 def an_odd_answer_is_refused(patch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ def empty_groups_are_left_out(patch: pytest.MonkeyPatch) -> None:
             break
         return data
 
-    patch.setattr("proxy.engine.relation", wrong)
+    patch.setattr("proxy.engine.engine.relation", wrong)
 
 
 def _never_null(data: pa.Table) -> list[pa.ChunkedArray]:
@@ -160,6 +160,6 @@ def test_what_is_bought_for_one_part_leaves_every_other_within_its_target(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert charges_of_asking_twice(tmp_path / "right") == [1, 1]
-    monkeypatch.setattr("planner.measuring.N_LOOKS_MAX", 0)
+    monkeypatch.setattr("planner.measuring.choose.N_LOOKS_MAX", 0)
     first, again = charges_of_asking_twice(tmp_path / "wrong")
     assert first == again > 1, "what the plan forgot was bought by a second one"

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from accountant.noise import SystemNoise
+from accountant.noise.laplace import SystemNoise
 from cube import refusals
 from cube.axis import IntegerAxis
 from cube.block import Partition, QueryBlock
@@ -23,13 +23,13 @@ from cube.query import Factor, LinearQuery, Term, counting
 from cube.refusals import Refused
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.batch import plan_batch
+from planner.batch.plan import plan_batch
+from planner.domain.public import PublicRelation
+from planner.domain.scratchpad import N_LOOKUP_VALUES_MAX, Scratchpad
 from planner.planner import Planner
-from planner.public import PublicRelation
-from planner.scratchpad import N_LOOKUP_VALUES_MAX, Scratchpad
-from planner.statements import split_statements
+from planner.sql.split_statements import split_statements
 from planner.workload import Wanted
-from proxy.answers import QueryRequest
+from proxy.api.requests import QueryRequest
 from tests.planner import test_fixtures
 from tests.sql import world
 from tests.sql.cases import cases, request
@@ -45,14 +45,17 @@ REFUSALS = {
 
 # By module and the start of the call: why nothing here reaches it.
 UNREACHED = {
-    ("batch_promise.py", "InvalidTarget"): "a promise fails only where weights end: test_batch.py",
-    ("weights.py", "_practically_no_noise"): "one of two for a target, by what is bought before",
+    ("batch/promise.py", "InvalidTarget"): "a promise fails only where weights end: test_batch.py",
     (
-        "table_names.py",
+        "measuring/weights.py",
+        "_practically_no_noise",
+    ): "one of two for a target, by what is bought before",
+    (
+        "domain/table_names.py",
         "UnknownName(f'There is more than one",
     ): "of two sources: test_names_apart.py",
-    ("tables.py", "UnknownName(refusal.message"): "the same, with its place in the text",
-    ("scratchpad.py", "_too_long(expression)"): "takes five seconds",
+    ("lowering/tables.py", "UnknownName(refusal.message"): "the same, with its place in the text",
+    ("domain/scratchpad.py", "_too_long(expression)"): "takes five seconds",
 }
 
 
@@ -119,15 +122,19 @@ class Site(NamedTuple):
     text: str
 
 
+def _name(path: Path) -> str:
+    return path.relative_to(PLANNER).as_posix()
+
+
 def sites() -> list[Site]:
     """Every place in the planner that refuses."""
     found = []
-    for path in sorted(PLANNER.glob("*.py")):
+    for path in sorted(PLANNER.rglob("*.py")):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             if isinstance(node, ast.Raise) and _is_refusal(node.exc):
                 text = ast.unparse(node.exc) if node.exc is not None else ""
-                found.append(Site(path.name, node.lineno, node.end_lineno or node.lineno, text))
+                found.append(Site(_name(path), node.lineno, node.end_lineno or node.lineno, text))
     return found
 
 
@@ -135,7 +142,7 @@ def _makers() -> set[str]:
     """Functions of the planner that return a refusal for others to raise."""
     functions = [
         node
-        for path in PLANNER.glob("*.py")
+        for path in PLANNER.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef) and node.returns is not None
     ]
@@ -157,8 +164,8 @@ def frames(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
     """The planner's modules and lines that a refusal came through."""
     while traceback is not None:
         path = Path(traceback.tb_frame.f_code.co_filename)
-        if path.parent == PLANNER:
-            yield path.name, traceback.tb_lineno
+        if path.is_relative_to(PLANNER):
+            yield _name(path), traceback.tb_lineno
         traceback = traceback.tb_next
 
 

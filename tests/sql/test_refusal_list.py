@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from cube.refusals import Refused, UnknownName
-from planner.dialect import parse
-from planner.wording import position
+from planner.sql.dialect import parse
+from planner.sql.messages import position
 from tests.sql import refusal_list
 from tests.sql.refusal_list import CLASSES, ROOT
 

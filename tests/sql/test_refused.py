@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from accountant.noise import SystemNoise
+from accountant.noise.laplace import SystemNoise
 from cube.refusals import Refused
-from proxy.answers import LOCAL, QueryRequest
-from proxy.engine import Engine
+from proxy.api.requests import LOCAL, QueryRequest
+from proxy.engine.engine import Engine
 from tests.sql import world
 from tests.sql.cases import Case, cases, parameters, request
 from tests.support.fakes import KnownTable

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cube.refusals import Refused
-from proxy.answers import QueryRequest
-from proxy.engine import Engine
+from proxy.api.requests import QueryRequest
+from proxy.engine.engine import Engine
 from tests.sql import tpc_worlds
 from tests.sql.comparing import agree, oracle_rows, rows_of
 

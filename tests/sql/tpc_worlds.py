@@ -15,14 +15,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from accountant.ledger_file import open_ledger
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.open_ledger import open_ledger
 from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from proxy.engine import Engine
-from proxy.public_tables import PublicTable
-from proxy.served_table import ServedTable
+from proxy.engine.engine import Engine
+from proxy.sources.public_table import PublicTable
+from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable, NoNoise
 
 N_RECORDS = 300

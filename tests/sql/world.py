@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from accountant.ledger_file import open_ledger
-from accountant.noise import NoiseSource
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import NoiseSource
 from cube.axis import (
     Axis,
     BooleanAxis,
@@ -32,11 +32,11 @@ from cube.axis import (
 )
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.strategy import Strategy
-from proxy.engine import Engine
-from proxy.public_tables import PublicTable
-from proxy.served_table import ServedTable
-from proxy.synthesis.store import SyntheticStore
+from planner.measuring.strategy import Strategy
+from proxy.engine.engine import Engine
+from proxy.sources.public_table import PublicTable
+from proxy.synthetic_tables.store import SyntheticStore
+from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable
 
 UNIT = "patient_id"

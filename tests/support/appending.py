@@ -7,11 +7,11 @@ transaction, and prints each when it is durable.
 import sys
 from pathlib import Path
 
-from accountant.entries import GENESIS, Entry, chained_digest
-from accountant.stores.postgres import open_postgres_store
-from accountant.stores.postgres_location import is_postgres
-from accountant.stores.sqlite_store import SqliteStore
-from accountant.stores.store import Appender, Store
+from accountant.ledger.entries import GENESIS, Entry, chained_digest
+from accountant.ledger.stores.postgres import open_postgres_store
+from accountant.ledger.stores.postgres_location import is_postgres
+from accountant.ledger.stores.sqlite_store import SqliteStore
+from accountant.ledger.stores.store import Appender, Store
 
 
 def entry_after(last: Entry | None, body: str) -> Entry:

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from accountant.access import Credential, Proof, Role
-from accountant.entries import (
+from accountant.gate.gate import Gate
+from accountant.gate.open_table import open_table
+from accountant.ledger.credentials import Credential, Proof, Role
+from accountant.ledger.entries import (
     GENESIS,
     AccessGranted,
     AccessRevoked,
@@ -21,12 +23,10 @@ from accountant.entries import (
     Tally,
     chained_digest,
 )
-from accountant.gate import Gate
-from accountant.ledger import Ledger
-from accountant.ledger_file import open_ledger
-from accountant.limits import Limit, Payer, Subject, SubjectKind, Window
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import SystemNoise
 from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json
 from cube.measurement import PlannedMeasurement, Weight

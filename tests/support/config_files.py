@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cube.refusals import ConfigurationInvalid
-from proxy.config import Settings, load
+from proxy.config.settings import Settings, load
 
 GOOD = """\
 [ledger]

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from accountant.gate import Gate
-from accountant.ledger import Ledger
-from accountant.ledger_file import open_ledger, open_shared_ledger
-from accountant.limits import Payer
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
-from accountant.replay import StalePlan
+from accountant.gate.gate import Gate
+from accountant.gate.open_table import open_table
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Payer
+from accountant.ledger.open_ledger import open_ledger, open_shared_ledger
+from accountant.ledger.table_history import StalePlan
+from accountant.noise.laplace import SystemNoise
 from cube.axis import IntegerAxis
 from cube.block import QueryBlock
 from cube.encoding import fingerprint

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from accountant.entries import Charge, Measured
-from accountant.gate import Gate
-from accountant.limits import Payer
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
+from accountant.gate.gate import Gate
+from accountant.gate.open_table import open_table
+from accountant.ledger.entries import Charge, Measured
+from accountant.ledger.limits import Payer
+from accountant.noise.laplace import SystemNoise
 from cube.axis import IntegerAxis
 from cube.block import Partition, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight

@@ -19,7 +19,9 @@ from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericA
 from cube.refusals import InvalidRequest, InvalidSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from proxy.answers import (
+from proxy.api.best_report import Belief, Reported
+from proxy.api.marginals import MadeMarginals, MarginalsRequest
+from proxy.api.requests import (
     LOCAL,
     BatchReport,
     BatchRequest,
@@ -32,8 +34,6 @@ from proxy.answers import (
     Release,
     TableInfo,
 )
-from proxy.best_report import Belief, Reported
-from proxy.marginals.request import MadeMarginals, MarginalsRequest
 
 COST = Fraction(1, 4)
 LIMIT = Fraction(10)

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.entries import Body, TableBody
-from accountant.gate import CellCounts, Source
-from accountant.ledger import Ledger
-from accountant.noise import LatticeNoise, NoiseSource, SystemNoise
-from accountant.normal_noise import NormalNoise
-from accountant.replay import TableHistory
-from accountant.stores.key_file import fingerprint_key, key_beside
-from accountant.stores.sqlite_store import SqliteStore
+from accountant.gate.gate import CellCounts, Source
+from accountant.ledger.entries import Body, TableBody
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.stores.key_file import fingerprint_key, key_beside
+from accountant.ledger.stores.sqlite_store import SqliteStore
+from accountant.ledger.table_history import TableHistory
+from accountant.noise.gaussian import NormalNoise
+from accountant.noise.laplace import LatticeNoise, NoiseSource, SystemNoise
 from cube.schema import Schema
 
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.scores import Contingency, grid_scores, sensitivity
+from accountant.exact.scores import Contingency, grid_scores, sensitivity
 from cube.block import Partition
 from cube.statistic import Candidate, Choice
 from synthesis.privbayes.attributes import Attribute

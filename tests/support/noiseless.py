@@ -25,8 +25,8 @@ from planner.workload import (
     SqlFormula,
     Workload,
 )
-from proxy.outer_sql import OuterSql
-from proxy.relations import arrow_type
+from proxy.api.arrow_types import arrow_type
+from proxy.engine.postprocessing import OuterSql
 
 Record = Mapping[str, LevelValue]
 Shown: TypeAlias = LevelValue | Fraction

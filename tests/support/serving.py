@@ -5,13 +5,13 @@ from contextlib import contextmanager
 
 import grpc
 
-from proxy.answers import LOCAL, Caller, QueryEngine
-from proxy.fair_share import DEFAULT_TIMES, Times
-from proxy.identity.access import Access
-from proxy.identity.shown import Shown
-from proxy.ledger_desk import LedgerDesk
-from proxy.server import TlsIdentity, start_server
-from proxy.synthesis.desk import NO_TABLES, SyntheticDesk
+from proxy.admin.ledger_admin import LedgerDesk
+from proxy.api.requests import LOCAL, Caller, QueryEngine
+from proxy.identity.authenticate import Access
+from proxy.identity.presented import Shown
+from proxy.scheduling.fair_share import DEFAULT_TIMES, Times
+from proxy.synthetic_tables.service import NO_TABLES, SyntheticDesk
+from proxy.wire.server import TlsIdentity, start_server
 
 
 class EverybodyLocal:

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from accountant.gate import Gate
-from accountant.limits import Payer
+from accountant.gate.gate import Gate
+from accountant.ledger.limits import Payer
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.block import Partition, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight

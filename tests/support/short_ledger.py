@@ -5,11 +5,18 @@ from pathlib import Path
 
 import numpy as np
 
-from accountant.entries import BudgetSet, Charge, ChargedBlock, Measured, TableBody, TableOpened
-from accountant.ledger import Ledger
-from accountant.ledger_file import open_ledger
-from accountant.limits import Payer
-from accountant.noise import LatticeNoise
+from accountant.ledger.entries import (
+    BudgetSet,
+    Charge,
+    ChargedBlock,
+    Measured,
+    TableBody,
+    TableOpened,
+)
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Payer
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import LatticeNoise
 from cube.block import Partition, QueryBlock
 from cube.measurement import Weight
 from cube.query import Factor, counting

@@ -12,17 +12,17 @@ from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 
-from accountant.gate import CellCounts, Source
-from accountant.ledger import Ledger
-from accountant.ledger_file import open_ledger
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
+from accountant.gate.gate import CellCounts, Source
+from accountant.gate.open_table import open_table
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import SystemNoise
 from planner.workload import RequestedTarget
-from proxy.answers import LOCAL, Caller, QueryRequest, Release
-from proxy.engine import Engine
-from proxy.served_table import ServedTable
+from proxy.api.requests import LOCAL, Caller, QueryRequest, Release
+from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from proxy.tables.private_table import ServedTable
 from tests.support.worlds import DEFAULT, SCHEMA, random_rows, write_csv
 
 ROWS = random_rows(2000)

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.ledger_file import open_ledger
-from accountant.noise import NoiseSource, SystemNoise
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import NoiseSource, SystemNoise
 from cube.axis import CategoryAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from proxy.engine import Engine
-from proxy.served_table import ServedTable
+from proxy.engine.engine import Engine
+from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable
 
 TABLE = "rows"

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.ledger_file import open_ledger
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import SystemNoise
 from cube.axis import Axis, BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from proxy.served_table import ServedTable
+from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable
 
 AXES: tuple[Axis, ...] = (

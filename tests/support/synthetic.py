@@ -9,20 +9,20 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from accountant.access import EVERY_TABLE, Role
-from accountant.ledger import Ledger
-from accountant.ledger_file import open_ledger
-from accountant.limits import Payer
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
-from proxy.answers import LOCAL, Caller, QueryRequest
-from proxy.engine import Engine
-from proxy.public_tables import PublicTable
-from proxy.served_table import ServedTable
-from proxy.synthesis.limits import DEFAULT_LIMITS, SyntheticLimits
-from proxy.synthesis.record import SyntheticRecord
-from proxy.synthesis.request import Method
-from proxy.synthesis.store import SyntheticStore
+from accountant.gate.open_table import open_table
+from accountant.ledger.credentials import EVERY_TABLE, Role
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Payer
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import SystemNoise
+from proxy.api.requests import LOCAL, Caller, QueryRequest
+from proxy.config.synthetic_limits import DEFAULT_LIMITS, SyntheticLimits
+from proxy.engine.engine import Engine
+from proxy.sources.public_table import PublicTable
+from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.synthetic_tables.request import Method
+from proxy.synthetic_tables.store import SyntheticStore
+from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable
 from tests.support.worlds import DEFAULT, SCHEMA
 

@@ -9,11 +9,11 @@ import grpc
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from proxy.answers import QueryEngine
-from proxy.metrics import Metrics
-from proxy.server import SERVICES, start_server
-from proxy.watch_health import Monitoring, Readiness
-from proxy.watch_http import application, serving_http
+from proxy.api.requests import QueryEngine
+from proxy.monitoring.health import Monitoring, Readiness
+from proxy.monitoring.http import application, serving_http
+from proxy.monitoring.metrics import Metrics
+from proxy.wire.server import SERVICES, start_server
 from tests.support.serving import EverybodyLocal
 
 TABLES = ("people", "ad_hoc")

@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
-from accountant.ledger_file import open_ledger
-from accountant.noise import NoiseSource, SystemNoise
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import NoiseSource, SystemNoise
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from planner.strategy import Strategy
-from proxy.engine import Engine
-from proxy.served_table import ServedTable
-from proxy.sharing import Sharing
+from planner.measuring.strategy import Strategy
+from proxy.config.sharing import Sharing
+from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from proxy.tables.private_table import ServedTable
 
 SCHEMA = Schema(
     table="people",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from cube.block import Partition, QueryBlock
+from cube.gaussian import NormallyCounted
 from cube.measurement import Measurement, Weight
-from cube.normal import NormallyCounted
 from cube.query import Factor, LinearQuery, Term, counting
 from inference.history import History
 from synthesis.agreement import agreed_buckets

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from accountant.entries import Entry
-from accountant.ledger_file import open_reader
+from accountant.ledger.entries import Entry
+from accountant.ledger.open_ledger import open_reader
 from tests.support.audited import write_ledger
 
 

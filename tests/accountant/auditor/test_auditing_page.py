@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from accountant.auditor import bodies
 from accountant.auditor.signed_head import Head, sign_head
 from accountant.auditor.transfer import exported
-from accountant.entries import Entry
+from accountant.ledger.entries import Entry
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "auditing.md").read_text(encoding="utf-8")
 

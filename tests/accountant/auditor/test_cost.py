@@ -15,7 +15,7 @@ from accountant.auditor.cost import Finding, Paid, follow
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.search import cells_above, climbed
 from accountant.auditor.tables import Row
-from accountant.cost import CostState, price_of
+from accountant.cost.history_cost import CostState, price_of
 from cube.block import QueryBlock
 from cube.encoding import encode_block
 from cube.measurement import PlannedMeasurement, Weight

@@ -8,16 +8,16 @@ import pytest
 
 import accountant.auditor
 import cube.encoding
-from accountant import entry_text
 from accountant.auditor import bodies
 from accountant.auditor.fields import parsed
-from accountant.entries import Entry
+from accountant.ledger import entry_json as entry_text
+from accountant.ledger.entries import Entry
 from cube.encoding import canonical_json
 
 PACKAGE = Path(inspect.getfile(accountant.auditor)).parent
 ALLOWED = {
-    "accountant.entries": {"Entry", "GENESIS"},
-    "accountant.stores.store": {"Store"},
+    "accountant.ledger.entries": {"Entry", "GENESIS"},
+    "accountant.ledger.stores.store": {"Store"},
     "cube.encoding": {"canonical_json"},
     "cube.refusals": {"CannotStart", "LedgerCorrupt"},
 }

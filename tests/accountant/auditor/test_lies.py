@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accountant.auditor.verify import verify
-from accountant.entries import Entry
+from accountant.ledger.entries import Entry
 from cube.encoding import canonical_json
 from cube.measurement import UNITS_PER_EPSILON
 from tests.support.audited import WEIGHT, Change, rechained, rewritten, to

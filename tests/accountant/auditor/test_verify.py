@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from accountant.auditor.signed_head import Head, SignedHead, sign_head
 from accountant.auditor.verify import verify
-from accountant.entries import GENESIS, Entry
-from accountant.ledger_file import open_ledger
+from accountant.ledger.entries import GENESIS, Entry
+from accountant.ledger.open_ledger import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
 from tests.support.audited import WEIGHT, rechained
 

@@ -13,7 +13,7 @@ from cube.schema import Schema
 from inference.estimator import Estimator
 from inference.independence.chi_square import Decision, independence_test
 from inference.independence.from_history import table_from_history
-from inference.law import law_of_noise
+from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
 
 SHAPE = (3, 2)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from accountant.access import EVERY_TABLE, Role
-from accountant.ledger import Ledger
-from accountant.ledger_file import open_ledger
-from accountant.limits import Payer
+from accountant.ledger.credentials import EVERY_TABLE, Role
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Payer
+from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import InvalidRequest, LedgerUnavailable
-from proxy.answers import Caller
-from proxy.identity import access as access_module
-from proxy.identity.access import ANONYMOUS, Doubt, LedgerAccess, SteadyTime, utc_text
+from proxy.api.requests import Caller
+from proxy.identity import authenticate as access_module
+from proxy.identity.authenticate import ANONYMOUS, Doubt, LedgerAccess, SteadyTime, utc_text
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
-from proxy.identity.shown import Shown
+from proxy.identity.presented import Shown
 from proxy.identity.tokens import new_token, token_hash
 
 BY = "a test"

@@ -12,11 +12,11 @@ import pytest
 from adbc_driver_flightsql import dbapi
 from cryptography import x509
 
-from accountant.ledger import Ledger
-from proxy.cli_client import Declined, ServerAddress, Unreachable, list_tables
-from proxy.identity.access import LedgerAccess
+from accountant.ledger.ledger import Ledger
+from proxy.cli.client import Declined, ServerAddress, Unreachable, list_tables
+from proxy.identity.authenticate import LedgerAccess
 from proxy.identity.issuing import Grant, issue_certificate
-from proxy.server import TlsIdentity
+from proxy.wire.server import TlsIdentity
 from tests.support.certificates import LOOPBACK, Authority, Identity
 from tests.support.engine_fake import ANSWERS, COUNT_BY_SEX, CannedEngine
 from tests.support.identities import REFUSED, credentials, refusal, tables_seen, token_for

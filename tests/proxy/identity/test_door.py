@@ -17,18 +17,18 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from pyarrow import flight
 from structlog.testing import capture_logs
 
-from accountant.access import Role
-from accountant.ledger import Ledger
-from accountant.ledger_file import open_ledger
-from proxy.identity.access import LedgerAccess
+from accountant.ledger.credentials import Role
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.open_ledger import open_ledger
+from proxy.identity.authenticate import LedgerAccess
 from proxy.identity.issuing import Grant, issue_token, revoke
 from proxy.identity.roles import MAY_CALL, OPEN_SERVICES
 from proxy.identity.tokens import new_token
+from proxy.monitoring.health import LedgerWatch, Readiness
 from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.watch_health import LedgerWatch, Readiness
 from tests.support.engine_fake import ANSWERS, COUNT_ALL, COUNT_BY_SEX, CannedEngine
 from tests.support.identities import (
     REFUSED,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.identity.certificates import names_in
-from proxy.identity.shown import Malformed, Shown, presented_token, shown_by
+from proxy.identity.presented import Malformed, Shown, presented_token, shown_by
 from proxy.identity.tokens import token_hash
 from tests.support.certificates import Authority
 

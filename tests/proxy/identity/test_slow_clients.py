@@ -13,17 +13,17 @@ import pytest
 from grpc_reflection.v1alpha import reflection_pb2_grpc
 from structlog.testing import capture_logs
 
-from accountant.ledger import Ledger
+from accountant.ledger.ledger import Ledger
 from cube.refusals import TooManyCalls
-from proxy import patience as patience_module
-from proxy.answers import QueryRequest, Release
-from proxy.cli_serve import allow_many_connections
-from proxy.identity.access import LedgerAccess
-from proxy.identity.door import N_CALLS_OF_ONE_MAX, N_OPEN_CALLS_MAX
-from proxy.patience import Patience, Places
+from proxy.api.requests import QueryRequest, Release
+from proxy.cli.serve import allow_many_connections
+from proxy.identity.authenticate import LedgerAccess
+from proxy.identity.interceptor import N_CALLS_OF_ONE_MAX, N_OPEN_CALLS_MAX
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.server import N_CALLS_MAX, N_THREADS
+from proxy.scheduling import slow_clients as patience_module
+from proxy.scheduling.slow_clients import Patience, Places
+from proxy.wire.server import N_CALLS_MAX, N_THREADS
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
 from tests.support.identities import (
     PATIENCE_SECONDS,

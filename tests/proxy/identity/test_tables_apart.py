@@ -10,17 +10,17 @@ import grpc
 import pyarrow as pa
 import pytest
 
-from accountant.access import Role
-from accountant.ledger import Ledger
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
-from proxy.engine import Engine
-from proxy.identity.access import LedgerAccess
+from accountant.gate.open_table import open_table
+from accountant.ledger.credentials import Role
+from accountant.ledger.ledger import Ledger
+from accountant.noise.laplace import SystemNoise
+from proxy.engine.engine import Engine
+from proxy.identity.authenticate import LedgerAccess
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.served_table import ServedTable
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from proxy.tables.private_table import ServedTable
 from tests.support.identities import bearer, credentials, refusal, token_for
 from tests.support.serving import serving
 from tests.support.worlds import DEFAULT, SCHEMA, random_rows, write_csv

@@ -5,8 +5,8 @@ import inspect
 from functools import cache
 from pathlib import Path
 
-from proxy.identity.access import LedgerAccess
-from proxy.server import start_server
+from proxy.identity.authenticate import LedgerAccess
+from proxy.wire.server import start_server
 
 PROXY = Path(__file__).resolve().parents[3] / "proxy"
 
@@ -31,12 +31,12 @@ def naming(name: str) -> set[str]:
 
 
 def test_only_the_door_says_who_calls() -> None:
-    assert naming("note_caller") == {"identity/door.py"}
+    assert naming("note_caller") == {"identity/interceptor.py"}
 
 
 def test_only_one_module_reads_a_header_and_one_a_certificate() -> None:
-    assert naming("shown_by") == {"identity/door.py"}
-    assert naming("presented_token") == {"flight_sql.py"}
+    assert naming("shown_by") == {"identity/interceptor.py"}
+    assert naming("presented_token") == {"wire/flight/service.py"}
     assert naming("cryptography") == {"identity/certificates.py"}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from accountant.noise import NoiseSource
+from accountant.noise.laplace import NoiseSource
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import (
     BudgetExhausted,
@@ -21,9 +21,9 @@ from cube.refusals import (
     UnknownName,
 )
 from planner.workload import Consistency, RequestedTarget
-from proxy.answers import LOCAL, Caller, QueryRequest
-from proxy.engine import Engine
-from proxy.marginals.request import MadeMarginals, MarginalSet, MarginalsRequest
+from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest
+from proxy.api.requests import LOCAL, Caller, QueryRequest
+from proxy.engine.engine import Engine
 from tests.support.fakes import NoNoise
 from tests.support.square_tables import TABLE, square_engine
 

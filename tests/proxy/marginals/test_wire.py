@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 import structlog
 
-from proxy import cli
-from proxy.answers import LOCAL
-from proxy.cli_marginals import parsed_sets
-from proxy.engine import Engine
-from proxy.interceptors import EPSILON_KEY
-from proxy.logs import configure_logs
+from proxy.api.requests import LOCAL
+from proxy.cli import app as cli
+from proxy.cli.marginals import parsed_sets
+from proxy.engine.engine import Engine
 from proxy.marginals.rows import MARGINALS_SCHEMA
+from proxy.monitoring.logs import configure_logs
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
+from proxy.wire.errors import EPSILON_KEY
 from tests.support.serving import serving
 from tests.support.square_tables import square_engine
 from tests.support.worlds import people_engine, random_rows

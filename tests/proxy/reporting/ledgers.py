@@ -8,24 +8,24 @@ from pathlib import Path
 
 import numpy as np
 
-from accountant.access import Credential, Proof, Role
 from accountant.auditor.verdict import Verdict
 from accountant.auditor.verify import verify
-from accountant.entries import AccessGranted, AccessRevoked, Entry, LimitSet, Served, Tally
-from accountant.gate import Gate
-from accountant.ledger import Ledger
-from accountant.limits import Limit, Payer, Subject, Window
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
-from accountant.stores.key_file import fingerprint_key, key_beside
-from accountant.stores.sqlite_store import SqliteStore
+from accountant.gate.gate import Gate
+from accountant.gate.open_table import open_table
+from accountant.ledger.credentials import Credential, Proof, Role
+from accountant.ledger.entries import AccessGranted, AccessRevoked, Entry, LimitSet, Served, Tally
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Limit, Payer, Subject, Window
+from accountant.ledger.stores.key_file import fingerprint_key, key_beside
+from accountant.ledger.stores.sqlite_store import SqliteStore
+from accountant.noise.laplace import SystemNoise
 from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis
 from cube.block import Partition, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from cube.schema import Schema
 from tests.support.fakes import KnownTable
-from tests.support.normal import normally
+from tests.support.gaussian import normally
 
 SCRIPT = '<script>alert("ann")</script>'
 ANN, BOB, EVE = Payer("ann", ("sales",)), Payer("bob", ("ops", "sales")), Payer(SCRIPT)

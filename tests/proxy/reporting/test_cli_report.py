@@ -14,9 +14,9 @@ from accountant.auditor.signed_head import (
     sign_head,
 )
 from accountant.auditor.transfer import exported
-from accountant.entries import Entry
+from accountant.ledger.entries import Entry
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
-from proxy.cli_report import report
+from proxy.cli.report import report
 from proxy.reporting.make import ReportFormat, make_report
 from tests.proxy.reporting.ledgers import judged, write_year
 

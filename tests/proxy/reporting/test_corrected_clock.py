@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from accountant.auditor.verify import verify
-from accountant.clock import ClockGuard
-from accountant.entries import Charge, LimitSet
-from accountant.ledger_file import open_ledger
-from accountant.limits import Limit, Payer, Subject, SubjectKind, Window
-from accountant.mending import correct_clock
+from accountant.ledger.clock import ClockGuard
+from accountant.ledger.entries import Charge, LimitSet
+from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
+from accountant.ledger.mending import correct_clock
+from accountant.ledger.open_ledger import open_ledger
 from cube.measurement import UNITS_PER_EPSILON
 from proxy.reporting.make import ReportFormat, make_report
 from proxy.reporting.reading import read_report

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accountant.entries import Entry
+from accountant.ledger.entries import Entry
 from proxy.reporting.make import ReportFormat, make_report
 from tests.proxy.reporting.ledgers import (
     SCRIPT,

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from accountant.entries import GENESIS, Entry, chained_digest
-from accountant.ledger_file import open_ledger
+from accountant.ledger.entries import GENESIS, Entry, chained_digest
+from accountant.ledger.open_ledger import open_ledger
 from proxy.reporting.make import ReportFormat, make_report
 from tests.proxy.reporting.ledgers import judged, write_year
 
@@ -23,7 +23,7 @@ ANOTHER_PROCESS = """
 import sys
 from pathlib import Path
 from accountant.auditor.verify import verify
-from accountant.stores.sqlite_store import SqliteReader
+from accountant.ledger.stores.sqlite_store import SqliteReader
 from proxy.reporting.make import ReportFormat, make_report
 entries = list(SqliteReader(Path(sys.argv[1])).entries_after(0))
 page = make_report(entries, ReportFormat(sys.argv[2]), verdict=verify(entries))

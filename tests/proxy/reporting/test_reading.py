@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from accountant.entries import Entry
-from accountant.ledger import Ledger
-from accountant.ledger_file import open_ledger
-from accountant.limits import Payer, Subject, SubjectKind
-from accountant.noise import SystemNoise
-from accountant.opening import open_table
+from accountant.gate.open_table import open_table
+from accountant.ledger.entries import Entry
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Payer, Subject, SubjectKind
+from accountant.ledger.open_ledger import open_ledger
+from accountant.noise.laplace import SystemNoise
 from cube.measurement import PlannedMeasurement
 from cube.statistic import Distance, PlannedStatistic
 from proxy.reporting.amounts import of_units
@@ -19,7 +19,7 @@ from proxy.reporting.model import LedgerReport, TableReport
 from proxy.reporting.reading import read_report
 from tests.proxy.reporting.ledgers import SCRIPT, UNIT, judged, write_year
 from tests.support.fakes import KnownTable
-from tests.support.normal import BILLIONTH, normally
+from tests.support.gaussian import BILLIONTH, normally
 from tests.support.seven_people import BUDGET, BY_SEX, HALF, QUARTER, RECORDS, SCHEMA, buy
 
 

@@ -1,0 +1,141 @@
+"""Normal noise as a charge writes it: whether it is enough for its rho, and what all of it costs.
+
+    rho      = (sensitivity / sigma)**2 / 2 at least, sigma in units of the answer
+    epsilon  = order * rho + log(1 / (order * delta)) / (order - 1) + log(1 - 1 / order)
+
+for the sum of a table's rho, on one delta and one order for ever. The logarithms are computed here
+in whole numbers, by a series; what is found is at most `SLACK` below the exact epsilon, and never
+above it, so that no charge that pays enough is taken for one that does not.
+Proof: proofs/gaussian_noise.md.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+from accountant.auditor.fields import Fields, Json, fields_of, fraction, whole
+from accountant.auditor.noises import LATTICE_BITS_MAX, scale_of
+from accountant.auditor.wrong import Wrong
+from cube.gaussian import (
+    DELTA_MAX,
+    DELTA_MIN,
+    ORDER_MAX,
+    ORDER_UNIT_BITS,
+    RHO_UNITS_MAX,
+    UNITS_PER_RHO,
+)
+from cube.measurement import UNITS_PER_EPSILON
+
+SLACK: Final = Fraction(1, 10**40)
+BITS: Final = 256  # of the fixed point that logarithms are computed in
+
+
+@dataclass(frozen=True, slots=True)
+class NormalNoise:
+    """Discrete normal noise of a deviation, for a rho."""
+
+    rho_units: int
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On which terms a table's normal noise is accounted."""
+
+    delta: Fraction
+    order: Fraction
+
+
+class NormalAccount:
+    """All normal noise of one table, as the entries read so far leave it."""
+
+    def __init__(self) -> None:
+        self._terms: Terms | None = None
+        self._rho_units = 0
+        self._steps: list[tuple[int, int]] = []  # from which entry on, and what it costs then
+
+    @property
+    def units(self) -> int:
+        """What it costs now, in units of 2**-40 epsilon."""
+        return self._steps[-1][1] if self._steps else 0
+
+    def charge(self, seq: int, terms: Terms, rho_units: int) -> None:
+        """More of it; Wrong if on other terms."""
+        if self._terms not in (None, terms):
+            raise Wrong("normal noise on other terms than the table's")
+        self._terms = terms
+        self._rho_units += rho_units
+        self._steps.append((seq, cost_units(terms, self._rho_units)))
+
+    def after(self, seq: int) -> tuple[Fraction | None, int]:
+        """Its delta, if there is any, and its cost after an entry."""
+        units = [cost for since, cost in self._steps if since <= seq]
+        return (self._terms.delta, units[-1]) if self._terms and units else (None, 0)
+
+
+def normal_noise_of(fields: Fields) -> NormalNoise:
+    """The noise among the fields of what was bought; Wrong if it is none."""
+    units, bits = whole(fields, "rho_units", 1), whole(fields, "lattice_bits")
+    if units > RHO_UNITS_MAX or bits > LATTICE_BITS_MAX:
+        raise Wrong(f"a rho of {units} units on a lattice of {bits} bits")
+    return NormalNoise(units, scale_of(fields, "noise_scale"))
+
+
+def check_normal(noise: NormalNoise, sensitivity: int) -> None:
+    """Raise Wrong unless the noise loses no more than its rho."""
+    if (sensitivity / Fraction(noise.scale)) ** 2 > Fraction(2 * noise.rho_units, UNITS_PER_RHO):
+        raise Wrong("the noise is smaller than the rho that was paid allows")
+
+
+def terms_of(value: Json) -> Terms:
+    """The terms that a charge says; Wrong if they are none."""
+    fields = fields_of(value, ("delta", "order"))
+    delta, order = fraction(fields, "delta"), fraction(fields, "order")
+    if not DELTA_MIN <= delta <= DELTA_MAX:
+        raise Wrong(f"a delta of {delta}")
+    if not 1 < order <= ORDER_MAX or 2**ORDER_UNIT_BITS % order.denominator:
+        raise Wrong(f"an order of {order}")
+    return Terms(delta, order)
+
+
+def cost_units(terms: Terms, rho_units: int) -> int:
+    """What so much rho costs, in whole units of 2**-40 epsilon."""
+    cost = terms.order * Fraction(rho_units, UNITS_PER_RHO) + _constant(terms)
+    units: int = math.ceil(cost * UNITS_PER_EPSILON)
+    return units
+
+
+@lru_cache(maxsize=64)
+def _constant(terms: Terms) -> Fraction:
+    """The part of the cost that no rho changes."""
+    less = terms.order - 1
+    tail = -logarithm(terms.order * terms.delta) / less
+    return max(Fraction(0), tail + logarithm(less / terms.order) - SLACK)
+
+
+def logarithm(value: Fraction) -> Fraction:
+    """The natural logarithm, to more than sixty digits.
+
+    Notes
+    -----
+    ``log(m 2**k) = log(m) + k log(2)`` and ``log(m) = 2 artanh((m - 1) / (m + 1))``, with `m` from
+    1/2 to 2, so that each term of the series is at most a ninth of the one before.
+    """
+    shift = value.numerator.bit_length() - value.denominator.bit_length()
+    rest = value / Fraction(2) ** shift
+    steps = _artanh((rest - 1) / (rest + 1)) + shift * _artanh(Fraction(1, 3))
+    return Fraction(2 * steps, 2**BITS)
+
+
+def _artanh(value: Fraction) -> int:
+    """``value + value**3 / 3 + value**5 / 5 + ..`` in units of ``2**-BITS``, to some hundreds."""
+    power = value.numerator * 2**BITS // value.denominator
+    square = power * power >> BITS
+    total, divisor = 0, 1
+    while power not in (0, -1):  # rounding down leaves what is negative at -1
+        total += power // divisor
+        power = power * square >> BITS
+        divisor += 2
+    return total

@@ -1,0 +1,273 @@
+"""The largest value of a sum of cell functions, over cells that are never enumerated.
+
+Axes are eliminated one after the other: the functions that mention an axis are added up, and their
+sum's maximum over that axis is a function of the other axes. The result is exact. Where a sum
+would span too many cells it is split, and the maxima of its pieces are added: never below the
+truth, and said to be a bound.
+
+What was computed on the way is kept, so that one more function costs a path through the axes and
+not a pass over a year of history. Nothing here knows about budgets or data.
+Proof: proofs/table_cost.md, "Elimination".
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from accountant.cost.cell_function import CellFunction, added, joint_classes, joint_of
+from cube.grid import AxisClasses
+from cube.query import Scope
+
+N_TABLE_CELLS_MAX = 2**16  # cells of one table: half a megabyte, well under a millisecond
+N_REDUCED_CELLS_MAX = (
+    2**10
+)  # a larger message is passed on as it is: merging costs more than it saves
+
+
+@dataclass(frozen=True, slots=True)
+class Maximum:
+    """A maximum, or a proved upper bound on it."""
+
+    value: int
+    exact: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Piece:
+    """Functions that were added up, their sum, and its maximum over the axis of their bucket."""
+
+    functions: tuple[CellFunction, ...]
+    total: CellFunction
+    message: CellFunction
+
+    @classmethod
+    def of(cls, functions: Sequence[CellFunction], total: CellFunction, axis: str) -> "_Piece":
+        message = total.maximised(axis)
+        if message.size <= N_REDUCED_CELLS_MAX:
+            message = message.reduced()
+        return cls(tuple(functions), total, message)
+
+    def followed_by(
+        self, functions: Sequence[CellFunction], change: CellFunction, axis: str
+    ) -> "_Piece":
+        """The piece with other functions, whose sum is `change` more; its message if that stays."""
+        after = _Piece.of(functions, added([self.total, change]), axis)
+        if self.message.equals(after.message):
+            return _Piece(after.functions, after.total, self.message)
+        return after
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Elimination:
+    """A sum of functions with every axis eliminated, in a form that more can be added to.
+
+    Parameters
+    ----------
+    order : tuple of str
+        The axes, in the order of their elimination.
+    buckets : tuple of tuple of _Piece
+        For each axis, the pieces whose functions have it as their first axis in that order: given
+        functions, and messages of earlier buckets.
+    constant : int
+        The sum of everything that has no axis left.
+    n_cells_max : int
+        The most cells a piece may span, unless it is a single function.
+    """
+
+    order: Scope = ()
+    buckets: tuple[tuple[_Piece, ...], ...] = ()
+    constant: int = 0
+    n_cells_max: int = N_TABLE_CELLS_MAX
+
+    @property
+    def maximum(self) -> Maximum:
+        """The largest value over all cells, or a bound on it."""
+        return Maximum(self.constant, all(len(pieces) <= 1 for pieces in self.buckets))
+
+    def added(self, functions: Sequence[CellFunction]) -> "Elimination":
+        """The elimination of the sum with more functions in it.
+
+        Only pieces that a new function, or a message that changed, falls into are computed again.
+        """
+        new = {name for function in functions for name in function.axes} - set(self.order)
+        order = (*self.order, *sorted(new))
+        buckets = [*self.buckets, *(() for _ in new)]
+        moves = _Moves(order)
+        for function in functions:
+            moves.send(function)
+        for place, axis in enumerate(order):
+            coming, leaving = moves.coming[place], moves.leaving[place]
+            if not coming and not leaving:
+                continue
+            before = buckets[place]
+            after = _exchanged(before, leaving, coming, axis, self.n_cells_max)
+            buckets[place] = after
+            kept = {id(piece.message) for piece in before} & {id(piece.message) for piece in after}
+            for piece in before:
+                if id(piece.message) not in kept:
+                    moves.withdraw(piece.message)
+            for piece in after:
+                if id(piece.message) not in kept:
+                    moves.send(piece.message)
+        constant = self.constant + moves.constant
+        return Elimination(order, tuple(buckets), constant, self.n_cells_max)
+
+
+class _Moves:
+    """Functions on their way into the bucket of their first axis, and out of it."""
+
+    def __init__(self, order: Scope) -> None:
+        self._place = {name: place for place, name in enumerate(order)}
+        self.coming: list[list[CellFunction]] = [[] for _ in order]
+        self.leaving: list[set[int]] = [set() for _ in order]
+        """By `id`: what leaves is a message that its bucket holds, and no other is equal to it."""
+        self.constant = 0
+
+    def send(self, function: CellFunction) -> None:
+        """Let a function come in."""
+        if function.axes:
+            self.coming[self._first(function)].append(function)
+        else:
+            self.constant += int(function.values)
+
+    def withdraw(self, message: CellFunction) -> None:
+        """Let a message go."""
+        if message.axes:
+            self.leaving[self._first(message)].add(id(message))
+        else:
+            self.constant -= int(message.values)
+
+    def _first(self, function: CellFunction) -> int:
+        return min(self._place[name] for name in function.axes)
+
+
+def eliminated(functions: Sequence[CellFunction], n_cells_max: int) -> Elimination:
+    """Eliminate all axes of a sum, the next one always that which makes the smallest table.
+
+    Parameters
+    ----------
+    functions : sequence of CellFunction
+        Functions of one cube.
+    n_cells_max : int
+        The most cells an intermediate sum may span.
+
+    Notes
+    -----
+    Bucket elimination and its mini-bucket relaxation [1]_. Functions that share no axis never meet
+    in a table, so independent parts of a history are maximised separately.
+
+    .. [1] R. Dechter and I. Rish, "Mini-buckets: a general scheme for bounded inference",
+       Journal of the ACM 50(2), 2003.
+    """
+    n_classes = {name: one.n_classes for name, one in joint_classes(functions).items()}
+    remaining = list(functions)
+    order: list[str] = []
+    buckets: list[tuple[_Piece, ...]] = []
+    sizes: dict[str, int] = {}
+    unordered = set(n_classes)
+    while unordered:
+        for name in unordered - sizes.keys():
+            sizes[name] = _table_size(name, remaining, n_classes)
+        axis = min(sorted(unordered), key=sizes.__getitem__)
+        bucket = [function for function in remaining if axis in function.axes]
+        remaining = [function for function in remaining if axis not in function.axes]
+        pieces = _exchanged((), set(), bucket, axis, n_cells_max)
+        remaining += [piece.message for piece in pieces]
+        order.append(axis)
+        buckets.append(pieces)
+        unordered.discard(axis)
+        touched = {name for function in bucket for name in function.axes}
+        sizes = {name: size for name, size in sizes.items() if name not in touched}
+    constant = sum(int(function.values) for function in remaining)
+    return Elimination(tuple(order), tuple(buckets), constant, n_cells_max)
+
+
+def maximum(functions: Sequence[CellFunction], n_cells_max: int = N_TABLE_CELLS_MAX) -> Maximum:
+    """The largest value over all cells of a sum of functions, or a bound on it."""
+    return eliminated(functions, n_cells_max).maximum
+
+
+def _table_size(axis: str, functions: Sequence[CellFunction], n_classes: dict[str, int]) -> int:
+    """An upper bound on the cells that eliminating `axis` would span."""
+    scope = {name for function in functions if axis in function.axes for name in function.axes}
+    return math.prod(n_classes[name] for name in scope)
+
+
+def pieces_of(functions: Sequence[CellFunction], n_cells_max: int) -> list[list[CellFunction]]:
+    """Split functions, largest first, into lists whose sums each span few enough cells."""
+    return [draft.functions for draft in _filled([], functions, n_cells_max)]
+
+
+class _Draft:
+    """A piece while functions come and go."""
+
+    def __init__(self, piece: _Piece | None = None, function: CellFunction | None = None) -> None:
+        self.piece = piece
+        self.functions = [] if piece is None else list(piece.functions)
+        self.joint: dict[str, AxisClasses] = {}
+        self._change: list[CellFunction] = []
+        if piece is not None:
+            self.joint = dict(zip(piece.total.axes, piece.total.classes, strict=True))
+        if function is not None:
+            self.joint = dict(zip(function.axes, function.classes, strict=True))
+            self.functions.append(function)
+            self._change.append(function)
+
+    def remove(self, leaving: set[int]) -> None:
+        """Take functions out; the classes stay as fine as they were."""
+        gone = [function for function in self.functions if id(function) in leaving]
+        if gone:
+            self.functions = [one for one in self.functions if id(one) not in leaving]
+            self._change += [function.scaled(-1) for function in gone]
+
+    def takes(self, function: CellFunction, n_cells_max: int) -> bool:
+        """Add the function if the sum then still spans at most `n_cells_max` cells."""
+        counts = {name: classes.n_classes for name, classes in self.joint.items()}
+        for name, classes in zip(function.axes, function.classes, strict=True):
+            counts[name] = max(counts.get(name, 1), classes.n_classes)
+        if math.prod(counts.values()) > n_cells_max:
+            return False  # before classes are split any further; spares most of the work
+        joint = dict(self.joint)
+        for name, classes in zip(function.axes, function.classes, strict=True):
+            joint[name] = joint_of([joint[name], classes]) if name in joint else classes
+        if math.prod(classes.n_classes for classes in joint.values()) > n_cells_max:
+            return False
+        self.functions.append(function)
+        self.joint = joint
+        self._change.append(function)
+        return True
+
+    def finished(self, axis: str) -> _Piece:
+        """The piece."""
+        if self.piece is None:
+            return _Piece.of(self.functions, added(self._change), axis)
+        if not self._change:
+            return self.piece
+        # What comes and what goes are of a few classes: together, before the sum is gone through.
+        return self.piece.followed_by(self.functions, added(self._change).reduced(), axis)
+
+
+def _exchanged(
+    pieces: tuple[_Piece, ...],
+    leaving: set[int],
+    coming: list[CellFunction],
+    axis: str,
+    n_cells_max: int,
+) -> tuple[_Piece, ...]:
+    """Pieces without some functions and with others, the largest placed first."""
+    drafts = [_Draft(piece) for piece in pieces]
+    if leaving:
+        for draft in drafts:
+            draft.remove(leaving)
+        drafts = [draft for draft in drafts if draft.functions]
+    return tuple(draft.finished(axis) for draft in _filled(drafts, coming, n_cells_max))
+
+
+def _filled(
+    drafts: list[_Draft], functions: Sequence[CellFunction], n_cells_max: int
+) -> list[_Draft]:
+    """Each function in the first draft with room for it, or in one of its own."""
+    for function in sorted(functions, key=lambda function: -function.size):
+        if not any(draft.takes(function, n_cells_max) for draft in drafts):
+            drafts.append(_Draft(function=function))
+    return drafts

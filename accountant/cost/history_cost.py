@@ -1,0 +1,261 @@
+"""What a history costs: the largest, over all cells, of what is paid for one record in that cell.
+
+    B_cell = sum over measured rows of  weight * |coefficient of the row at the cell|
+    table cost = max over cells of B_cell
+
+This is Theorem 5.4 of Xiao & Xiong 2012, "Bayesian Inference under Differential Privacy", for
+neighbours that differ by one record added or removed, and it holds for rows and weights chosen
+adaptively. Costs are whole units of 2**-40 epsilon; no float takes part, and where the maximum is
+out of reach a proved upper bound stands for it, never an estimate.
+
+Nothing here reads data or remembers a charge. Proof: proofs/table_cost.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from accountant.cost.cell_function import CellFunction, added
+from accountant.cost.elimination import N_TABLE_CELLS_MAX, Elimination, eliminated, pieces_of
+from accountant.cost.profile import profile_of
+from cube.encoding import fingerprint
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.query import Scope
+
+REORDERED_GROWTH = 1.25  # once history is so much longer, another order of axes is tried
+N_ORDERED_LEAST = (
+    64  # functions that a history counts as: a short one is not put in order each time
+)
+BULK_GROWTH = 2.0  # and from here on nothing is kept of the old one
+N_MERGED_CELLS_MAX = (
+    2**10
+)  # of functions of the same axes: beyond it, two sums are smaller than one
+N_CELLS_ALL_MAX = 2**26  # of all tables together, about; more functions get smaller tables
+N_CELLS_LEAST = 2**8  # of a table; a function that is larger has one of its own
+N_PRICED_KEPT = 4  # plans of which the cost is kept, so that a longer one goes on from there
+
+
+@dataclass(frozen=True, slots=True)
+class TableCost:
+    """The cost of a table's whole history.
+
+    Parameters
+    ----------
+    units : int
+        In units of 2**-40 epsilon.
+    exact : bool
+        Whether it is the maximum itself, or a proved upper bound.
+    """
+
+    units: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a plan would do to the table's cost, in units of 2**-40 epsilon.
+
+    `exact` tells whether `units_after` is the cost itself or a proved upper bound on it.
+    """
+
+    units_before: int
+    units_after: int
+    exact: bool
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The increase."""
+        return Fraction(self.units_after - self.units_before, UNITS_PER_EPSILON)
+
+
+class CostState:
+    """What every cell has paid so far. A charge makes a new state and changes none.
+
+    Parameters
+    ----------
+    n_cells_max : int
+        The most cells that one table may span.
+
+    Notes
+    -----
+    A state says no more than what was charged until its cost is asked for: reading a ledger back
+    costs one computation and not one for each entry. A state that follows one whose cost is known
+    starts from that.
+    """
+
+    def __init__(self, n_cells_max: int = N_TABLE_CELLS_MAX) -> None:
+        self.n_cells_max = n_cells_max
+        self._before: CostState | None = None
+        self._plan: Sequence[PlannedMeasurement] = ()
+        self._is_at_its_limit = False
+        self._priced: tuple[_Priced, ...] = ()  # the last used first
+        nothing = Elimination(n_cells_max=n_cells_max)
+        self._known: _Known | None = _Known((), 0, nothing, exact=True)
+
+    def charged(self, plan: Sequence[PlannedMeasurement]) -> "CostState":
+        """The state after the rows of `plan` are paid for."""
+        after = CostState(self.n_cells_max)
+        after._before, after._plan, after._known = self, tuple(plan), None
+        return after
+
+    def table_cost(self) -> TableCost:
+        """The largest cost of a cell."""
+        return self._computed().cost
+
+    def cost_with(self, plan: Sequence[PlannedMeasurement]) -> TableCost:
+        """What `table_cost` would be after `plan`, or a bound on it that is found faster."""
+        before = self._computed()
+        name, priced = _name(plan), self._priced
+        start = _longest_beginning(priced, name)
+        if start is not None and start.name == name:
+            return start.cost
+        known, n_known = (before, 0) if start is None else (start.after, len(start.name))
+        after = known.with_added(plan[n_known:])
+        cost = after.cost
+        if before.cost.exact and not cost.exact and not self._is_at_its_limit:
+            afresh = after.reordered(self.n_cells_max)
+            self._is_at_its_limit = not afresh.cost.exact  # do not try again for every price
+            cost = min(cost, afresh.cost, key=lambda one: one.units)
+        others = (one for one in priced if one is not start)
+        latest = (_Priced(name, after, cost), *([] if start is None else [start]), *others)
+        self._priced = latest[:N_PRICED_KEPT]
+        return cost
+
+    def _computed(self) -> "_Known":
+        """What is known of the cost, from the nearest earlier state of which it was."""
+        plans: list[Sequence[PlannedMeasurement]] = []
+        state = self
+        while True:
+            # Read in this order: whoever cuts a link (below) has written `_known` before.
+            plan, before, known = state._plan, state._before, state._known
+            priced = state._priced
+            if known is not None or before is None:
+                break
+            plans.append(plan)
+            state = before
+        if known is None:
+            raise RuntimeError("a state of which nothing is known, and that follows none")
+        if plans:
+            everything = [planned for plan in reversed(plans) for planned in plan]
+            name = _name(everything)
+            after = next((one.after for one in priced if one.name == name), None)
+            known = self._known = known.followed_by(everything, self.n_cells_max, after)
+            self._before, self._plan = None, ()  # thousands of states would go on living
+        return known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """A history's cost, eliminated.
+
+    Parameters
+    ----------
+    functions : tuple of CellFunction
+        Profiles times weights, in units; some added up.
+    n_ordered : int
+        The number of functions for which the order of elimination was chosen.
+    elimination : Elimination
+        Of the sum of all of them.
+    exact : bool
+        Whether that sum is ``B``, or only nowhere below it.
+    """
+
+    functions: tuple[CellFunction, ...]
+    n_ordered: int
+    elimination: Elimination
+    exact: bool
+
+    @property
+    def cost(self) -> TableCost:
+        """The largest value of the sum."""
+        found = self.elimination.maximum
+        return TableCost(found.value, found.exact and self.exact)
+
+    def followed_by(
+        self, plan: Sequence[PlannedMeasurement], n_cells_max: int, after: "_Known | None"
+    ) -> "_Known":
+        """The cost once `plan` is paid for too, in a new order where that may help.
+
+        `after` is the cost in the old order, if it was worked out before.
+        """
+        n_functions = len(self.functions) + len(plan)
+        if n_functions > BULK_GROWTH * self.n_ordered:
+            functions, exact = self._functions_with(plan)
+            return _Known(functions, 0, Elimination(), exact).reordered(n_cells_max)
+        after = self.with_added(plan) if after is None else after
+        has_grown = n_functions > REORDERED_GROWTH * self.n_ordered
+        if has_grown or (self.cost.exact and not after.cost.exact):
+            afresh = after.reordered(n_cells_max)
+            if afresh.cost.units <= after.cost.units:
+                return afresh
+            # Two bounds: the smaller is kept, and the other order not tried again soon.
+            return replace(after, n_ordered=n_functions)
+        return after
+
+    def with_added(self, plan: Sequence[PlannedMeasurement]) -> "_Known":
+        """The cost once `plan` is paid for too, the order as it is."""
+        functions, exact = self._functions_with(plan)
+        added_now = functions[len(self.functions) :]
+        return _Known(functions, self.n_ordered, self.elimination.added(added_now), exact)
+
+    def reordered(self, n_cells_max: int) -> "_Known":
+        """The same sum, eliminated afresh."""
+        functions = _fewer(self.functions, n_cells_max)
+        n_cells = min(n_cells_max, max(N_CELLS_ALL_MAX // max(1, len(functions)), N_CELLS_LEAST))
+        n_ordered = max(len(functions), N_ORDERED_LEAST)
+        return _Known(functions, n_ordered, eliminated(functions, n_cells), self.exact)
+
+    def _functions_with(
+        self, plan: Sequence[PlannedMeasurement]
+    ) -> tuple[tuple[CellFunction, ...], bool]:
+        """The functions with those of `plan` behind them, and whether their sum is ``B``."""
+        profiles = [(profile_of(planned.block), planned.weight.units) for planned in plan]
+        costs = [part.scaled(units) for profile, units in profiles for part in profile.parts]
+        exact = self.exact and all(profile.exact for profile, _ in profiles)
+        return (*self.functions, *costs), exact
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Priced:
+    """A plan by its `_name`, the cost after it in the order as it was, and the cost found."""
+
+    name: tuple[tuple[str, int], ...]
+    after: _Known
+    cost: TableCost
+
+
+def _longest_beginning(
+    priced: Sequence[_Priced], name: tuple[tuple[str, int], ...]
+) -> _Priced | None:
+    """Of the plans that were priced, the longest that a plan begins with."""
+    beginnings = (one for one in priced if one.name == name[: len(one.name)])
+    return max(beginnings, key=lambda one: len(one.name), default=None)
+
+
+def _name(plan: Sequence[PlannedMeasurement]) -> tuple[tuple[str, int], ...]:
+    """What a plan's cost depends on: its rows and their weights."""
+    return tuple((fingerprint(planned.block), planned.weight.units) for planned in plan)
+
+
+def _fewer(functions: Sequence[CellFunction], n_cells_max: int) -> tuple[CellFunction, ...]:
+    """The same sum in fewer functions: those on the same axes are added up while that is small."""
+    by_scope: dict[Scope, list[CellFunction]] = {}
+    for function in functions:
+        by_scope.setdefault(function.axes, []).append(function)
+    limit = min(n_cells_max, N_MERGED_CELLS_MAX)
+    return tuple(added(piece) for same in by_scope.values() for piece in pieces_of(same, limit))
+
+
+def price_of(state: CostState, units_spent: int, plan: Sequence[PlannedMeasurement]) -> Price:
+    """What `plan` would add to a history that has been charged `units_spent`.
+
+    Notes
+    -----
+    `units_spent` was itself a proved bound. The new cost is at most the bound found afresh, and at
+    most the old one plus the largest cost of each new block; the smaller of the two is taken, and
+    never less than what was already charged, so that spending never falls.
+    """
+    found = state.cost_with(plan)
+    added_at_most = sum(planned.weight.units * profile_of(planned.block).bound for planned in plan)
+    units_after = max(units_spent, min(found.units, units_spent + added_at_most))
+    return Price(units_spent, units_after, exact=found.exact and found.units == units_after)

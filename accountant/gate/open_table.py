@@ -1,0 +1,105 @@
+"""Opening a table: whether it is the table, and the data, that the ledger began with.
+
+What is new is entered; what is not the same is refused, because a budget belongs to one table's
+data for ever. Proof: proofs/gate.md, "The history".
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from contextlib import suppress
+from fractions import Fraction
+from importlib.metadata import version
+
+from accountant.gate.gate import Gate
+from accountant.ledger.entries import BudgetSet, DataPinned, TableDeclared, TableOpened
+from accountant.ledger.ledger import Ledger
+from accountant.noise.laplace import NoiseSource
+from accountant.source import Source
+from cube.declaration import declare
+from cube.encoding import canonical_json
+from cube.refusals import DataChanged, LedgerMismatch, LedgerUnavailable, SourceUnavailable
+from cube.schema import Schema
+
+
+def open_table(
+    ledger: Ledger, schema: Schema, budget: Fraction, source: Source, noise: NoiseSource
+) -> Gate:
+    """The gate of one table, its history replayed from the ledger.
+
+    Raises
+    ------
+    LedgerMismatch
+        If the ledger knows the table by another schema.
+        Also if it knows this data under another name, whose budget would then be spent twice.
+    DataChanged
+        If it knows the table with other data, or with other rows read from the same data.
+    """
+    ledger.refresh()
+    opened = ledger.history(schema.table).opened
+    data, rows = source.fingerprint(ledger.key), source.rows_fingerprint(ledger.key)
+    seen = TableOpened(_schema_digest(schema), data, budget, rows)
+    if opened is None:
+        _check_new_data(schema.table, ledger.openings(), seen)
+        ledger.append(schema.table, lambda history: None if history.opened else seen)
+    opened = ledger.history(schema.table).opened or seen
+    _check_same_table(schema.table, opened, seen)
+    _check_same_rows(ledger, schema.table, rows)
+    ledger.append(
+        schema.table, lambda history: None if history.budget == budget else BudgetSet(budget)
+    )
+    declaration = declare(schema, version=version("tacit-dp"))
+    ledger.append(
+        schema.table,
+        lambda history: None if history.declaration == declaration else TableDeclared(declaration),
+    )
+    gate = Gate(ledger, schema, source, noise)
+    with suppress(SourceUnavailable, LedgerUnavailable, RuntimeError):
+        gate.complete_pending()  # what waits goes on; history answers whether or not it can
+    return gate
+
+
+def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> None:
+    forgetting = "A new ledger would forget what was already spent on this data."
+    if opened.schema_digest != seen.schema_digest:
+        raise LedgerMismatch(
+            f"The ledger knows {table} with other columns, levels or neighbours.",
+            hint=f"Restore the declaration it began with. {forgetting}",
+        )
+    if not hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint):
+        raise DataChanged(
+            f"The data of {table} is not the data its ledger began with.",
+            hint="Restore that data; changed data is a new table, with a ledger and a budget "
+            f"of its own. {forgetting}",
+        )
+
+
+def _check_same_rows(ledger: Ledger, table: str, rows: str) -> None:
+    """Refuse other rows than were read before; enter them if nothing was said of them so far."""
+    ledger.append(table, lambda history: None if history.rows_fingerprint else DataPinned(rows))
+    known = ledger.history(table).rows_fingerprint or rows
+    if not hmac.compare_digest(known, rows):
+        raise DataChanged(
+            f"The data of {table} is the same, but other rows are read from it than were before.",
+            hint="Start it with the release of Tacit and of DuckDB that it was served with before.",
+        )
+
+
+def _check_new_data(table: str, openings: Mapping[str, TableOpened], seen: TableOpened) -> None:
+    """Refuse a second budget for data that already has one, whatever it is called now."""
+    for known, opened in openings.items():
+        if hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint):
+            raise LedgerMismatch(
+                f"The ledger knows the data of {table} as {known}.",
+                hint=f"Call it {known}: under a second name it would be given a second budget.",
+            )
+
+
+def _schema_digest(schema: Schema) -> str:
+    """A name for what the coefficients of a row mean: the table, its axes, its neighbours.
+
+    The order of the columns and the public cap on records change no meaning, and are left out.
+    """
+    axes = sorted(ascii(axis) for axis in schema.axes)  # a frozen axis's repr is its declaration
+    text = canonical_json([schema.table, axes, schema.neighbours.value])
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,137 @@
+"""What is between a charge and its measurement: the only read, and the noise.
+
+The gate calls it, once in a turn, for what is durably charged (gate.py). Exact values, and noise
+found again, are locals of `_read_and_add_noise` and of what it calls, and of nothing else; on a
+failure they are let go of before anything is raised.
+
+Proof: proofs/gate.md, "Where exact values live".
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from accountant.exact.exact_answers import (
+    answer_bound,
+    exact_answers,
+    exact_distance,
+    statistic_bound,
+)
+from accountant.exact.exponential_mechanism import chosen
+from accountant.ledger.entries import (
+    Charge,
+    ChargedBlock,
+    ChargedChoice,
+    ChargedDistance,
+    ChargedNormal,
+    ChargedStatistic,
+)
+from accountant.noise.laplace import LatticeNoise, NoiseSource
+from accountant.source import CellCounts, Source
+from cube.gaussian import NormalStatistic
+from cube.measurement import Measurement
+from cube.query import Scope
+from cube.refusals import SourceUnavailable
+from cube.schema import Schema
+from cube.statistic import Distance
+
+# The values of each block in lattice steps, and the numbers of the statistics.
+Noisy: TypeAlias = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
+
+
+class _NotReadError(Exception):
+    """The source could not be read. Says nothing else, and goes no further than this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Reads one table's data for what was charged, and adds the noise that was charged for."""
+
+    schema: Schema
+    source: Source
+    noise: NoiseSource
+
+    def noisy_values(self, charge: Charge, known: Sequence[Measurement]) -> Noisy:
+        """The noisy values of a charge.
+
+        Parameters
+        ----------
+        charge : Charge
+            Durable.
+        known : sequence of Measurement
+            The history that it may raise measurements of.
+
+        Raises
+        ------
+        SourceUnavailable
+            If the data could not be read.
+        RuntimeError
+            If anything else failed. No traceback of either reaches an exact value.
+        """
+        values: Noisy | None = None
+        is_broken = True
+        with suppress(Exception):
+            values = self._read_and_add_noise(charge, known)
+            is_broken = False
+        if is_broken:
+            raise RuntimeError("a measurement failed after its charge, which goes on waiting")
+        if values is None:
+            raise SourceUnavailable(
+                f"The data of {self.schema.table} cannot be read just now.",
+                hint="Ask again later: a charge already made is completed then, not made again.",
+            )
+        return values
+
+    def _read_and_add_noise(self, charge: Charge, known: Sequence[Measurement]) -> Noisy | None:
+        """The noisy values of a charge; None if the source could not be read."""
+        try:
+            scopes = {charged.block.scope for charged in charge.blocks}
+            counts = {scope: self._read(scope) for scope in scopes}
+            released = tuple(number for one in charge.statistics for number in self._told(one))
+        except _NotReadError:
+            return None
+        values = (self._measured(one, counts[one.block.scope], known) for one in charge.blocks)
+        return tuple(values), released
+
+    def _measured(
+        self, charged: ChargedBlock, counts: CellCounts, known: Sequence[Measurement]
+    ) -> tuple[int, ...]:
+        """The noisy values of a block in lattice steps, drawn afresh or refined."""
+        block, noise = charged.block, charged.noise
+        exact = exact_answers(block, counts, self.schema)
+        if charged.raised_from is None:
+            drawn = self.noise.discrete_laplace(noise, len(exact))
+        else:
+            earlier = known[charged.raised_from]
+            found = LatticeNoise.of(earlier).found_in(earlier.lattice_values, exact)
+            drawn = self.noise.refined_laplace(LatticeNoise.of(earlier), noise, found)
+        return noise.on_lattice(exact, drawn, answer_bound(block, self.schema))
+
+    def _told(self, charged: ChargedStatistic) -> tuple[int, ...]:
+        """What is released of a statistic."""
+        match charged:
+            case ChargedChoice(choice, weight):
+                return (chosen(choice, weight, self._read, self.schema),)
+            case ChargedDistance(statistic, noise):
+                exact = self._exact(statistic)
+                drawn = self.noise.discrete_laplace(noise, len(exact))
+                return noise.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
+            case ChargedNormal(statistic, normal):
+                exact = self._exact(statistic)
+                drawn = self.noise.discrete_normal(normal, len(exact))
+                return normal.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
+
+    def _exact(self, statistic: NormalStatistic) -> list[int]:
+        """The exact numbers that noise is added to."""
+        counts = self._read(statistic.block.scope)
+        if isinstance(statistic, Distance):
+            return [exact_distance(statistic, counts, self.schema)]
+        return exact_answers(statistic.block, counts, self.schema)
+
+    def _read(self, scope: Scope) -> CellCounts:
+        """The exact counts of a scope."""
+        try:
+            return self.source.measure(scope)
+        except Exception:  # noqa: BLE001 - a source may fail in any way, and none may be shown
+            raise _NotReadError from None

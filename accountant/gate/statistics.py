@@ -1,0 +1,106 @@
+"""What is asked beside rows: checked, priced and written into a charge as statistics.
+
+A noisy distance or a choice costs what rows would; what has normal noise is accounted by itself
+(normal_cost.py). Everything is decided on the plan, the public schema and the history of charges.
+
+Proof: proofs/gate.md, "Statistics"; proofs/gaussian_noise.md.
+"""
+
+from collections.abc import Sequence
+
+from accountant.cost.zcdp_account import NormalAccount
+from accountant.exact.exact_answers import statistic_bound
+from accountant.ledger.entries import (
+    ChargedChoice,
+    ChargedDistance,
+    ChargedNormal,
+    ChargedStatistic,
+)
+from accountant.noise.gaussian import NormalNoise, sensitivity_of
+from accountant.noise.laplace import LatticeNoise
+from accountant.noise.lattice import OnLattice
+from cube.block import QueryBlock
+from cube.gaussian import Asked, NormalTerms, PlannedNormal
+from cube.grid import arrays_of
+from cube.measurement import PlannedMeasurement
+from cube.query import counting
+from cube.refusals import InvalidRequest
+from cube.schema import Schema
+from cube.statistic import Choice, Distance, PlannedStatistic
+
+
+def check_fits(block: QueryBlock, schema: Schema) -> None:
+    """Raise ValueError unless the block's arrays are over axes of the schema."""
+    for axes, values in arrays_of([block]):
+        if not schema.by_name.keys() >= set(axes) or values.shape != schema.sizes(axes):
+            raise ValueError(f"a block over {axes} does not fit the schema of {schema.table}")
+
+
+def check_statistic(asked: Asked, schema: Schema) -> None:
+    """Raise what is wrong with a statistic, before it is charged.
+
+    Raises
+    ------
+    ValueError, TooLarge
+    """
+    statistic = asked.statistic
+    if isinstance(statistic, Choice):
+        for view in statistic.views:
+            check_fits(QueryBlock(counting(), view), schema)
+        return
+    check_fits(statistic.block, schema)
+    if isinstance(asked, PlannedNormal):
+        noise: OnLattice = NormalNoise.for_rho(asked.rho, sensitivity_of(statistic))
+    else:
+        noise = LatticeNoise.for_weight(asked.weight)
+    noise.lattice_bound(statistic_bound(statistic, schema))
+
+
+def charged_statistic(asked: Asked) -> ChargedStatistic:
+    """A statistic with the noise that is paid for it."""
+    if isinstance(asked, PlannedNormal):
+        noise = NormalNoise.for_rho(asked.rho, sensitivity_of(asked.statistic))
+        return ChargedNormal(asked.statistic, noise)
+    if isinstance(asked.statistic, Distance):
+        return ChargedDistance(asked.statistic, LatticeNoise.for_weight(asked.weight))
+    return ChargedChoice(asked.statistic, asked.weight)
+
+
+def rows_costing(statistics: Sequence[Asked]) -> list[PlannedMeasurement]:
+    """Rows that cost every cell what the statistics do that are paid for in epsilon."""
+    return [asked.costing for asked in statistics if isinstance(asked, PlannedStatistic)]
+
+
+def account_with(account: NormalAccount, statistics: Sequence[Asked]) -> NormalAccount:
+    """The account of normal noise once the statistics that have it are paid for.
+
+    Raises
+    ------
+    InvalidRequest
+        As `terms_of`.
+    """
+    terms = terms_of(account, statistics)
+    if terms is None:
+        return account
+    normal = (asked for asked in statistics if isinstance(asked, PlannedNormal))
+    return account.followed_by(sum(asked.rho.units for asked in normal), terms)
+
+
+def terms_of(account: NormalAccount, statistics: Sequence[Asked]) -> NormalTerms | None:
+    """The terms of what has normal noise: the table's, once it has some. None if nothing has.
+
+    Raises
+    ------
+    InvalidRequest
+        If the table's delta is another.
+    """
+    wanted = {asked.terms for asked in statistics if isinstance(asked, PlannedNormal)}
+    if not wanted:
+        return None
+    terms = account.terms or min(wanted, key=lambda one: one.order)
+    if any(one.delta != terms.delta for one in wanted):
+        raise InvalidRequest(
+            "The table's normal noise is accounted with another delta already.",
+            hint=f"Ask with delta {float(terms.delta):g}.",
+        )
+    return terms

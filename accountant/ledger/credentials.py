@@ -1,0 +1,130 @@
+"""Credentials: who may come in, as what, to which tables. What the ledger holds of them.
+
+A token is 32 random bytes, so its plain SHA-256 is no help to whoever reads the ledger: there is
+nothing to guess. A certificate is known by the name in it. Who holds neither has no access, and a
+credential opens only the tables it names.
+
+Values only. How a call shows a credential is the proxy's business.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from accountant.ledger.limits import Payer, check_name
+from cube.cached import cached_property
+
+EVERY_TABLE: Final = "*"  # for owners and auditors of a whole ledger
+
+
+class Role(StrEnum):
+    """What somebody may do with the tables of his credential."""
+
+    ANALYST = "analyst"  # ask
+    OWNER = "owner"  # ask, set limits, read the ledger and its reports
+    AUDITOR = "auditor"  # read the ledger and its reports
+
+
+class Proof(StrEnum):
+    """How a credential is shown."""
+
+    TOKEN = "token"  # noqa: S105 - a word; `shown_as` is the SHA-256 of the token, in hexadecimal
+    CERTIFICATE = "certificate"  # `shown_as` is the name in the client's certificate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credential:
+    """One way in.
+
+    Parameters
+    ----------
+    id : str
+        A short public name, by which it is listed and revoked.
+    payer : Payer
+        Who it is.
+    role : Role
+    tables : tuple of str
+        What it opens; ``*`` for every table.
+    proof : Proof
+    shown_as : str
+        See `Proof`.
+    expires : str, optional
+        The moment from which it opens nothing, as UTC text.
+    """
+
+    id: str
+    payer: Payer
+    role: Role
+    tables: tuple[str, ...]
+    proof: Proof
+    shown_as: str
+    expires: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.id)
+        if not self.shown_as:
+            raise ValueError("a credential that anybody could show")
+        if list(self.tables) != sorted(set(self.tables)):
+            raise ValueError("tables are sorted, and each is named once")
+
+    def opens(self, table: str) -> bool:
+        """Whether it opens a table."""
+        return EVERY_TABLE in self.tables or table in self.tables
+
+    def is_expired(self, now: str) -> bool:
+        """Whether it opens nothing any more at `now`, UTC text of the same form."""
+        return self.expires is not None and now >= self.expires
+
+
+@dataclass(frozen=True)
+class AccessBook:
+    """Every credential ever issued, and which were revoked: what the ledger's entries add up to."""
+
+    issued: Mapping[str, Credential] = field(default_factory=lambda: MappingProxyType({}))
+    revoked: frozenset[str] = frozenset()
+    _by_proof: Mapping[tuple[Proof, str], Credential] = field(
+        default_factory=lambda: MappingProxyType({}), repr=False
+    )
+
+    def granted(self, credential: Credential) -> "AccessBook":
+        """With one credential more; ValueError if its name or its proof was used before."""
+        key = (credential.proof, credential.shown_as)
+        if credential.id in self.issued:
+            raise ValueError("a credential issued under a name that was used before")
+        known = self._by_proof.get(key)
+        if known is not None and known.id not in self.revoked:
+            raise ValueError("a credential that is shown as another is")
+        return AccessBook(
+            MappingProxyType({**self.issued, credential.id: credential}),
+            self.revoked,
+            MappingProxyType({**self._by_proof, key: credential}),
+        )
+
+    def without(self, credential_id: str) -> "AccessBook":
+        """With one revoked; ValueError if there is none to revoke."""
+        if credential_id not in self.issued or credential_id in self.revoked:
+            raise ValueError("a credential revoked that is not in force")
+        return AccessBook(self.issued, self.revoked | {credential_id}, self._by_proof)
+
+    @cached_property
+    def _groups(self) -> Mapping[str, tuple[str, ...]]:
+        groups: dict[str, set[str]] = {}
+        for credential in self.issued.values():
+            if credential.id not in self.revoked:
+                groups.setdefault(credential.payer.analyst, set()).update(credential.payer.groups)
+        return {analyst: tuple(sorted(names)) for analyst, names in groups.items()}
+
+    def payer(self, analyst: str) -> Payer:
+        """An analyst with all his groups.
+
+        Those of every credential that he has, or a group's limit would bind only who comes in with
+        the right one.
+        """
+        return Payer(analyst, self._groups.get(analyst, ()))
+
+    def shown(self, proof: Proof, shown_as: str) -> Credential | None:
+        """The credential that is shown so, unless it was revoked. It may have expired."""
+        found = self._by_proof.get((proof, shown_as))
+        return None if found is None or found.id in self.revoked else found

@@ -1,0 +1,352 @@
+"""What a ledger says: its kinds of entry, chained by their digests.
+
+    table_opened    which schema and which data this table is, and its budget
+    data_pinned     the rows that are read from its data, of a table that was opened before
+                    table_opened said it
+    table_declared  the public declaration of its columns, so that a reader can name what was asked
+    budget_set      the owner changed the budget
+    limit_set       the owner changed what an analyst or a group may spend
+    charge          rows were paid for: who, what, at which weight, cost before and after;
+                    a row that was measured before may be raised, and says from which measurement;
+                    statistics, which are no rows, are paid for in the same way; those with normal
+                    noise in rho, on terms that hold for all of the table's
+    taken_over      another attempt is made to measure a charge; earlier ones count no more
+    measurement     the noisy values of the rows of one charge, and of its statistics
+    served          how many answers were given, free and paid, and how wide they were
+    access_granted  somebody may come in
+    access_revoked  and no more
+    rollback_accepted, clock_corrected   of the ledger itself; see ledger_events.py
+
+The last four are about no table; their table is the empty text. An entry of any other kind makes a
+ledger unreadable, not half-read.
+
+Entries hold public things and released values only. Nothing here does input or output, judges
+whether entries make sense together (replay.py does), or knows their text (entry_text.py).
+"""
+
+import hashlib
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from accountant.ledger.credentials import Credential
+from accountant.ledger.ledger_events import EventBody
+from accountant.ledger.limits import Limit, Payer
+from accountant.noise.gaussian import NormalNoise
+from accountant.noise.laplace import LatticeNoise
+from cube.block import QueryBlock
+from cube.encoding import canonical_json
+from cube.gaussian import NormalCounts, NormalStatistic, NormalTerms
+from cube.measurement import Measurement, PlannedMeasurement, Weight
+from cube.statistic import Choice, Distance
+
+GENESIS: Final = "0" * 64  # what the first entry's digest is chained to
+NO_TABLE: Final = ""  # of entries that are about no table
+
+# Of the width given as a share of the width promised; the last bin is whatever was promised and
+# not given. `Tally.widths` counts answers in (0, 1/4], (1/4, 1/2], (1/2, 3/4], (3/4, 1], (1, oo).
+WIDTH_BINS: Final = (0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class TableOpened:
+    """A table entered the ledger.
+
+    `data_fingerprint` is the identity of its data, whatever is read from it; `rows_fingerprint` is
+    what is read: None in a ledger of before, until `DataPinned` says it.
+    """
+
+    schema_digest: str
+    data_fingerprint: str
+    budget: Fraction
+    rows_fingerprint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataPinned:
+    """What is read from a table's data from now on, if its opening did not say it."""
+
+    rows_fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableDeclared:
+    """The public declaration of a table as JSON text (`cube.declaration`); for readers only."""
+
+    declaration: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSet:
+    """The owner set another limit; what is spent stays spent."""
+
+    budget: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSet:
+    """What a subject may spend from now on, in full; who set it."""
+
+    limit: Limit
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChargedBlock:
+    """Rows that were paid for, and the noise they were paid to get.
+
+    With `raised_from`, the place of an earlier measurement of the block, its noise is refined and
+    only the difference of the weights was paid.
+    """
+
+    block: QueryBlock
+    noise: LatticeNoise
+    raised_from: int | None = None
+
+    @property
+    def planned(self) -> PlannedMeasurement:
+        """The rows and their weight, as the cost sees them."""
+        return PlannedMeasurement(self.block, self.noise.weight, self.raised_from)
+
+    def measured(self, lattice_values: tuple[int, ...]) -> Measurement:
+        """The measurement that these noisy values complete."""
+        return Measurement(
+            self.block,
+            self.noise.weight,
+            self.noise.lattice_bits,
+            self.noise.noise_scale,
+            lattice_values,
+            self.raised_from,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChargedDistance:
+    """A distance that was paid for, and the noise it was paid to get."""
+
+    distance: Distance
+    noise: LatticeNoise
+
+    @property
+    def n_released(self) -> int:
+        """One number."""
+        return 1
+
+    @property
+    def costing(self) -> PlannedMeasurement:
+        """Rows that cost every cell what the distance costs it."""
+        return self.distance.costing(self.noise.weight)
+
+    def check_told(self, released: int) -> None:
+        """Any number of lattice steps may be released."""
+
+    def told(self, released: int) -> float:
+        """What a released number of lattice steps says, in records."""
+        return released * 2.0**-self.noise.lattice_bits
+
+
+@dataclass(frozen=True, slots=True)
+class ChargedChoice:
+    """A choice that was paid for."""
+
+    choice: Choice
+    weight: Weight
+
+    @property
+    def n_released(self) -> int:
+        """One number."""
+        return 1
+
+    @property
+    def costing(self) -> PlannedMeasurement:
+        """A row that costs every cell what the choice costs it."""
+        return self.choice.costing(self.weight)
+
+    def check_told(self, released: int) -> None:
+        """Raise ValueError unless a candidate of the choice has this place."""
+        if not 0 <= released < len(self.choice.candidates):
+            raise ValueError("a candidate chosen that is not there")
+
+    def told(self, released: int) -> int:
+        """The place of the candidate that was chosen, which is what was released."""
+        return released
+
+
+@dataclass(frozen=True, slots=True)
+class ChargedNormal:
+    """A statistic that was paid for in rho, and the normal noise that this bought."""
+
+    statistic: NormalStatistic
+    noise: NormalNoise
+
+    @property
+    def n_released(self) -> int:
+        """A number for each row of counts; one for a distance."""
+        return self.statistic.block.n_rows if isinstance(self.statistic, NormalCounts) else 1
+
+    def check_told(self, released: int) -> None:
+        """Any number of lattice steps may be released."""
+
+    def told(self, released: int) -> float:
+        """What a released number of lattice steps says, in the unit of the rows."""
+        return released * 2.0**-self.noise.lattice_bits
+
+
+ChargedStatistic: TypeAlias = ChargedDistance | ChargedChoice | ChargedNormal
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A plan was paid for; it may be measured once.
+
+    `terms` are there if anything has normal noise, and only then.
+    """
+
+    payer: Payer
+    blocks: tuple[ChargedBlock, ...]
+    units_before: int
+    units_after: int
+    statistics: tuple[ChargedStatistic, ...] = ()
+    terms: NormalTerms | None = None
+
+    def __post_init__(self) -> None:
+        if (self.terms is not None) != any(
+            isinstance(one, ChargedNormal) for one in self.statistics
+        ):
+            raise ValueError("a charge for normal noise says on which terms, and no other does")
+
+    @property
+    def costing(self) -> tuple[PlannedMeasurement, ...]:
+        """Rows that cost every cell what the statistics cost it that are paid for in epsilon."""
+        paid = (one for one in self.statistics if not isinstance(one, ChargedNormal))
+        return tuple(one.costing for one in paid)
+
+    @property
+    def rho_units(self) -> int:
+        """What all of its normal noise costs."""
+        normal = (one for one in self.statistics if isinstance(one, ChargedNormal))
+        return sum(one.noise.rho.units for one in normal)
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """A new turn to measure the charge with sequence number `charge`: this entry's number."""
+
+    charge: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The noisy values of the charge with sequence number `charge`, in lattice steps.
+
+    They were drawn in the latest turn: 0, that of who charged, or the number of a `TakenOver`.
+    `released` is what the charge's statistics gave, one after another: lattice steps, one for each
+    row where there are rows, or a candidate's place.
+    """
+
+    charge: int
+    lattice_values: tuple[tuple[int, ...], ...]
+    turn: int = 0
+    released: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The answers that one analyst was given in one stretch of time.
+
+    Parameters
+    ----------
+    analyst : str
+    n_free, n_paid : int
+        Answers from history alone; answers for which something was charged.
+    plain_units_free, plain_units_paid : int
+        What plain Laplace would have cost each for the same accuracy, in units of 2**-40 epsilon.
+    widths : tuple of int
+        How many had which part of the width that was promised; see `WIDTH_BINS`.
+    """
+
+    analyst: str
+    n_free: int
+    n_paid: int
+    plain_units_free: int
+    plain_units_paid: int
+    widths: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        numbers = (self.n_free, self.n_paid, self.plain_units_free, self.plain_units_paid)
+        if min(numbers + self.widths) < 0 or len(self.widths) != len(WIDTH_BINS) + 1:
+            raise ValueError("a tally of fewer than no answers, or of other widths")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What was answered since a moment, for reports. Nothing is decided by it."""
+
+    since: str
+    tallies: tuple[Tally, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessGranted:
+    """A credential was issued."""
+
+    credential: Credential
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRevoked:
+    """A credential opens nothing from now on."""
+
+    credential_id: str
+    by: str
+
+
+AccessBody: TypeAlias = AccessGranted | AccessRevoked
+TableBody: TypeAlias = (
+    TableOpened
+    | DataPinned
+    | TableDeclared
+    | BudgetSet
+    | LimitSet
+    | Charge
+    | TakenOver
+    | Measured
+    | Served
+)
+Body: TypeAlias = TableBody | AccessBody | EventBody
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the ledger.
+
+    Parameters
+    ----------
+    seq : int
+        1, 2, 3, ... without gaps.
+    at : str
+        When, as UTC text; never earlier than the entry before. Windows of limits go by it.
+    kind, table, body : str
+        What it says, about which table; `body` is canonical JSON.
+    digest : str
+        Of the digest before and all the fields: no entry can change without breaking the chain.
+    """
+
+    seq: int
+    at: str
+    kind: str
+    table: str
+    body: str
+    digest: str
+
+    def follows(self, previous_digest: str) -> bool:
+        """Whether the digest is right, after `previous_digest`."""
+        fields = (self.seq, self.at, self.kind, self.table, self.body)
+        return self.digest == chained_digest(previous_digest, fields)
+
+
+def chained_digest(previous: str, fields: tuple[int, str, str, str, str]) -> str:
+    """SHA-256 over the digest before and an entry's fields in order, as hexadecimal text."""
+    text = canonical_json([previous, *fields])
+    return hashlib.sha256(text.encode()).hexdigest()

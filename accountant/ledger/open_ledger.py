@@ -1,0 +1,115 @@
+"""Opening a ledger by the name of its place: a file, or a database that several servers share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from accountant.ledger.clock import ClockGuard
+from accountant.ledger.entries import Entry
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.stores.key_file import fingerprint_key, is_marked, key_beside, note_marked
+from accountant.ledger.stores.mark import MarkFile, Position, mark_beside
+from accountant.ledger.stores.marked_store import MarkedStore
+from accountant.ledger.stores.postgres import (
+    open_postgres,
+    open_postgres_reader,
+    open_postgres_store,
+)
+from accountant.ledger.stores.postgres_location import is_postgres
+from accountant.ledger.stores.sqlite_store import SqliteReader, SqliteStore
+from accountant.ledger.stores.store import Store
+from cube.refusals import CannotStart, LedgerLost, LedgerSetBack, LedgerUnavailable
+
+
+class Reader(Protocol):
+    """A ledger's entries, at one moment, for somebody who can change nothing."""
+
+    name: str
+
+    def entries_after(self, seq: int) -> Iterator[Entry]:
+        """Every entry with a higher number, in order."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+def open_ledger(path: Path, guard: ClockGuard | None = None) -> Ledger:
+    """The ledger in an SQLite file, its key and its mark beside it; made if there is nothing.
+
+    Parameters
+    ----------
+    path : Path
+    guard : ClockGuard, optional
+        Says how far ahead the clock is believed.
+
+    Raises
+    ------
+    LedgerCorrupt, CannotStart
+        If it cannot be used, or its key is missing.
+    LedgerSetBack
+        If it does not hold what its mark vouches for, or its mark is missing.
+    """
+    return _marked(*open_unmarked(str(path), None), guard)
+
+
+def open_shared_ledger(url: str, key: Path, guard: ClockGuard | None = None) -> Ledger:
+    """The ledger in a PostgreSQL database; its key, and a mark, are files of each server."""
+    return _marked(*open_unmarked(url, key), guard)
+
+
+def open_unmarked(location: str, key: Path | None) -> tuple[Store, bytes, Path]:
+    """The store of a ledger, its key, and where that lies; no look is taken at its mark.
+
+    Parameters
+    ----------
+    location : str
+    key : Path, optional
+        Of a ledger in a database; that of a file lies beside it.
+    """
+    if key is not None:
+        return *open_postgres(location, key), key
+    store = SqliteStore(Path(location))
+    try:
+        may_create = next(store.entries_after(0), None) is None
+        beside = key_beside(store.path)
+        return store, fingerprint_key(beside, may_create=may_create), beside
+    except BaseException:
+        store.close()
+        raise
+
+
+def _marked(store: Store, key: bytes, key_path: Path, guard: ClockGuard | None) -> Ledger:
+    """A ledger that is what it was when its mark was written last; it goes on being marked.
+
+    The mark is looked at last: of a ledger that is damaged, the damage is told.
+    """
+    mark = MarkFile(mark_beside(key_path))
+    marked = MarkedStore(store, mark)
+    ledger = Ledger(marked, key, guard=guard)
+    try:
+        if not mark.exists() and not is_marked(key_path):  # a new ledger, or one of before marks
+            mark.make(Position(*ledger.position))
+        marked.begin(Position(*ledger.position))
+        note_marked(key_path)
+    except LedgerLost as error:
+        ledger.close()
+        raise LedgerSetBack(error.message, hint=error.hint) from None
+    except LedgerUnavailable as error:
+        ledger.close()
+        raise CannotStart(error.message, hint=error.hint) from None
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def open_store(location: str) -> Store:
+    """The store of a ledger, without its key: for who copies entries and serves nothing."""
+    return open_postgres_store(location) if is_postgres(location) else SqliteStore(Path(location))
+
+
+def open_reader(location: str) -> Reader:
+    """A ledger's entries for an auditor, also beside a running server."""
+    return open_postgres_reader(location) if is_postgres(location) else SqliteReader(Path(location))

@@ -1,0 +1,119 @@
+"""What follows from one charge: what it added, what it counts towards, what its statistics told.
+
+Values that the history (replay.py) is made of, and that the gate hands out. Proof: proofs/gate.md,
+"Limits" and "Statistics".
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from accountant.ledger.append_only import AppendOnly
+from accountant.ledger.entries import Charge, ChargedNormal, ChargedStatistic
+from accountant.ledger.limits import Limit, Subject
+from cube.gaussian import NormalCounts, NormallyCounted
+from cube.measurement import UNITS_PER_EPSILON
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """A charge, its number and its time."""
+
+    seq: int
+    at: str
+    charge: Charge
+
+    @property
+    def units(self) -> int:
+        """What it added to the table's cost, in units of 2**-40 epsilon."""
+        return self.charge.units_after - self.charge.units_before
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The statistics of a charge, and what was released of each."""
+
+    charge: int
+    statistics: tuple[ChargedStatistic, ...]
+    released: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.released) != sum(charged.n_released for charged in self.statistics):
+            raise ValueError("a measurement of other statistics than were charged")
+        for charged, numbers in self._parts():
+            for number in numbers:
+                charged.check_told(number)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Noisy distances and counts in records; the places of candidates that were chosen."""
+        return tuple(
+            charged.told(number) for charged, numbers in self._parts() for number in numbers
+        )
+
+    @property
+    def counts(self) -> tuple[NormallyCounted, ...]:
+        """Rows that were released with normal noise."""
+        found = []
+        for charged, numbers in self._parts():
+            if isinstance(charged, ChargedNormal) and isinstance(charged.statistic, NormalCounts):
+                values = np.array([charged.told(number) for number in numbers])
+                deviation = charged.noise.noise_scale
+                found.append(NormallyCounted(charged.statistic.block, values, deviation))
+        return tuple(found)
+
+    def _parts(self) -> Iterator[tuple[ChargedStatistic, tuple[int, ...]]]:
+        """Each statistic with what was released of it."""
+        place = 0
+        for charged in self.statistics:
+            yield charged, self.released[place : place + charged.n_released]
+            place += charged.n_released
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A limit that binds somebody, and what counts towards it now.
+
+    Parameters
+    ----------
+    limit : Limit
+    account : Subject
+        Whose spending counts: of a limit for each analyst, the analyst's.
+    units_spent : int
+        In the window, in units of 2**-40 epsilon.
+    """
+
+    limit: Limit
+    account: Subject
+    units_spent: int
+
+    @property
+    def units_left(self) -> int | None:
+        """The most that a charge may add now, rounded down; None for no limit."""
+        lefts = []
+        if self.limit.epsilon is not None:
+            lefts.append(max(0, units_of(self.limit.epsilon) - self.units_spent))
+        if self.limit.per_query is not None:
+            lefts.append(units_of(self.limit.per_query))
+        return min(lefts, default=None)
+
+
+def units_of(epsilon: Fraction) -> int:
+    """An epsilon that may be spent, in whole units of 2**-40, rounded down."""
+    return int(epsilon * UNITS_PER_EPSILON)
+
+
+Spendings = AppendOnly[tuple[str, int]]
+"""The times of somebody's charges, in order, and what he had spent after each."""
+
+
+def none_later(spendings: Spendings, at: str) -> Spendings:
+    """The same, where what was charged at a later time counts as of `at`: a clock was corrected."""
+    n_earlier = bisect_right(spendings, at, key=lambda spending: spending[0])
+    if n_earlier == len(spendings):
+        return spendings
+    later = ((at, units) for _, units in spendings[n_earlier:])
+    return AppendOnly([*spendings[:n_earlier], *later])

@@ -1,0 +1,167 @@
+"""The tables of a ledger in PostgreSQL, in a schema of their own: made, checked, kept up to date.
+
+    entries     what SQLite's table of the same name holds; triggers refuse any change of a row
+    tacit_meta  one row: the version of these tables, which ledger this is, a check of its key, and
+                when somebody last tried whether it can be written
+
+Everything happens inside the caller's transaction, under the lock that makes it the only one.
+"""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+from psycopg import Connection, sql
+
+from accountant.ledger.stores.store import SCHEMA_VERSION
+from cube.refusals import CannotStart, LedgerCorrupt
+
+# Each brings the tables to its version. Version 1 was SQLite's alone.
+MIGRATIONS: Final = (
+    (
+        2,
+        """
+        CREATE TABLE {schema}.entries (
+            seq bigint PRIMARY KEY, at text NOT NULL, kind text NOT NULL, table_name text NOT NULL,
+            body text NOT NULL, digest text NOT NULL
+        );
+        CREATE TABLE {schema}.tacit_meta (
+            is_only_row boolean PRIMARY KEY DEFAULT true CHECK (is_only_row),
+            version integer NOT NULL, ledger_id text NOT NULL, key_digest text,
+            probed_at timestamptz
+        );
+        CREATE FUNCTION {schema}.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            RAISE EXCEPTION 'a ledger is append-only';
+        END $$;
+        CREATE TRIGGER entries_never_change BEFORE UPDATE OR DELETE OR TRUNCATE
+            ON {schema}.entries FOR EACH STATEMENT EXECUTE FUNCTION {schema}.refuse_change();
+        CREATE TRIGGER meta_stays BEFORE DELETE OR TRUNCATE OR UPDATE OF ledger_id
+            ON {schema}.tacit_meta FOR EACH STATEMENT EXECUTE FUNCTION {schema}.refuse_change();
+        """,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerIdentity:
+    """Which ledger a database holds, and the digest of its key, once it has one."""
+
+    ledger_id: str
+    key_digest: str | None
+
+
+def prepare(connection: Connection, schema: str, name: str) -> LedgerIdentity:
+    """The identity of the ledger in `schema`, which is made if there is nothing in it.
+
+    Raises
+    ------
+    LedgerCorrupt
+        If the schema holds something else, or a ledger of a newer Tacit.
+    """
+    relations = _relations(connection, schema)
+    if not relations:
+        _create_schema(connection, schema)
+    version = _version(connection, schema, name) if relations else 0
+    for number, script in MIGRATIONS:
+        if version < number:
+            connection.execute(sql.SQL(script).format(schema=sql.Identifier(schema)))
+            _record(connection, schema, number, is_new=version == 0)
+            version = number
+    return identity(connection, schema, name)
+
+
+def identity(connection: Connection, schema: str, name: str) -> LedgerIdentity:
+    """The identity of the ledger in `schema`, which is there and of a version we know."""
+    if not _relations(connection, schema):
+        raise LedgerCorrupt(f"There is no ledger at {name}.")
+    _version(connection, schema, name)
+    query = sql.SQL("SELECT ledger_id, key_digest FROM {meta}")
+    row = connection.execute(query.format(meta=sql.Identifier(schema, "tacit_meta"))).fetchone()
+    if row is None:
+        raise _foreign(name)
+    return LedgerIdentity(*row)
+
+
+def bind_key(connection: Connection, schema: str, digest: str) -> None:
+    """Note which key the ledger's data fingerprints are made with."""
+    update = sql.SQL("UPDATE {meta} SET key_digest = %s WHERE key_digest IS NULL")
+    connection.execute(update.format(meta=sql.Identifier(schema, "tacit_meta")), [digest])
+
+
+def digest_of_key(key: bytes) -> str:
+    """What the database keeps of the key: 32 random bytes cannot be guessed from it."""
+    return hashlib.sha256(b"tacit ledger key\0" + key).hexdigest()
+
+
+def check_server(connection: Connection, name: str) -> None:
+    """Raise CannotStart unless the server keeps what it says it has committed."""
+    row = connection.execute(
+        "SELECT current_setting('fsync'), current_setting('full_page_writes'),"
+        " current_setting('server_encoding'), pg_is_in_recovery()"
+    ).fetchone()
+    fsync, full_page_writes, encoding, is_standby = row or (None, None, None, None)
+    if is_standby:
+        raise CannotStart(
+            f"The server of the ledger {name} is a standby, which cannot be written.",
+            hint="Name the primary, or all hosts with target_session_attrs=read-write.",
+        )
+    for setting, value in (("fsync", fsync), ("full_page_writes", full_page_writes)):
+        if value != "on":
+            raise CannotStart(
+                f"The server of the ledger {name} runs with {setting} = {value}, and could forget "
+                "what was spent when its machine stops.",
+                hint=f"Set {setting} = on, or use another server.",
+            )
+    if encoding != "UTF8":
+        raise CannotStart(
+            f"The database of the ledger {name} is encoded in {encoding}, not in UTF8.",
+            hint="Create it with ENCODING 'UTF8'.",
+        )
+
+
+def _relations(connection: Connection, schema: str) -> set[str]:
+    rows = connection.execute(
+        "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace"
+        " WHERE nspname = %s",
+        [schema],
+    )
+    return {relation for (relation,) in rows}
+
+
+def _create_schema(connection: Connection, schema: str) -> None:
+    # IF NOT EXISTS would ask for the right to create one even where the owner has made it.
+    found = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema])
+    if found.fetchone() is None:
+        connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
+
+
+def _version(connection: Connection, schema: str, name: str) -> int:
+    if not {"entries", "tacit_meta"} <= _relations(connection, schema):
+        raise _foreign(name)
+    query = sql.SQL("SELECT version FROM {meta}")
+    row = connection.execute(query.format(meta=sql.Identifier(schema, "tacit_meta"))).fetchone()
+    if row is None:
+        raise _foreign(name)
+    if row[0] > SCHEMA_VERSION:
+        raise LedgerCorrupt(
+            f"The ledger {name} was written by a newer Tacit.", hint="Use that version, or later."
+        )
+    return int(row[0])
+
+
+def _record(connection: Connection, schema: str, version: int, *, is_new: bool) -> None:
+    meta = sql.Identifier(schema, "tacit_meta")
+    if is_new:
+        insert = sql.SQL("INSERT INTO {meta} (version, ledger_id) VALUES (%s, %s)")
+        connection.execute(insert.format(meta=meta), [version, secrets.token_hex(16)])
+    else:
+        connection.execute(sql.SQL("UPDATE {meta} SET version = %s").format(meta=meta), [version])
+
+
+def _foreign(name: str) -> LedgerCorrupt:
+    return LedgerCorrupt(
+        f"The schema of {name} is not a Tacit ledger.",
+        hint="Name another schema with ?schema=; nothing was changed there.",
+    )

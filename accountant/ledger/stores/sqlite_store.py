@@ -1,0 +1,352 @@
+"""A ledger's entries in an SQLite database: one file, WAL, every commit synced before it counts.
+
+Several processes of one machine may have it open: SQLite lets one of them write at a time, and
+nobody who reads waits. `SqliteReader` is the same for an auditor, who can change nothing.
+
+Nothing here knows what an entry means. Proof: proofs/gate.md, "Many at once".
+"""
+
+import contextlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from accountant.ledger.entries import Entry
+from accountant.ledger.stores.durable_file import opened
+from accountant.ledger.stores.key_file import key_beside
+from accountant.ledger.stores.mark import mark_beside
+from accountant.ledger.stores.store import SCHEMA_VERSION, unreadable
+from cube.refusals import CannotStart, LedgerCorrupt, LedgerLost, LedgerUnavailable, TacitError
+
+APPLICATION_ID: Final = 0x54414349  # "TACI" in the file header: a ledger and not somebody's data
+BUSY_SECONDS: Final = 10.0  # other writers hold the file for milliseconds each
+N_ROWS_READ: Final = 1000  # at a time
+N_WAL_PAGES: Final = 64  # in the WAL alone; then they are brought into the file itself
+
+# Each brings a database from the version of its place to the next; the first begins with nothing.
+MIGRATIONS: Final = (
+    f"""
+    PRAGMA application_id = {APPLICATION_ID};
+    CREATE TABLE entries (
+        seq INTEGER PRIMARY KEY, at TEXT NOT NULL, kind TEXT NOT NULL, table_name TEXT NOT NULL,
+        body TEXT NOT NULL, digest TEXT NOT NULL
+    ) STRICT;
+    CREATE TRIGGER entries_are_never_changed BEFORE UPDATE ON entries
+    BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END;
+    CREATE TRIGGER entries_are_never_deleted BEFORE DELETE ON entries
+    BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END;
+    """,
+    """
+    CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+    INSERT INTO meta VALUES ('n_probes', 0);
+    """,
+)
+INSERT: Final = (
+    "INSERT INTO entries (seq, at, kind, table_name, body, digest) VALUES (?, ?, ?, ?, ?, ?)"
+)
+SELECT: Final = (
+    "SELECT seq, at, kind, table_name, body, digest FROM entries WHERE seq > ? ORDER BY seq LIMIT ?"
+)
+# After these nothing was written, whenever they come; after another error of the disk, who knows.
+HARMLESS: Final = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_LOCKED")
+
+
+class SqliteReader:
+    """A ledger's entries, read only, beside whoever writes them.
+
+    Raises
+    ------
+    LedgerCorrupt
+        If `path` is no ledger database, or its pages are damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.is_file():
+            raise LedgerCorrupt(f"There is no ledger at {path}.")
+        self.name = str(path)
+        try:
+            address = f"{path.resolve().as_uri()}?mode=ro"
+            self._connection = sqlite3.connect(address, uri=True, isolation_level=None)
+            check_database(self._connection, path)
+            self._connection.execute("BEGIN")  # one consistent snapshot
+        except sqlite3.DatabaseError as error:
+            raise _cannot_open(path, error) from None
+
+    def entries_after(self, seq: int) -> Iterator[Entry]:
+        """Every entry with a higher number, in order."""
+        try:
+            yield from _rows(self._connection, seq)
+        except sqlite3.DatabaseError as error:
+            raise _cannot_open(Path(self.name), error) from None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+
+class SqliteStore:
+    """A `Store` in one file.
+
+    Parameters
+    ----------
+    path : Path
+        Made if there is nothing there and no key that says there was.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()  # one name for one file
+        self.name = str(path)
+        self._write_lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        self._is_lost = False
+        self._writer = connect(self.path)
+        self._reader = connect(self.path)
+        self._reader.execute("PRAGMA query_only = ON")
+
+    def entries_after(self, seq: int) -> Iterator[Entry]:
+        """Every durable entry with a higher number, in order. Waits for no writer."""
+        while True:
+            with self._read_lock, self.explained():
+                rows = self._reader.execute(SELECT, (seq, N_ROWS_READ)).fetchall()
+            if not rows:
+                return
+            for row in rows:
+                yield Entry(*row)
+            seq = rows[-1][0]
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator["_Appender"]:
+        """A transaction that one process and thread at a time may have."""
+        with self._write_lock:
+            with self.explained():
+                self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield _Appender(self._writer, self)
+            except BaseException:
+                self._roll_back()
+                raise
+            self._commit()
+
+    def probe(self) -> None:
+        """Write something that is no entry, durably, to learn whether that is possible now."""
+        with self.writing(), self.explained():
+            self._writer.execute("UPDATE meta SET value = value + 1 WHERE name = 'n_probes'")
+
+    def close(self) -> None:
+        """Let go of the file. Closing twice does no harm."""
+        with self._write_lock, self._read_lock:
+            with contextlib.suppress(sqlite3.Error):  # closed before, or the disk is in trouble
+                checkpoint(self._writer)
+            self._writer.close()
+            self._reader.close()
+
+    def _commit(self) -> None:
+        try:
+            self._writer.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            if not _is_harmless(error):
+                # Whether it is on the disk only reading the disk again can tell, and a system
+                # that failed to write may show what it has not written.
+                self._is_lost = True
+            self._roll_back()
+            raise self._unavailable(error) from None
+
+    def _roll_back(self) -> None:
+        with contextlib.suppress(sqlite3.DatabaseError):  # on some errors SQLite has done it
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """What SQLite refuses within is `LedgerUnavailable`."""
+        if self._is_lost:
+            raise self._unavailable(None)
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise self._unavailable(error) from None
+
+    def _unavailable(self, error: sqlite3.DatabaseError | None) -> LedgerUnavailable:
+        if self._is_lost:
+            return LedgerLost(
+                "Writing the ledger failed, and what is on the disk is not known.",
+                hint="The server's owner has to see to the disk and start it again.",
+            )
+        return LedgerUnavailable(
+            f"The ledger cannot be used just now: {_reason(error)}.",
+            hint="Nothing can be charged until the server's owner has seen to its disk; what the "
+            "history can answer stays free.",
+        )
+
+
+class _Appender:
+    """One open transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, store: SqliteStore) -> None:
+        self._connection = connection
+        self._store = store
+
+    def entries_after(self, seq: int) -> Iterator[Entry]:
+        """Entries with a higher number, in order, as this transaction sees them."""
+        with self._store.explained():
+            yield from _rows(self._connection, seq)
+
+    def insert(self, entries: Iterable[Entry]) -> None:
+        """Append entries; they count once the transaction is committed."""
+        rows = [(one.seq, one.at, one.kind, one.table, one.body, one.digest) for one in entries]
+        with self._store.explained():
+            self._connection.executemany(INSERT, rows)
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a ledger's database for appending, made or brought up to date if need be.
+
+    The connection may be used by several threads, one at a time.
+    """
+    if path.is_dir():
+        raise LedgerCorrupt(f"The ledger {path} is a directory.")
+    _create(path)
+    connection = sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        _migrate(connection, path)
+        check_database(connection, path)
+        _make_durable(connection, path)
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise _cannot_open(path, error) from None
+    except TacitError:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(path: Path) -> None:
+    """An empty file that only its owner may read, unless there is one.
+
+    One that is there is not touched: a process that closes any descriptor of a file gives up all
+    its locks on it, those of SQLite's connections too.
+    """
+    with contextlib.suppress(FileExistsError):
+        os.close(opened(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+
+
+def check_database(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise LedgerCorrupt unless this is an undamaged ledger database of a known version."""
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    if application_id != APPLICATION_ID:
+        raise LedgerCorrupt(
+            f"{path} is not a Tacit ledger.", hint="Name another path; nothing was changed there."
+        )
+    if _version(connection) > SCHEMA_VERSION:
+        raise LedgerCorrupt(
+            f"The ledger {path} was written by a newer Tacit.", hint="Use that version, or later."
+        )
+    (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if verdict != "ok":
+        raise unreadable(path, verdict)
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Bring the database to the latest version, each step whole or not at all."""
+    # Looked for first: key and mark are made after their ledger.
+    was_known = any(map(Path.exists, _companions(path)))
+    if _is_empty(connection):
+        if was_known:
+            raise _forgetting(path)
+        connection.execute("PRAGMA journal_mode = WAL")
+    else:
+        check_database(connection, path)
+    for version, script in enumerate(MIGRATIONS):
+        if _version(connection) <= version:
+            # Whoever comes second waits, and finds it done.
+            connection.execute("BEGIN IMMEDIATE")
+            if _version(connection) <= version:
+                for statement in sqlite_statements(script):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {version + 1}")
+            connection.execute("COMMIT")
+
+
+def sqlite_statements(script: str) -> Iterator[str]:
+    """The statements of a script, whole: a trigger has semicolons of its own."""
+    statement = ""
+    for line in script.splitlines():
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """The version of the database; the first one did not write its number."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version) or (0 if _is_empty(connection) else 1)
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    (n_objects,) = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+    return bool(n_objects == 0)
+
+
+def _forgetting(path: Path) -> LedgerCorrupt:
+    """A key or a mark without a ledger: a ledger was lost, and what was spent with it."""
+    names = " or ".join(map(str, _companions(path)))
+    return LedgerCorrupt(
+        f"The ledger {path} is gone or empty, but its key or its mark is there ({names}).",
+        hint="A new ledger would forget what was spent: restore it from a backup, or remove "
+        "these files too if the budget is truly to begin again.",
+    )
+
+
+def _companions(path: Path) -> tuple[Path, Path]:
+    key = key_beside(path)
+    return key, mark_beside(key)
+
+
+def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
+    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone does not reach the disk there
+    connection.execute(f"PRAGMA wal_autocheckpoint = {N_WAL_PAGES}")
+    checkpoint(connection)
+    (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
+    if (mode, synchronous) != ("wal", 2):
+        raise CannotStart(
+            f"The ledger {path} cannot be written durably where it is.",
+            hint="Put it on a local disk; network file systems do not support what it needs.",
+        )
+
+
+def checkpoint(connection: sqlite3.Connection) -> None:
+    """Bring what lies in the WAL alone into the file, as far as nobody else is in the way."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def _rows(connection: sqlite3.Connection, seq: int) -> Iterator[Entry]:
+    while rows := connection.execute(SELECT, (seq, N_ROWS_READ)).fetchall():
+        for row in rows:
+            yield Entry(*row)
+        seq = rows[-1][0]
+
+
+def _is_harmless(error: sqlite3.DatabaseError) -> bool:
+    return (getattr(error, "sqlite_errorname", None) or "").startswith(HARMLESS)
+
+
+def _reason(error: sqlite3.DatabaseError | None) -> str:
+    """SQLite's own words for its state; they hold nothing of an entry."""
+    return "no reason is known" if error is None else str(error)
+
+
+def _cannot_open(path: Path, error: sqlite3.DatabaseError) -> CannotStart:
+    if isinstance(error, sqlite3.OperationalError):  # locked, read-only, no room: not damage
+        return CannotStart(
+            f"The ledger {path} cannot be used just now: {error}.",
+            hint="See that no other program has it open and that its disk has room.",
+        )
+    return unreadable(path, error)

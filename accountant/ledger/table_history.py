@@ -1,0 +1,383 @@
+"""The history of one table: what its ledger entries add up to.
+
+A `TableHistory` is an immutable value; an entry takes it to the next one or is refused. The gate,
+the opening of a ledger and every other process that has it open go through `after`, so that what
+was charged while serving is what is read back.
+
+Nothing here does input or output. Proof: proofs/gate.md, "The history".
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from types import MappingProxyType
+
+from accountant.cost.history_cost import CostState
+from accountant.cost.zcdp_account import NormalAccount
+from accountant.ledger.append_only import AppendOnly, GrowingSet
+from accountant.ledger.entries import (
+    BudgetSet,
+    Charge,
+    ChargedBlock,
+    DataPinned,
+    LimitSet,
+    Measured,
+    Served,
+    TableBody,
+    TableDeclared,
+    TableOpened,
+    TakenOver,
+)
+from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
+from accountant.ledger.payments import Allowance, Payment, Spendings, Told, none_later, units_of
+from accountant.noise.laplace import LatticeNoise, may_be_clamped
+from cube.encoding import fingerprint
+from cube.measurement import Measurement, PlannedMeasurement, Weight
+from cube.refusals import TooLarge
+
+
+class StalePlan(ValueError):
+    """A plan for another history than there is: plan again, nothing was charged."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableHistory:
+    """Everything the ledger knows of one table.
+
+    Parameters
+    ----------
+    opened : TableOpened, optional
+        How the table began; None before it did.
+    rows_fingerprint : str, optional
+        What is read from its data; None in a ledger of before that was not opened since.
+    declaration : str, optional
+        The latest public declaration, as JSON text.
+    budget : Fraction
+        The limit on the table, in epsilon.
+    limits : mapping of Subject to Limit
+        Those in force.
+    measurements : sequence of Measurement
+        In the order in which they became durable.
+    paid_by : sequence of int
+        For each measurement, the number of its charge.
+    pending : mapping of int to Charge
+        Charges without a measurement, by sequence number.
+    turns : mapping of int to int
+        Of those that were taken over, the turn in which they are measured now.
+    units_spent : int
+        The table's cost as it was charged, in units of 2**-40 epsilon.
+    cost : CostState
+        What every cell has paid, computed from the rows of every charge.
+    normal : NormalAccount
+        All normal noise; what it costs is in `units_spent`, and no cell's.
+    superseded : GrowingSet
+        Places of measurements that a later one was raised from.
+    payments : sequence of Payment
+        Every charge, measured or waiting, in order.
+    told : sequence of Told
+        Statistics that were released, in order.
+    served : sequence of Served
+        Tallies of answers, for reports.
+    now : str
+        The time of the latest entry; while one is being made, of that.
+    read : GrowingSet
+        Numbers of the entries that this process has read, and not made.
+    """
+
+    opened: TableOpened | None = None
+    rows_fingerprint: str | None = None
+    declaration: str | None = None
+    budget: Fraction = Fraction(0)
+    limits: Mapping[Subject, Limit] = field(default_factory=lambda: MappingProxyType({}))
+    measurements: AppendOnly[Measurement] = field(default_factory=AppendOnly)
+    paid_by: AppendOnly[int] = field(default_factory=AppendOnly)
+    pending: Mapping[int, Charge] = field(default_factory=lambda: MappingProxyType({}))
+    turns: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    units_spent: int = 0
+    cost: CostState = field(default_factory=CostState)
+    normal: NormalAccount = field(default_factory=NormalAccount)
+    superseded: GrowingSet = field(default_factory=GrowingSet)
+    payments: AppendOnly[Payment] = field(default_factory=AppendOnly)
+    told: AppendOnly[Told] = field(default_factory=AppendOnly)
+    served: AppendOnly[Served] = field(default_factory=AppendOnly)
+    now: str = ""
+    read: GrowingSet = field(default_factory=GrowingSet)
+    _accounts: Mapping[Subject, Spendings] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def units_max(self) -> int:
+        """The limit in whole units, rounded down."""
+        return units_of(self.budget)
+
+    @property
+    def units_of_rows(self) -> int:
+        """What was charged for rows, and for statistics that cost what rows do."""
+        return self.units_spent - self.normal.units
+
+    def after(self, seq: int, at: str, body: TableBody) -> "TableHistory":
+        """The history once entry number `seq`, made at `at`, says `body`.
+
+        Raises
+        ------
+        ValueError
+            If the entry cannot follow this history.
+        """
+        if (self.opened is None) != isinstance(body, TableOpened):
+            raise ValueError("a table is opened once, before anything else is said of it")
+        history = replace(self, now=at)
+        match body:
+            case Charge():
+                return history._charged(seq, body)  # noqa: SLF001 - of this class
+            case TakenOver():
+                return history._taken_over(seq, body)  # noqa: SLF001 - the same
+            case Measured():
+                return history._measured(body)  # noqa: SLF001 - the same
+            case _:
+                return history._ruled(body)  # noqa: SLF001 - the same
+
+    def at_corrected(self, at: str) -> "TableHistory":
+        """The history once a clock was corrected: nothing counts as of a later time than `at`."""
+        accounts = {who: none_later(spendings, at) for who, spendings in self._accounts.items()}
+        return replace(self, now=at, _accounts=MappingProxyType(accounts))
+
+    def spent_by(self, account: Subject, since: str = "") -> int:
+        """What an analyst or a group has spent since a moment, in units of 2**-40 epsilon."""
+        spendings = self._accounts.get(account, AppendOnly())
+        if not spendings:
+            return 0
+        first = bisect_left(spendings, since, key=lambda spending: spending[0])
+        before = spendings[first - 1][1] if first else 0
+        return spendings[-1][1] - before
+
+    @property
+    def accounts(self) -> tuple[Subject, ...]:
+        """Every analyst and group that has paid for something."""
+        return tuple(sorted(self._accounts))
+
+    def allowances(self, payer: Payer) -> tuple[Allowance, ...]:
+        """The limits that bind somebody at the moment `now`."""
+        bound = []
+        for account in payer.subjects:
+            limit = self.limits.get(account)
+            if limit is None and account.kind is SubjectKind.ANALYST:
+                limit = self.limits.get(Subject(SubjectKind.EACH_ANALYST))
+            if limit is not None:
+                units = self.spent_by(account, limit.window.start(self.now))
+                bound.append(Allowance(limit, account, units))
+        return tuple(bound)
+
+    def measured_under(self, seq: int) -> tuple[Measurement, ...]:
+        """The measurements of a charge; none if it waits for them."""
+        place = len(self.paid_by)
+        found: list[Measurement] = []
+        while place and (not found or self.paid_by[place - 1] == seq):
+            place -= 1
+            if self.paid_by[place] == seq:
+                found.append(self.measurements[place])
+        return tuple(reversed(found))
+
+    def told_under(self, seq: int) -> Told | None:
+        """The statistics of a charge, once they are released."""
+        return next((one for one in reversed(self.told) if one.charge == seq), None)
+
+    def check_cost(self) -> None:
+        """Raise ValueError if the rows cost more than was charged for them."""
+        found = self.cost.table_cost()
+        if found.exact and found.units > self.units_of_rows:
+            raise ValueError(
+                f"the rows cost {found.units} units and {self.units_of_rows} were charged"
+            )
+
+    def added(self, plan: Sequence[PlannedMeasurement]) -> list[PlannedMeasurement]:
+        """What a plan adds to what is paid for: a row that is raised adds the difference alone.
+
+        Raises
+        ------
+        ValueError
+            If it raises what it cannot: another block, to no larger weight, or twice.
+        StalePlan
+            If it raises what has been raised since.
+        """
+        places = [planned.raised_from for planned in plan if planned.raised_from is not None]
+        if len(set(places)) < len(places):
+            raise ValueError("one measurement raised twice at once")
+        rows = []
+        for planned in plan:
+            earlier = self._earlier(planned)
+            if earlier is None:
+                rows.append(planned)
+            else:
+                difference = Weight(planned.weight.units - earlier.weight.units)
+                rows.append(PlannedMeasurement(earlier.block, difference))
+        return rows
+
+    def noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
+        """The noise that a planned measurement is to have.
+
+        Raises
+        ------
+        TooLarge
+            If it raises a measurement whose noise cannot be refined. Decided on public things.
+        """
+        earlier = self._earlier(planned)
+        if earlier is None:
+            return LatticeNoise.for_weight(planned.weight)
+        if may_be_clamped(earlier):
+            raise TooLarge(
+                "An earlier answer is at the limit of what can be stored, and cannot be raised.",
+                hint="Sum a column with smaller values.",
+            )
+        return LatticeNoise.of(earlier).refined_to(planned.weight)
+
+    def _earlier(self, planned: PlannedMeasurement) -> Measurement | None:
+        """The measurement that a planned one raises; None if it raises none."""
+        place = planned.raised_from
+        if place is None:
+            return None
+        if place >= len(self.measurements):
+            raise StalePlan("a measurement raised that is not there")
+        earlier = self.measurements[place]
+        if fingerprint(earlier.block) != fingerprint(planned.block):
+            raise StalePlan("a measurement raised for other rows than it is of")
+        if planned.weight <= earlier.weight:
+            raise StalePlan("a measurement raised to a weight that is no larger")
+        if place in self.superseded:
+            raise StalePlan("a measurement raised that has been raised since")
+        return earlier
+
+    def _ruled(
+        self, body: TableOpened | DataPinned | TableDeclared | BudgetSet | LimitSet | Served
+    ) -> "TableHistory":
+        match body:
+            case TableOpened():
+                rows = body.rows_fingerprint
+                return replace(
+                    self, opened=body, budget=_budget(body.budget), rows_fingerprint=rows
+                )
+            case DataPinned():
+                return self._pinned(body)
+            case TableDeclared():
+                return replace(self, declaration=body.declaration)
+            case BudgetSet():
+                return replace(self, budget=_budget(body.budget))
+            case LimitSet():
+                return self._limited(body.limit)
+            case Served():
+                return replace(self, served=self.served.followed_by([body]))
+
+    def _pinned(self, body: DataPinned) -> "TableHistory":
+        if self.rows_fingerprint is not None:
+            raise ValueError("what is read from a table's data is said once")
+        return replace(self, rows_fingerprint=body.rows_fingerprint)
+
+    def _limited(self, limit: Limit) -> "TableHistory":
+        limits = {subject: one for subject, one in self.limits.items() if subject != limit.subject}
+        if not limit.is_empty:
+            limits[limit.subject] = limit
+        return replace(self, limits=MappingProxyType(limits))
+
+    def _charged(self, seq: int, charge: Charge) -> "TableHistory":
+        if not (charge.blocks or charge.statistics):
+            raise ValueError("a charge for nothing")
+        if charge.units_before != self.units_spent:
+            raise ValueError(
+                f"charged on top of {charge.units_before} units, but {self.units_spent} were spent"
+            )
+        payment = Payment(seq, self.now, charge)
+        self._check_payment(payment)
+        added = [
+            *self.added([charged.planned for charged in charge.blocks]),
+            *charge.costing,
+        ]
+        normal = self.normal
+        if charge.terms is not None:
+            normal = normal.followed_by(charge.rho_units, charge.terms)
+        if charge.units_after - normal.units < self.units_of_rows:
+            raise ValueError("a charge that does not pay for its normal noise")
+        checked = replace(charge, blocks=tuple(map(self._checked, charge.blocks)))
+        return replace(
+            self,
+            pending=MappingProxyType({**self.pending, seq: checked}),
+            payments=self.payments.followed_by([replace(payment, charge=checked)]),
+            units_spent=charge.units_after,
+            cost=self.cost.charged(added),
+            normal=normal,
+            _accounts=self._debited(payment),
+        )
+
+    def _check_payment(self, payment: Payment) -> None:
+        if payment.units < 0:
+            raise ValueError("a charge that lowers what is spent")
+        if payment.units and payment.charge.units_after > self.units_max:
+            raise ValueError("a charge beyond the table's budget")
+        for allowance in self.allowances(payment.charge.payer):
+            left = allowance.units_left
+            if left is not None and payment.units > left:
+                raise ValueError(f"a charge beyond the limit of {allowance.limit.subject}")
+
+    def _debited(self, payment: Payment) -> Mapping[Subject, Spendings]:
+        accounts = dict(self._accounts)
+        for account in payment.charge.payer.subjects:
+            spendings: Spendings = accounts.get(account, AppendOnly())
+            before = spendings[-1][1] if spendings else 0
+            accounts[account] = spendings.followed_by([(payment.at, before + payment.units)])
+        return MappingProxyType(accounts)
+
+    def _checked(self, charged: ChargedBlock) -> ChargedBlock:
+        """The same charged block; one that is raised shares its arrays with the earlier one."""
+        earlier = self._earlier(charged.planned)
+        if earlier is None:
+            return charged
+        raised = {other.raised_from for charge in self.pending.values() for other in charge.blocks}
+        if charged.raised_from in raised:
+            raise StalePlan("a measurement raised while a raise of it waits")
+        before = LatticeNoise.of(earlier)
+        if (
+            may_be_clamped(earlier)
+            or charged.noise.lattice_bits != before.lattice_bits
+            or charged.noise.scale_in_steps >= before.scale_in_steps
+        ):
+            raise ValueError("a measurement raised to noise that is no refinement of its own")
+        return replace(charged, block=earlier.block)
+
+    def _taken_over(self, seq: int, body: TakenOver) -> "TableHistory":
+        if body.charge not in self.pending:
+            raise ValueError(f"{body.charge} taken over, which is no charge waiting")
+        return replace(self, turns=MappingProxyType({**self.turns, body.charge: seq}))
+
+    def _measured(self, body: Measured) -> "TableHistory":
+        charge = self.pending.get(body.charge)
+        if charge is None:
+            raise ValueError(
+                f"a measurement under {body.charge}, which is no charge waiting for one"
+            )
+        if body.turn != self.turns.get(body.charge, 0):
+            raise ValueError("a measurement by who has been taken over from")
+        if len(body.lattice_values) != len(charge.blocks):
+            raise ValueError("a measurement of other rows than were charged")
+        told = Told(body.charge, charge.statistics, body.released)
+        new = tuple(
+            charged.measured(values)
+            for charged, values in zip(charge.blocks, body.lattice_values, strict=True)
+        )
+        waiting = {seq: other for seq, other in self.pending.items() if seq != body.charge}
+        return replace(
+            self,
+            measurements=self.measurements.followed_by(new),
+            paid_by=self.paid_by.followed_by([body.charge] * len(new)),
+            told=self.told.followed_by([told] if charge.statistics else []),
+            pending=MappingProxyType(waiting),
+            turns=MappingProxyType(
+                {seq: turn for seq, turn in self.turns.items() if seq in waiting}
+            ),
+            superseded=self.superseded.joined_by(
+                found.supersedes for found in new if found.supersedes is not None
+            ),
+        )
+
+
+def _budget(value: Fraction) -> Fraction:
+    if value < 0:
+        raise ValueError("a budget below zero")
+    return value

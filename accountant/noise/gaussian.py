@@ -1,0 +1,67 @@
+"""The normal noise that a rho buys, on a lattice.
+
+A row's exact answer is put on a power-of-two lattice far finer than the noise, and a discrete
+normal variable is added there. One record moves the rows of a block by its `sensitivity` at most,
+in L2: it is in one group alone. That is read off the query, nobody's word is taken for it.
+
+Values only; what draws is noise.py. Proof: proofs/gaussian_noise.md.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from accountant.noise.lattice import STEP_BITS_UNDER_SCALE, OnLattice
+from cube.gaussian import NormalStatistic, Rho
+
+# Of the deviation: OpenDP's own account, in floats rounded up, then stays within what was paid.
+MARGIN: Final = 2.0**-40
+
+
+@dataclass(frozen=True, slots=True)
+class NormalNoise(OnLattice):
+    """The noise that a rho buys for rows of a sensitivity.
+
+    Parameters
+    ----------
+    rho : Rho
+    sensitivity : int
+        How far one record moves the answers, in L2 and in their own unit, at most.
+    lattice_bits : int
+        The lattice is the whole multiples of ``2**-lattice_bits``.
+    scale_in_steps : float
+        The parameter `sigma` of the discrete normal law, in lattice steps. A record loses
+        ``(sensitivity * 2**lattice_bits / sigma)**2 / 2``, which must not exceed rho.
+    """
+
+    rho: Rho
+    sensitivity: int
+    lattice_bits: int
+    scale_in_steps: float
+
+    def __post_init__(self) -> None:
+        if self.sensitivity < 1:
+            raise ValueError("a record that moves nothing needs no noise")
+        moved = Fraction(self.sensitivity * 2**self.lattice_bits)
+        if (moved / Fraction(self.scale_in_steps)) ** 2 > 2 * self.rho.exact:
+            raise ValueError("the noise is smaller than the rho that is paid allows")
+
+    @classmethod
+    def for_rho(cls, rho: Rho, sensitivity: int) -> "NormalNoise":
+        """The finest useful lattice, and nearly the smallest scale that the rho allows on it."""
+        deviation = sensitivity / math.sqrt(2 * rho.exact) * (1 + MARGIN)
+        bits_of_deviation = math.frexp(deviation)[1] - 1  # 2**bits <= deviation
+        lattice_bits = max(0, STEP_BITS_UNDER_SCALE - bits_of_deviation)
+        return cls(rho, sensitivity, lattice_bits, math.ldexp(deviation, lattice_bits))
+
+
+def sensitivity_of(statistic: NormalStatistic) -> int:
+    """How far one record moves what is released, in L2, at most.
+
+    Notes
+    -----
+    The groups of a block share no cell, so that one row alone moves, by the coefficient at the
+    record's cell; and a sum of distances by no more than the rows.
+    """
+    return max(1, int(statistic.block.query.bound))

@@ -1,0 +1,180 @@
+"""The noise: discrete Laplace on a power-of-two lattice, from the system's entropy.
+
+A discrete Laplace variable is added to a row on the lattice (lattice.py), by OpenDP's exact
+sampler. A row that is measured again at a larger weight has its noise refined on the same lattice
+instead of drawn anew (refinement.py). Discrete normal noise (normal_noise.py) is drawn here too.
+
+There is no seed to pass: repeatable noise is no noise. Proof: proofs/noise.md.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import opendp.prelude as dp
+
+from accountant.noise.gaussian import NormalNoise
+from accountant.noise.lattice import (
+    LATTICE_ANSWER_MAX,
+    STEP_BITS_UNDER_SCALE,
+    OnLattice,
+    rounded_up,
+)
+from accountant.noise.refinement import Refinement
+from cube.measurement import EPSILON_UNIT_BITS, Measurement, Weight
+from cube.refusals import TooLarge
+
+# A coarser lattice would show in intervals, which take noise as continuous.
+SCALE_IN_STEPS_MIN = 2**6
+# The clamp of `on_lattice` is never below 2**62 - 1, whatever the bound on answers was at the time.
+UNCLAMPED_MAX = 2**63 - 2 - LATTICE_ANSWER_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class LatticeNoise(OnLattice):
+    """The noise that a weight buys.
+
+    Parameters
+    ----------
+    weight : Weight
+        Epsilon per unit of sensitivity.
+    lattice_bits : int
+        The lattice is the whole multiples of ``2**-lattice_bits``.
+    scale_in_steps : float
+        The scale of the discrete Laplace law, in lattice steps. One record that moves a row by one
+        unit moves it by ``2**lattice_bits`` steps, at a loss of ``2**lattice_bits /
+        scale_in_steps``, which must not exceed the weight.
+    """
+
+    weight: Weight
+    lattice_bits: int
+    scale_in_steps: float
+
+    def __post_init__(self) -> None:
+        if 2**self.lattice_bits > Fraction(self.scale_in_steps) * self.weight.exact:
+            raise ValueError("the noise is smaller than the weight that is paid allows")
+
+    @classmethod
+    def for_weight(cls, weight: Weight) -> "LatticeNoise":
+        """The finest useful lattice, and the smallest scale the weight allows on it.
+
+        >>> LatticeNoise.for_weight(Weight.at_least(0.25)).lattice_bits
+        18
+        """
+        # The least number of bits with 2**bits >= 2**20 * weight.
+        shift = EPSILON_UNIT_BITS - STEP_BITS_UNDER_SCALE
+        lattice_bits = max(0, (-(-weight.units >> shift) - 1).bit_length())
+        return cls(weight, lattice_bits, rounded_up(2**lattice_bits / weight.exact))
+
+    @classmethod
+    def of(cls, measurement: Measurement) -> "LatticeNoise":
+        """The noise that a measurement was made with."""
+        scale_in_steps = math.ldexp(measurement.noise_scale, measurement.lattice_bits)
+        return cls(measurement.weight, measurement.lattice_bits, scale_in_steps)
+
+    def refined_to(self, weight: Weight) -> "LatticeNoise":
+        """The noise of a larger weight on this same lattice.
+
+        Raises
+        ------
+        TooLarge
+            If the lattice is too coarse for it. Depends on the weights alone.
+        """
+        scale_in_steps = rounded_up(2**self.lattice_bits / weight.exact)
+        if scale_in_steps <= SCALE_IN_STEPS_MIN:
+            raise TooLarge(
+                "An earlier answer is on too coarse a lattice to be raised to this accuracy.",
+                hint="Ask for a wider half_width, or for the same rows grouped another way.",
+            )
+        return LatticeNoise(weight, self.lattice_bits, scale_in_steps)
+
+    def found_in(self, noisy: Sequence[int], exact: Sequence[int]) -> tuple[int, ...]:
+        """The noise in values that `on_lattice` gave and did not clamp. As secret as `exact`."""
+        return tuple(
+            value - (answer << self.lattice_bits)
+            for value, answer in zip(noisy, exact, strict=True)
+        )
+
+
+def may_be_clamped(measurement: Measurement) -> bool:
+    """Whether a noisy value may have been held back by the clamp, so that its noise is unknown.
+
+    A public bound on answers may have changed since; the verdict does not depend on it.
+    """
+    return any(abs(value) > UNCLAMPED_MAX for value in measurement.lattice_values)
+
+
+class NoiseSource(Protocol):
+    """Where randomness comes from."""
+
+    def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:
+        """Draw `size` independent variables with ``Pr(k)`` proportional to ``exp(-|k|/scale)``."""
+        ...
+
+    def refined_laplace(
+        self, coarse: LatticeNoise, fine: LatticeNoise, drawn: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Draw variables of the `fine` law, given those `drawn` of the `coarse` law before.
+
+        Each pair differs by a variable that is independent of the fine one.
+        """
+        ...
+
+    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+        """Draw `size` independent variables with ``Pr(k) ~ exp(-k**2 / (2 scale**2))``."""
+        ...
+
+
+class SystemNoise:
+    """Noise from the operating system's entropy, by OpenDP's exact discrete sampler."""
+
+    def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:
+        """Draw noise, in lattice steps, and check OpenDP's own account of what it costs.
+
+        Raises
+        ------
+        ValueError
+            If OpenDP says that one unit of the answer loses more than the weight.
+        """
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+        mechanism = dp.m.make_laplace(*space, scale=noise.scale_in_steps)
+        # One unit of the answer is 2**lattice_bits steps; losses are proportional to distance.
+        loss_per_step = Fraction(mechanism.map(1))  # type: ignore[no-untyped-call]  # opendp's stubs
+        if loss_per_step * 2**noise.lattice_bits > noise.weight.exact:
+            raise ValueError("the noise is smaller than the weight that is paid allows")
+        return tuple(int(drawn) for drawn in mechanism([0] * size))
+
+    def refined_laplace(
+        self, coarse: LatticeNoise, fine: LatticeNoise, drawn: Sequence[int]
+    ) -> tuple[int, ...]:
+        """Refine noise, in lattice steps, by the exact conditional law.
+
+        Raises
+        ------
+        ValueError
+            If the two laws are not on one lattice, or the fine one is not the narrower.
+        """
+        if coarse.lattice_bits != fine.lattice_bits:
+            raise ValueError("noise is refined on the lattice it was drawn on")
+        refinement = Refinement.of_scales(coarse.scale_in_steps, fine.scale_in_steps)
+        return tuple(refinement.draw(noise) for noise in drawn)
+
+    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+        """Draw normal noise, in lattice steps, and check OpenDP's own account of what it costs.
+
+        Raises
+        ------
+        ValueError
+            If OpenDP says that a record loses more than was paid.
+        """
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+        mechanism = dp.m.make_gaussian(*space, scale=noise.scale_in_steps)
+        moved = rounded_up(Fraction(noise.sensitivity * 2**noise.lattice_bits))
+        loss = Fraction(mechanism.map(moved))  # type: ignore[no-untyped-call]  # opendp's stubs
+        if loss > noise.rho.exact:
+            raise ValueError("the noise is smaller than the rho that is paid allows")
+        return tuple(int(drawn) for drawn in mechanism([0] * size))

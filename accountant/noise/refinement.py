@@ -1,0 +1,84 @@
+"""Refined noise: from noise of one scale to noise of a smaller one, given what was drawn first.
+
+Discrete Laplace noise `coarse` was added to an answer, and the sum released. To release the answer
+again with noise `fine` of a smaller scale, `fine` is drawn from its law given `coarse` under which
+
+    coarse = fine + step,   step independent of fine, with a law that needs neither of them
+
+The first release is then the second plus something that has nothing to do with the data: both
+together cost what the second costs, and a row's weight has simply been raised.
+
+Noise is as secret as the answer it hides: whoever knows it subtracts it. Nothing here keeps any.
+Proof: proofs/refinement.md.
+
+References
+----------
+Koufogiannis, Han & Pappas 2017, "Gradual Release of Sensitive Data under Differential Privacy",
+for the continuous law; on a lattice it has one more term, and is derived in the proof.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from accountant.noise.exact_sampling import geometric
+from cube.cached import cached_property
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """The way from one discrete Laplace law to a narrower one.
+
+    Parameters
+    ----------
+    coarse_rate, fine_rate : Fraction
+        ``Pr(k)`` is proportional to ``exp(-rate * |k|)``, before and after; ``1 / scale`` with the
+        scale in lattice steps. The fine rate is the larger.
+    """
+
+    coarse_rate: Fraction
+    fine_rate: Fraction
+
+    def __post_init__(self) -> None:
+        if not 0 < self.coarse_rate < self.fine_rate:
+            raise ValueError("a refinement has less noise than there was before")
+
+    @classmethod
+    def of_scales(cls, coarse: float, fine: float) -> "Refinement":
+        """Between two scales in lattice steps, taken as the exact numbers the floats are."""
+        return cls(1 / Fraction(coarse), 1 / Fraction(fine))
+
+    @cached_property
+    def _joint_rate(self) -> Fraction:
+        return self.coarse_rate + self.fine_rate
+
+    @cached_property
+    def _excess_rate(self) -> Fraction:
+        return self.fine_rate - self.coarse_rate
+
+    def draw(self, coarse_noise: int) -> int:
+        """The fine noise, given the coarse noise; both in lattice steps."""
+        drawn = self._given_magnitude(abs(coarse_noise))
+        return drawn if coarse_noise >= 0 else -drawn
+
+    def _given_magnitude(self, magnitude: int) -> int:
+        """Walk from the far side of zero to beyond the coarse noise: four pieces, each geometric.
+
+        With ``p``, ``q`` for ``exp(-coarse_rate)``, ``exp(-fine_rate)``.
+        """
+        if self._is_across_zero():
+            return -1 - geometric(self._joint_rate)
+        towards = geometric(self._excess_rate)
+        if towards < magnitude:
+            return towards
+        if self._is_kept():
+            return magnitude
+        return magnitude + geometric(self._joint_rate)
+
+    def _is_across_zero(self) -> bool:
+        """True with probability ``q (p - q) / (1 - q**2)``: the fine noise has the other sign."""
+        is_odd = geometric(self.fine_rate) % 2 == 1
+        return is_odd and geometric(self.coarse_rate) > geometric(self._excess_rate)
+
+    def _is_kept(self) -> bool:
+        """True with probability ``(q/p) (1 - p**2) / (1 - p q)``: the atom at the coarse noise."""
+        return geometric(2 * self.coarse_rate) < geometric(self._excess_rate)

@@ -1,0 +1,239 @@
+"""A workspace: the part of the history that lives on a few axes, ready to estimate from.
+
+One thread works in it; another may copy it as it was meanwhile, if it has not changed since.
+
+It holds the atoms of its rows and the online best linear unbiased estimator over them. Rows that
+would pass a limit on size are left out, which widens intervals and biases nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.block import QueryBlock
+from cube.query import Scope
+from inference.blue.atoms import N_ENTRIES_MAX, Atoms, RowsOnAtoms
+from inference.blue.blue import OnlineBlue
+from inference.history import History
+
+N_ATOMS_MAX = 4096  # with N_VALUES_MAX: matrices of at most 128 MB and answers in milliseconds
+N_VALUES_MAX = 4096
+N_APART_MAX = 256  # rows of a block; beyond it the question costs more than it saves
+
+
+@dataclass(frozen=True, eq=False)
+class LinearEstimates:
+    """How rows of a block follow from noisy values.
+
+    Parameters
+    ----------
+    coefficients : (n_rows, n_values) ndarray of float64
+        Estimate = coefficients @ noisy values.
+    is_estimable : (n_rows,) ndarray of bool
+        Rows that the history determines.
+    residual : (n_rows,) ndarray of float64
+        Largest error of any cell's coefficient; times the number of records it bounds the bias.
+    """
+
+    coefficients: NDArray[np.float64]
+    is_estimable: NDArray[np.bool_]
+    residual: NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What the rows in use say of a block, however much they weigh: raising them changes nothing.
+
+    Parameters
+    ----------
+    block : QueryBlock, optional
+    rows : RowsOnAtoms, optional
+        None if it was not asked yet, or cannot be laid out.
+    is_apart : bool, optional
+        None if it was not asked yet.
+    """
+
+    block: QueryBlock | None = None
+    rows: RowsOnAtoms | None = None
+    is_apart: bool | None = None
+
+    @property
+    def n_bytes(self) -> int:
+        return 0 if self.rows is None else self.rows.coefficients.nbytes
+
+
+class Workspace:
+    """Rows of the history over some axes."""
+
+    def __init__(self, axes: Scope, sizes: tuple[int, ...]) -> None:
+        self.axes = axes
+        self._sizes = sizes
+        self._atoms = Atoms.undivided(axes, sizes)
+        self._blue = OnlineBlue(self._atoms.sizes)
+        self._asked = _Asked()
+        self._changing = Lock()
+        self.n_changes = 0
+        """How often rows were taken in, or the factorisation made anew."""
+        self._rows: dict[int, slice] = {}
+        """Where the rows of a measurement are, by its place in the history."""
+        self.values: NDArray[np.float64] = np.empty(0)
+        """The noisy values in use, (n_values,)."""
+        self.noise_scales: NDArray[np.float64] = np.empty(0)
+        """The Laplace scale of each, (n_values,)."""
+        self.lattice_steps: NDArray[np.float64] = np.empty(0)
+        """The lattice step of each, (n_values,)."""
+        self.noise_places: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        """The place in the history of the measurement that each is of, (n_values,)."""
+        self.noise_rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        """The row of its block, (n_values,)."""
+
+    @property
+    def n_bytes(self) -> int:
+        """The memory that its matrices hold."""
+        return self._blue.n_bytes + self._asked.n_bytes
+
+    def has(self, place: int) -> bool:
+        """Whether the measurement at a place is in use."""
+        return place in self._rows
+
+    def copy_of(self, n_changes: int) -> "Workspace | None":
+        """An equal workspace that takes measurements on its own.
+
+        None if this one has changed since it had changed `n_changes` times. Thread-safe.
+        """
+        with self._changing:
+            return self._copy() if self.n_changes == n_changes else None
+
+    def _copy(self) -> "Workspace":
+        other = Workspace(self.axes, self._sizes)
+        other._atoms = self._atoms
+        other._blue = self._blue.copy()
+        other._asked = self._asked
+        other._rows = self._rows.copy()
+        other.values = self.values.copy()
+        other.noise_scales = self.noise_scales.copy()
+        other.lattice_steps = self.lattice_steps.copy()
+        other.noise_places = self.noise_places.copy()
+        other.noise_rows = self.noise_rows.copy()
+        return other
+
+    def add(self, history: History, places: Iterable[int]) -> None:
+        """Take in the measurements at these places, but for those that would pass a limit.
+
+        A measurement that was raised from one that is in use takes its place.
+        """
+        raised: list[tuple[int, int]] = []
+        new: list[int] = []
+        for place in places:
+            before = next((held for held in history.earlier(place) if held in self._rows), None)
+            if before is None:
+                new.append(place)
+            else:
+                raised.append((before, place))
+        if raised or new:
+            with self._changing:
+                self.n_changes += 1
+                self._raise(history, raised)
+                self._add(history, new)
+
+    def _raise(self, history: History, raised: Sequence[tuple[int, int]]) -> None:
+        """Replace measurements in use by what they were raised to."""
+        if not raised:
+            return
+        for before, place in raised:
+            rows = self._rows[place] = self._rows.pop(before)
+            self.values[rows] = history[place].values
+            self.noise_scales[rows] = history[place].noise_scale
+            self.lattice_steps[rows] = history[place].lattice_step
+            self.noise_places[rows] = place
+        changed = np.concatenate([np.r_[self._rows[place]] for _, place in raised])
+        self._blue.raise_weights(changed, 1.0 / self.noise_scales[changed])
+
+    def _add(self, history: History, places: Sequence[int]) -> None:
+        """Take in measurements as new rows, but for those that would pass a limit."""
+        if self._take(history, places) or len(places) == 1:
+            return  # a single measurement that passes a limit is left out
+        fitting = self._atoms.fitting(
+            [history[place].block for place in places],
+            n_atoms_max=N_ATOMS_MAX,
+            n_rows_max=N_VALUES_MAX - self.values.size,
+        )
+        if fitting is not None and self._take(history, [places[one] for one in fitting]):
+            return
+        half = len(places) // 2
+        self._add(history, places[:half])
+        self._add(history, places[half:])
+
+    def _take(self, history: History, places: Sequence[int]) -> bool:
+        """Take all of them in at once, or none if together they pass a limit."""
+        if not places:
+            return True
+        # The largest first: a partition's rows share no cell, and as the first in the estimator
+        # they are made orthogonal at no cost.
+        places = sorted(places, key=lambda place: -history[place].block.n_rows)
+        measurements = [history[place] for place in places]
+        n_rows = [one.block.n_rows for one in measurements]
+        if self.values.size + sum(n_rows) > N_VALUES_MAX:
+            return False
+        refinement = self._atoms.refined([one.block for one in measurements], N_ATOMS_MAX)
+        if refinement is None:
+            return False
+        atoms, parents, rows = refinement
+        if atoms.n_atoms > self._atoms.n_atoms:
+            self._blue.split(parents, atoms.sizes)
+        self._atoms, self._asked = atoms, _Asked()
+        scales = np.repeat([one.noise_scale for one in measurements], n_rows)
+        steps = np.repeat([one.lattice_step for one in measurements], n_rows)
+        self._blue.add(rows, 1.0 / scales)
+        ends = self.values.size + np.cumsum([0, *n_rows])
+        for place, start, end in zip(places, ends[:-1], ends[1:], strict=True):
+            self._rows[place] = slice(int(start), int(end))
+        self.values = np.concatenate((self.values, *(one.values for one in measurements)))
+        self.noise_scales = np.concatenate((self.noise_scales, scales))
+        self.lattice_steps = np.concatenate((self.lattice_steps, steps))
+        self.noise_places = np.concatenate((self.noise_places, np.repeat(places, n_rows)))
+        self.noise_rows = np.concatenate((self.noise_rows, *(np.arange(n) for n in n_rows)))
+        return True
+
+    def is_apart(self, block: QueryBlock) -> bool:
+        """Whether surely no combination of a block's rows follows from the rows in use."""
+        if block.n_rows > N_APART_MAX:
+            return False
+        asked = self._asked_about(block)
+        if asked.is_apart is None:
+            found = self._atoms.sums(block)
+            asked.is_apart = found is not None and self._blue.are_apart(*found)
+        return asked.is_apart
+
+    def estimate(self, block: QueryBlock) -> LinearEstimates | None:
+        """The best linear unbiased estimate of each row of a block.
+
+        None if the block is too fine to lay out beside this history.
+        """
+        if block.n_rows * self.values.size > N_ENTRIES_MAX:
+            return None
+        asked = self._asked_about(block)
+        rows = asked.rows = asked.rows or self._atoms.rows(block)
+        if rows is None:
+            return None
+        combination = self._blue.combine(rows.coefficients)
+        return LinearEstimates(
+            coefficients=combination.coefficients,
+            is_estimable=combination.estimable & rows.is_constant,
+            residual=combination.residual,
+        )
+
+    def _asked_about(self, block: QueryBlock) -> "_Asked":
+        """What is known of a block, which is kept until another is asked about."""
+        if self._asked.block is not block:
+            self._asked = _Asked(block)
+        return self._asked
+
+    def refresh(self) -> None:
+        """Recompute the estimator's factorisation from its rows."""
+        with self._changing:
+            self._blue.refresh()
+            self.n_changes += 1

@@ -1,0 +1,141 @@
+"""Workspaces that are kept from one question to the next, and go on with the history at need.
+
+There are two kinds. One is of all rows that bear on a scope, and serves every query there. The
+other is of the rows that one block can be made of at all, where its cuts tell (`estimability.py`):
+a few, however long the history is.
+
+What is forgotten is made again. A fork may work in one thread while what it was forked from goes on
+in another: it copies a workspace that is as it was, and makes anew one that is not.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from cube.query import Scope
+from cube.schema import Schema
+from inference.blue.relevance import Bearing
+from inference.blue.workspace import Workspace
+from inference.history import History
+
+N_WORKSPACES_MAX = 64  # of each kind
+N_WORKSPACE_BYTES_MAX = 2**28  # of all of a kind but the one in use
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """A workspace as it was last used: of which rows, how often changed, how long the history."""
+
+    workspace: Workspace
+    n_changes: int
+    bearing: Bearing | None = None
+    n_seen: int = 0
+
+
+class Workspaces:
+    """The workspaces of one history.
+
+    Parameters
+    ----------
+    schema : Schema
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._of_scopes: OrderedDict[Scope, _Kept] = OrderedDict()
+        self._of_blocks: OrderedDict[str, _Kept] = OrderedDict()
+        self._is_fork = False
+
+    def __len__(self) -> int:
+        return len(self._of_scopes) + len(self._of_blocks)
+
+    def fork(self) -> "Workspaces":
+        """The same workspaces, to go on with on their own."""
+        other = Workspaces(self._schema)
+        other._of_scopes = self._of_scopes.copy()
+        other._of_blocks = self._of_blocks.copy()
+        other._is_fork = True
+        return other
+
+    def of_scopes(self, bearing: Bearing, history: History) -> Workspace:
+        """The workspace of all rows on some scopes."""
+        known, places = self._behind(bearing, history)
+        workspace = self._gone_on_with(known)
+        if workspace is None:
+            workspace = self._made(bearing.axes)
+            places = [list(history.in_use(bearing.scopes))]
+        for some in places:
+            workspace.add(history, some)
+        kept = _Kept(workspace, workspace.n_changes, bearing, len(history))
+        _keep(self._of_scopes, bearing.axes, kept)
+        return workspace
+
+    def n_rows_behind(self, bearing: Bearing, history: History) -> int:
+        """How many rows the workspace of some scopes has yet to take in."""
+        _, places = self._behind(bearing, history)
+        return sum(history[place].block.n_rows for some in places for place in some)
+
+    def of_block(
+        self, name: str, axes: Scope, places: Sequence[int], history: History
+    ) -> Workspace:
+        """The workspace of the measurements at some places, for the block of that name.
+
+        Parameters
+        ----------
+        name : str
+            The fingerprint of the block.
+        axes : tuple of str
+            The axes of the block and of the measurements.
+        places : sequence of int
+            Sorted; none that was replaced.
+        history : History
+        """
+        workspace = self._gone_on_with(self._made_for(name, axes)) or self._made(axes)
+        workspace.add(history, [place for place in places if not workspace.has(place)])
+        _keep(self._of_blocks, name, _Kept(workspace, workspace.n_changes))
+        return workspace
+
+    def n_rows_missing(
+        self, name: str, axes: Scope, places: Sequence[int], history: History
+    ) -> int:
+        """How many rows `of_block` would have to take in."""
+        known = self._made_for(name, axes)
+        missing = (one for one in places if known is None or not known.workspace.has(one))
+        return sum(history[place].block.n_rows for place in missing)
+
+    def _behind(self, bearing: Bearing, history: History) -> tuple[_Kept | None, list[list[int]]]:
+        """A workspace as it was last used, if it can be gone on with, and what it has not seen."""
+        known = self._of_scopes.get(bearing.axes)
+        if known is None or known.bearing is None:
+            return None, [list(history.in_use(bearing.scopes))]
+        if not set(known.bearing.scopes).issubset(bearing.scopes):
+            return None, [list(history.in_use(bearing.scopes))]
+        further = sorted(set(bearing.scopes).difference(known.bearing.scopes))
+        seen = list(history.in_use(known.bearing.scopes, since=known.n_seen))
+        return known, [seen, list(history.in_use(further))]
+
+    def _made_for(self, name: str, axes: Scope) -> _Kept | None:
+        known = self._of_blocks.get(name)
+        return known if known is not None and set(axes).issubset(known.workspace.axes) else None
+
+    def _made(self, axes: Scope) -> Workspace:
+        return Workspace(axes, self._schema.sizes(axes))
+
+    def _gone_on_with(self, known: _Kept | None) -> Workspace | None:
+        """A workspace that may be changed; None if there is none as it was."""
+        if known is None:
+            return None
+        return known.workspace.copy_of(known.n_changes) if self._is_fork else known.workspace
+
+
+def _keep(kept: OrderedDict[K, _Kept], key: K, value: _Kept) -> None:
+    """Remember as the last used, and let go of what was used longest ago until limits are kept."""
+    kept.pop(key, None)
+    kept[key] = value
+    n_bytes = sum(one.workspace.n_bytes for one in kept.values())
+    while len(kept) > 1 and (len(kept) > N_WORKSPACES_MAX or n_bytes > N_WORKSPACE_BYTES_MAX):
+        _, forgotten = kept.popitem(last=False)
+        n_bytes -= forgotten.workspace.n_bytes

@@ -1,0 +1,1 @@
+"""Weights for many statements together, by convex optimisation. Needs cvxpy (extra `plan`)."""

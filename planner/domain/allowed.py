@@ -1,0 +1,165 @@
+"""Which scalar SQL is evaluated: a list of what is allowed, and a refusal for everything else.
+
+Listed are operators and functions that give one value for one combination of levels, the same one
+every time, and whose result cannot be much longer than the text that asked for it. So there is no
+clock, no randomness, no environment, no file, no query and no way to make the scratchpad build a
+gigabyte. `check_scalar` is called by the scratchpad itself: nothing is evaluated without it.
+"""
+
+from sqlglot import exp
+
+from cube.refusals import UnsupportedSql
+from planner.sql.messages import listed, suggestion, unsupported
+from planner.sql.nodes import Held, PublicLookup
+
+OPERATORS: frozenset[type[exp.Expr]] = frozenset(
+    {
+        *(exp.And, exp.Or, exp.Not, exp.Paren),
+        *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+        *(exp.Is, exp.Between, exp.In, exp.Like, exp.ILike, exp.Escape),
+        *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Pow, exp.DPipe),
+        *(exp.Case, exp.If, exp.Cast, exp.TryCast, exp.Interval),
+    }
+)
+LEAVES: frozenset[type[exp.Expr]] = frozenset(
+    {
+        *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null),
+        *(exp.DataType, exp.DataTypeParam, exp.Var),
+    }
+)
+FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Abs: "ABS",
+    exp.Ceil: "CEIL",
+    exp.Coalesce: "COALESCE",
+    exp.Concat: "CONCAT",
+    exp.Exp: "EXP",
+    exp.Extract: "EXTRACT",
+    exp.Floor: "FLOOR",
+    exp.Greatest: "GREATEST",
+    exp.Least: "LEAST",
+    exp.Left: "LEFT",
+    exp.Length: "LENGTH",
+    exp.Ln: "LN",
+    exp.Log: "LOG",
+    exp.Lower: "LOWER",
+    exp.Nullif: "NULLIF",
+    exp.Replace: "REPLACE",
+    exp.Right: "RIGHT",
+    exp.Round: "ROUND",
+    exp.Sign: "SIGN",
+    exp.Sqrt: "SQRT",
+    exp.StartsWith: "STARTS_WITH",
+    exp.StrPosition: "STRPOS",
+    exp.Substring: "SUBSTRING",
+    exp.TimestampTrunc: "DATE_TRUNC",
+    exp.Trim: "TRIM",
+    exp.Upper: "UPPER",
+}
+ALLOWED = OPERATORS | LEAVES | frozenset(FUNCTIONS) | {PublicLookup}
+
+TYPES = frozenset(
+    {
+        *(exp.DType.BOOLEAN, exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.INTERVAL),
+        *(exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT),
+        *(exp.DType.DECIMAL, exp.DType.FLOAT, exp.DType.DOUBLE),
+        *(exp.DType.TEXT, exp.DType.VARCHAR),
+    }
+)
+UNITS = frozenset(
+    {
+        *("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DECADE"),
+        *("SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS", "MONTHS", "YEARS", "CENTURY"),
+        *("DOW", "DOY", "ISODOW", "ISOYEAR", "EPOCH"),
+    }
+)
+# Parts of allowed nodes that reach beyond one row, name an environment, or change with the dialect.
+# By part, what works without it.
+_LIST_VALUES = "List the values between parentheses, or join a public table."
+REFUSED_PARTS = {
+    "query": _LIST_VALUES,
+    "unnest": _LIST_VALUES,
+    "field": _LIST_VALUES,
+    "zone": "Leave the time zone out.",
+    "format": "Cast without a format.",
+    "collation": "Leave the collation out.",
+    "action": "Cast to a type alone.",
+}
+
+
+def check_scalar(expression: exp.Expr) -> None:
+    """Raise UnsupportedSql unless every node of `expression` is on the list."""
+    for node in expression.walk():
+        if type(node) not in ALLOWED:
+            raise _refusal(node)
+        for part in REFUSED_PARTS.keys() & node.args:
+            if node.args[part]:
+                raise unsupported(node, "is not supported in this form", REFUSED_PARTS[part])
+        check_details(node)
+
+
+def check_details(node: exp.Expr) -> None:
+    """Raise UnsupportedSql if a node that may be on the list is used as it must not be."""
+    if isinstance(node, exp.DataType) and (node.this not in TYPES or node.args.get("nested")):
+        raise unsupported(
+            node,
+            "is not a type that public levels are cast to",
+            "BOOLEAN, BIGINT, DECIMAL, DOUBLE, VARCHAR, DATE and TIMESTAMP are.",
+        )
+    if isinstance(node, exp.Var) and node.name.upper() not in UNITS:
+        raise unsupported(
+            node, "is not a supported unit of time", "DAY, WEEK, MONTH, QUARTER and YEAR are."
+        )
+    if isinstance(node, exp.Like | exp.ILike) and not _is_text(node.expression):
+        raise unsupported(node, "needs a literal pattern", "Write the pattern between quotes.")
+    if isinstance(node, exp.Escape) and not (
+        isinstance(node.this, exp.Like | exp.ILike) and _is_text(node.expression)
+    ):
+        raise unsupported(
+            node, "needs a literal escape character", "Write one character between quotes."
+        )
+    if isinstance(node, exp.Replace):
+        found, put = node.args["expression"], node.args.get("replacement") or exp.null()
+        # Nested replacements that grow would multiply the length at every level.
+        if not (_is_text(found) and _is_text(put) and len(put.name) <= len(found.name)):
+            raise unsupported(
+                node, "must replace a literal by a literal that is no longer", "Use CASE instead."
+            )
+
+
+def _is_text(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string
+
+
+_EXPLAINED: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
+    (
+        (exp.Query, exp.Subquery, exp.Exists, Held),
+        "is a subquery where a value of one record is needed",
+        "Ask it first, and write its answer here; or join a public table.",
+    ),
+    ((exp.Window,), "is a window over private rows", "Use GROUP BY."),
+    (
+        (exp.AggFunc,),
+        "is an aggregate where a value of one row is needed",
+        "Aggregate in the SELECT list only.",
+    ),
+    ((exp.Parameter, exp.Placeholder), "is a parameter", "Write the value into the SQL text."),
+    ((exp.Star,), "is not a value", "Name a column."),
+)
+
+
+def _refusal(node: exp.Expr) -> UnsupportedSql:
+    for types, why, hint in _EXPLAINED:
+        if isinstance(node, types):
+            return unsupported(node, why, hint)
+    if not isinstance(node, exp.Func):
+        return unsupported(
+            node,
+            "is not supported in a value or condition",
+            "Comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and arithmetic are.",
+        )
+    close = suggestion(node.name, FUNCTIONS.values()) if isinstance(node, exp.Anonymous) else None
+    return unsupported(
+        node,
+        "is not among the deterministic functions that are evaluated",
+        close or f"There are {listed(sorted(FUNCTIONS.values()), len(FUNCTIONS))}.",
+    )

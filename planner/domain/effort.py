@@ -1,0 +1,146 @@
+"""How much work an allowed expression is on one combination of levels: bounds, before it is run.
+
+DuckDB sees that it is to stop only between two vectors of 2048 rows, and a pattern on a long text
+takes as long as the one times the other. So nothing is run whose bound is too high. A step is about
+a nanosecond, at the worst that was measured for each kind of node; most take far less.
+
+Texts are bounded by the longest level of each column, the literals, and what functions make of
+them: none that is allowed makes a text longer than its arguments together.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.sql.nodes import PublicLookup
+
+N_STEPS_A_CELL = 64  # beside these: to read a combination, and to make an array of the values
+N_STEPS_PLAIN = 12  # arithmetic, a comparison, a branch
+N_STEPS_COSTLY = 150  # casts, powers, dates, decimals
+N_STEPS_LOOKUP = 300  # a value found by its key, in a table of any size
+N_STEPS_A_CHARACTER = 2  # to copy a text, or to compare it
+N_STEPS_A_LETTER = 12  # to turn a letter into upper or lower case
+N_STEPS_A_MATCH = 5  # a character of a text and one of a pattern: RE2 without its tables
+N_WRITTEN_OUT = 4  # values of an IN that become comparisons; a longer list is looked up
+N_CHARACTERS_MIN = 32  # of a number, day or moment as text
+
+_COSTLY = (exp.Cast, exp.TryCast, exp.Pow, exp.TimestampTrunc, exp.Interval, exp.Round)
+_SEARCHES = (exp.StrPosition, exp.Replace, exp.Trim)
+_WITHOUT_TEXT = (
+    *(exp.Predicate, exp.Connector, exp.Not, exp.Length, exp.StrPosition, exp.StartsWith),
+    *(exp.Extract, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Pow),
+)
+_TEXT_TYPES = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
+
+LengthOf = Callable[[exp.Expr], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Bounds on evaluating an expression once.
+
+    Parameters
+    ----------
+    n_steps : int
+    n_nodes : int
+        What it is made of.
+    n_characters : int
+        Of the value, if it is a text.
+    n_characters_made : int
+        Of all texts on the way to it.
+    """
+
+    n_steps: int
+    n_nodes: int
+    n_characters: int
+    n_characters_made: int
+
+
+def effort(expression: exp.Expr, length_of: LengthOf) -> Effort:
+    """The work of an expression.
+
+    Parameters
+    ----------
+    expression : Expr
+        Of what is allowed.
+    length_of : callable
+        The most characters of a column's, or a looked up column's, value.
+    """
+    known: dict[int, Effort] = {}
+    for node in reversed(list(expression.walk(bfs=False))):  # what is inside comes before it
+        inner = [known[id(child)] for child in node.iter_expressions()]
+        lengths = [one.n_characters for one in inner]
+        length = _length(node, lengths, length_of)
+        copied = _copied(node)
+        if copied is not None:
+            inner += [known[id(copied[0])]] * copied[1]
+        known[id(node)] = Effort(
+            _steps(node, lengths, length) + sum(one.n_steps for one in inner),
+            1 + sum(one.n_nodes for one in inner),
+            length,
+            length + sum(one.n_characters_made for one in inner),
+        )
+    return known[id(expression)]
+
+
+def n_nodes_run(tree: exp.Expr) -> int:
+    """How many nodes DuckDB makes of a tree: what it copies counts as often as it is there."""
+    known: dict[int, int] = {}
+    for node in reversed(list(tree.walk(bfs=False))):
+        n_nodes = 1 + sum(known[id(child)] for child in node.iter_expressions())
+        copied = _copied(node)
+        if copied is not None:
+            n_nodes += known[id(copied[0])] * copied[1]
+        known[id(node)] = n_nodes
+    return known[id(tree)]
+
+
+def _copied(node: exp.Expr) -> tuple[exp.Expr, int] | None:
+    """What DuckDB writes out again when it reads a node, and how often, as was measured.
+
+    ``NULLIF(a, b)`` is ``CASE WHEN a = b THEN NULL ELSE a END``, ``CASE a WHEN b ..`` and a short
+    ``a IN (b, ..)`` compare a with each, BETWEEN compares twice; what is made simpler afterwards
+    has more of them for a while. To nest them multiplies what is inside at every level.
+    """
+    if isinstance(node, exp.Nullif):
+        return node.this, 2
+    if isinstance(node, exp.Between):
+        return node.this, 3
+    if isinstance(node, exp.Case) and node.this is not None:
+        return node.this, 1 + len(node.args["ifs"])
+    if isinstance(node, exp.In):
+        values = node.expressions
+        is_list = all(isinstance(value, exp.Literal) for value in values)
+        return node.this, min(len(values), N_WRITTEN_OUT) if is_list else len(values)
+    return None
+
+
+def _length(node: exp.Expr, inner: list[int], length_of: LengthOf) -> int:
+    """The most characters that a node's value has; 0 if it is no text."""
+    if isinstance(node, exp.Column | PublicLookup):
+        return length_of(node)
+    if isinstance(node, exp.Literal):
+        return len(node.name) if node.is_string else 0
+    if isinstance(node, exp.DPipe | exp.Concat):
+        return sum(max(length, N_CHARACTERS_MIN) for length in inner)
+    if isinstance(node, exp.Cast | exp.TryCast):
+        return max(*inner, N_CHARACTERS_MIN) if node.to.this in _TEXT_TYPES else 0
+    if isinstance(node, _WITHOUT_TEXT):
+        return 0
+    return max(inner, default=0)
+
+
+def _steps(node: exp.Expr, inner: list[int], length: int) -> int:
+    if isinstance(node, PublicLookup):
+        return N_STEPS_LOOKUP
+    if isinstance(node, exp.Like | exp.ILike):
+        pattern = len(node.expression.name) + 1
+        return N_STEPS_PLAIN + N_STEPS_A_MATCH * (max(inner) + 1) * pattern
+    steps = N_STEPS_COSTLY if isinstance(node, _COSTLY) else N_STEPS_PLAIN
+    if isinstance(node, _SEARCHES):
+        longest, sought = sorted([*inner, 0, 0], reverse=True)[:2]
+        return steps + (longest + 1) * (sought + 1)
+    if isinstance(node, exp.Upper | exp.Lower):
+        return steps + N_STEPS_A_LETTER * length
+    return steps + N_STEPS_A_CHARACTER * max([length, *inner])

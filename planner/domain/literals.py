@@ -1,0 +1,101 @@
+"""Literals that a column can never hold: refused, because they are always typing mistakes.
+
+``sex = 'Femal'`` would count nobody, without a word. Order comparisons are left alone: beyond the
+domain they are simply always true, or never.
+"""
+
+import datetime as dt
+from collections.abc import Iterator
+from fractions import Fraction
+
+from sqlglot import exp
+
+from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, LevelValue
+from cube.refusals import OutsideDomain
+from cube.schema import Schema
+from planner.sql.exact_number import constant_value
+from planner.sql.messages import listed, position, shown, suggestion
+from planner.sql.nodes import IS_PUBLIC
+
+_EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
+
+
+def refuse_foreign_literals(
+    expression: exp.Expr, schema: Schema, levels: dict[str, frozenset[LevelValue]]
+) -> None:
+    """Raise OutsideDomain if a column is compared, for equality, with what it can never be.
+
+    `levels` has those of the columns that were needed before; the others are added.
+    """
+    for column, literal in _equated(expression):
+        axis = schema.by_name[column.name]
+        value = _as_level(literal, axis)
+        if value is None:
+            continue
+        if column.name not in levels:
+            levels[column.name] = frozenset(axis.levels)
+        if value not in levels[column.name]:
+            raise OutsideDomain(
+                f"{axis.name} never equals {shown(literal)}.",
+                hint=_way_out(axis, value),
+                position=position(literal),
+            )
+
+
+def _equated(expression: exp.Expr) -> Iterator[tuple[exp.Column, exp.Expr]]:
+    """Pairs of a bare column and a node that it is compared with for equality."""
+    for node in expression.walk():
+        if isinstance(node, _EQUALITIES):
+            pairs = [(node.this, node.expression), (node.expression, node.this)]
+        elif isinstance(node, exp.In):
+            # What a public table holds beside the levels is no typing mistake.
+            written = (one for one in node.expressions if not one.meta.get(IS_PUBLIC))
+            pairs = [(node.this, listed_value) for listed_value in written]
+        elif isinstance(node, exp.Case) and node.this is not None:
+            pairs = [(node.this, branch.this) for branch in node.args["ifs"]]
+        else:
+            continue
+        for one, other in pairs:
+            column = one.unnest()
+            if isinstance(column, exp.Column):
+                yield column, other.unnest()
+
+
+def _as_level(literal: exp.Expr, axis: Axis) -> LevelValue | Fraction:
+    """The literal in the terms of the axis; None if it is for the scratchpad to judge."""
+    if isinstance(literal, exp.Cast) and literal.is_type(exp.DType.DATE):
+        literal = literal.this.unnest()
+    is_text = isinstance(literal, exp.Literal) and literal.is_string
+    if isinstance(axis, CategoryAxis):
+        return literal.name if is_text else None
+    if isinstance(axis, IntegerAxis):
+        return _integer(literal.name) if is_text else constant_value(literal)
+    if isinstance(axis, DateAxis) and is_text:
+        return _day(literal.name)
+    return None
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _day(text: str) -> dt.date | None:
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _way_out(axis: Axis, value: LevelValue | Fraction) -> str:
+    if isinstance(axis, CategoryAxis):
+        close = suggestion(str(value), axis.values)
+        known = close or f"Its levels are {listed([repr(level) for level in axis.values])}."
+    else:
+        known = f"Its levels run from {axis.regular[0]} to {axis.regular[-1]}."
+    if axis.other is None:
+        return known
+    other = str(axis.other) if isinstance(axis, DateAxis) else repr(axis.other)
+    return f"{known} Every other value counts as {other}."

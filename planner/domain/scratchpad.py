@@ -1,0 +1,363 @@
+"""The public scratchpad: an in-memory DuckDB that evaluates expressions on declared levels.
+
+A predicate over two columns is evaluated on every combination of their levels, and what comes back
+is an array over those combinations. The database holds levels and nothing else; it cannot reach a
+file, a network, an extension or its own settings. No private row ever comes near it.
+"""
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import count
+from threading import Lock
+from typing import Any, Final, TypeAlias
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from cube.pace import checkpoint, seconds_left
+from cube.query import N_FACTOR_CELLS_MAX, Scope
+from cube.refusals import TooLarge
+from cube.schema import Schema
+from planner.cache import BoundedCache
+from planner.domain.allowance import Allowance
+from planner.domain.allowed import check_scalar
+from planner.domain.comparisons import Comparable, is_comparable, plain_comparison
+from planner.domain.duckdb_text import duckdb_text
+from planner.domain.effort import N_STEPS_A_CELL, Effort, effort
+from planner.domain.public import PublicRelation
+from planner.domain.watchdog import interrupted_after
+from planner.sql.messages import position, shortened, shown, unsupported
+from planner.sql.nodes import PublicLookup
+
+SECONDS_MAX = 5.0  # an expression that takes longer over public levels is a mistake or an attack
+# Steps, by a bound that holds for all that is allowed (effort.py): ten milliseconds, which nobody
+# has to be able to stop.
+N_UNWATCHED = 10**7
+N_LOOKUPS_MAX = 64  # public tables and subqueries over them, with their rows; made again at need
+N_LOOKUP_VALUES_MAX = 2**20  # of one of them: rows times columns
+N_ENTRIES_MAX = 4096
+N_BYTES_MAX = 128 * 2**20
+EXACT_TYPES = ("DECIMAL", "HUGEINT", "UHUGEINT")  # numpy would get these as doubles
+N_STEPS_EXACT = 2500  # to fetch one such value, as an object
+N_FETCHED: Final = 10_000  # of them at once
+N_VECTOR: Final = 2048  # combinations that DuckDB has in hand at once
+N_CHARACTERS_MAX = 2**26  # of texts in hand, and of those that come back: a quarter of a GB at most
+
+# GLOBAL, because every evaluation has its own cursor, and a session's settings end with it.
+SETTINGS = (
+    "SET GLOBAL enable_external_access = false",
+    "SET GLOBAL autoinstall_known_extensions = false",
+    "SET GLOBAL autoload_known_extensions = false",
+    "SET GLOBAL allow_community_extensions = false",
+    "SET GLOBAL threads = 1",
+    "SET GLOBAL memory_limit = '512MB'",
+    "SET GLOBAL TimeZone = 'UTC'",
+    "SET GLOBAL integer_division = true",  # as in PostgreSQL: 7 / 2 = 3, 7 / 2.0 = 3.5
+    # PostgreSQL stops at x / 0 and ln(0); infinity would pass silently through a comparison.
+    "SET GLOBAL ieee_floating_point_ops = false",
+    "SET GLOBAL error_on_division_by_zero = true",
+    "SET GLOBAL lock_configuration = true",
+)
+
+Probes: TypeAlias = Mapping[str, tuple[float | None, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """An expression's value on every combination of levels.
+
+    Parameters
+    ----------
+    axes : tuple of str
+        The columns the expression mentions, sorted.
+    sql_type : str
+        DuckDB's name of the type.
+    values : ndarray
+        One dimension for each axis; anything where `null` is true.
+    null : ndarray of bool
+        Where the value is NULL.
+    """
+
+    axes: Scope
+    sql_type: str
+    values: NDArray[Any]
+    null: NDArray[np.bool_]
+
+
+class Scratchpad:
+    """Evaluates allowed expressions over the levels of a few public schemas. Thread-safe."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+        self._database = duckdb.connect(":memory:")
+        for setting in SETTINGS:
+            self._database.execute(setting)
+        self._relations: dict[tuple[str, str], str] = {}
+        self._lookups: OrderedDict[str, tuple[int, dict[str, str]]] = OrderedDict()
+        self._numbers = count()
+        self._comparable: dict[tuple[str, str], Comparable] = {}
+        self._longest: dict[tuple[str, str], int] = {}
+        self._lock = Lock()
+        self._cache: BoundedCache[object, Evaluated] = BoundedCache(
+            n_entries_max=N_ENTRIES_MAX, n_bytes_max=N_BYTES_MAX
+        )
+
+    def evaluate(
+        self,
+        expression: exp.Expr,
+        *,
+        table: str,
+        probes: Probes | None = None,
+        allowance: Allowance | None = None,
+    ) -> Evaluated:
+        """The value of `expression` on the levels of the columns it mentions.
+
+        Parameters
+        ----------
+        expression : Expr
+            Its columns carry the names of axes of `table`.
+        probes : mapping, optional
+            Columns that are evaluated on these values in place of their levels.
+        allowance : Allowance, optional
+            Of the statement; without one, the expression has one of its own.
+
+        Raises
+        ------
+        UnsupportedSql
+            If the expression is not on the list of what is allowed, or fails on some level.
+        TooLarge
+            If the combinations are too many, or what is evaluated on them is too much work.
+        """
+        probes = {} if probes is None else probes
+        allowance = Allowance() if allowance is None else allowance
+        plain = self._compared(expression, table, probes)
+        if plain is not None:
+            return plain
+        check_scalar(expression)  # a plain comparison is made of what is on the list
+        axes = columns_of(expression)
+        by_name = self._schemas[table].by_name
+        shape = tuple(len(probes.get(name) or by_name[name].levels) for name in axes)
+        n_cells = math.prod(shape)
+        if n_cells > N_FACTOR_CELLS_MAX:
+            raise TooLarge(
+                f"{shown(expression)} ties {', '.join(axes)} together: {n_cells} "
+                f"combinations of levels, {N_FACTOR_CELLS_MAX} are allowed.",
+                hint="Conditions on different columns that are joined by AND are not tied.",
+                position=position(expression),
+            )
+        work = effort(expression, lambda node: self._length_of(table, node))
+        n_steps = n_cells * (N_STEPS_A_CELL + work.n_steps)
+        allowance.steps(n_steps, work.n_nodes, expression)
+        n_characters = _check_characters(work, n_cells, expression)
+        places = {name: f"c{place}" for place, name in enumerate(axes)}
+        text = duckdb_text(expression, places)
+        key = (table, text, axes, tuple(sorted(probes.items())))
+        known = self._cache.get(key)
+        if known is not None:
+            _count_exact(known.sql_type, known.null.size, expression, allowance)
+            return known
+        sources = [
+            self._probed(place, probes[name])
+            if name in probes
+            else f"{self._relation(table, name)} AS {place}"
+            for name, place in places.items()
+        ]
+        with self._lock:
+            cursor = self._database.cursor()
+        watched: AbstractContextManager[None] = nullcontext()
+        if n_steps > N_UNWATCHED:
+            watched = interrupted_after(seconds_left(SECONDS_MAX), cursor.interrupt)
+        try:
+            with watched:
+                cursor.execute(_select(text, sources, shape))
+                result = _read(cursor, expression, axes, shape, allowance)
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+            checkpoint()  # the statement's time may be what is over
+            raise _too_long(expression) from None
+        except duckdb.Error as error:
+            raise unsupported(
+                expression,
+                f"cannot be evaluated on every level: {_reason(error)}",
+                "Levels outside the WHERE clause count too; guard with CASE, NULLIF or CAST.",
+            ) from None
+        finally:
+            cursor.close()
+        n_bytes = n_cells * (64 if result.values.dtype == object else 9) + n_characters + len(text)
+        self._cache.put(key, result, n_bytes=n_bytes)
+        return result
+
+    def _length_of(self, table: str, node: exp.Expr) -> int:
+        """The most characters of a column's level, or of a value that is looked up by one."""
+        if isinstance(node, PublicLookup):
+            return self._longest["", node.name]
+        known = self._longest.get((table, node.name))
+        if known is None:
+            axis = self._schemas[table].by_name[node.name]
+            known = _longest(axis.levels) if axis.sql_type == "VARCHAR" else 0
+            self._longest[table, node.name] = known
+        return known
+
+    def _compared(self, expression: exp.Expr, table: str, probes: Probes) -> Evaluated | None:
+        """The value of a plain comparison, without asking the database; None if it is none."""
+        comparison = plain_comparison(expression)
+        if comparison is None:
+            return None
+        name = comparison.column
+        axis = self._schemas[table].by_name[name]
+        if name in probes:
+            comparable = Comparable(probes[name], "DOUBLE")
+        elif is_comparable(axis):
+            known = self._comparable.get((table, name))
+            comparable = Comparable(axis.levels, axis.sql_type) if known is None else known
+            self._comparable[table, name] = comparable
+        else:
+            return None
+        found = comparable.holds(comparison)
+        if found is None:
+            return None
+        return Evaluated((name,), "BOOLEAN", found, comparable.null)
+
+    def lookups(self, table: PublicRelation) -> dict[str, str]:
+        """The functions that look a public table's columns up by its key, by column."""
+        with self._lock:
+            known = self._lookups.pop(table.name, None)
+            known = self._made_lookups(table) if known is None else known
+            self._lookups[table.name] = known
+            while len(self._lookups) > N_LOOKUPS_MAX:
+                _, (place, functions) = self._lookups.popitem(last=False)
+                for function in functions.values():
+                    self._database.execute(f"DROP MACRO {function}")
+                    del self._longest["", function]
+                self._database.execute(f"DROP TABLE public_{place}")
+            return known[1]
+
+    def _made_lookups(self, table: PublicRelation) -> tuple[int, dict[str, str]]:
+        n_values = sum(len(column) for _, column in table.values.values())
+        if n_values > N_LOOKUP_VALUES_MAX:
+            raise TooLarge(
+                f"A public table of {n_values} values is joined with private rows; "
+                f"{N_LOOKUP_VALUES_MAX} are allowed.",
+                hint="Join a subquery with the rows and columns that are needed.",
+            )
+        place = next(self._numbers)
+        columns = ", ".join(
+            f"unnest(?::{sql_type}[]) AS c{number}"
+            for number, (sql_type, _) in enumerate(table.values.values())
+        )
+        values = [list(column) for _, column in table.values.values()]
+        self._database.execute(f"CREATE TABLE public_{place} AS SELECT {columns}", values)
+        key = f"c{list(table.values).index(str(table.key))}"
+        functions = {}
+        for number, column in enumerate(table.values):
+            functions[column] = f"public_{place}_{number}"
+            self._longest["", functions[column]] = _longest(values[number])
+            found = f"SELECT c{number} FROM public_{place} WHERE {key} = x"  # noqa: S608 - own names
+            self._database.execute(f"CREATE MACRO {functions[column]}(x) AS ({found})")
+        return place, functions
+
+    def _relation(self, table: str, name: str) -> str:
+        """The table that holds an axis's levels, made when it is first needed."""
+        with self._lock:
+            relation = self._relations.get((table, name))
+            if relation is None:
+                axis = self._schemas[table].by_name[name]
+                relation = f"levels_{len(self._relations)}"
+                self._database.execute(
+                    f"CREATE TABLE {relation} AS SELECT unnest(range({axis.size})) AS position, "
+                    f"unnest(?::{axis.sql_type}[]) AS value",
+                    [list(axis.levels)],
+                )
+                self._relations[(table, name)] = relation
+            return relation
+
+    @staticmethod
+    def _probed(place: str, values: tuple[float | None, ...]) -> str:
+        """Probes as a relation; ``repr`` of a double reads back as the same double."""
+        listed = ", ".join("NULL" if value is None else f"'{value!r}'" for value in values)
+        return (
+            f"(SELECT unnest(range({len(values)})) AS position, "
+            f"unnest([{listed}]::DOUBLE[]) AS value) AS {place}"
+        )
+
+
+def columns_of(expression: exp.Expr) -> Scope:
+    """The names of the columns an expression mentions, sorted."""
+    return tuple(sorted({column.name for column in expression.find_all(exp.Column)}))
+
+
+def _select(text: str, sources: list[str], shape: tuple[int, ...]) -> str:
+    """A query for (cell, value); the cell is the row-major position, as rows come in any order."""
+    strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
+    cell = " + ".join(f"c{place}.position * {stride}" for place, stride in enumerate(strides))
+    origin = f" FROM {', '.join(sources)}" if sources else ""
+    return f"SELECT {cell or '0'} AS cell, ({text}) AS value{origin}"
+
+
+def _check_characters(work: Effort, n_cells: int, expression: exp.Expr) -> int:
+    """The most characters that come back; those on the way are there for one vector at a time."""
+    n_back = work.n_characters * n_cells
+    n_characters = n_back + work.n_characters_made * min(n_cells, N_VECTOR)
+    if n_characters > N_CHARACTERS_MAX:
+        raise TooLarge(
+            f"{shown(expression)} makes texts of up to {n_characters} characters at once; "
+            f"{N_CHARACTERS_MAX} are allowed.",
+            hint="Use fewer columns and shorter texts in it.",
+            position=position(expression),
+        )
+    return n_back
+
+
+def _count_exact(sql_type: str, n_cells: int, expression: exp.Expr, allowance: Allowance) -> None:
+    if sql_type.startswith(EXACT_TYPES):
+        allowance.steps(n_cells * N_STEPS_EXACT, 0, expression)
+
+
+def _too_long(expression: exp.Expr) -> TooLarge:
+    return TooLarge(
+        f"{shown(expression)} takes too long, or too much memory, on the public levels.",
+        hint="Simplify the expression or use fewer columns in it.",
+        position=position(expression),
+    )
+
+
+def _longest(values: Sequence[object]) -> int:
+    return max((len(value) for value in values if isinstance(value, str)), default=0)
+
+
+def _read(
+    cursor: Any, expression: exp.Expr, axes: Scope, shape: tuple[int, ...], allowance: Allowance
+) -> Evaluated:
+    """What a query for (cell, value) found, in the order of the cells."""
+    sql_type = str(cursor.description[1][1]).strip('"')
+    _count_exact(sql_type, math.prod(shape), expression, allowance)
+    cells, values, null = _fetched(cursor, sql_type)
+    in_order, is_null = np.empty_like(values), np.empty_like(null)
+    in_order[cells], is_null[cells] = values, null
+    return Evaluated(axes, sql_type, in_order.reshape(shape), is_null.reshape(shape))
+
+
+def _fetched(
+    cursor: Any, sql_type: str
+) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.bool_]]:
+    if sql_type.startswith(EXACT_TYPES):
+        rows: list[tuple[int, Any]] = []
+        while found := cursor.fetchmany(N_FETCHED):
+            checkpoint()
+            rows += found
+        values = np.array([value for _, value in rows], dtype=object)
+        null = np.array([value is None for _, value in rows], dtype=np.bool_)
+        return np.array([cell for cell, _ in rows], dtype=np.int64), values, null
+    columns = cursor.fetchnumpy()
+    masked = np.ma.asarray(columns["value"])
+    return np.asarray(columns["cell"], dtype=np.int64), masked.data, np.ma.getmaskarray(masked)
+
+
+def _reason(error: duckdb.Error) -> str:
+    """DuckDB's own first line, without its class of error and without advice on settings."""
+    line = str(error).split("\n", 1)[0].split(". ", 1)[0]
+    return shortened(line.split(": ", 1)[-1].rstrip("."))

@@ -1,0 +1,112 @@
+"""Which table a name means, among those that one caller may know of.
+
+Private and public tables have one name each. A synthetic table belongs to the private table that it
+was made of: ``source.name`` always means it, whatever others are called. Without its source it is
+meant where no private or public table is called so, and no other source has one of that name.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from cube.refusals import UnknownName
+from planner.sql.messages import listed, shortened
+
+SCHEMAS: Final = frozenset({"main", "public"})  # what clients of DuckDB and PostgreSQL put before
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A name as it was written; letter case counts only between double quotes."""
+
+    text: str
+    is_quoted: bool = False
+
+    @property
+    def is_schema(self) -> bool:
+        """Whether it is one of the schemas that every table is in."""
+        return self.text.casefold() in SCHEMAS
+
+    def means(self, name: str) -> bool:
+        """Whether it may stand for a name."""
+        return self.text == name or (not self.is_quoted and self.text.casefold() == name.casefold())
+
+    def among(self, names: Iterable[str]) -> str | None:
+        """The name that it means, the very same before any other."""
+        found = [name for name in names if self.means(name)]
+        return self.text if self.text in found else next(iter(found), None)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SyntheticName:
+    """The name of a synthetic table, with the private table that it belongs to."""
+
+    source: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.source}.{self.name}"
+
+
+Meaning: TypeAlias = str | SyntheticName | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableNames:
+    """What tables are called that one caller may know of.
+
+    Parameters
+    ----------
+    declared : tuple of str
+        Private and public tables.
+    synthetic : tuple of SyntheticName
+    """
+
+    declared: tuple[str, ...]
+    synthetic: tuple[SyntheticName, ...] = ()
+
+    def meaning(self, word: Word, qualifier: Word | None = None) -> Meaning:
+        """The table that a name means: a declared one's name, a synthetic one, or None.
+
+        Raises
+        ------
+        UnknownName
+            If it may be more than one.
+        """
+        if qualifier is None or qualifier.is_schema:
+            declared = word.among(self.declared)
+            if declared is not None:
+                return declared
+        return self.synthetic_meaning(word, qualifier)
+
+    def synthetic_meaning(self, word: Word, qualifier: Word | None = None) -> SyntheticName | None:
+        """The synthetic table that a name means, whatever others are called; None if none is.
+
+        Raises
+        ------
+        UnknownName
+            If it may be more than one.
+        """
+        found = [one for one in self.synthetic if word.means(one.name)]
+        if qualifier is not None:
+            source = qualifier.among(one.source for one in found)
+            # A source may be called as a schema is; any other qualifier is a source.
+            if source is not None or not qualifier.is_schema:
+                found = [one for one in found if one.source == source]
+        if len(found) > 1:
+            raise UnknownName(
+                f"There is more than one synthetic table {shortened(word.text)!a}.",
+                hint=f"Put its source before it: {listed(map(str, sorted(found)))}.",
+            )
+        return next(iter(found), None)
+
+    def shown(self) -> list[str]:
+        """Every table, called as briefly as it can be."""
+        return sorted((*self.declared, *map(self.brief, self.synthetic)))
+
+    def brief(self, one: SyntheticName) -> str:
+        """A synthetic table's name, with its source where it needs that."""
+        folded = one.name.casefold()
+        others = [name for name in self.declared if name.casefold() == folded]
+        others += [str(other) for other in self.synthetic if other.name.casefold() == folded]
+        return one.name if others == [str(one)] else str(one)

@@ -1,0 +1,311 @@
+"""Items that are not linear, as formulas of linear ones: AVG, VARIANCE, ratios, quantiles.
+
+A formula's interval comes later, by simulation of the joint law of what it is made of. Averages are
+taken from the middle of the expression's public range: ``AVG(x) = c + SUM(x - c) / COUNT(x)``, so
+that one record moves the sum by half the range at most.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+
+from cube.refusals import Refused
+from planner.lowering.linear import aggregated_twice, is_linear, linear_query, summed_numbers
+from planner.lowering.outer import check_run
+from planner.lowering.parts import PartBuilder
+from planner.lowering.quantiles import quantile_answer, quantile_of
+from planner.sql.exact_number import constant_value
+from planner.sql.messages import DIALECT, unsupported
+from planner.sql.names import Companion
+from planner.sql.nodes import Held, is_quantile
+from planner.workload import Answer, ColumnKind, SqlFormula
+
+Total = tuple[exp.Expr, tuple[exp.Expr, ...]]
+Leaf = Callable[[int], exp.Expr]
+
+_SAMPLE = (exp.Variance, exp.Stddev, exp.StddevSamp)
+_ROOTS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)
+_MOMENTS = (exp.Variance, exp.VariancePop, *_ROOTS)
+# Functions of numbers that a formula may apply to its answers. None that folds the line, as ABS
+# and even powers do: where the truth is at the fold, no draw is beyond, and no interval covers it.
+_NUMERIC = (
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Paren, exp.Sqrt, exp.Exp, exp.Ln),
+    *(exp.Round, exp.Ceil, exp.Floor, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least),
+)
+_NUMBER_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL})
+
+
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The public range of a summand, and the whole or binary number in its middle."""
+
+    low: float
+    high: float
+    middle: exp.Expr | None  # None for 0
+
+    @property
+    def radius(self) -> float:
+        return (self.high - self.low) / 2
+
+
+class FormulaReader:
+    """Reads items of one SELECT.
+
+    Parameters
+    ----------
+    part : PartBuilder
+        Takes the linear queries that items are made of.
+    total_of : callable
+        For a subquery that is one linear answer of the same table: its item and conditions.
+    every_group : bool
+        Whether windows see every group; not those that HAVING takes out.
+    """
+
+    def __init__(
+        self,
+        part: PartBuilder,
+        total_of: Callable[[Held], Total | None],
+        *,
+        every_group: bool,
+    ) -> None:
+        self._part = part
+        self._total_of = total_of
+        self._every_group = every_group
+
+    def answer(self, node: exp.Expr, name: str) -> Answer | None:
+        """An item of the SELECT list with an interval; None if it can have none."""
+        if is_linear(node):
+            place = self._part.aggregate(node, self._part.linear_half_width())
+            return Answer(name, self._part.text_of(place), (place,))
+        text = node.sql(dialect=DIALECT, comments=False)
+        quantile = quantile_of(node)
+        if quantile is not None:
+            return quantile_answer(quantile, self._part, name, text)
+        uses: list[int] = []
+
+        def leaf(place: int) -> exp.Expr:
+            if place not in uses:
+                uses.append(place)
+            return exp.column(f"a{uses.index(place)}")
+
+        low, high = self._public_range(node)
+        formula = self._expanded(node, leaf)
+        if formula is None or not uses:
+            return None
+        check_run(formula)
+        sql = formula.sql(dialect="duckdb")
+        return Answer(name, text, tuple(uses), SqlFormula(sql), low=low, high=high)
+
+    def inline(self, node: exp.Expr) -> exp.Expr | None:
+        """An aggregate, or a formula without SQL around it, over the relation; None if neither."""
+        part = self._part
+        if is_linear(node):
+            place = part.aggregate(node, self._unshown_half_width(node))
+            return part.column(ColumnKind.ESTIMATE, place)
+        quantile = quantile_of(node)
+        if quantile is not None:
+            text = node.sql(dialect=DIALECT, comments=False)
+            answer = part.answer(quantile_answer(quantile, part, text, text))
+            return part.column(ColumnKind.ANSWER, answer)
+        inner = node.this if isinstance(node, exp.Filter) else node
+        if isinstance(inner, (exp.Avg, exp.Window, Held, *_MOMENTS)):
+            return self._expanded(node, lambda place: part.column(ColumnKind.ESTIMATE, place))
+        return None
+
+    def refusal(self, node: exp.Expr) -> Refused:
+        """Why an aggregate is none that is answered."""
+        try:
+            linear_query(node, self._part.conditions, self._part.domain)
+        except Refused as refusal:
+            return refusal
+        raise ValueError("a linear item is lowered, and not refused")
+
+    def _expanded(self, node: exp.Expr, leaf: Leaf) -> exp.Expr | None:
+        """The item over what `leaf` makes of its linear parts; None if it is no such formula."""
+        if constant_value(node) is not None:
+            return node.copy()
+        if is_linear(node):
+            return leaf(self._part.aggregate(node, self._base_half_width(node)))
+        if isinstance(node, exp.Window | Held):
+            total = (
+                self._window_total(node) if isinstance(node, exp.Window) else self._total_of(node)
+            )
+            return None if total is None else leaf(self._total(*total))
+        if isinstance(node, _NUMERIC) or _is_number_cast(node):
+            return self._applied(node, leaf)
+        return self._moment(node, leaf)
+
+    def _moment(self, node: exp.Expr, leaf: Leaf) -> exp.Expr | None:
+        """AVG, VARIANCE and their like."""
+        inner, condition = node, None
+        if isinstance(node, exp.Filter):
+            inner, condition = node.this, node.expression.this
+        if isinstance(inner, exp.Avg):
+            return self._average(inner, condition, leaf)
+        return self._variance(inner, condition, leaf) if isinstance(inner, _MOMENTS) else None
+
+    def _applied(self, node: exp.Expr, leaf: Leaf) -> exp.Expr | None:
+        """A numeric function of formulas."""
+        changed = type(node)()
+        for name, value in node.args.items():
+            if isinstance(value, exp.DataType) or not isinstance(value, exp.Expr | list):
+                changed.args[name] = value
+                continue
+            values = value if isinstance(value, list) else [value]
+            expanded = [self._expanded(one, leaf) for one in values]
+            kept = [one for one in expanded if one is not None]
+            if len(kept) < len(values):
+                return None
+            changed.set(name, kept if isinstance(value, list) else kept[0])
+        return changed
+
+    def _average(self, node: exp.Avg, condition: exp.Expr | None, leaf: Leaf) -> exp.Expr:
+        value = _argument(node)
+        span = self._range(value)
+        total = self._sum(_less(value, span.middle), condition, leaf, span.radius)
+        mean = exp.Div(this=total, expression=_or_null(self._count(value, condition, leaf)))
+        if span.middle is None:
+            return exp.paren(mean, copy=False)
+        return exp.paren(exp.Add(this=span.middle.copy(), expression=mean), copy=False)
+
+    def _variance(self, node: exp.Expr, condition: exp.Expr | None, leaf: Leaf) -> exp.Expr:
+        """From the sums of ``x - c`` and of its square, which is centred in its own range."""
+        value = _argument(node)
+        span = self._range(value)
+        off = exp.paren(_less(value, span.middle), copy=False)
+        middle = math.floor(span.radius**2 / 2)
+        square = _less(exp.Mul(this=off, expression=off.copy()), _whole(middle))
+        squares = self._sum(square, condition, leaf, max(span.radius**2 / 2, 1.0))
+        first = self._sum(_less(value, span.middle), condition, leaf, span.radius)
+        count = _or_null(self._count(value, condition, leaf))
+        mean = exp.Div(this=first, expression=count)
+        variance: exp.Expr = exp.Sub(
+            this=exp.Add(
+                this=_whole(middle) or exp.Literal.number(0),
+                expression=exp.Div(this=squares, expression=count.copy()),
+            ),
+            expression=exp.Pow(this=exp.paren(mean, copy=False), expression=exp.Literal.number(2)),
+        )
+        variance = exp.Greatest(
+            this=exp.paren(variance, copy=False),
+            expressions=[exp.Literal.number("0.0")],
+            ignore_nulls=False,
+        )
+        if isinstance(node, _SAMPLE):
+            less = exp.Nullif(
+                this=exp.paren(exp.Sub(this=count.this.copy(), expression=exp.Literal.number(1))),
+                expression=exp.Literal.number(0),
+            )
+            ratio = exp.Div(this=count.copy(), expression=less)
+            variance = exp.Mul(this=variance, expression=exp.paren(ratio, copy=False))
+        variance = exp.paren(variance, copy=False)
+        return exp.Sqrt(this=variance) if isinstance(node, _ROOTS) else variance
+
+    def _sum(
+        self, value: exp.Expr, condition: exp.Expr | None, leaf: Leaf, radius: float
+    ) -> exp.Expr:
+        half_width = self._part.default.half_width * max(radius, 1e-300)
+        node = _filtered(exp.Sum(this=value.copy()), condition)
+        return leaf(self._part.aggregate(node, half_width))
+
+    def _count(self, value: exp.Expr, condition: exp.Expr | None, leaf: Leaf) -> exp.Expr:
+        node = _filtered(exp.Count(this=value.copy(), big_int=True), condition)
+        return leaf(self._part.aggregate(node, self._part.default.half_width))
+
+    def _window_total(self, node: exp.Window) -> Total | None:
+        """``SUM(<linear>) OVER ()``: the answer for all groups together."""
+        is_total = (
+            self._every_group
+            and isinstance(node.this, exp.Sum)
+            and not any(node.args.get(part) for part in ("partition_by", "order", "spec", "alias"))
+        )
+        if not is_total or self._part.n_sections > 1 or not is_linear(node.this.this):
+            return None
+        item, conditions = node.this.this, self._part.conditions
+        if linear_query(item, conditions, self._part.domain).constant:
+            return None  # a constant is there once for every group
+        return item, conditions
+
+    def _total(self, node: exp.Expr, conditions: tuple[exp.Expr, ...]) -> int:
+        return self._part.aggregate_of(node, conditions, self._base_half_width(node), is_total=True)
+
+    def _unshown_half_width(self, node: exp.Expr) -> float:
+        """What an answer is known to that only HAVING, ORDER BY or other SQL looks at."""
+        asked = self._part.requested
+        if asked.half_width is None and asked.relative is None:
+            return self._base_half_width(node)
+        return self._part.linear_half_width()
+
+    def _base_half_width(self, node: exp.Expr) -> float:
+        """What a part of a formula is known to: as a count by default, times what it counts."""
+        part = self._part
+        bound = float(linear_query(node, part.conditions, part.domain).bound)
+        return part.default.half_width * max(bound, 1.0)
+
+    def _public_range(self, node: exp.Expr) -> tuple[float, float]:
+        """Where the truth of an item must lie."""
+        inner = node.this if isinstance(node, exp.Filter) else node
+        if isinstance(inner, exp.Avg):
+            span = self._range(_argument(inner))
+            return span.low, span.high
+        if isinstance(inner, _MOMENTS):
+            most = 2 * self._range(_argument(inner)).radius ** 2  # of a sample of two
+            return 0.0, math.sqrt(most) if isinstance(inner, _ROOTS) else most
+        return -math.inf, math.inf
+
+    def _range(self, value: exp.Expr) -> _Range:
+        array, unit = summed_numbers(value, self._part.conditions, self._part.domain)
+        low, high = (
+            Fraction(int(array.values.min())) * unit,
+            Fraction(int(array.values.max())) * unit,
+        )
+        middle = (low + high) / 2
+        if low.denominator == high.denominator == 1:
+            return _Range(float(low), float(high), _whole(math.floor(middle)))
+        literal = exp.cast(exp.Literal.string(repr(float(middle))), exp.DType.DOUBLE)
+        return _Range(float(low), float(high), literal)
+
+
+def _argument(node: exp.Expr) -> exp.Expr:
+    value = node.this
+    if isinstance(value, exp.Distinct) or not isinstance(value, exp.Expr) or node.expressions:
+        raise unsupported(
+            node, "is of distinct values, which are not counted", "Leave DISTINCT out."
+        )
+    if value.find(exp.AggFunc) is not None:
+        raise aggregated_twice(node)
+    if value.find(Held, Companion) is not None or is_quantile(value):
+        raise unsupported(node, "needs a value of each record", "Ask the inner answer first.")
+    return value
+
+
+def _filtered(node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+    if condition is None:
+        return node
+    return exp.Filter(this=node, expression=exp.Where(this=condition.copy()))
+
+
+def _less(value: exp.Expr, constant: exp.Expr | None) -> exp.Expr:
+    value = value.copy()
+    if constant is None:
+        return value
+    return exp.Sub(this=exp.paren(value, copy=False), expression=constant.copy())
+
+
+def _whole(number: int) -> exp.Expr | None:
+    if number == 0:
+        return None
+    literal = exp.Literal.number(abs(number))
+    return literal if number > 0 else exp.paren(exp.Neg(this=literal), copy=False)
+
+
+def _or_null(count: exp.Expr) -> exp.Nullif:
+    """A count to divide by."""
+    return exp.Nullif(this=count, expression=exp.Literal.number(0))
+
+
+def _is_number_cast(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Cast) and node.to.this in _NUMBER_TYPES

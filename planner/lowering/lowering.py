@@ -1,0 +1,348 @@
+"""One SELECT over private rows becomes a part, and a SELECT over the part's noisy relation.
+
+    SELECT sex, AVG(age) AS a FROM adult WHERE .. GROUP BY sex HAVING COUNT(*) > 9 ORDER BY a
+    SELECT key_0 AS sex, answer_1 AS a FROM part WHERE estimate_2 > 9 ORDER BY a
+
+Group keys become columns of public values. An item of the SELECT list that is linear, or a formula
+of linear ones, becomes an answer with an interval. Whatever else surrounds aggregates stays SQL.
+"""
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from cube.refusals import TooLarge, UnknownName, UnsupportedSql
+from planner.lowering.formulas import FormulaReader, Total
+from planner.lowering.grouping_sets import grouping_sets
+from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
+from planner.lowering.rows import Rows, mapped
+from planner.lowering.summands import conjuncts
+from planner.sql.messages import listed, position, shown, suggestion, unsupported
+from planner.sql.names import (
+    COMPANIONS,
+    Companion,
+    column_name,
+    is_companion,
+    output_name,
+    read_companion,
+)
+from planner.sql.nodes import Held, aggregates_in, is_of_window, is_output, output_reference
+from planner.workload import ColumnKind
+
+Expressions = Sequence[exp.Expr]
+
+
+class Lowering:
+    """Rewrites one SELECT.
+
+    Parameters
+    ----------
+    part : PartBuilder
+    total_of : callable
+        What a held subquery is, if it is one linear answer of the same rows' table.
+    """
+
+    def __init__(self, part: PartBuilder, total_of: Callable[[Held, Rows], Total | None]) -> None:
+        self._part = part
+        self._keys: dict[exp.Expr, int] = {}  # their places
+        self._total_of = total_of
+        self._formulas = self._reader(every_group=True)
+
+    def _reader(self, *, every_group: bool) -> FormulaReader:
+        part, total_of = self._part, self._total_of
+        return FormulaReader(part, lambda held: total_of(held, part.rows), every_group=every_group)
+
+    def select(self, select: exp.Select) -> dict[str, int]:
+        """Rewrite `select` in place; the places of its answers by output name."""
+        part, rows = self._part, self._part.rows
+        self._formulas = self._reader(every_group=not select.args.get("having"))
+        items: list[exp.Expr] = select.expressions
+        if len(items) > N_COLUMNS_MAX:
+            raise _too_many_columns()
+        names = [self._name(item) for item in items]
+        self._resolve(select, names)
+        where = select.args.get("where")
+        own = () if where is None else tuple(conjuncts(where.this))
+        inner = (condition for one in rows.conditions for condition in conjuncts(one))
+        part.conditions = (*inner, *own)
+        self._group(select)
+        answers = self._items(select, names)
+        self._clauses(select)
+        for clause in ("group", "joins"):
+            select.set(clause, None)
+        relation = exp.Table(this=exp.to_identifier(part.name, quoted=True))
+        select.set("from_", exp.From(this=relation))
+        return answers
+
+    def key_column(self, node: exp.Expr) -> exp.Column | None:
+        """The relation's column for a group key; None if `node` is none."""
+        node = node.unnest()
+        place = self._keys.get(node)
+        return None if place is None else self._part.column(ColumnKind.KEY, place)
+
+    def _name(self, item: exp.Expr) -> str:
+        if isinstance(item, exp.Column):
+            return self._part.rows.column_name(item) or column_name(item)
+        return column_name(item)
+
+    def _resolve(self, select: exp.Select, names: list[str]) -> None:
+        """Give every column its meaning on the public levels."""
+        rows = self._part.rows
+        aliased = {
+            name: item.this
+            for item, name in zip(select.expressions, names, strict=True)
+            if isinstance(item, exp.Alias)
+        }
+
+        def by_alias(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column) and not node.table and not rows.has(node):
+                named = aliased.get(output_name(node.this))
+                return node if named is None else exp.paren(rows.written_out(named, node))
+            return node
+
+        group = select.args.get("group")
+        if group is not None:
+            expand_ordinals(group, select.expressions, by_alias, rows)
+        for clause in ("expressions", "where", "group", "having", "qualify", "windows", "distinct"):
+            if clause in ("having", "qualify"):
+                _change(select, clause, by_alias)
+            _change(select, clause, self._read)
+        self._resolve_order(select, names)
+
+    def _read(self, node: exp.Expr) -> exp.Expr:
+        """What a column stands for; and companions and COUNT of the unit's key, which are none."""
+        if isinstance(node, exp.Column):
+            return self._part.rows.resolved_node(node)
+        if not isinstance(node, exp.Count | exp.Anonymous):
+            return node
+        counted = count_of_units(node, self._part.rows)
+        return read_companion(counted) if is_companion(counted) else counted
+
+    def _resolve_order(self, select: exp.Select, names: list[str]) -> None:
+        """A bare name in ORDER BY is an output column first, as in PostgreSQL."""
+        order = select.args.get("order")
+        for ordered in [] if order is None else order.expressions:
+            named = ordered.this.unnest()
+            if isinstance(named, exp.Column) and not named.table:
+                wanted = output_name(named.this)
+                if wanted in names:
+                    ordered.set("this", output_reference(wanted))
+                    continue
+            mapped(ordered, self._read)
+
+    def _group(self, select: exp.Select) -> None:
+        group = select.args.get("group")
+        distinct = select.args.get("distinct")
+        if group is None and distinct is not None and not aggregates_in(select):
+            if distinct.args.get("on") is not None:
+                raise unsupported(distinct, "keeps one private row of each group", "Use GROUP BY.")
+            sets = [[item.unalias().unnest() for item in select.expressions]]
+            select.set("distinct", None)
+        else:
+            sets = [[]] if group is None else grouping_sets(group)
+        for key in (key for chosen in sets for key in chosen):
+            if key not in self._keys:
+                check_key(key)
+                self._keys[key] = len(self._keys)
+        if len(self._keys) > N_COLUMNS_MAX:
+            raise _too_many_columns()
+        if self._keys or len(sets) > 1:
+            places = [list(dict.fromkeys(self._keys[key] for key in chosen)) for chosen in sets]
+            self._part.group(list(self._keys), places)
+
+    def _items(self, select: exp.Select, names: list[str]) -> dict[str, int]:
+        """Rewrite the SELECT list; companions last, since they name answers."""
+        answers: dict[str, int] = {}
+        several: set[str] = set()
+        rewritten: list[exp.Expr | None] = []
+        for item, name in zip(select.expressions, names, strict=True):
+            node = item.unalias()
+            if isinstance(node, Companion):
+                rewritten.append(None)
+                continue
+            column, answer = self._item(node, name)
+            rewritten.append(column)
+            if answer is not None:
+                several.update({name} & answers.keys())
+                answers[name] = answer
+        for place, item in enumerate(select.expressions):
+            if rewritten[place] is None:
+                rewritten[place] = self._companion(item.unalias(), answers, several)
+        select.set(
+            "expressions",
+            [
+                exp.alias_(column, name, quoted=True, copy=False)
+                for column, name in zip(rewritten, names, strict=True)
+                if column is not None
+            ],
+        )
+        return answers
+
+    def _item(self, node: exp.Expr, name: str) -> tuple[exp.Expr, int | None]:
+        """An item over the noisy relation, and its answer if it has an interval."""
+        key = self.key_column(node)
+        if key is not None:
+            return key, None
+        found = self._formulas.answer(node, name)
+        if found is None:
+            return self._computed(node), None
+        answer = self._part.answer(found)
+        self._part.rename(answer, name)
+        return self._part.column(ColumnKind.ANSWER, answer), answer
+
+    def _companion(
+        self, companion: Companion, answers: dict[str, int], several: set[str]
+    ) -> exp.Column:
+        wanted = companion.answer
+        if wanted in several:
+            raise UnsupportedSql(
+                f"{shown(companion)}: several answers are called {wanted}.",
+                hint="Name each of them with AS.",
+                position=position(companion),
+            )
+        if wanted not in answers:
+            raise UnknownName(
+                f"{wanted} is not an answer with an interval in this SELECT.",
+                hint=suggestion(wanted, answers)
+                or f"Its answers are {listed(answers) or 'none: COUNT, SUM and formulas of them'}.",
+                position=position(companion),
+            )
+        kind = COMPANIONS[companion.name]
+        if companion.confidence is not None and self._part.is_formula(answers[wanted]):
+            self._part.check_draws(shown(companion), companion.confidence, answers[wanted])
+        return self._part.column(kind, answers[wanted], companion.confidence)
+
+    def _clauses(self, select: exp.Select) -> None:
+        """What filters and orders private groups now filters and orders answers."""
+        having = select.args.get("having")
+        where = None if having is None else exp.Where(this=self._computed(having.this))
+        select.set("having", None)
+        select.set("where", where)
+        for clause in ("order", "qualify", "windows", "distinct"):
+            tree = select.args.get(clause)
+            for node in tree if isinstance(tree, list) else [tree]:
+                if node is not None:
+                    self._rewrite_children(node)
+
+    def _computed(self, node: exp.Expr) -> exp.Expr:
+        """An expression over the noisy relation, without an interval."""
+        if isinstance(node, Held) or is_output(node):
+            return node
+        key = self.key_column(node)
+        if key is not None:
+            return key
+        formula = None if is_of_window(node) else self._formulas.inline(node)
+        if formula is not None:
+            return formula
+        if isinstance(node, exp.Grouping):
+            return self._grouping(node)
+        if isinstance(node, exp.Column):
+            raise unsupported(
+                node, "is neither aggregated nor a group key", "Put it into GROUP BY, or into SUM."
+            )
+        if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup) and not is_of_window(node):
+            raise self._formulas.refusal(node)
+        self._rewrite_children(node)
+        return node
+
+    def _rewrite_children(self, node: exp.Expr) -> None:
+        for name, value in list(node.args.items()):
+            if isinstance(value, exp.Expr):
+                node.set(name, self._computed(value))
+            elif isinstance(value, list):
+                node.set(name, [self._computed(v) if isinstance(v, exp.Expr) else v for v in value])
+
+    def _grouping(self, node: exp.Grouping) -> exp.Expr:
+        """GROUPING(a, b): a bit for each key that the row is summed over, the last one lowest."""
+        total: exp.Expr | None = None
+        for argument in node.expressions:
+            place = self._keys.get(argument.unnest())
+            if place is None:
+                raise unsupported(argument, "is not a group key", "GROUPING takes group keys.")
+            bit: exp.Expr = self._part.column(ColumnKind.GROUPING, place)
+            if total is not None:
+                doubled = exp.Mul(
+                    this=exp.paren(total, copy=False), expression=exp.Literal.number(2)
+                )
+                bit = exp.Add(this=doubled, expression=bit)
+            total = bit
+        if total is None:
+            raise ValueError("the grammar lets no GROUPING be empty")
+        return exp.paren(total, copy=False)
+
+
+def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
+    """COUNT of the unit's key is COUNT(*): each person has one row."""
+    if isinstance(node, exp.Count):
+        inner = node.this
+        if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
+            inner = inner.expressions[0]
+        if rows.is_unit(inner):
+            counted = exp.Count(this=exp.Star(), big_int=True)
+            counted.meta.update(node.meta)
+            return counted
+    return node
+
+
+def expand_ordinals(
+    group: exp.Group, items: Expressions, by_alias: Callable[[exp.Expr], exp.Expr], rows: Rows
+) -> None:
+    """Replace ordinals and aliases in GROUP BY by the expressions they stand for.
+
+    As in PostgreSQL, a name that is both a column and an alias means the column.
+    """
+
+    def meant(node: exp.Expr) -> exp.Expr:
+        node = node.unnest()
+        if isinstance(node, exp.Literal) and not node.is_string:
+            place = int(node.name) if node.name.isdecimal() and len(node.name) < len("10000") else 0
+            if not 1 <= place <= len(items):
+                raise unsupported(
+                    node,
+                    f"is not the place of one of the {len(items)} columns",
+                    "Name the column itself.",
+                )
+            item: exp.Expr = items[place - 1].unalias()
+            return rows.written_out(item, node)
+        if isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            node.set("expressions", [meant(inner) for inner in node.expressions])
+            return node
+        if isinstance(node, exp.Column):
+            return by_alias(node).unnest()
+        return node
+
+    for clause in ("expressions", "rollup", "cube", "grouping_sets"):
+        if group.args.get(clause):
+            group.set(clause, [meant(node) for node in group.args[clause]])
+
+
+def _change(select: exp.Select, clause: str, change: Callable[[exp.Expr], exp.Expr]) -> None:
+    """Apply a change to every node of a clause."""
+    value = select.args.get(clause)
+    if isinstance(value, list):
+        select.set(clause, [mapped(node, change) for node in value])
+    elif value is not None:
+        select.set(clause, mapped(value, change))
+
+
+def check_key(key: exp.Expr) -> None:
+    """Refuse a group key that is an answer, or no value of a record."""
+    if isinstance(key, Companion) or key.find(exp.AggFunc) is not None:
+        raise unsupported(
+            key,
+            "is an answer, and answers are no group keys",
+            "Aggregate in a subquery, and group its answers in the SELECT around it.",
+        )
+    if key.find(Held) is not None:
+        raise unsupported(key, "groups by another answer", "Group by columns.")
+    if key.find(exp.Star) is not None:
+        raise UnsupportedSql(
+            "SELECT DISTINCT * would show private rows.", hint="Name the columns of the groups."
+        )
+
+
+def _too_many_columns() -> TooLarge:
+    return TooLarge(
+        f"The SELECT list or GROUP BY has more than {N_COLUMNS_MAX} columns.",
+        hint="Ask for them in several statements.",
+    )

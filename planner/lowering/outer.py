@@ -1,0 +1,129 @@
+"""The SQL around the aggregates, checked and put into DuckDB's words.
+
+It reads noisy and public relations and nothing else, so nothing in it can cost privacy. What it may
+be made of is a list all the same: queries, joins, windows, aggregates and the scalar functions that
+the public levels are computed with; no table function, no clock, no environment, no recursion.
+"""
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, UnsupportedError
+
+from cube.refusals import TooLarge, UnsupportedSql
+from planner.domain.allowed import FUNCTIONS, LEAVES, OPERATORS, check_details
+from planner.domain.effort import n_nodes_run
+from planner.sql.messages import listed, unsupported
+from planner.sql.names import column_name
+
+_QUERIES: frozenset[type[exp.Expr]] = frozenset(
+    {
+        *(exp.Select, exp.From, exp.Join, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered),
+        *(exp.Limit, exp.Offset, exp.Distinct, exp.With, exp.CTE, exp.Subquery),
+        *(exp.Union, exp.Except, exp.Intersect, exp.Table, exp.TableAlias, exp.Alias, exp.Star),
+        *(exp.Values, exp.Tuple, exp.Exists, exp.Any, exp.All, exp.Qualify, exp.Grouping),
+        *(exp.Rollup, exp.Cube, exp.GroupingSets),
+    }
+)
+_AGGREGATES: frozenset[type[exp.Expr]] = frozenset(
+    {
+        *(exp.Sum, exp.Count, exp.CountIf, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Filter),
+        *(exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
+        *(exp.WithinGroup, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ArgMax),
+        *(exp.ArgMin, exp.AnyValue),
+    }
+)
+_WINDOWS: frozenset[type[exp.Expr]] = frozenset(
+    {
+        *(exp.Window, exp.WindowSpec, exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank),
+        *(exp.CumeDist, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue),
+        *(exp.IgnoreNulls, exp.RespectNulls),
+    }
+)
+_ALLOWED = OPERATORS | LEAVES | frozenset(FUNCTIONS) | _QUERIES | _AGGREGATES | _WINDOWS
+
+N_NODES_RUN_MAX = 50_000  # the longest text has half as many; DuckDB reads them in half a second
+
+
+def outer_sql(tree: exp.Query) -> str:
+    """The query as DuckDB reads it.
+
+    Raises
+    ------
+    UnsupportedSql
+        If something in it is not on the list, or DuckDB has no such expression.
+    """
+    for fetch in list(tree.find_all(exp.Fetch)):
+        _as_limit(fetch)
+    for node in tree.walk():
+        if type(node) not in _ALLOWED:
+            raise _refusal(node)
+        check_details(node)
+    check_run(tree)
+    try:
+        return tree.sql(
+            dialect="duckdb",
+            unsupported_level=ErrorLevel.RAISE,
+            comments=False,
+            copy=True,
+        )
+    except UnsupportedError:
+        raise UnsupportedSql(
+            "What is computed from the answers has no form in DuckDB.",
+            hint="Leave out clauses that are rarely given, such as IGNORE NULLS.",
+        ) from None
+
+
+def check_run(tree: exp.Expr) -> None:
+    """Raise TooLarge if DuckDB would make too much of a tree before anything could stop it."""
+    n_nodes = n_nodes_run(tree)
+    if n_nodes > N_NODES_RUN_MAX:
+        raise TooLarge(
+            f"What is computed from the answers comes to {n_nodes} words and signs once each "
+            f"NULLIF and CASE is written out; {N_NODES_RUN_MAX} are allowed.",
+            hint="Nest fewer of them, or compute what is inside in a subquery.",
+        )
+
+
+def named_columns(query: exp.Query) -> None:
+    """Give every column of the result the name that PostgreSQL would give it."""
+    select = query
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    if not isinstance(select, exp.Select):
+        return
+    select.set("expressions", list(_named(select.expressions)))
+
+
+def _as_limit(fetch: exp.Fetch) -> None:
+    """FETCH FIRST n ROWS ONLY is LIMIT n."""
+    options = fetch.args.get("limit_options")
+    count = fetch.args.get("count")
+    if count is None or (options is not None and options.args.get("percent")):
+        raise unsupported(fetch, "is not answered in this form", "Say LIMIT.")
+    if options is not None and options.args.get("with_ties"):
+        raise unsupported(fetch, "keeps ties, which answers do not have", "Say LIMIT.")
+    fetch.replace(exp.Limit(expression=count))
+
+
+def _named(items: Iterable[exp.Expr]) -> Iterable[exp.Expr]:
+    for item in items:
+        is_star = isinstance(item, exp.Star) or isinstance(item.this, exp.Star)
+        if is_star and not isinstance(item, exp.Count):
+            yield item
+        else:
+            yield exp.alias_(item.unalias(), column_name(item), quoted=True, copy=False)
+
+
+def _refusal(node: exp.Expr) -> UnsupportedSql:
+    if isinstance(node, exp.Parameter | exp.Placeholder):
+        return unsupported(node, "is a parameter", "Write the value into the SQL text.")
+    if isinstance(node, exp.Func):
+        return unsupported(
+            node,
+            "is not among the functions that answers are computed with",
+            f"Scalar ones are {listed(sorted(FUNCTIONS.values()), len(FUNCTIONS))}.",
+        )
+    return unsupported(
+        node, "is not supported around answers", "Leave it out, or compute it from the result."
+    )

@@ -1,0 +1,379 @@
+"""One private table aggregated, while it is being put together from a SELECT.
+
+A `PartBuilder` collects groups, linear queries, answers and the columns of the noisy relation, each
+once however often the statement mentions it, and hands over a frozen `Part`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from cube.axis import LevelValue
+from cube.block import N_GROUPS_MAX, Partition, QueryBlock
+from cube.refusals import TooLarge
+from cube.schema import Schema
+from cube.target import AccuracyTarget
+from planner.domain.domain import KnownConditions, PublicDomain
+from planner.domain.public import PublicRelation, PublicRows
+from planner.domain.scratchpad import Scratchpad
+from planner.domain.table_names import TableNames
+from planner.lowering.grouping import Grouping, check_values, grouping
+from planner.lowering.linear import linear_query
+from planner.lowering.rows import Rows
+from planner.optional_stopping import surer
+from planner.sql.messages import DIALECT
+from planner.workload import (
+    Aggregate,
+    Answer,
+    ColumnKind,
+    ConsistentSets,
+    GroupKey,
+    IndependenceQuestion,
+    OutputColumn,
+    Part,
+    QuantileFormula,
+    RequestedTarget,
+    n_draws_for,
+)
+
+N_DRAWN_MAX = 2**23  # of a formula's truth, for all groups: a second or two
+N_CUMULATED_MAX = 2**25  # of the counts that a quantile is read off, for all groups: the same
+N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is no answer
+START_SHARE = 8  # with `relative`, the first target supposes that an eighth of all records count
+
+# An aggregate's text, its conditions if they are not those of the SELECT, and whether it is a total
+# of all groups.
+AggregateKey: TypeAlias = tuple[str, tuple[exp.Expr, ...], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything public that statements are planned in.
+
+    Parameters
+    ----------
+    schemas : mapping
+        Of the private tables, by name.
+    rows : mapping
+        All rows of each.
+    defaults : mapping
+        For every private table, the target of a request that names none.
+    public : mapping
+        Public and synthetic tables, as the outer SQL calls them.
+    names : TableNames
+        What all of these are called.
+    privacy_views : tuple of str
+        The views of `data_privacy`, in lower case.
+    scratchpad : Scratchpad
+    public_rows : callable
+        What a SELECT over public tables shows: its columns' SQL types and values.
+    conditions : KnownConditions
+        What statements have had in WHERE.
+    """
+
+    schemas: Mapping[str, Schema]
+    rows: Mapping[str, Rows]
+    defaults: Mapping[str, AccuracyTarget]
+    public: Mapping[str, PublicRelation]
+    names: TableNames
+    privacy_views: tuple[str, ...]
+    scratchpad: Scratchpad
+    public_rows: PublicRows
+    conditions: KnownConditions
+
+
+class PartBuilder:
+    """A part in the making.
+
+    Parameters
+    ----------
+    name : str
+        What the outer SQL calls its relation.
+    rows : Rows
+        The private rows that it aggregates.
+    world : World
+    requested : RequestedTarget
+        What the statement asks for, here.
+    """
+
+    def __init__(self, name: str, rows: Rows, world: World, requested: RequestedTarget) -> None:
+        self.name = name
+        self.rows = rows
+        self.default = world.defaults[rows.table]
+        self.requested = requested
+        self.domain = PublicDomain(
+            rows.table, rows.schema, world.scratchpad, world.conditions, rows.allowance
+        )
+        self.conditions: tuple[exp.Expr, ...] = ()
+        self.consistency: ConsistentSets | None = None
+        self.question: IndependenceQuestion | None = None
+        self.sets: Sequence[Sequence[int]] = ()
+        self._sections: list[Grouping] = [Grouping(None, ())]
+        self._keys: tuple[GroupKey, ...] = ()
+        self._n_rows = 1
+        self._aggregates: dict[AggregateKey, Aggregate] = {}
+        self._places: dict[AggregateKey, int] = {}
+        self._keys_of: list[AggregateKey] = []
+        self._answers: list[Answer] = []
+        # By axis: the groups cut by its levels, and the level of each row.
+        self.levelled: dict[str, tuple[tuple[Partition, ...], tuple[int, ...]]] = {}
+        self._columns: dict[tuple[ColumnKind, int, float | None], OutputColumn] = {}
+        self._by_name: dict[str, OutputColumn] = {}
+
+    @property
+    def confidence(self) -> float:
+        """Of each interval; of several answers at once, with the doubt divided among them."""
+        confidence = self.requested.confidence
+        confidence = self.default.confidence if confidence is None else confidence
+        if self.requested.simultaneous is not None and 0 < confidence < 1:
+            confidence = float(1 - (1 - Fraction(confidence)) / self.requested.simultaneous)
+        return confidence
+
+    @property
+    def n_sections(self) -> int:
+        """The number of grouping sets."""
+        return len(self._sections)
+
+    @property
+    def sections(self) -> Sequence[Grouping]:
+        """The grouping sets."""
+        return self._sections
+
+    @property
+    def n_rows(self) -> int:
+        """The number of groups of all sets."""
+        return self._n_rows
+
+    @property
+    def aggregates(self) -> Sequence[Aggregate]:
+        """The linear queries so far."""
+        return tuple(self._aggregates.values())
+
+    @property
+    def keys(self) -> Sequence[GroupKey]:
+        """The group keys, with their values in every row."""
+        return self._keys
+
+    def group(self, keys: Sequence[exp.Expr], sets: Sequence[Sequence[int]]) -> None:
+        """Group by keys, in each of some sets of their places."""
+        where = [self.domain.truth(condition) for condition in self.conditions]
+        arrays = [self.domain.key(key) for key in keys]
+        schema = self.domain.schema
+        sections = [
+            grouping([arrays[place] for place in chosen], where, schema, self.domain.allowance)
+            if chosen
+            else Grouping(None, ())
+            for chosen in sets
+        ]
+        counts = [_n_rows(section) for section in sections]
+        self.sets = sets
+        self._n_rows = sum(counts)
+        if self._n_rows > N_GROUPS_MAX:
+            raise TooLarge(
+                f"GROUP BY makes {self._n_rows} groups; {N_GROUPS_MAX} are allowed.",
+                hint="Group by fewer columns or by ranges, or narrow the groups in WHERE.",
+            )
+        check_values(self._n_rows, len(keys))
+        self._sections = sections
+        self._keys = tuple(
+            _joined_key(array.sql_type, place, list(zip(sections, sets, counts, strict=True)))
+            for place, array in enumerate(arrays)
+        )
+
+    def aggregate(self, node: exp.Expr, half_width: float, *, is_total: bool = False) -> int:
+        """The place of a linear item, known to a half-width or better; of all groups if total."""
+        return self.aggregate_of(node, self.conditions, half_width, is_total=is_total)
+
+    def aggregate_of(
+        self,
+        node: exp.Expr,
+        conditions: tuple[exp.Expr, ...],
+        half_width: float,
+        *,
+        is_total: bool = False,
+    ) -> int:
+        """As `aggregate`, over records for which all of some conditions hold."""
+        text = node.sql(dialect=DIALECT, comments=False)
+        key = (text, () if conditions is self.conditions else conditions, is_total)
+        if key not in self._aggregates:
+            query = linear_query(node, conditions, self.domain)
+            partitions: list[Partition | None] = (
+                [None] if is_total else [one.partition for one in self._sections if _n_rows(one)]
+            )
+            blocks = tuple(QueryBlock(query, partition) for partition in partitions)
+            return self.add(key, text, blocks, half_width, is_total=is_total)
+        self._tighten(key, half_width)
+        return self._places[key]
+
+    def add(
+        self,
+        key: AggregateKey,
+        text: str,
+        blocks: tuple[QueryBlock, ...],
+        half_width: float,
+        *,
+        is_total: bool = False,
+    ) -> int:
+        """The place of an aggregate made of given blocks."""
+        if key not in self._aggregates:
+            target = AccuracyTarget(half_width=half_width, confidence=self.confidence)
+            self._aggregates[key] = Aggregate(text, text, blocks, target, is_total)
+            self._places[key] = len(self._places)
+            self._keys_of.append(key)
+        self._tighten(key, half_width)
+        return self._places[key]
+
+    def text_of(self, aggregate: int) -> str:
+        """The SQL text of an aggregate."""
+        return self._aggregates[self._keys_of[aggregate]].sql
+
+    def _tighten(self, key: AggregateKey, half_width: float) -> None:
+        known = self._aggregates[key]
+        if half_width < known.target.half_width:
+            target = replace(known.target, half_width=half_width)
+            self._aggregates[key] = replace(known, target=target)
+
+    def linear_half_width(self) -> float:
+        """What a linear answer is asked to."""
+        asked = self.requested
+        if asked.relative is not None:
+            most = self.domain.schema.n_records_max * asked.relative / START_SHARE
+            return max(self.width_floor(), most)
+        return self.default.half_width if asked.half_width is None else asked.half_width
+
+    def width_floor(self) -> float:
+        """With `relative`, the half-width that is narrow enough for any answer."""
+        asked = self.requested
+        if asked.relative is None:
+            return 0.0
+        if asked.at_least is None:
+            return self.default.half_width
+        return asked.relative * asked.at_least
+
+    def answer(self, answer: Answer) -> int:
+        """The place of a new answer."""
+        asked = self.requested
+        if answer.formula is not None:
+            self._check_draws(answer.sql, self.confidence, answer)
+        if asked.relative is not None:
+            # The default width is one of counts, and says nothing of a formula's unit.
+            is_bounded = answer.formula is None or asked.at_least is not None
+            floor = self.width_floor() if is_bounded else 0.0
+            answer = replace(answer, relative=asked.relative, width_floor=floor)
+        elif answer.formula is not None:
+            answer = replace(answer, half_width=asked.half_width)
+        self._answers.append(answer)
+        return len(self._answers) - 1
+
+    def is_formula(self, answer: int) -> bool:
+        """Whether an answer is a formula of several linear ones."""
+        return self._answers[answer].formula is not None
+
+    def _is_searched(self) -> bool:
+        """Whether noisy values decide when the answers are narrow enough."""
+        starts_wide = self.linear_half_width() > self.width_floor()
+        return any(
+            answer.half_width is not None
+            if answer.relative is None
+            else starts_wide or answer.formula is not None
+            for answer in self._answers
+        )
+
+    def check_draws(self, formula: str, confidence: float, answer: int) -> None:
+        """Refuse another interval of a formula that would need too many draws."""
+        self._check_draws(formula, confidence, self._answers[answer])
+
+    def _check_draws(self, formula: str, confidence: float, answer: Answer) -> None:
+        if not 0 < confidence < 1:
+            return  # which the target says
+        asked = self.requested
+        cut_at = confidence if asked.half_width is asked.relative is None else surer(confidence)
+        n_draws = n_draws_for(cut_at)
+        n_drawn = n_draws * self._n_rows
+        is_too_large = n_drawn > N_DRAWN_MAX
+        if isinstance(answer.formula, QuantileFormula):
+            n_drawn = n_draws * len(answer.formula.cells)
+            is_too_large |= n_drawn > N_CUMULATED_MAX
+        self.domain.allowance.draws(n_drawn * len(answer.uses), formula)
+        if is_too_large:
+            raise TooLarge(
+                f"{formula} is a formula for {self._n_rows} groups, and needs more draws at "
+                f"confidence {confidence:g} than are made.",
+                hint="Ask its sums and counts as separate columns, fewer groups, or a lower "
+                "confidence.",
+            )
+
+    def rename(self, answer: int, name: str) -> None:
+        """Give the aggregate of a linear answer the name that the client sees."""
+        known = self._answers[answer]
+        if known.formula is None:
+            key = self._keys_of[known.uses[0]]
+            self._aggregates[key] = replace(self._aggregates[key], name=name)
+
+    def column(self, kind: ColumnKind, index: int, confidence: float | None = None) -> exp.Column:
+        """A column of the noisy relation, added to it if it is new."""
+        key = (kind, index, confidence)
+        if key not in self._columns:
+            name = f"tacit_{kind.value}_{len(self._columns)}"
+            self._columns[key] = self._by_name[name] = OutputColumn(name, kind, index, confidence)
+        return exp.Column(this=exp.to_identifier(self._columns[key].name, quoted=True))
+
+    def shows(self, column: exp.Column) -> OutputColumn:
+        """The column of the relation that a reference names."""
+        return self._by_name[column.name]
+
+    def build(self, columns: tuple[OutputColumn, ...] | None = None) -> Part:
+        """The part, with all its columns or those that are the result."""
+        if max(len(self._columns), len(self._keys)) > N_COLUMNS_MAX:
+            raise TooLarge(
+                f"The SELECT needs more than {N_COLUMNS_MAX} answers, intervals and group keys.",
+                hint="Ask for them in several statements.",
+            )
+        cap = self.requested.epsilon_cap
+        is_searched = self._is_searched()
+        cut_at = surer(self.confidence) if is_searched else self.confidence
+        aggregates = (
+            replace(one, target=replace(one.target, confidence=cut_at))
+            for one in self._aggregates.values()
+        )
+        target = AccuracyTarget(  # checks what no aggregate may have checked
+            half_width=self.linear_half_width(),
+            confidence=self.confidence,
+            epsilon_cap=self.default.epsilon_cap if cap is None else cap,
+        )
+        return Part(
+            name=self.name,
+            table=self.rows.table,
+            keys=self._keys,
+            aggregates=tuple(aggregates),
+            answers=tuple(self._answers),
+            columns=tuple(self._columns.values()) if columns is None else columns,
+            confidence=self.confidence,
+            epsilon_cap=target.epsilon_cap,
+            n_rows=self._n_rows,
+            consistency=self.consistency,
+            question=self.question,
+            is_searched=is_searched,
+        )
+
+
+def _n_rows(section: Grouping) -> int:
+    if not section.keys:
+        return 1
+    return 0 if section.partition is None else section.partition.n_groups
+
+
+def _joined_key(
+    sql_type: str, place: int, sections: Sequence[tuple[Grouping, Sequence[int], int]]
+) -> GroupKey:
+    """A key's values in every section, one after the other; NULL where a section leaves it out."""
+    values: list[LevelValue] = []
+    is_summed_over: list[bool] = []
+    for section, chosen, n_rows in sections:
+        is_here = place in chosen
+        values += section.keys[list(chosen).index(place)].values if is_here else [None] * n_rows
+        is_summed_over += [not is_here] * n_rows
+    return GroupKey(sql_type, tuple(values), tuple(is_summed_over))

@@ -1,0 +1,259 @@
+"""Private rows as one SELECT sees them: what every name in it stands for on the public levels.
+
+A name stands for an axis, for an expression of axes (behind a subquery that only filters and
+computes), or for a column of a public table that is looked up by its key. Nothing is evaluated
+here.
+"""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from cube.refusals import UnknownName
+from cube.schema import Schema
+from planner.domain.allowance import Allowance
+from planner.sql.messages import listed, origin, position, shown, suggestion, unsupported
+from planner.sql.nodes import PublicLookup, is_output
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One entry of FROM: what its columns stand for, in order.
+
+    Parameters
+    ----------
+    name : str
+        What qualifies its columns.
+    columns : mapping
+        Expressions over axes by output name.
+    merged : str, optional
+        A column that USING made one with another entry's: only a qualified name means this one.
+    """
+
+    name: str
+    columns: Mapping[str, exp.Expr]
+    merged: str | None = None
+
+    def unqualified(self) -> Iterator[tuple[str, exp.Expr]]:
+        """What names without a qualifier mean."""
+        return ((name, it) for name, it in self.columns.items() if name != self.merged)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one private table, filtered and computed with.
+
+    Parameters
+    ----------
+    table : str
+    schema : Schema
+    sources : tuple of Source
+        What names may mean.
+    conditions : tuple of Expr
+        That hold for every row, over axes.
+    allowance : Allowance
+        Of the statement that reads them.
+    """
+
+    table: str
+    schema: Schema
+    sources: tuple[Source, ...]
+    conditions: tuple[exp.Expr, ...] = ()
+    allowance: Allowance = field(default_factory=Allowance, compare=False)
+
+    @classmethod
+    def of(cls, schema: Schema) -> "Rows":
+        """All rows of a table, under its name."""
+        columns: dict[str, exp.Expr] = {
+            axis.name: exp.Column(this=exp.to_identifier(axis.name)) for axis in schema.axes
+        }
+        return cls(schema.table, schema, (Source(schema.table, columns),))
+
+    def renamed(self, name: str, columns: list[str] | None = None) -> "Rows":
+        """The same as one entry of FROM, under a name and perhaps with new column names."""
+        every = dict(self.every_column())
+        if columns:
+            names = [*columns, *list(every)[len(columns) :]]
+            every = dict(zip(names, every.values(), strict=True))
+        return replace(self, sources=(Source(name, every),))
+
+    def showing(self, columns: Mapping[str, exp.Expr], conditions: tuple[exp.Expr, ...]) -> "Rows":
+        """Some of the rows, with other columns."""
+        source = Source(self.sources[0].name, columns)
+        return replace(self, sources=(source,), conditions=conditions)
+
+    def joined(self, source: Source, condition: exp.Expr | None) -> "Rows":
+        """With the columns of a public table beside."""
+        conditions = self.conditions if condition is None else (*self.conditions, condition)
+        return replace(self, sources=(*self.sources, source), conditions=conditions)
+
+    def where(self, conditions: tuple[exp.Expr, ...]) -> "Rows":
+        """Those rows for which all of some more conditions hold."""
+        return replace(self, conditions=(*self.conditions, *conditions))
+
+    def column_name(self, column: exp.Column) -> str | None:
+        """How a column is spelled where it was declared; None if it is none."""
+        if not isinstance(column.this, exp.Identifier):
+            return None
+        qualifier = column.args.get("table")
+        for source in self.sources:
+            if qualifier is not None and not _same(qualifier, source.name):
+                continue
+            for name in source.columns:
+                if name == column.name or (
+                    not column.this.quoted and name.casefold() == column.name.casefold()
+                ):
+                    return name
+        return None
+
+    def every_column(self, qualifier: str | None = None) -> Iterator[tuple[str, exp.Expr]]:
+        """Names and meanings, in the order of FROM; of one entry, if it is named."""
+        for source in self.sources:
+            if not qualifier:
+                yield from source.unqualified()
+            elif source.name.casefold() == qualifier.casefold():
+                yield from source.columns.items()
+
+    def is_unit(self, column: exp.Expr) -> bool:
+        """Whether a column is the key of the privacy unit."""
+        unit = self.schema.unit
+        return (
+            isinstance(column, exp.Column)
+            and unit is not None
+            and column.name.casefold() == unit.casefold()
+            and not any(True for _ in self._meanings(column))
+        )
+
+    def has(self, column: exp.Column) -> bool:
+        """Whether a name means something here."""
+        return any(True for _ in self._meanings(column))
+
+    def meaning(self, column: exp.Column) -> exp.Expr:
+        """What a column stands for; letter case counts only between double quotes.
+
+        Raises
+        ------
+        UnknownName
+            If it is no column here, or may be several.
+        """
+        if not isinstance(column.this, exp.Identifier):
+            raise unsupported(column, "is a whole row, and not a value", "Name one column.")
+        found = list(self._meanings(column))
+        if len(found) > 1:
+            raise UnknownName(
+                f"{shown(column)} may be a column of several tables.",
+                hint="Put the table's name before it.",
+                position=position(column),
+            )
+        if not found:
+            raise self._unknown(column)
+        return self.written_out(found[0], column)
+
+    def written_out(self, meaning: exp.Expr, node: exp.Expr) -> exp.Expr:
+        """A copy of what `node` stands for, to stand in its place; a bare column is no longer.
+
+        Raises
+        ------
+        TooLarge
+            If the statement's names stand for too much.
+        """
+        if not isinstance(meaning, exp.Column):
+            self.allowance.put_in(meaning, node)
+        return meaning.copy()
+
+    def resolved(self, expression: exp.Expr) -> exp.Expr:
+        """An expression with every column replaced by what it stands for."""
+        return mapped(expression, self.resolved_node)
+
+    def resolved_node(self, node: exp.Expr) -> exp.Expr:
+        """What a node stands for, if it is a column; else the node itself."""
+        if not isinstance(node, exp.Column) or is_output(node):
+            return node
+        meaning = self.meaning(node)
+        shown_as = meaning if isinstance(meaning, exp.Column) else exp.paren(meaning, copy=False)
+        shown_as.meta.update(origin(node))
+        return shown_as
+
+    def _meanings(self, column: exp.Column) -> Iterator[exp.Expr]:
+        qualifier = column.args.get("table")
+        for source in self.sources:
+            if qualifier is not None and not _same(qualifier, source.name):
+                continue
+            merged = source.merged if qualifier is None else None
+            if column.name in source.columns and column.name != merged:
+                yield source.columns[column.name]
+            elif not column.this.quoted:
+                folded = column.name.casefold()
+                for name, meaning in source.columns.items():
+                    if name.casefold() == folded and name != merged:
+                        yield meaning
+
+    def _unknown(self, column: exp.Column) -> UnknownName:
+        names = [name for name, _ in self.every_column()]
+        qualifier = column.args.get("table")
+        sources = [source.name for source in self.sources]
+        if qualifier is not None and not any(_same(qualifier, name) for name in sources):
+            return UnknownName(
+                f"{shown(column)} is not a column of {listed(sources)}.",
+                hint=f"The tables here are {listed(sources)}.",
+                position=position(column),
+            )
+        unit = self.schema.unit
+        if unit is not None and column.name.casefold() == unit.casefold():
+            return UnknownName(
+                f"{shown(column)} tells one person from another and cannot be used here.",
+                hint=f"COUNT(DISTINCT {unit}) counts them.",
+                position=position(column),
+            )
+        known = suggestion(column.name, names) or f"It has {listed(names)}."
+        hint = f"{known} Text values go between single quotes." if column.this.quoted else known
+        return UnknownName(
+            f"{sources[0]} has no column {shown(column)}.", hint=hint, position=position(column)
+        )
+
+
+def lookups(
+    name: str, columns: Mapping[str, str], key: exp.Column, merged: str | None = None
+) -> Source:
+    """A public table as an entry of FROM: each column, looked up by `key`.
+
+    Parameters
+    ----------
+    name : str
+    columns : mapping
+        The scratchpad's function for each column.
+    key : Column
+        An axis.
+    merged : str, optional
+        See `Source`.
+    """
+    found: dict[str, exp.Expr] = {}
+    for column, function in columns.items():
+        found[column] = PublicLookup(this=function, expressions=[key.copy()])
+        found[column].meta["text"] = f"{name}.{column}"
+    return Source(name, found, merged)
+
+
+def mapped(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """A tree with `change` applied to every node from the root down, but not to what it put in."""
+    new = change(node)
+    if new is not node:
+        return new
+    for name, value in list(node.args.items()):
+        if isinstance(value, exp.Expr):
+            changed = mapped(value, change)
+            if changed is not value:
+                node.set(name, changed)
+        elif isinstance(value, list) and value:
+            every = [mapped(one, change) if isinstance(one, exp.Expr) else one for one in value]
+            if any(map(operator.is_not, every, value)):
+                node.set(name, every)
+    return node
+
+
+def _same(identifier: exp.Identifier, name: str) -> bool:
+    if identifier.quoted:
+        return identifier.name == name
+    return identifier.name.casefold() == name.casefold()

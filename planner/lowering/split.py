@@ -1,0 +1,382 @@
+"""A statement cut at its aggregates: what private tables are asked, and the SQL around it.
+
+Every SELECT that aggregates private rows becomes a part (`lowering.py`) and reads from the part's
+noisy relation instead. An inner SELECT that only filters and computes private rows is taken into
+the SELECT around it. Everything else stays as it is, and is run on noisy and public relations
+alone: what `Splitter.statement` gives back has no private table left in it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from cube.pace import checkpoint
+from cube.refusals import TooLarge, UnknownName, UnsupportedSql
+from planner.domain.allowed import check_scalar
+from planner.domain.public import OWN_PREFIX
+from planner.lowering.consistency import ask_consistency
+from planner.lowering.formulas import Total
+from planner.lowering.independence import asks_independence, lower_test
+from planner.lowering.joins import joined_rows, values_of
+from planner.lowering.linear import is_linear
+from planner.lowering.lowering import Lowering, count_of_units
+from planner.lowering.parts import PartBuilder, World
+from planner.lowering.probes import empty_rows, has_limit_zero, is_probe, shown_columns
+from planner.lowering.rows import Rows, mapped
+from planner.lowering.summands import conjuncts
+from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
+from planner.sql.dialect import Statement
+from planner.sql.messages import listed, origin, position, unsupported
+from planner.sql.names import COMPANIONS, Companion, is_companion, read_companion
+from planner.sql.nodes import Held, aggregates_in
+from planner.sql.options import MANNER, NO_MANNER, REQUESTED, Manner
+from planner.workload import RequestedTarget
+
+N_PARTS_MAX = 64  # SELECTs of one statement that aggregate private rows
+
+_NOT_OF_ROWS = ("limit", "offset", "qualify", "windows", "laterals", "locks", "into")
+
+
+@dataclass(slots=True)
+class _Scope:
+    """What one query is read with: the names of WITH, and the target in force."""
+
+    names: Names
+    requested: RequestedTarget
+
+
+class Splitter:
+    """Cuts one statement."""
+
+    def __init__(self, world: World, requested: RequestedTarget) -> None:
+        self._world = world
+        self._requested = requested
+        self.parts: list[PartBuilder] = []
+        self.tables = Tables(world)
+        self._held: list[tuple[exp.Expr, _Scope]] = []
+
+    def statement(self, statement: Statement) -> tuple[exp.Query, Mapping[str, ShownAnswer]]:
+        """The same statement over noisy and public relations, and the answers it shows.
+
+        Raises
+        ------
+        Refused
+            If it asks for anything but aggregates of private rows.
+        """
+        tree = self._tree = statement.tree
+        self._has_subqueries = statement.has_subqueries
+        relation = self._query(tree, _Scope({}, self._requested))
+        if isinstance(relation, Answered):
+            return tree, relation.answers
+        if isinstance(tree, exp.Select) and is_probe(tree):
+            return empty_rows(tree, relation), {}
+        for _, meaning in relation.every_column():
+            check_scalar(meaning)  # an aggregate that nobody knows looks like a value of one row
+        raise UnsupportedSql(
+            "This would show private rows.",
+            hint=f"Ask COUNT(*) or SUM, grouped by some of "
+            f"{listed(axis.name for axis in relation.schema.axes)}.",
+            position=position(tree),
+        )
+
+    def _query(self, query: exp.Expr, scope: _Scope) -> Relation:
+        checkpoint()
+        while isinstance(query, exp.Subquery):
+            scope = self._with(query, scope)
+            query = query.this
+        if not isinstance(query, exp.Select | exp.SetOperation):
+            raise unsupported(query, "is not a SELECT", "Nothing but SELECT is answered.")
+        own = query.meta.get(REQUESTED)
+        if own is not None:
+            scope = _Scope(scope.names, own.over(scope.requested))
+        scope = self._with(query, scope)
+        if isinstance(query, exp.SetOperation):
+            return self._set_operation(query, scope)
+        return self._select(query, scope)
+
+    def _with(self, query: exp.Expr, scope: _Scope) -> _Scope:
+        """The names that WITH adds; what is taken into its readers is cut from the text."""
+        clause = query.args.get("with_")
+        if clause is None:
+            return scope
+        if clause.args.get("recursive"):
+            raise UnsupportedSql(
+                "WITH RECURSIVE is not answered.",
+                hint="Write its steps out.",
+                position=position(clause),
+            )
+        names, kept = dict(scope.names), []
+        for cte in clause.expressions:
+            _check_name(cte)
+            relation = self._query(cte.this, _Scope(names, scope.requested))
+            if isinstance(relation, Rows):
+                relation = relation.renamed(cte.alias, column_names(cte.args["alias"]))
+            else:
+                kept.append(cte)
+            names[cte.alias.casefold()] = relation
+        clause.set("expressions", kept)
+        if not kept:
+            query.set("with_", None)
+        return _Scope(names, scope.requested)
+
+    def _set_operation(self, query: exp.SetOperation, scope: _Scope) -> Answered:
+        for side in (query.left, query.right):
+            if isinstance(self._query(side, scope), Rows):
+                raise unsupported(
+                    side, "is a set of private rows", "Aggregate in each SELECT of the union."
+                )
+        self._hold_subqueries(query, scope)
+        self._put_back(query)
+        return Answered()
+
+    def _select(self, select: exp.Select, scope: _Scope) -> Relation:
+        sources = self._sources(select, scope)
+        self._hold_subqueries(select, scope)
+        is_test = not isinstance(sources, Answered) and asks_independence(select)
+        manner: Manner = select.meta.get(MANNER, NO_MANNER)
+        if not is_test:
+            manner.refuse_test()
+        if isinstance(sources, Answered):
+            manner.refuse_consistency()
+            self._show_companions(select, sources)
+            self._put_back(select)
+            return Answered()
+        is_grouped = select.args.get("group") or select.args.get("distinct")
+        if not (is_test or is_grouped or aggregates_in(select)):
+            manner.refuse_consistency()
+            return self._inner_rows(select, sources)
+        if len(self.parts) >= N_PARTS_MAX:
+            raise TooLarge(
+                f"More than {N_PARTS_MAX} SELECTs of the statement aggregate private rows.",
+                hint="Ask a part of them at a time.",
+            )
+        part = PartBuilder(
+            f"{OWN_PREFIX}part_{len(self.parts)}", sources, self._world, scope.requested
+        )
+        self.parts.append(part)
+        self._write_out_values(select)
+        answers: dict[str, int] = {}
+        if is_test:
+            manner.refuse_consistency()
+            lower_test(select, part)
+        else:
+            answers = Lowering(part, self._total_of).select(select)
+            ask_consistency(part, answers.values(), manner)
+        self._put_back(select)
+        return Answered({name: ShownAnswer(part, at, select) for name, at in answers.items()})
+
+    def _write_out_values(self, select: exp.Select) -> None:
+        """IN (SELECT ..) of public tables, where private rows are filtered, is a list of values."""
+        for clause in ("where", "expressions", "group") if self._held else ():
+            value = select.args.get(clause)
+            for tree in value if isinstance(value, list) else [value]:
+                for node in [] if tree is None else list(tree.find_all(exp.In)):
+                    held = node.args.get("query")
+                    if not isinstance(held, Held):
+                        continue
+                    query, scope = self._held[int(held.this.name)]
+                    relation = self._query(query, scope)
+                    inner = query.this if isinstance(query, exp.Subquery) else query
+                    if isinstance(relation, Answered) and isinstance(inner, exp.Query):
+                        values = exp.Tuple(expressions=values_of(inner, self._world, query))
+                        self.tables.allowance.put_in(values, query)
+                        node.set("expressions", values.expressions)
+                        node.set("query", None)
+
+    def _inner_rows(self, select: exp.Select, rows: Rows) -> Rows:
+        """The rows as a SELECT without aggregates shows them to the SELECT around it."""
+        self._write_out_values(select)
+        window = select.find(exp.Window)
+        if window is not None:
+            raise unsupported(window, "is a window over private rows", "Use GROUP BY.")
+        for clause in _NOT_OF_ROWS:
+            if select.args.get(clause) and not (clause == "limit" and is_probe(select)):
+                raise UnsupportedSql(
+                    f"{clause.upper()} of private rows is not answered; SELECT * and the like "
+                    "would show them.",
+                    hint="Aggregate them: HAVING, ORDER BY and LIMIT then work on the answers.",
+                    position=position(select),
+                )
+        conditions = list(rows.conditions)
+        if has_limit_zero(select):
+            conditions.append(exp.false())
+        if select.args.get("where") is not None:
+            conditions += conjuncts(rows.resolved(select.args["where"].this))
+        columns: dict[str, exp.Expr] = {}
+        for item in select.expressions:
+            for name, meaning in shown_columns(item, rows):
+                if name in columns:
+                    raise UnsupportedSql(
+                        f"Two columns of an inner SELECT are called {name}.",
+                        hint="Name one of them otherwise with AS.",
+                        position=position(item),
+                    )
+                columns[name] = meaning
+        return rows.showing(columns, tuple(conditions))
+
+    def _sources(self, select: exp.Select, scope: _Scope) -> Relation:
+        """The private rows in FROM; or, if there are none, the answers that its entries show."""
+        origin = select.args.get("from_")
+        if origin is None:
+            return Answered()
+        joins: list[exp.Join] = select.args.get("joins") or []
+        entries: list[tuple[exp.Join | None, exp.Expr]] = [
+            (None, origin.this),
+            *((join, join.this) for join in joins),
+        ]
+        relations = [self._relation(entry, scope) for _, entry in entries]
+        private = [relation for relation in relations if isinstance(relation, Rows)]
+        if not private:
+            shown_answers: dict[str, ShownAnswer] = {}
+            several: set[str] = set()
+            for relation in relations:
+                if isinstance(relation, Answered):
+                    several |= shown_answers.keys() & relation.answers.keys()
+                    shown_answers |= relation.answers
+            for name in several:  # which of them is meant cannot be told from the name
+                del shown_answers[name]
+            return Answered(shown_answers)
+        if len(private) > 1:
+            raise unsupported(
+                entries[-1][1],
+                "is joined with private rows, and shows private rows itself",
+                "The owner can declare a private view over both, with one row for each person.",
+            )
+        place = next(at for at, one in enumerate(relations) if isinstance(one, Rows))
+        return joined_rows(private[0], place, entries, self._world, select)
+
+    def _relation(self, entry: exp.Expr, scope: _Scope) -> Relation:
+        if isinstance(entry, exp.Subquery):
+            relation = self._query(entry, scope)
+            if isinstance(relation, Rows):
+                columns = column_names(entry.args.get("alias"))
+                return relation.renamed(entry.alias or "subquery", columns)
+            return relation
+        if isinstance(entry, exp.Values):
+            return Answered()
+        if not isinstance(entry, exp.Table):
+            raise unsupported(
+                entry,
+                "is neither a table nor a subquery",
+                "Join a subquery that has its own groups.",
+            )
+        for part, value in entry.args.items():
+            if value and part not in ("this", "db", "alias"):
+                raise unsupported(
+                    entry, f"has {part.upper()}, which is not answered", "Leave it out."
+                )
+        return self.tables.find(entry, scope.names)
+
+    def _show_companions(self, select: exp.Select, sources: Answered) -> None:
+        """DP_INTERVAL_LOW(n) and the like of an answer that a subquery in FROM shows."""
+        for item in select.expressions:
+            node = item.unalias()
+            if not is_companion(node):
+                continue
+            companion = read_companion(node)
+            known = sources.answers.get(companion.answer)
+            if known is None:
+                raise UnknownName(
+                    f"{companion.answer} is not an answer with an interval in FROM.",
+                    hint="Ask for the interval in the SELECT that aggregates.",
+                    position=position(node),
+                )
+            if known.select.args.get("distinct") or any(
+                isinstance(one, exp.Star) or isinstance(one.this, exp.Star)
+                for one in self._every_item()
+            ):
+                raise unsupported(
+                    companion,
+                    "is of an answer in FROM, beside a * or of a DISTINCT SELECT",
+                    "Ask for the interval in the SELECT that aggregates, or name the columns.",
+                )
+            name = f"{OWN_PREFIX}{companion.name.lower()}_{len(known.select.expressions)}"
+            column = _companion_column(known, companion)
+            known.select.append("expressions", exp.alias_(column, name, quoted=True, copy=False))
+            shown_column = exp.column(exp.to_identifier(name, quoted=True))
+            is_named = isinstance(item, exp.Alias)
+            own_name = companion.name.lower()
+            node.replace(
+                shown_column if is_named else exp.alias_(shown_column, own_name, copy=False)
+            )
+
+    def _every_item(self) -> Iterator[exp.Expr]:
+        """Everything in any SELECT list of the statement."""
+        for select in self._tree.find_all(exp.Select):
+            yield from (item for item in select.expressions if not isinstance(item, exp.Count))
+
+    def _hold_subqueries(self, query: exp.Query, scope: _Scope) -> None:
+        """Put the subqueries in a query's own expressions out of the way."""
+        if not self._has_subqueries:
+            return
+        inside = ("from_", "joins", "with_", "this", "expression")
+        clauses = [value for clause, value in query.args.items() if clause not in inside]
+        clauses += [join.args.get("on") for join in query.args.get("joins") or []]
+        for value in clauses:
+            for node in list(_subqueries(value)):
+                held = Held(this=exp.Literal.number(len(self._held)))
+                held.meta.update(origin(node))
+                self._held.append((node, scope))
+                node.replace(held)
+
+    def _put_back(self, query: exp.Query) -> None:
+        """Read the subqueries that were held, and put them in their places again."""
+        for held in list(query.find_all(Held)) if self._held else []:
+            node, scope = self._held[int(held.this.name)]
+            if isinstance(self._query(node, scope), Rows):
+                raise unsupported(
+                    node, "is a subquery that shows private rows", "Aggregate in the subquery."
+                )
+            held.replace(node)
+
+    def _total_of(self, held: Held, rows: Rows) -> Total | None:
+        """A held subquery as one linear answer of the same private table, if it is that."""
+        query, scope = self._held[int(held.this.name)]
+        self.tables.allowance.put_in(query, held)
+        select = query.this if isinstance(query, exp.Subquery) else query
+        origin = select.find(exp.From)
+        clauses = {clause for clause, value in select.args.items() if value}
+        if (
+            not isinstance(select, exp.Select)
+            or not clauses <= {"expressions", "from_", "where"}
+            or origin is None
+            or not isinstance(origin.this, exp.Table)
+            or len(select.expressions) != 1
+            or not is_linear(select.expressions[0].unalias())
+        ):
+            return None
+        own = self.tables.find(origin.this.copy(), scope.names)
+        if not isinstance(own, Rows) or own.table != rows.table:
+            return None
+        where = select.args.get("where")
+        conditions = list(own.conditions)
+        if where is not None:
+            conditions += conjuncts(own.resolved(where.this.copy()))
+        item = select.expressions[0].unalias().copy()
+        item = mapped(item, lambda node: count_of_units(node, own))
+        return own.resolved(item), tuple(conditions)
+
+
+def _companion_column(known: ShownAnswer, companion: Companion) -> exp.Column:
+    return known.part.column(COMPANIONS[companion.name], known.answer, companion.confidence)
+
+
+def _check_name(cte: exp.CTE) -> None:
+    """A name of WITH must not hide a noisy relation."""
+    if cte.alias.casefold().startswith(OWN_PREFIX):
+        raise unsupported(
+            cte.args["alias"], "is a name that Tacit keeps for itself", "Call it something else."
+        )
+
+
+def _subqueries(value: object) -> Iterator[exp.Expr]:
+    """The outermost queries inside some expressions."""
+    if isinstance(value, list):
+        for one in value:
+            yield from _subqueries(one)
+    elif isinstance(value, exp.Query):
+        yield value
+    elif isinstance(value, exp.Expr):
+        for child in value.iter_expressions():
+            yield from _subqueries(child)

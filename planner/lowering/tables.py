@@ -1,0 +1,179 @@
+"""What a table's name in FROM means: private rows, a name of WITH, a public table, a view.
+
+Letter case counts only between double quotes. A name of WITH hides a table, as in PostgreSQL.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from cube.refusals import UnknownName
+from planner.domain.allowance import Allowance
+from planner.domain.public import (
+    PRIVACY_SCHEMA,
+    REMAINING,
+    privacy_view,
+    public_table,
+    remaining_of,
+    synthetic_table,
+)
+from planner.domain.table_names import SyntheticName, Word
+from planner.lowering.parts import PartBuilder, World
+from planner.lowering.rows import Rows
+from planner.sql.messages import listed, origin, position, shown, suggestion, unsupported
+from planner.sql.nodes import AS_WRITTEN, IS_PUBLIC
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """An answer that a SELECT shows; an interval's columns are added to that SELECT."""
+
+    part: PartBuilder
+    answer: int
+    select: exp.Select
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A relation without private rows, and the answers it shows by output name."""
+
+    answers: Mapping[str, ShownAnswer] = field(default_factory=dict)
+
+
+Relation = Rows | Answered
+Names = Mapping[str, Relation]
+
+
+class Tables:
+    """Finds tables for one statement.
+
+    Parameters
+    ----------
+    world : World
+        The private and public tables, and the views.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.allowance = Allowance()  # all that is private in a statement is found here
+        self.public: dict[str, None] = {}  # the public relations read, in order
+
+    def find(self, table: exp.Table, names: Names) -> Relation:
+        """What a table's name means; a public relation is named anew, as the outer SQL calls it.
+
+        Raises
+        ------
+        UnknownName, UnsupportedSql
+        """
+        argument = _remaining_argument(table)
+        if argument is not None:
+            return self._remaining(table, argument)
+        if not isinstance(table.this, exp.Identifier):
+            raise unsupported(table, "is not a plain table", "Name a table.")
+        if table.db.casefold() == PRIVACY_SCHEMA:
+            return self._privacy_view(table)
+        if not table.db and table.name.casefold() in names:
+            found = names[table.name.casefold()]
+            return found.renamed(table.alias_or_name) if isinstance(found, Rows) else found
+        known = self._meaning(table)
+        if isinstance(known, str) and known in self._world.schemas:
+            columns = column_names(table.args.get("alias"))
+            rows = replace(self._world.rows[known], allowance=self.allowance)
+            return rows.renamed(table.alias_or_name, columns)
+        relation = public_table(known) if isinstance(known, str) else synthetic_table(known)
+        table.meta[IS_PUBLIC] = relation
+        return self._read_public(table, relation, table.name)
+
+    def _meaning(self, table: exp.Table) -> str | SyntheticName:
+        """The private, public or synthetic table that is meant."""
+        qualifier = _word(table.args["db"]) if table.db else None
+        try:
+            found = self._world.names.meaning(_word(table.this), qualifier)
+        except UnknownName as refusal:
+            place = position(table.this)
+            raise UnknownName(refusal.message, hint=refusal.hint, position=place) from None
+        if found is not None:
+            return found
+        if qualifier is None or qualifier.is_schema:
+            every = self._world.names.shown()
+            raise UnknownName(
+                f"There is no table {shown(table.this)}.",
+                hint=suggestion(table.name, every) or f"There is {listed(every)}.",
+                position=position(table.this),
+            )
+        source = qualifier.among(self._world.schemas)
+        if source is None:
+            raise UnknownName(
+                f"There is no schema {table.db}.",
+                hint="Tables are in main, or public.",
+                position=position(table),
+            )
+        own = [one.name for one in self._world.names.synthetic if one.source == source]
+        raise UnknownName(
+            f"{source} has no synthetic table {shown(table.this)}.",
+            hint=suggestion(table.name, own)
+            or (f"It has {listed(own)}." if own else "It has none yet."),
+            position=position(table.this),
+        )
+
+    def _privacy_view(self, table: exp.Table) -> Answered:
+        views, name = self._world.privacy_views, table.name.casefold()
+        if name not in views:
+            raise UnknownName(
+                f"There is no view {shown(table)}.",
+                hint=suggestion(name, views) or f"There are {listed(sorted(views))}.",
+                position=position(table),
+            )
+        return self._read_public(table, privacy_view(name), name)
+
+    def _remaining(self, table: exp.Table, argument: str) -> Answered:
+        known = Word(argument).among(self._world.schemas)
+        if known is None:
+            raise UnknownName(
+                f"There is no private table {argument}.",
+                hint=f"There is {listed(sorted(self._world.schemas))}.",
+                position=position(table),
+            )
+        return self._read_public(table, remaining_of(known), REMAINING)
+
+    def _read_public(self, table: exp.Table, relation: str, name: str) -> Answered:
+        """Let FROM name the relation as the outer SQL does, under the name it was called."""
+        as_written = shown(table)
+        if table.args.get("alias") is None:
+            table.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
+        table.meta.update({AS_WRITTEN: as_written, **origin(table)})
+        table.set("this", exp.to_identifier(relation, quoted=True))
+        table.set("db", None)
+        self.public[relation] = None
+        return Answered()
+
+
+def column_names(alias: exp.Expr | None) -> list[str]:
+    """The column names that an alias gives, such as t(a, b)."""
+    return [] if alias is None else [column.name for column in alias.args.get("columns") or []]
+
+
+def _word(identifier: exp.Identifier) -> Word:
+    """An identifier as a name to look for."""
+    return Word(identifier.name, bool(identifier.args.get("quoted")))
+
+
+def _remaining_argument(table: exp.Table) -> str | None:
+    """The table name in ``estimate_remaining_dp_aggregates('..')``, however it is called."""
+    call = table.this
+    if isinstance(call, exp.Anonymous) and call.name.upper() == "TABLE" and call.expressions:
+        call = call.expressions[0]
+    if isinstance(call, exp.Dot):
+        if call.this.name.casefold() != PRIVACY_SCHEMA:
+            return None
+        call = call.expression
+    if not isinstance(call, exp.Anonymous) or call.name.casefold() != REMAINING:
+        return None
+    if len(call.expressions) != 1 or not call.expressions[0].is_string:
+        raise unsupported(
+            call,
+            "takes the name of one private table, between quotes",
+            f"As in {REMAINING}('patients').",
+        )
+    return str(call.expressions[0].name)

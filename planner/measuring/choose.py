@@ -1,0 +1,308 @@
+"""What to measure when the history does not suffice: every candidate weighed, priced, one chosen.
+
+Under `auto` the choice is between renting and buying. The row that is asked for, at the smallest
+weight that meets the target together with the history, is the rent. Every cell of a scope is bought
+as soon as all that was spent on the scope, this included, is at most twice what renting alone would
+have cost (`ski_rental.py`).
+
+Weights, prices and choices follow from targets, the history's weights and the public schema alone,
+never from noisy values.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+
+from cube.block import QueryBlock
+from cube.encoding import fingerprint
+from cube.measurement import (
+    UNITS_PER_EPSILON,
+    WEIGHT_UNITS_MAX,
+    PlannedMeasurement,
+    Weight,
+)
+from cube.pace import checkpoint
+from cube.query import Scope
+from cube.refusals import InvalidTarget, TooLarge
+from cube.target import AccuracyTarget
+from inference.posterior import RowEstimate, widest
+from planner.measuring.candidates import N_CUBOIDS_MAX, Candidate, query_itself, wide_candidates
+from planner.measuring.forecast import Prospect
+from planner.measuring.offers import Market, Offer, PurchasePlan
+from planner.measuring.strategy import Strategy
+from planner.measuring.weights import affordable_units, smallest_weight, weight_for
+from planner.workload import Wanted
+
+N_LOOKS_MAX = 3  # at a whole plan; hardly ever is a second one needed
+
+
+def meets(rows: Sequence[RowEstimate], target: AccuracyTarget) -> bool:
+    """Whether every row is known as accurately as the target asks."""
+    return widest(rows, target.confidence) <= target.half_width
+
+
+def plan_purchases(
+    wanted: Sequence[Wanted],
+    estimates: Sequence[Sequence[RowEstimate]],
+    market: Market,
+    *,
+    every_offer: bool = False,
+) -> PurchasePlan:
+    """Choose what brings every block to its target, one after the other.
+
+    Parameters
+    ----------
+    wanted : sequence of Wanted
+    estimates : sequence of (sequence of Posterior or NotEstimable)
+        What the history says of the rows of each block.
+    market : Market
+    every_offer : bool
+        Price the offers that cannot be chosen too, for EXPLAIN. The choice is the same.
+
+    Raises
+    ------
+    InvalidTarget
+        If no weight would be enough for a block.
+    """
+    planned: tuple[PlannedMeasurement, ...] = ()
+    offers: list[tuple[Offer, ...]] = []
+    beside = market.prospect
+    for one, known in zip(wanted, estimates, strict=True):
+        checkpoint()
+        block, target = one.block, one.target
+        if meets(known, target) or (
+            planned and beside.half_width(block, target) <= target.half_width
+        ):
+            offers.append(())
+            continue
+        found = _Chooser(market, beside, block, target, planned).offers(every_offer=every_offer)
+        offers.append(found)
+        planned = _chosen(found).plan
+        beside = beside.with_planned(planned)
+    is_known = [meets(known, one.target) for one, known in zip(wanted, estimates, strict=True)]
+    unknown = [place for place, known in enumerate(is_known) if not known]
+    return PurchasePlan(*_looked_at_again(wanted, unknown, planned, offers, market))
+
+
+def _looked_at_again(
+    wanted: Sequence[Wanted],
+    unknown: Sequence[int],
+    planned: tuple[PlannedMeasurement, ...],
+    offers: Sequence[tuple[Offer, ...]],
+    market: Market,
+) -> tuple[tuple[PlannedMeasurement, ...], tuple[tuple[Offer, ...], ...]]:
+    """The plan, topped up for `unknown` blocks that it no longer serves as when it was shorter.
+
+    What is bought for one block may change which rows another is estimated from.
+    """
+    offers = list(offers)
+    for _ in range(N_LOOKS_MAX if len(unknown) > 1 else 0):
+        prospect = market.prospect.after(planned)
+        short = [
+            place
+            for place in unknown
+            if prospect.half_width(wanted[place].block, wanted[place].target)
+            > wanted[place].target.half_width
+        ]
+        if not short:
+            break
+        for place in short:
+            checkpoint()
+            one = wanted[place]
+            beside = market.prospect.with_planned(planned)
+            chooser = _Chooser(market, beside, one.block, one.target, planned)
+            found = chooser.offers(every_offer=False)
+            offers[place] = (*offers[place], _chosen(found))
+            planned = _chosen(found).plan
+    return planned, tuple(offers)
+
+
+def _chosen(offers: Sequence[Offer]) -> Offer:
+    return next(offer for offer in offers if offer.is_chosen)
+
+
+class _Chooser:
+    """The offers for one aggregate, on top of what is already planned for the request.
+
+    Raises what stands in the history; what is planned stands `beside` it too.
+    """
+
+    def __init__(
+        self,
+        market: Market,
+        beside: Prospect,
+        block: QueryBlock,
+        target: AccuracyTarget,
+        base: tuple[PlannedMeasurement, ...],
+    ) -> None:
+        self._market = market
+        self._beside = beside
+        self._block = block
+        self._target = target
+        self._base = base
+        self._base_epsilon = market.price(base).epsilon if base else Fraction(0)
+
+    def offers(self, *, every_offer: bool) -> tuple[Offer, ...]:
+        """Every offer that was worked out, the chosen one marked."""
+        strategy = self._market.strategy
+        if strategy is Strategy.PAPER:
+            offers = [self._as_the_paper()]
+            chosen = offers[0]
+        elif strategy is Strategy.AUTO:
+            offers = self._narrow()
+            narrow = chosen = min(offers, key=lambda offer: offer.epsilon)
+            if narrow.epsilon or every_offer:
+                wide = self._wide(self._scopes(), narrow.epsilon, every_offer=every_offer)
+                offers += wide
+                chosen = _best(narrow, wide)
+        else:
+            offers = [] if strategy is Strategy.QUERY else self._wide([self._block.scope])
+            offers = offers or self._narrow()
+            chosen = min(offers, key=lambda offer: offer.epsilon)
+        if chosen.epsilon > self._limit():
+            chosen = min(offers, key=lambda offer: offer.epsilon)
+        return tuple(replace(offer, is_chosen=offer is chosen) for offer in offers)
+
+    def _limit(self) -> Fraction:
+        """What this aggregate may cost, with what is planned before it paid for."""
+        cap = self._target.epsilon_cap
+        left = self._market.left()
+        return (left if cap is None else min(left, cap)) - self._base_epsilon
+
+    def _as_the_paper(self) -> Offer:
+        row, multiplier = self._block.primitive
+        planned = PlannedMeasurement(row, weight_for(self._target, multiplier))
+        return self._offer(query_itself(self._block), (planned,))
+
+    def _narrow(self) -> list[Offer]:
+        """The query itself and, where there is one, the earlier measurement to top up."""
+        candidate = query_itself(self._block)
+        _, multiplier = self._block.primitive
+        fresh = weight_for(self._target, multiplier)
+        offers = [self._offer(candidate, self._weighed(candidate, fresh.units))]
+        place = self._market.prospect.estimator.noisiest(self._block)
+        if place is not None:
+            earlier = self._market.prospect.estimator.history[place]
+            if fingerprint(earlier.block) != fingerprint(candidate.blocks[0]):
+                top_up = Candidate("top_up", (earlier.block,), earlier.block.scope)
+                with suppress(InvalidTarget):  # the noise is in other rows
+                    offers.append(self._offer(top_up, self._weighed(top_up, fresh.units)))
+        return offers
+
+    def _scopes(self) -> list[Scope]:
+        """The query's own scope, and larger ones that rent was paid on."""
+        own = self._block.scope
+        rents = self._market.rents
+        larger = {tuple(sorted({*own, *scope})) for scope in rents.scopes} - {own}
+        by_rent = sorted(larger, key=lambda scope: (-rents.on(scope), len(scope), scope))
+        return [own, *by_rent[:N_CUBOIDS_MAX]]
+
+    def _wide(
+        self, scopes: list[Scope], rent_now: Fraction | None = None, *, every_offer: bool = True
+    ) -> list[Offer]:
+        """Offers of every cell of a scope; without `every_offer`, those that rent may pay for."""
+        offers = []
+        for candidate in wide_candidates(self._market.strategy, scopes, self._market.schema):
+            if not every_offer and rent_now is not None:
+                budget = _worth(rent_now, self._rent(candidate.scope))
+                if not self._suffices(candidate, int(budget * UNITS_PER_EPSILON)):
+                    continue
+            _, multiplier = self._block.primitive
+            start = weight_for(self._target, multiplier).units
+            with suppress(InvalidTarget):
+                offers.append(self._offer(candidate, self._weighed(candidate, start)))
+        return offers
+
+    def _suffices(self, candidate: Candidate, units: int) -> bool:
+        """Whether `units` of table cost would buy enough of a candidate."""
+        common = min(affordable_units(self._held(candidate), units), WEIGHT_UNITS_MAX)
+        if common < 1:
+            return False
+        plan = self._raised(candidate, Weight(common))
+        return self._half_width(plan) <= self._target.half_width
+
+    def _weighed(self, candidate: Candidate, start: int) -> tuple[PlannedMeasurement, ...]:
+        """The candidate at the smallest weight that meets the target."""
+        low = min(self._held(candidate))
+        lightest = _merged(self._base, self._raised(candidate, Weight(low + 1)))
+        climb = self._beside.climb(self._block, self._target, lightest)
+        weight = smallest_weight(
+            lambda weight: climb.half_width(_merged(self._base, self._raised(candidate, weight))),
+            self._target,
+            low,
+            max(start, low + 1),
+            climb.at_foot,
+        )
+        return self._raised(candidate, weight)
+
+    def _half_width(self, plan: Sequence[PlannedMeasurement]) -> float:
+        together = _merged(self._base, plan)
+        return self._beside.half_width(self._block, self._target, together)
+
+    def _held(self, candidate: Candidate) -> list[int]:
+        """The weight of each block so far, in units."""
+        history = self._market.prospect.estimator.history
+        places = [history.most_precise(block) for block in candidate.blocks]
+        return [0 if place is None else history[place].weight.units for place in places]
+
+    def _raised(self, candidate: Candidate, weight: Weight) -> tuple[PlannedMeasurement, ...]:
+        """What raises every block that is below `weight` to it."""
+        history = self._market.prospect.estimator.history
+        plan = []
+        for block in candidate.blocks:
+            place = history.most_precise(block)
+            if place is None:
+                plan.append(PlannedMeasurement(block, weight))
+            elif history[place].weight < weight:
+                plan.append(self._refined(block, weight, place))
+        return tuple(plan)
+
+    def _refined(self, block: QueryBlock, weight: Weight, place: int) -> PlannedMeasurement:
+        raised = PlannedMeasurement(block, weight, place)
+        try:
+            self._market.prospect.noise_for(raised)
+        except TooLarge:  # its lattice is too coarse for so large a weight
+            return PlannedMeasurement(block, weight)
+        return raised
+
+    def _rent(self, scope: Scope) -> Fraction:
+        return Fraction(self._market.rents.on(scope), UNITS_PER_EPSILON)
+
+    def _offer(self, candidate: Candidate, plan: Sequence[PlannedMeasurement]) -> Offer:
+        together = _merged(self._base, plan)
+        epsilon = self._market.price(together).epsilon - self._base_epsilon
+        return Offer(
+            candidate.name, candidate.scope, together, epsilon, self._rent(candidate.scope)
+        )
+
+
+def _best(narrow: Offer, wide: Sequence[Offer]) -> Offer:
+    """The wide offer that the most rent speaks for, if rent pays for any; else the narrow one.
+
+    What costs nothing now is never passed over for what costs something.
+    """
+    if not narrow.epsilon:
+        return narrow
+    paid_for = [offer for offer in wide if offer.epsilon <= _worth(narrow.epsilon, offer.rent)]
+    return min(paid_for, key=lambda offer: (-offer.rent, offer.epsilon), default=narrow)
+
+
+def _worth(rent_now: Fraction, rent_before: Fraction) -> Fraction:
+    """What a wide purchase may cost, so that all in all at most twice the rent is spent.
+
+    Renting alone would have cost what it has so far and the rent now. Half of twice that is spent.
+    """
+    return 2 * rent_now + rent_before
+
+
+def _merged(
+    base: Sequence[PlannedMeasurement], plan: Sequence[PlannedMeasurement]
+) -> tuple[PlannedMeasurement, ...]:
+    """Both plans in one: of two measurements of the same rows, the one of larger weight."""
+    merged: dict[str, PlannedMeasurement] = {}
+    for planned in (*base, *plan):
+        name = fingerprint(planned.block)
+        if name not in merged or merged[name].weight < planned.weight:
+            merged[name] = planned
+    return tuple(merged.values())

@@ -1,0 +1,113 @@
+"""Names: what a SELECT list calls its columns, and the companions that go with an answer's name."""
+
+from typing import ClassVar
+
+from sqlglot import exp
+
+from planner.sql.exact_number import constant_value
+from planner.sql.messages import unsupported
+from planner.workload import ColumnKind
+
+COMPANIONS: dict[str, ColumnKind] = {
+    "DP_INTERVAL_LOW": ColumnKind.LOW,
+    "DP_INTERVAL_HIGH": ColumnKind.HIGH,
+    "DP_STDERR": ColumnKind.STDERR,
+    "DP_COST": ColumnKind.COST,
+    "DP_SOURCE": ColumnKind.SOURCE,
+}
+_WITH_CONFIDENCE = ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH")
+
+
+class Companion(exp.Expression):
+    """A column that accompanies an answer: DP_COST(n) and the like.
+
+    `this` is the function's name, `answer` the folded name of an answer, `confidence` a number.
+    """
+
+    arg_types: ClassVar[dict[str, bool]] = {
+        "this": True,
+        "answer": True,
+        "confidence": False,
+        "text": True,
+    }
+
+    @property
+    def answer(self) -> str:
+        """The output name of the answer."""
+        return str(self.args["answer"])
+
+    @property
+    def confidence(self) -> float | None:
+        """Of the interval; the target's, if it is left open."""
+        named = self.args.get("confidence")
+        return None if named is None else float(named)
+
+
+def is_companion(node: exp.Expr) -> bool:
+    """Whether a node shows something about an answer of the same SELECT."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() in COMPANIONS
+
+
+def read_companion(node: exp.Expr) -> Companion:
+    """A companion's name and arguments; the first argument is an alias, not a column.
+
+    Raises
+    ------
+    UnsupportedSql
+        If it is part of an expression, or names no answer.
+    """
+    name, arguments = node.name.upper(), node.expressions
+    place = node.parent.parent if isinstance(node.parent, exp.Alias) else node.parent
+    if not isinstance(place, exp.Select) or node.find_ancestor(exp.Ordered):
+        raise unsupported(node, "is part of an expression", "Give it a column of its own.")
+    n_arguments_max = 1 + (name in _WITH_CONFIDENCE)
+    named = arguments[0] if arguments else None
+    if (
+        not 1 <= len(arguments) <= n_arguments_max
+        or not isinstance(named, exp.Column)
+        or named.table
+    ):
+        raise unsupported(
+            node, "needs the name of one answer", "Name the answer with AS, and put that here."
+        )
+    confidence = None
+    if len(arguments) > 1:
+        value = constant_value(arguments[1])
+        if value is None or not 0 < value < 1:
+            raise unsupported(node, "needs a confidence between 0 and 1", "0.95 is usual.")
+        confidence = float(value)
+    return Companion(
+        this=name, answer=output_name(named.this), confidence=confidence, text=node.sql()
+    )
+
+
+def output_name(identifier: exp.Identifier) -> str:
+    """An identifier as a result column: folded to lower case, unless quoted."""
+    return identifier.name if identifier.quoted else identifier.name.lower()
+
+
+def column_name(item: exp.Expr) -> str:
+    """What PostgreSQL would call a SELECT item.
+
+    >>> from sqlglot import parse_one
+    >>> column_name(parse_one("COUNT(*) FILTER (WHERE a)")), column_name(parse_one("1 + 1"))
+    ('count', '?column?')
+    """
+    if isinstance(item, exp.Alias):
+        return output_name(item.args["alias"])
+    node = item.unnest()
+    while isinstance(node, exp.Cast | exp.Filter | exp.WithinGroup | exp.Window):
+        node = node.this.unnest()
+    if isinstance(node, exp.Column):
+        return node.name
+    if isinstance(node, exp.Case):
+        return "case"
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Connector | exp.Binary):
+        return _function_name(node)
+    return "?column?"
+
+
+def _function_name(node: exp.Func) -> str:
+    if isinstance(node, exp.TimestampTrunc):
+        return "date_trunc"
+    return node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()

@@ -1,0 +1,75 @@
+"""Tree nodes that planning puts in, and questions about trees that several passes ask."""
+
+from typing import ClassVar
+
+from sqlglot import exp
+
+_IS_OUTPUT = "is_output"
+AS_WRITTEN = "as_written"  # in the same: the analyst's text
+IS_PUBLIC = "is_public"  # in the meta data of a public relation, and of a value read from one
+
+
+class Held(exp.Expression):
+    """A subquery inside an expression, out of the way until the expression is rewritten."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True}
+
+
+class PublicLookup(exp.Anonymous):
+    """A column of a public table, looked up by its key: a function that only the planner writes."""
+
+
+def output_reference(name: str) -> exp.Column:
+    """A reference to a column of the SELECT list, which no pass resolves or rewrites."""
+    column = exp.column(exp.to_identifier(name, quoted=True))
+    column.meta[_IS_OUTPUT] = True
+    return column
+
+
+def is_output(node: exp.Expr) -> bool:
+    """Whether a node was made by `output_reference`."""
+    return bool(node.meta.get(_IS_OUTPUT))
+
+
+def aggregates_in(select: exp.Select) -> bool:
+    """Whether a SELECT aggregates its rows: not counting subqueries, nor windows' own functions."""
+    clauses = ("expressions", "having", "order", "qualify")
+    return any(_aggregates(node) for clause in clauses for node in _nodes(select.args.get(clause)))
+
+
+def _aggregates(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Query | exp.Subquery | Held):
+        return False
+    if isinstance(node, exp.Window):
+        function = node.this
+        inner = [arg for arg in node.args.items() if arg[0] != "this"]
+        return any(_aggregates(n) for n in function.iter_expressions()) or any(
+            _aggregates(n) for _, value in inner for n in _nodes(value)
+        )
+    if isinstance(node, exp.AggFunc | exp.WithinGroup) or is_quantile(node):
+        return True
+    return any(_aggregates(child) for child in node.iter_expressions())
+
+
+def is_of_window(node: exp.Expr) -> bool:
+    """Whether a node is the function of a window, or the filter on it."""
+    above = node.parent
+    if isinstance(above, exp.Filter) and node.arg_key == "this":
+        return is_of_window(above)
+    return isinstance(above, exp.Window | exp.IgnoreNulls | exp.RespectNulls) and (
+        node.arg_key == "this"
+    )
+
+
+def is_quantile(node: exp.Expr) -> bool:
+    """Whether a node is a quantile written as DuckDB does."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() in (
+        "QUANTILE_CONT",
+        "QUANTILE_DISC",
+    )
+
+
+def _nodes(value: object) -> list[exp.Expr]:
+    if isinstance(value, exp.Expr):
+        return [value]
+    return [one for one in value if isinstance(one, exp.Expr)] if isinstance(value, list) else []

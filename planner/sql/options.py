@@ -1,0 +1,197 @@
+"""OPTIONS(..): how accurate a SELECT's answers are to be, and how they are made from counts.
+
+Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least) is inherited by the
+SELECTs inside. The `Manner` (level and replicates of a test, consistency of grouping sets) is of
+the SELECT that names it, and refused where it would change nothing; whether to fall back on a model
+is of the whole statement.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cube.refusals import InvalidTarget
+from planner.sql.exact_number import exact_number
+from planner.sql.messages import shortened, suggestion
+from planner.workload import Consistency, RequestedTarget
+
+REQUESTED = "requested"  # where a SELECT's meta data have the target that its OPTIONS name
+MANNER = "manner"  # in the same: what else they name
+
+TARGET_NAMES = ("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least")
+TEST_NAMES = ("level", "replicates")
+FALLBACK_MODEL = "model"  # what a statement may fall back on
+OPTION_NAMES = (*TARGET_NAMES, *TEST_NAMES, "consistency", "fallback")
+N_SIMULTANEOUS_MAX = 1_000_000
+N_REPLICATES_MAX = 100_000  # a p-value is then known to a thousandth or better
+DEFAULT_LEVEL = Fraction(1, 20)
+N_REPLICATES = 999
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One ``name => value`` as it was written; a number stays text, because epsilon is exact."""
+
+    name: str
+    value: str
+    is_number: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """What OPTIONS say beside accuracy; None where they do not.
+
+    Parameters
+    ----------
+    level : float, optional
+        Of a test: the probability of rejecting what is true.
+    n_replicates : int, optional
+        Of a test: tables that are simulated.
+    consistency : Consistency, optional
+        Of the counts of grouping sets.
+    falls_back : bool
+        Whether the whole statement may be answered from a model, if it cannot be paid.
+    """
+
+    level: float | None = None
+    n_replicates: int | None = None
+    consistency: Consistency | None = None
+    falls_back: bool = False
+
+    def refuse_test(self) -> None:
+        """Refuse the options of a test, in a SELECT that is none."""
+        if self.level is not None or self.n_replicates is not None:
+            raise InvalidTarget(
+                "level and replicates are options of a test.",
+                hint="Leave them out, or ask DP_CHI2_TEST(a, b).",
+            )
+
+    def refuse_consistency(self) -> None:
+        """Refuse the option of grouping sets, in a SELECT that has none."""
+        if self.consistency is not None:
+            raise InvalidTarget(
+                "consistency is an option of counts by GROUPING SETS, CUBE or ROLLUP.",
+                hint="Leave it out, or count with GROUP BY CUBE(a, b).",
+            )
+
+
+NO_MANNER = Manner()
+
+
+def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, Manner]:
+    """The target and the manner that options name.
+
+    Raises
+    ------
+    InvalidTarget
+        If an option is unknown, named twice, or no value in its range.
+    """
+    named: dict[str, Fraction] = {}
+    consistency: Consistency | None = None
+    seen: set[str] = set()
+    for option in options:
+        name = option.name
+        if name not in OPTION_NAMES:
+            raise InvalidTarget(
+                f"OPTIONS has no {shortened(name)}.",
+                hint=suggestion(name, OPTION_NAMES) or f"It has {', '.join(OPTION_NAMES)}.",
+            )
+        if name in seen:
+            raise InvalidTarget(f"OPTIONS names {name} twice.", hint="Keep one of them.")
+        seen.add(name)
+        if name == "consistency":
+            consistency = consistency_named(option.value)
+        elif name == "fallback":
+            _check_fallback(option.value)
+        else:
+            named[name] = _number(option)
+    _check_widths(named)
+    level, replicates = named.get("level"), named.get("replicates")
+    check_test(level, replicates)
+    target = RequestedTarget(
+        half_width=_double(named.get("half_width")),
+        confidence=_double(named.get("confidence")),
+        epsilon_cap=named.get("epsilon"),
+        simultaneous=_simultaneous(named.get("simultaneous")),
+        relative=_double(named.get("relative")),
+        at_least=_double(named.get("at_least")),
+    )
+    n_replicates = None if replicates is None else int(replicates)
+    return target, Manner(_double(level), n_replicates, consistency, "fallback" in seen)
+
+
+def consistency_named(name: str) -> Consistency:
+    """A kind of consistency by its name."""
+    known = [kind.value for kind in Consistency]
+    if name.lower() not in known:
+        raise InvalidTarget(
+            f"There is no consistency {shortened(name)}.", hint=f"There is {', '.join(known)}."
+        )
+    return Consistency(name.lower())
+
+
+def _check_fallback(name: str) -> None:
+    if name.lower() != FALLBACK_MODEL:
+        raise InvalidTarget(
+            f"There is no fallback {shortened(name)}.",
+            hint="fallback => 'model' answers from the newest synthetic table.",
+        )
+
+
+def check_test(level: Fraction | None, replicates: Fraction | None) -> None:
+    """Refuse the level and the replicates of a test that are out of range, or too few for it."""
+    level = DEFAULT_LEVEL if level is None else level
+    replicates = Fraction(N_REPLICATES) if replicates is None else replicates
+    if not 0 < level < 1:
+        raise InvalidTarget("level lies between 0 and 1.", hint="0.05 is usual.")
+    if replicates.denominator != 1 or not 1 <= replicates <= N_REPLICATES_MAX:
+        raise InvalidTarget(
+            f"replicates is a whole number of tables, from 1 to {N_REPLICATES_MAX}.",
+            hint=f"{N_REPLICATES} is usual.",
+        )
+    if level * (replicates + 1) < 1:
+        raise InvalidTarget(
+            f"{int(replicates)} replicates are too few for level {float(level):g}.",
+            hint=f"Ask for {math.ceil(1 / level) - 1} or more, or a higher level.",
+        )
+
+
+def _number(option: Option) -> Fraction:
+    if not option.is_number:
+        raise InvalidTarget(
+            f"{shortened(option.name)} must be a number, not {shortened(option.value)}.",
+            hint="Numbers stand there without quotes, as in half_width => 50.",
+        )
+    magnitude = exact_number(option.value.removeprefix("-"))
+    return -magnitude if option.value.startswith("-") else magnitude
+
+
+def _check_widths(named: Mapping[str, Fraction]) -> None:
+    if "relative" in named and "half_width" in named:
+        raise InvalidTarget("OPTIONS names both half_width and relative.", hint="Name one of them.")
+    if "at_least" in named and "relative" not in named:
+        raise InvalidTarget("at_least goes with relative.", hint="Name relative, or half_width.")
+    if not 0 < named.get("relative", Fraction(1, 2)) < 1:
+        raise InvalidTarget(
+            "relative is a fraction between 0 and 1.", hint="0.05 is one twentieth."
+        )
+    if named.get("at_least", 1) <= 0:
+        raise InvalidTarget(
+            "at_least is a positive number.", hint="Name what the answer is surely no smaller than."
+        )
+
+
+def _double(named: Fraction | None) -> float | None:
+    return None if named is None else float(named)
+
+
+def _simultaneous(named: Fraction | None) -> int | None:
+    if named is None:
+        return None
+    if named.denominator != 1 or not 1 <= named <= N_SIMULTANEOUS_MAX:
+        raise InvalidTarget(
+            f"simultaneous is a whole number of answers, from 1 to {N_SIMULTANEOUS_MAX}.",
+            hint="Name how many answers you will look at together, such as the groups of a query.",
+        )
+    return int(named)

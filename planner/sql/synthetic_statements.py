@@ -1,0 +1,329 @@
+"""Statements about synthetic tables: read here, carried out by the proxy.
+
+    CREATE [OR REPLACE] SYNTHETIC TABLE name FROM table
+        [WITH (epsilon => 1, method => 'pairwise', rows => 48842, seed => 7, columns => (age, sex))]
+        [WITH (epsilon => 1, method => 'privbayes', score => 'R', degree => 3, hierarchies => true)]
+    EXPLAIN PRIVACY CREATE SYNTHETIC TABLE ..
+    DROP SYNTHETIC TABLE [IF EXISTS] [source.]name
+
+Without an epsilon a table is made of what is known already, for nothing. What a method does, which
+names are taken and what a column is called are for whoever carries a statement out.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn, TypeAlias
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from cube.axis import NAME_LENGTH_MAX
+from cube.refusals import InvalidSql, InvalidTarget
+from cube.statistic import N_PARENTS_MAX
+from planner.sql.dialect import words_of
+from planner.sql.exact_number import exact_number
+from planner.sql.messages import position_at, shortened, suggestion
+
+OPTION_NAMES = (
+    "epsilon",
+    "delta",
+    "method",
+    "rows",
+    "seed",
+    "columns",
+    "score",
+    "degree",
+    "hierarchies",
+)
+N_ROWS_WRITTEN_MAX = 2**62  # larger numbers are no numbers of rows anywhere
+SEED_MAX = 2**63 - 1
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_WORD = re.compile(r"[^\W\d][\w$]*")
+_ARROWS = (TokenType.FARROW, TokenType.EQ)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSynthetic:
+    """A synthetic table to be made, as it was written.
+
+    Parameters
+    ----------
+    name : str
+        An identifier.
+    table : str
+        The table it is made of.
+    is_replacing : bool
+        Whether a synthetic table of that name gives way.
+    explain_only : bool
+        Whether only its cost is asked for.
+    epsilon : Fraction
+        0 if none was named.
+    delta : Fraction, optional
+        With it, what is measured has normal noise.
+    method : str, optional
+    n_rows, seed : int, optional
+    columns : tuple of str
+        Empty for every column.
+    score : str, optional
+    degree : int, optional
+    hierarchies : bool, optional
+    """
+
+    name: str
+    table: str
+    is_replacing: bool = False
+    explain_only: bool = False
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction | None = None
+    method: str | None = None
+    n_rows: int | None = None
+    seed: int | None = None
+    columns: tuple[str, ...] = ()
+    score: str | None = None
+    degree: int | None = None
+    hierarchies: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropSynthetic:
+    """A synthetic table to be taken away; with `if_exists`, if it is there.
+
+    With `source`, the one that belongs to the private table of that name.
+    """
+
+    name: str
+    if_exists: bool = False
+    source: str | None = None
+
+    @property
+    def written(self) -> str:
+        """The name as it was written, with the source before it if there was one."""
+        return self.name if self.source is None else f"{self.source}.{self.name}"
+
+
+SynthesisStatement: TypeAlias = CreateSynthetic | DropSynthetic
+_Value: TypeAlias = Fraction | str | bool | tuple[str, ...]  # of an option
+
+
+def synthesis_statement(sql: str) -> SynthesisStatement | None:
+    """The statement about a synthetic table that a text is; None if it is another statement.
+
+    >>> synthesis_statement("DROP SYNTHETIC TABLE IF EXISTS s")
+    DropSynthetic(name='s', if_exists=True, source=None)
+    >>> synthesis_statement("CREATE SYNTHETIC TABLE s FROM adult WITH (rows => 1e3)").n_rows
+    1000
+    >>> synthesis_statement("SELECT COUNT(*) FROM synthetic") is None
+    True
+
+    Raises
+    ------
+    InvalidSql, InvalidTarget, TooLarge, UnsupportedSql
+        If it is one, and is malformed, or a number in it is none or too long.
+    """
+    if "synthetic" not in sql.casefold():  # spares every other statement being read twice
+        return None
+    reader = _Reader(words_of(sql))
+    explain_only = reader.passed("EXPLAIN", "PRIVACY")
+    if reader.passed("CREATE", "OR", "REPLACE", "SYNTHETIC"):
+        return reader.create(is_replacing=True, explain_only=explain_only)
+    if reader.passed("CREATE", "SYNTHETIC"):
+        return reader.create(is_replacing=False, explain_only=explain_only)
+    if not explain_only and reader.passed("DROP", "SYNTHETIC"):
+        return reader.drop()
+    return None
+
+
+def is_synthetic_name(text: str) -> bool:
+    """Whether a synthetic table may be called this: an identifier that SQL has no other use for.
+
+    >>> [is_synthetic_name(text) for text in ("adult_1", "1a", "a b", "select", "")]
+    [True, False, False, False, False]
+    """
+    if _IDENTIFIER.fullmatch(text) is None or len(text) > NAME_LENGTH_MAX:
+        return False
+    (word,) = words_of(text)
+    return word.token_type == TokenType.VAR
+
+
+class _Reader:
+    """Reads words from the first to the last."""
+
+    def __init__(self, words: Sequence[Token]) -> None:
+        self._words = words
+        self._place = 0
+
+    def passed(self, *expected: str) -> bool:
+        """Whether these words come next, which are then behind."""
+        found = self._words[self._place : self._place + len(expected)]
+        if tuple(word.text.upper() for word in found) != expected:
+            return False
+        self._place += len(expected)
+        return True
+
+    def create(self, *, is_replacing: bool, explain_only: bool) -> CreateSynthetic:
+        self._expect("TABLE")
+        name = self._new_name()
+        self._expect("FROM")
+        table = self._name("a table")
+        found: dict[str, _Value] = {}
+        if self.passed("WITH"):
+            self._expect("(")
+            while not found or not self.passed(")"):
+                if found:
+                    self._expect(",")
+                option, value = self._option()
+                if option in found:
+                    raise InvalidTarget(f"WITH names {option} twice.", hint="Keep one of them.")
+                found[option] = value
+        self._expect_end()
+        return _created(name, table, found, is_replacing=is_replacing, explain_only=explain_only)
+
+    def drop(self) -> DropSynthetic:
+        self._expect("TABLE")
+        if_exists = self.passed("IF", "EXISTS")
+        name, source = self._name("a synthetic table"), None
+        if self.passed("."):
+            name, source = self._name("a synthetic table"), name
+        self._expect_end()
+        return DropSynthetic(name=name, if_exists=if_exists, source=source)
+
+    def _option(self) -> tuple[str, _Value]:
+        word = self._next("an option")
+        name = word.text.lower()
+        if name not in OPTION_NAMES:
+            raise InvalidTarget(
+                f"WITH has no {shortened(name)}.",
+                hint=suggestion(name, OPTION_NAMES) or f"It has {', '.join(OPTION_NAMES)}.",
+            )
+        if self._next("=>").token_type not in _ARROWS:
+            self._fail("=>", back=1)
+        match name:
+            case "columns":
+                return name, self._columns()
+            case "method":
+                return name, self._next("a method").text.lower()
+            case "score":
+                return name, self._next("a score").text.upper()
+            case "hierarchies":
+                return name, self._truth(name)
+            case _:
+                return name, self._number(name)
+
+    def _number(self, name: str) -> Fraction:
+        sign = -1 if self.passed("-") else 1
+        word = self._next("a number")
+        if word.token_type != TokenType.NUMBER:
+            raise InvalidTarget(
+                f"{name} must be a number, not {shortened(word.text)!a}.",
+                hint="Numbers stand there without quotes, as in epsilon => 0.5.",
+            )
+        return sign * exact_number(word.text)
+
+    def _truth(self, name: str) -> bool:
+        word = self._next("true or false").text.lower()
+        if word not in {"true", "false"}:
+            raise InvalidTarget(
+                f"{name} is true or false, not {shortened(word)!a}.", hint=f"As in {name} => true."
+            )
+        return word == "true"
+
+    def _columns(self) -> tuple[str, ...]:
+        self._expect("(")
+        names = [self._name("a column")]
+        while self.passed(","):
+            names.append(self._name("a column"))
+        self._expect(")")
+        return tuple(names)
+
+    def _new_name(self) -> str:
+        word = self._next("the new table's name")
+        if word.token_type == TokenType.STRING or not is_synthetic_name(word.text):
+            raise InvalidSql(
+                f"{shortened(word.text)!a} is no name for a synthetic table.",
+                hint="Take letters, digits and _, beginning with no digit, and no word of SQL.",
+                position=position_at(word.line, word.col),
+            )
+        return word.text
+
+    def _name(self, what: str) -> str:
+        word = self._next(what)
+        is_plain = word.token_type != TokenType.STRING and _WORD.fullmatch(word.text) is not None
+        if word.token_type != TokenType.IDENTIFIER and not is_plain:
+            self._fail(what, back=1)
+        return word.text
+
+    def _next(self, what: str) -> Token:
+        if self._place == len(self._words):
+            self._fail(what)
+        self._place += 1
+        return self._words[self._place - 1]
+
+    def _expect(self, word: str) -> None:
+        if not self.passed(word):
+            self._fail(word)
+
+    def _expect_end(self) -> None:
+        if self._place < len(self._words):
+            self._fail("the end of the statement")
+
+    def _fail(self, expected: str, back: int = 0) -> NoReturn:
+        place = self._place - back
+        at_end = place >= len(self._words)
+        word = self._words[min(place, len(self._words) - 1)]
+        raise InvalidSql(
+            f"There should be {expected} {'after' if at_end else 'before'} "
+            f"{shortened(word.text)!a}.",
+            hint="Write CREATE SYNTHETIC TABLE s FROM t WITH (epsilon => 1, columns => (a, b)).",
+            position=position_at(word.line, word.col),
+        )
+
+
+def _created(
+    name: str,
+    table: str,
+    found: dict[str, _Value],
+    *,
+    is_replacing: bool,
+    explain_only: bool,
+) -> CreateSynthetic:
+    """The statement, once its numbers are in range."""
+    epsilon, method, columns = found.get("epsilon"), found.get("method"), found.get("columns")
+    score, hierarchies = found.get("score"), found.get("hierarchies")
+    if isinstance(epsilon, Fraction) and epsilon < 0:
+        raise InvalidTarget(
+            "epsilon is not negative.", hint="0 makes the table of what is known, for nothing."
+        )
+    delta = found.get("delta")
+    if isinstance(delta, Fraction) and not 0 < delta < 1:
+        raise InvalidTarget(
+            "delta is a probability, far below one in the number of rows.",
+            hint="As in delta => 1e-9; without one, what is promised holds for certain.",
+        )
+    return CreateSynthetic(
+        name=name,
+        table=table,
+        is_replacing=is_replacing,
+        explain_only=explain_only,
+        epsilon=epsilon if isinstance(epsilon, Fraction) else Fraction(0),
+        delta=delta if isinstance(delta, Fraction) else None,
+        method=method if isinstance(method, str) else None,
+        n_rows=_whole("rows", found.get("rows"), 1, N_ROWS_WRITTEN_MAX),
+        seed=_whole("seed", found.get("seed"), 0, SEED_MAX),
+        columns=columns if isinstance(columns, tuple) else (),
+        score=score if isinstance(score, str) else None,
+        degree=_whole("degree", found.get("degree"), 0, N_PARENTS_MAX),
+        hierarchies=hierarchies if isinstance(hierarchies, bool) else None,
+    )
+
+
+def _whole(name: str, value: object, low: int, high: int) -> int | None:
+    if not isinstance(value, Fraction):
+        return None
+    if value.denominator != 1 or not low <= value <= high:
+        raise InvalidTarget(
+            f"{name} is a whole number from {low} to {high}.",
+            hint=f"As in {name} => {min(high, 1000)}.",
+        )
+    return int(value)

@@ -1,0 +1,144 @@
+"""Limits as owners set them: a partial change in their words, and what a limit leaves just now.
+
+A change keeps what it does not mention. What the ledger then holds is the whole limit, so that a
+reader needs no entry before it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from accountant.ledger.entries import LimitSet
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Limit, Subject, SubjectKind, Window
+from accountant.ledger.table_history import TableHistory
+from cube.measurement import UNITS_PER_EPSILON
+from cube.refusals import InvalidRequest
+from proxy.api.epsilon import exact_epsilon
+from proxy.api.requests import LimitStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitChange:
+    """What an owner asks for, in his words; None for what stays as it is.
+
+    Parameters
+    ----------
+    subject : str
+        ``analyst:NAME``, ``group:NAME`` or ``each_analyst``.
+    epsilon, per_query : str, optional
+        Decimal numbers.
+    window : str, optional
+        ``day``, ``week``, ``month``, ``year`` or ``never``.
+    clear : bool
+        Whether what is set is taken away first.
+    """
+
+    subject: str
+    epsilon: str | None = None
+    window: str | None = None
+    per_query: str | None = None
+    clear: bool = False
+
+    def of(self, before: Limit | None) -> Limit:
+        """The limit once it is changed; it is empty if there is to be none.
+
+        Raises
+        ------
+        InvalidRequest, InvalidTarget
+            If a part of the change cannot be read, or nothing is asked for.
+        """
+        subject = subject_named(self.subject)
+        limit = Limit(subject) if before is None or self.clear else before
+        if self.epsilon is not None:
+            limit = replace(limit, epsilon=exact_epsilon("epsilon", self.epsilon))
+        if self.per_query is not None:
+            limit = replace(limit, per_query=exact_epsilon("per_query", self.per_query))
+        if self.window is not None:
+            limit = replace(limit, window=_window(self.window))
+        if limit.window is not Window.NEVER and limit.epsilon is None:
+            raise InvalidRequest(
+                "A window goes with an epsilon that may be spent in it.", hint="Name epsilon, too."
+            )
+        if limit.is_empty and not self.clear:
+            raise InvalidRequest(
+                "This sets no limit.", hint="Name epsilon or per_query, or clear the limit."
+            )
+        return limit
+
+
+def change_limit(ledger: Ledger, table: str, change: LimitChange, *, by: str) -> LimitStatus | None:
+    """Make a change durable; the limit now, None if there is none any more.
+
+    A change that changes nothing leaves no entry.
+
+    Raises
+    ------
+    InvalidRequest, InvalidTarget
+        If the change cannot be read, or the ledger does not know the table.
+    LedgerUnavailable
+        If it could not be made durable.
+    """
+    subject = subject_named(change.subject)
+
+    def build(history: TableHistory) -> LimitSet | None:
+        if history.opened is None:
+            raise InvalidRequest(
+                f"The ledger does not know the table {table[:64]!a} yet.",
+                hint="It does once the table was served for the first time.",
+            )
+        before = history.limits.get(subject)
+        after = change.of(before)
+        is_same = after == before or (before is None and after.is_empty)
+        return None if is_same else LimitSet(after, by)
+
+    ledger.append(table, build)
+    found = [one for one in limits_of(ledger, table) if one.subject == str(subject)]
+    return found[0] if found else None
+
+
+def limits_of(ledger: Ledger, table: str) -> list[LimitStatus]:
+    """Every limit on a table, analysts before groups, each with what was spent under it.
+
+    Nothing counts towards a limit for each analyst as such: each has his own account.
+    """
+    history = ledger.history(table)
+    now = ledger.now()
+    limits = sorted(history.limits.values(), key=lambda limit: limit.subject)
+    return [
+        LimitStatus(
+            subject=str(limit.subject),
+            window=limit.window.value,
+            limit=limit.epsilon,
+            spent=Fraction(
+                history.spent_by(limit.subject, limit.window.start(now)), UNITS_PER_EPSILON
+            ),
+            per_query=limit.per_query,
+        )
+        for limit in limits
+    ]
+
+
+def subject_named(text: str) -> Subject:
+    """Whom a limit is about; InvalidRequest if the text says nobody."""
+    try:
+        return Subject.parse(text)
+    except ValueError:
+        raise InvalidRequest(
+            f"{text[:64]!a} is nobody a limit could be about.",
+            hint=f"Write {_listed(f'{kind}:NAME' for kind in ('analyst', 'group'))} "
+            f"or {SubjectKind.EACH_ANALYST}.",
+        ) from None
+
+
+def _window(text: str) -> Window:
+    try:
+        return Window(text)
+    except ValueError:
+        raise InvalidRequest(
+            f"{text[:64]!a} is no window.", hint=f"Write one of {_listed(Window)}."
+        ) from None
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words)

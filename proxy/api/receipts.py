@@ -1,0 +1,46 @@
+"""A result's receipt, in the metadata of its Arrow schema.
+
+What an answer rests on and what it cost travels with it, as JSON under ``tacit.receipt``, whether
+or not the SELECT asked for it in columns of its own.
+"""
+
+import json
+import math
+from typing import Final
+
+import pyarrow as pa
+
+from proxy.api.requests import Receipt
+
+RECEIPT_KEY: Final = b"tacit.receipt"
+N_INTERVALS_MAX: Final = 2000  # listed in a receipt's JSON; columns of the result have them all
+
+
+def with_receipt(table: pa.Table, receipt: Receipt) -> pa.Table:
+    """The result with its receipt in the schema's metadata."""
+    return table.replace_schema_metadata({RECEIPT_KEY: _receipt_json(receipt)})
+
+
+def _receipt_json(receipt: Receipt) -> bytes:
+    return json.dumps(
+        {
+            "table": receipt.table,
+            "epsilon_spent": float(receipt.epsilon_spent),
+            "epsilon_left": float(receipt.budget.left),
+            "columns": [
+                {
+                    "name": column.name,
+                    "confidence": column.confidence,
+                    "epsilon_spent": float(column.epsilon_spent),
+                    "source": column.source,
+                    "low": [_finite(value) for value in column.low[:N_INTERVALS_MAX]],
+                    "high": [_finite(value) for value in column.high[:N_INTERVALS_MAX]],
+                }
+                for column in receipt.columns
+            ],
+        }
+    ).encode()
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

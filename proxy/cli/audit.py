@@ -1,0 +1,225 @@
+"""The commands `tacit audit ...`: check a ledger, sign where it ends, take it elsewhere.
+
+A thin layer over accountant/auditor/: it opens files, prints what was found, and asks nothing of a
+server. Every command may run beside one.
+"""
+
+import datetime as dt
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+
+from accountant.auditor import signed_head
+from accountant.auditor.signed_head import Head, SignedHead
+from accountant.auditor.transfer import exported, import_into
+from accountant.auditor.verdict import Verdict
+from accountant.auditor.verify import verify
+from accountant.ledger.open_ledger import open_store
+from cube.refusals import ConfigurationInvalid, LedgerCorrupt
+from proxy.cli import rendering
+from proxy.cli import report as cli_report
+from proxy.cli import rollback as cli_rollback
+from proxy.cli.ledger import (
+    EXPORT_SUFFIX,
+    LedgerArgument,
+    PublicKeyOption,
+    SignedHeadsOption,
+    open_entries,
+    read_heads,
+)
+
+OWNER_ONLY: Final = 0o600  # an export names analysts and what they asked
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Check what a ledger says was spent, without trusting the server that wrote it.",
+    epilog="Begin with: tacit audit verify adult.ledger",
+)
+app.command("accept-rollback", epilog="Example: tacit audit accept-rollback adult.ledger --by ann")(
+    cli_rollback.accept_rollback
+)
+app.command("report", epilog="Example: tacit audit report adult.ledger -o report.html")(
+    cli_report.report
+)
+
+
+@app.command(
+    "verify",
+    epilog="Example: tacit audit verify adult.ledger --public-key owner.pub --signed-head may.json",
+)
+def verify_ledger(
+    location: LedgerArgument,
+    public_key: PublicKeyOption = None,
+    signed_heads: SignedHeadsOption = None,
+) -> None:
+    """Check every entry of a ledger, and add up again what was spent.
+
+    Changes nothing. Computed afresh from the text of the entries: the chain of digests, every
+    sum, budget and limit, the noise of every measurement, and what its rows
+    cost after every single charge. What is wrong first is said with the number
+    of its entry, and the command fails.
+
+    A ledger cannot show by itself that its last entries are missing, or that
+    all of it was written afresh. For that, keep the head this prints, or a head
+    that the owner signed (`tacit audit sign`), where nobody who can write the
+    ledger can reach it.
+    """
+    verdict = _verified(location, read_heads(public_key, signed_heads or ()))
+    for warning in verdict.warnings:
+        typer.echo(f"WARNING: {warning}.")
+    typer.echo(f"{verdict.n_entries} entries, head {verdict.head}")
+    rendering.console().print(rendering.audit_table(verdict.tables))
+    for table in verdict.tables:
+        if table.delta is not None:
+            typer.echo(
+                f"{table.table}: epsilon {float(table.normal):.6g} of it for normal noise, private "
+                f"but for a probability of {float(table.delta):g}."
+            )
+    for note in verdict.notes:
+        typer.echo(f"note: {note}")
+    _refuse_problem(verdict)
+    typer.echo("Every entry follows from those before it.")
+
+
+@app.command(epilog="Example: tacit audit keygen -o owner")
+def keygen(
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="NAME", help="Makes NAME.key (private) and NAME.pub (public)."
+        ),
+    ],
+) -> None:
+    """Make the keys for signed heads.
+
+    Whoever signs keeps the private key to himself, off the server if he can;
+    auditors get the public one from him, and not from the server.
+    """
+    private, public = (output.with_name(output.name + suffix) for suffix in (".key", ".pub"))
+    signed_head.generate_keys(private, public)
+    typer.echo(f"Wrote {private}, which only you may read, and {public}, which anybody may have.")
+
+
+@app.command(epilog="Example: tacit audit sign adult.ledger --key owner.key -o adult-may.json")
+def sign(
+    location: LedgerArgument,
+    key: Annotated[
+        Path, typer.Option(help="The private key that `tacit audit keygen` made.", metavar="FILE")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write; else it is printed."),
+    ] = None,
+) -> None:
+    """Sign where a ledger ends now, once it was verified.
+
+    Whoever is given the signed head can show later that the ledger still holds
+    everything it held today: `tacit audit verify --signed-head`. Nothing about
+    the data or the questions is in it.
+    """
+    private_key = signed_head.read_private_key(key)
+    verdict = _verified(location)
+    _refuse_problem(verdict)
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+    signed = signed_head.sign_head(private_key, Head(verdict.n_entries, verdict.head, now))
+    if output is None:
+        typer.echo(signed.to_json(), nl=False)
+        return
+    with _new_file(output) as path:
+        path.write_text(signed.to_json(), encoding="ascii")
+    typer.echo(f"Wrote {output}: {verdict.n_entries} entries, head {verdict.head}")
+
+
+@app.command(epilog="Example: tacit audit export adult.ledger -o adult.jsonl")
+def export(
+    location: LedgerArgument,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write; ends in .jsonl."),
+    ],
+) -> None:
+    """Write every entry of a ledger as a line of JSON.
+
+    The texts stay byte for byte what was chained. An auditor needs nothing
+    else: all of `tacit audit` reads such a file too, and docs/auditing.md says
+    how to read it without Tacit. The ledger is not judged here; a bad one is
+    exported as well.
+    """
+    if output.suffix != EXPORT_SUFFIX:
+        raise ConfigurationInvalid(f"The name {output} does not end in {EXPORT_SUFFIX}.")
+    with (
+        open_entries(location) as entries,
+        _new_file(output) as path,
+        path.open("w", encoding="ascii") as file,
+    ):
+        n_lines = sum(bool(file.write(line)) for line in exported(entries))
+        file.flush()
+        os.fsync(file.fileno())
+    typer.echo(f"Wrote {output}: {n_lines - 2} entries.")
+
+
+@app.command("import", epilog="Example: tacit audit import adult.jsonl restored.ledger")
+def import_ledger(
+    file: Annotated[
+        str, typer.Argument(metavar="EXPORT", help="What `tacit audit export` wrote (.jsonl).")
+    ],
+    location: Annotated[
+        str,
+        typer.Argument(
+            metavar="LEDGER", help="A new ledger's file, or postgresql://USER@HOST/DATABASE."
+        ),
+    ],
+) -> None:
+    """Make a new ledger of an export, once it was verified; all of it or nothing.
+
+    This is also the way from SQLite to PostgreSQL and back. To serve the new
+    ledger, put the key and the mark of the old one beside it: without the key,
+    the server does not know its data again, and without the mark, not whether
+    this is all of its ledger.
+    """
+    with open_entries(file) as entries:
+        verdict = import_into(lambda: open_store(location), entries)
+    typer.echo(f"Wrote {location}: {verdict.n_entries} entries, head {verdict.head}")
+    typer.echo("Its key and its mark are still missing: copy them from the old ledger.")
+
+
+def _verified(location: str, heads: Sequence[SignedHead] = ()) -> Verdict:
+    """The verdict on a ledger; on a terminal, how far it has come is seen meanwhile."""
+    with (
+        cli_report.uncollected(),
+        open_entries(location) as entries,
+        Console(stderr=True).status("Reading") as status,
+    ):
+        return verify(
+            entries,
+            heads=heads,
+            watch=lambda what, how_far: status.update(f"Checked {how_far} {what}"),
+        )
+
+
+def _refuse_problem(verdict: Verdict) -> None:
+    if verdict.problem is not None:
+        raise LedgerCorrupt(f"{verdict.problem}.")
+
+
+@contextmanager
+def _new_file(path: Path) -> Iterator[Path]:
+    """A file that did not exist before; it is taken away again if writing it fails."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY))
+    except OSError as error:
+        raise ConfigurationInvalid(f"{path} cannot be written: {error.strerror}.") from None
+    try:
+        yield path
+    except BaseException as error:
+        with suppress(OSError):
+            path.unlink()
+        if isinstance(error, OSError):
+            raise ConfigurationInvalid(f"{path} cannot be written: {error.strerror}.") from None
+        raise

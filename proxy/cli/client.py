@@ -1,0 +1,231 @@
+"""The command line's side of `tacit.v1`: messages in, plain values out, errors with a code.
+
+No terminal here and no privacy decision; the server makes those.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import pyarrow as pa
+
+from cube.refusals import ConfigurationInvalid
+from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
+from proxy.identity.tokens import is_token
+from proxy.protocol import tacit_pb2, tacit_pb2_grpc
+from proxy.wire.errors import CODE_KEY
+
+SERVER_VARIABLE: Final = "TACIT_SERVER"
+TOKEN_VARIABLE: Final = "TACIT_TOKEN"  # noqa: S105 - the name of a variable
+CHANNEL_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", 64 * 2**20),
+    ("grpc.enable_http_proxy", 0),  # what goes to this machine in plain text stays on it
+)
+
+
+class Declined(Exception):
+    """The server said no, in its own words and with its own code."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Unreachable(Exception):
+    """No Tacit server answers at the address."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.address = address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerAddress:
+    """Where the server is, and what it is shown.
+
+    Parameters
+    ----------
+    address : str
+        ``host:port``.
+    tls_ca : Path, optional
+        The CA certificate (PEM) to trust; with it TLS is spoken.
+    token : str, optional
+    tls_cert, tls_key : Path, optional
+        The client's own certificate and its key (PEM).
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If the token would cross a network in plain text, or a certificate lacks its key or TLS.
+    """
+
+    address: str
+    tls_ca: Path | None = None
+    token: str | None = field(default=None, repr=False)
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+
+    def __post_init__(self) -> None:
+        host = host_of(self.address)
+        if self.token is not None and self.tls_ca is None and not (host and is_loopback(host)):
+            raise ConfigurationInvalid(
+                f"The token would go to {self.address} in plain text.",
+                hint="Speak TLS: name the CA certificate to trust with --tls-ca.",
+            )
+        if len({self.tls_cert is None, self.tls_key is None}) > 1:
+            raise ConfigurationInvalid("--tls-cert and --tls-key go together.")
+        if self.tls_cert is not None and self.tls_ca is None:
+            raise ConfigurationInvalid("A certificate is shown over TLS.", hint="Add --tls-ca.")
+
+    @classmethod
+    def chosen(
+        cls,
+        address: str | None = None,
+        tls_ca: Path | None = None,
+        token_file: Path | None = None,
+        tls_cert: Path | None = None,
+        tls_key: Path | None = None,
+    ) -> "ServerAddress":
+        """What is given on the command line; else address and token of the environment."""
+        return cls(
+            address=address or os.environ.get(SERVER_VARIABLE) or DEFAULT_LISTEN,
+            tls_ca=tls_ca,
+            token=_token(token_file),
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+        )
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """What every call carries."""
+        return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A result, and its receipt unless the statement was an EXPLAIN PRIVACY."""
+
+    data: pa.Table
+    receipt: tacit_pb2.Receipt | None
+
+
+def target_of(
+    half_width: float | None, confidence: float | None, epsilon: str | None
+) -> tacit_pb2.Target:
+    """The target named on the command line; the server checks it and fills in the rest."""
+    return tacit_pb2.Target(half_width=half_width, confidence=confidence, epsilon=epsilon)
+
+
+def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> Answer:
+    """Ask one SELECT."""
+    pieces: list[bytes] = []
+    receipt = None
+    with calling(server) as stub:
+        request = tacit_pb2.QueryRequest(sql=sql, target=target)
+        for reply in stub.Query(request, metadata=server.metadata):
+            pieces.append(reply.ipc)
+            if reply.HasField("receipt"):
+                receipt = reply.receipt
+    return Answer(ipc_table(b"".join(pieces)), receipt)
+
+
+def explain(
+    server: ServerAddress, sql: str, target: tacit_pb2.Target
+) -> tuple[pa.Table, tacit_pb2.ExplainReply]:
+    """What a SELECT would cost; charges nothing."""
+    with calling(server) as stub:
+        request = tacit_pb2.ExplainRequest(sql=sql, target=target)
+        reply = stub.Explain(request, metadata=server.metadata)
+    return ipc_table(reply.ipc), reply
+
+
+def plan(
+    server: ServerAddress, sql: str, target: tacit_pb2.Target, *, buy: bool
+) -> tuple[pa.Table, tacit_pb2.PlanReply]:
+    """What a file of statements costs, planned together; measured if `buy`."""
+    with calling(server) as stub:
+        request = tacit_pb2.PlanRequest(sql=sql, target=target, buy=buy)
+        reply = stub.Plan(request, metadata=server.metadata)
+    return ipc_table(reply.ipc), reply
+
+
+def list_tables(server: ServerAddress) -> list[tacit_pb2.Table]:
+    """The public schema of every table."""
+    with calling(server) as stub:
+        reply = stub.ListTables(tacit_pb2.ListTablesRequest(), metadata=server.metadata)
+    return list(reply.tables)
+
+
+def get_budgets(server: ServerAddress, table: str) -> list[tacit_pb2.Budget]:
+    """The budget of one table, or of every table if the name is empty."""
+    with calling(server) as stub:
+        request = tacit_pb2.GetBudgetRequest(table=table)
+        reply = stub.GetBudget(request, metadata=server.metadata)
+    return list(reply.budgets)
+
+
+@contextmanager
+def calling(server: ServerAddress) -> Iterator[tacit_pb2_grpc.TacitStub]:
+    """A stub whose errors are `Declined` and `Unreachable`."""
+    with _channel(server) as channel:
+        try:
+            yield tacit_pb2_grpc.TacitStub(channel)
+        except grpc.RpcError as error:
+            raise _translated(error, server.address) from None
+
+
+def _channel(server: ServerAddress) -> grpc.Channel:
+    if server.tls_ca is None:
+        return grpc.insecure_channel(server.address, options=CHANNEL_OPTIONS)
+    try:
+        credentials = grpc.ssl_channel_credentials(
+            server.tls_ca.read_bytes(),
+            private_key=None if server.tls_key is None else server.tls_key.read_bytes(),
+            certificate_chain=None if server.tls_cert is None else server.tls_cert.read_bytes(),
+        )
+    except OSError as error:
+        raise Declined("tls", f"{error.filename} cannot be read: {error.strerror}.") from None
+    return grpc.secure_channel(server.address, credentials, options=CHANNEL_OPTIONS)
+
+
+def _token(file: Path | None) -> str | None:
+    """The token in a file, else in the environment; never on the command line, which others see."""
+    if file is None:
+        text, where = os.environ.get(TOKEN_VARIABLE), TOKEN_VARIABLE
+    else:
+        where = str(file)
+        try:
+            text = file.read_text(encoding="ascii")
+        except OSError as error:
+            raise ConfigurationInvalid(f"{file} cannot be read: {error.strerror}.") from None
+        except UnicodeDecodeError:
+            text = "?"
+    if text is None:
+        return None
+    if not is_token(text.strip()):
+        raise ConfigurationInvalid(
+            f"There is no token in {where}.", hint="`tacit token issue` prints one."
+        )
+    return text.strip()
+
+
+def _translated(error: Any, address: str) -> Declined | Unreachable:
+    trailers = dict(error.trailing_metadata() or ())
+    code = trailers.get(CODE_KEY)
+    details = error.details() or ""
+    if code is not None:
+        return Declined(str(code), details.removeprefix(f"[{code}] "))
+    if error.code() is grpc.StatusCode.UNAVAILABLE:
+        return Unreachable(address)
+    return Declined(error.code().name.lower(), details)
+
+
+def ipc_table(stream: bytes) -> pa.Table:
+    """The table that an Arrow IPC stream holds."""
+    with pa.ipc.open_stream(stream) as reader:
+        return reader.read_all()

@@ -1,0 +1,196 @@
+"""`tacit init`: a first configuration file, from the names and types of a file's columns.
+
+A draft leaves everything that must be public knowledge for the owner of the data to write down.
+Reading levels from the rows is offered, and is not private: what it finds becomes public.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from cube.refusals import ConfigurationInvalid
+from proxy.cli.init_levels import found_levels
+from proxy.cli.init_toml import toml_key, toml_string
+from proxy.sources.axis_sql import INTEGERS, REALS
+from proxy.sources.base_table import SCHEMA, check_base_table
+from proxy.sources.closed import name_sql, text_sql
+from proxy.sources.files import OUTSIDE
+from proxy.sources.location import SourceKind, SourceLocation
+
+PLACEHOLDERS = {
+    "category": ('levels = ["...", "..."]',),
+    "integer": ("low = ...", "high = ..."),
+    "numeric": ("edges = [..., ...]",),
+    "boolean": (),
+    "date": ("low = ...            # such as 2020-01-01", "high = ..."),
+}
+NOT_PRIVATE = """\
+# NOT PRIVATE: the levels below were read from the rows. Whoever sees this file, or the list of
+# levels that the server shows to everyone, learns which values occur. Replace each of them by what
+# is publicly known, unless the values themselves are no secret.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftColumn:
+    """A column of the file: its name, its DuckDB type, and the kind of axis that fits it."""
+
+    name: str
+    type_name: str
+    kind: str | None
+
+
+def draft(
+    location: SourceLocation,
+    *,
+    table: str,
+    folder: Path,
+    n_records_max: int | None = None,
+    read_levels: bool = False,
+) -> str:
+    """A configuration as TOML text.
+
+    Parameters
+    ----------
+    location : SourceLocation
+        The private file.
+    table : str
+        The name of the table in SQL.
+    folder : Path
+        Where the draft will lie; its paths are relative to it.
+    n_records_max : int, optional
+        The owner's public bound on the number of records.
+    read_levels : bool
+        Fill in levels from the rows. Not private.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If the file cannot be read.
+    """
+    unreadable = ConfigurationInvalid(
+        f"{location.path} cannot be read as a {location.kind} file.",
+        hint="Check the path, and for a .duckdb file the name of the table in it.",
+    )
+    try:
+        with duckdb.connect() as connection:
+
+            def ask(sql: str) -> list[tuple[Any, ...]]:
+                return connection.execute(sql).fetchall()
+
+            relation = _relation(location, connection)
+            columns = _columns(relation, connection)
+            levels = {
+                column.name: found_levels(relation, column.name, column.kind, ask)
+                for column in columns
+                if read_levels and column.kind is not None
+            }
+    except duckdb.Error:
+        raise unreadable from None
+    parts = [_header(location, read_levels=read_levels)]
+    parts.append(_table_section(location, table, folder, n_records_max))
+    parts += [_column_section(table, column, levels.get(column.name)) for column in columns]
+    return "\n".join(parts)
+
+
+def _relation(location: SourceLocation, connection: duckdb.DuckDBPyConnection) -> str:
+    path = text_sql(str(location.path.resolve()))
+    match location.kind:
+        case SourceKind.CSV:
+            return f"read_csv({path}, header = true, delim = ',', quote = '\"', sample_size = -1)"
+        case SourceKind.PARQUET:
+            return f"read_parquet({path}, hive_partitioning = false)"
+        case SourceKind.DUCKDB:
+            connection.execute(f"ATTACH {path} AS {OUTSIDE} (READ_ONLY)")
+            # A draft of what would then not be served helps nobody.
+            name = check_base_table(location, OUTSIDE, connection)
+            return f"{OUTSIDE}.{SCHEMA}.{name_sql(name)}"
+
+
+def _columns(relation: str, connection: duckdb.DuckDBPyConnection) -> list[DraftColumn]:
+    described = connection.execute(f"DESCRIBE FROM {relation}").fetchall()
+    types = [(name, kind.split("(")[0]) for name, kind, *_ in described]
+    return [DraftColumn(name, kind, kind_of(kind)) for name, kind in types]
+
+
+def kind_of(type_name: str) -> str | None:
+    """The kind of axis for a DuckDB type, if there is one.
+
+    >>> kind_of("DECIMAL"), kind_of("BIGINT"), kind_of("TIMESTAMP")
+    ('numeric', 'integer', None)
+    """
+    if type_name in INTEGERS:
+        return "integer"
+    if type_name in REALS:
+        return "numeric"
+    named = {"VARCHAR": "category", "ENUM": "category", "BOOLEAN": "boolean", "DATE": "date"}
+    return named.get(type_name)
+
+
+def _header(location: SourceLocation, *, read_levels: bool) -> str:
+    looked_at = "the names and types of its columns"
+    if location.kind is SourceKind.CSV:
+        looked_at += " (a CSV file's types are guessed\n# from its rows)"
+    if read_levels:
+        looked_at += ", and the values in it"
+    ending = NOT_PRIVATE if read_levels else "# Nothing else of the file is in this draft.\n"
+    return (
+        f"# A draft by `tacit init` for {_comment(location.path.name)}.\n"
+        f"# What was looked at: {looked_at}.\n{ending}"
+        "# What begins with `# ` and ends in dots is for you to fill in, from public knowledge.\n"
+    )
+
+
+def _table_section(
+    location: SourceLocation, table: str, folder: Path, n_records_max: int | None
+) -> str:
+    source = os.path.relpath(location.path.resolve(), folder.resolve())
+    lines = [
+        "[ledger]",
+        f"path = {toml_string(table + '.ledger')}",
+        "",
+        f"[tables.{toml_key(table)}]",
+        f"source = {toml_string(source)}",
+    ]
+    if location.source_table is not None:
+        lines.append(f"source_table = {toml_string(location.source_table)}")
+    bound = "# n_records_max = ..." if n_records_max is None else f"n_records_max = {n_records_max}"
+    lines += [
+        'budget = "1.0"          # the epsilon that may ever be spent on this table',
+        f"{bound}  # a public upper bound on the number of records",
+        "half_width = 100        # the accuracy of a request that names none",
+        "confidence = 0.95",
+        'strategy = "auto"       # what to measure: auto, query, cells, dyadic or paper',
+        'history = "shared"      # or private: analysts are not shown what others have asked',
+        "",
+        "# A column may also say `null = true` (NULL is a level of its own) and, unless boolean,",
+        "# `other = VALUE` (stands for everything outside its levels). A row with a value that has",
+        "# no level is left out of the table. A column that is not listed here is not served.",
+        '# A number that is only summed and averaged is a `kind = "measure"`, with `low`, `high`',
+        "# and `step`: values are clamped to these bounds, and rounded to whole steps from low.",
+        '# If a column says whom a row is about, `unit = "COLUMN"` checks that nobody has two.',
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _column_section(table: str, column: DraftColumn, levels: list[str] | None) -> str:
+    heading = f"[tables.{toml_key(table)}.columns.{toml_key(column.name)}]"
+    if column.kind is None:
+        return f"# {_comment(heading)}: a {column.type_name} column cannot be served.\n"
+    lines = [heading, f'kind = "{column.kind}"']
+    lines += levels or _commented(column.kind)
+    return "\n".join([*lines, ""])
+
+
+def _commented(kind: str) -> Iterator[str]:
+    return (f"# {line}" for line in PLACEHOLDERS[kind])
+
+
+def _comment(text: str) -> str:
+    """Text that stays on the line of its comment."""
+    return "".join(c if c.isprintable() else "?" for c in text)

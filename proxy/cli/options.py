@@ -1,0 +1,85 @@
+"""The options that several commands share, and what their help says."""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
+
+import typer
+
+from proxy.cli.client import SERVER_VARIABLE, TOKEN_VARIABLE, ServerAddress
+from proxy.config.address import DEFAULT_LISTEN
+
+SqlArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        help="One SELECT of counts and sums, with WHERE, GROUP BY and arithmetic.", metavar="SQL"
+    ),
+]
+HalfWidthOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(metavar="NUMBER", help="The answer may be off by this much, up or down."),
+]
+ConfidenceOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(metavar="NUMBER", help="How surely it is not off by more, such as 0.95."),
+]
+EpsilonOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="The most this request may cost; it is refused if that is not enough.",
+    ),
+]
+ConfigOption: TypeAlias = Annotated[
+    Path, typer.Option("--config", metavar="FILE", help="The configuration that is served.")
+]
+
+_FILE: Final = Path | None
+_SERVER_OPTIONS: Final[dict[str, Any]] = {
+    "server": Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help=f"The server; else {SERVER_VARIABLE} in the environment, else {DEFAULT_LISTEN}.",
+        ),
+    ],
+    "tls_ca": Annotated[
+        _FILE, typer.Option(metavar="FILE", help="Speak TLS, and trust this CA certificate (PEM).")
+    ],
+    "token_file": Annotated[
+        _FILE,
+        typer.Option(
+            metavar="FILE", help=f"Your token; else {TOKEN_VARIABLE} in the environment holds it."
+        ),
+    ],
+    "tls_cert": Annotated[
+        _FILE, typer.Option(metavar="FILE", help="Your certificate (PEM), if the server wants one.")
+    ],
+    "tls_key": Annotated[_FILE, typer.Option(metavar="FILE", help="Its private key (PEM).")],
+}
+
+
+def asks_server(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say how a server is reached.
+
+    On the command line they are options like any other; the command itself takes what they come to
+    as one keyword, ``server: ServerAddress``.
+    """
+    signature = inspect.signature(command)
+    own = [one for one in signature.parameters.values() if one.name != "server"]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in _SERVER_OPTIONS.items()
+    ]
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        chosen = {name: options.pop(name) for name in _SERVER_OPTIONS}
+        server = ServerAddress.chosen(address=chosen.pop("server"), **chosen)
+        command(**options, server=server)
+
+    run.__annotations__ = {one.name: one.annotation for one in (*own, *shared)}
+    vars(run)["__signature__"] = signature.replace(parameters=[*own, *shared])
+    return run

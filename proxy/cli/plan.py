@@ -1,0 +1,63 @@
+"""The command `tacit plan`: a file of statements, planned together by the server."""
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import pyarrow as pa
+import typer
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from cube.refusals import ConfigurationInvalid
+from proxy.cli import client as cli_client
+from proxy.cli.client import ServerAddress
+from proxy.cli.rendering import general, plain
+from proxy.protocol import tacit_pb2
+
+BuyOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--buy", help="Measure the plan: spend its epsilon. Without it nothing is spent."),
+]
+FileArgument: TypeAlias = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="SELECT statements separated by semicolons, each with its own OPTIONS if it likes.",
+    ),
+]
+
+
+def plan_file(
+    file: Path, server: ServerAddress, target: tacit_pb2.Target, *, buy: bool
+) -> RenderableType:
+    """What the statements of a file cost, planned together; measured if `buy`.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If the file cannot be read.
+    """
+    try:
+        sql = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigurationInvalid(f"{file} cannot be read: {reason}.") from None
+    return plan_table(*cli_client.plan(server, sql, target, buy=buy))
+
+
+def plan_table(data: pa.Table, reply: tacit_pb2.PlanReply) -> RenderableType:
+    """A line for each answer column, and the price of all of them below."""
+    shown = Table(header_style="bold")
+    for field in data.schema:
+        numeric = not pa.types.is_string(field.type)
+        shown.add_column(
+            plain(field.name.replace("_", " ")), justify="right" if numeric else "left"
+        )
+    for row in zip(*(column.to_pylist() for column in data.columns), strict=True):
+        shown.add_row(*(plain(general(value)) for value in row))
+    verb = "spent" if reply.bought else "would spend"
+    budget = reply.budget
+    left = f"{budget.epsilon_left:.6g} of {budget.epsilon_limit:.6g} left for {budget.table}"
+    told = f"{verb} epsilon {reply.epsilon:.6g} on {reply.n_measurements} measurements; {left}"
+    return Group(shown, Text(told))

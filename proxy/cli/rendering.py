@@ -1,0 +1,234 @@
+"""Answers, budgets and schemas for people (rich tables) and for programs (CSV, JSON).
+
+Everything shown has left the server already; nothing here decides what may be shown.
+"""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from accountant.auditor.verdict import TableVerdict
+from proxy.cli.client import Answer
+from proxy.protocol import tacit_pb2
+
+DECIMALS_MAX = 6
+BAR_LENGTH = 20
+
+
+def answer_table(answer: Answer) -> RenderableType:
+    """An answer with the interval of each of its columns, and what it cost below."""
+    shown = _grid()
+    receipts = _receipts_by_place(answer)
+    columns = []
+    for place, field in enumerate(answer.data.schema):
+        values = answer.data.column(place).to_pylist()
+        receipt = receipts.get(place)
+        shown.add_column(plain(field.name), justify="left" if _is_text(field) else "right")
+        if receipt is None:
+            columns.append([general(value) for value in values])
+            continue
+        shown.add_column(Text(f"{receipt.confidence:.10g} interval"), justify="right")
+        shown.add_column(Text("source"))
+        ends = list(zip(receipt.low, receipt.high, strict=True))
+        columns.append(
+            [to_width(value, low, high) for value, (low, high) in zip(values, ends, strict=True)]
+        )
+        columns.append([_interval(low, high) for low, high in ends])
+        columns.append([receipt.source] * len(values))
+    for row in zip(*columns, strict=True):
+        shown.add_row(*map(plain, row))
+    if answer.receipt is None:
+        return shown
+    spent = f"epsilon spent {answer.receipt.epsilon_spent:.6g}"
+    return Group(shown, Text(f"{spent}; {_left(answer.receipt.budget)}"))
+
+
+def explanation_table(data: pa.Table, reply: tacit_pb2.ExplainReply) -> RenderableType:
+    """What a statement would cost: one block of lines for each aggregate."""
+    shown = _grid()
+    shown.show_header = False
+    shown.add_column()
+    for _ in range(data.num_rows):
+        shown.add_column()
+    for field, column in zip(data.schema, data.columns, strict=True):
+        values = [general(value) for value in column.to_pylist()]
+        shown.add_row(plain(field.name.replace("_", " ")), *map(plain, values))
+    would_spend = f"would spend epsilon {reply.epsilon:.6g}"
+    left = f"; {_left(reply.budget)}" if reply.HasField("budget") else ""
+    return Group(shown, Text(would_spend + left))
+
+
+def budgets_table(budgets: Iterable[tacit_pb2.Budget]) -> Table:
+    """What was spent and what is left, a line for each private table."""
+    shown = _grid()
+    for heading in ("table", "epsilon limit", "spent", "left", "measurements", ""):
+        shown.add_column(heading, justify="left" if heading == "table" else "right")
+    for budget in budgets:
+        share = budget.epsilon_spent / budget.epsilon_limit if budget.epsilon_limit else 1.0
+        filled = min(BAR_LENGTH, math.ceil(share * BAR_LENGTH))
+        shown.add_row(
+            plain(budget.table),
+            f"{budget.epsilon_limit:.6g}",
+            f"{budget.epsilon_spent:.6g}",
+            f"{budget.epsilon_left:.6g}",
+            str(budget.n_measurements),
+            "█" * filled + "░" * (BAR_LENGTH - filled),
+        )
+    return shown
+
+
+def schema_table(table: tacit_pb2.Table) -> RenderableType:
+    """The public columns of one private or synthetic table."""
+    shown = _grid()
+    for heading in ("column", "type", "kind", "levels", ""):
+        shown.add_column(heading, justify="right" if heading == "levels" else "left")
+    for column in table.columns:
+        cells = (column.name, column.sql_type, column.kind, str(column.n_levels), column.levels)
+        shown.add_row(*map(plain, cells))
+    if table.synthetic_of:
+        made = plain(f"made-up rows, like those of {table.synthetic_of}; any SQL on them is free")
+        return Group(plain(table.name), shown, made)
+    target = f"{table.default_half_width:g} at confidence {table.default_confidence:g}"
+    return Group(plain(table.name), shown, Text(f"default target: half_width {target}"))
+
+
+def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
+    """What a ledger adds up to, a line for each private table."""
+    shown = _grid()
+    numbers = ("epsilon limit", "charged", "recomputed", "measurements", "raised", "pending")
+    for heading in ("table", *numbers):
+        shown.add_column(heading, justify="left" if heading == "table" else "right")
+    for verdict in verdicts:
+        shown.add_row(
+            plain(verdict.table),
+            f"{float(verdict.budget):.6g}",
+            f"{float(verdict.spent):.6g}",
+            f"{'' if verdict.exact else 'at most '}{float(verdict.recomputed):.6g}",
+            str(verdict.n_measurements),
+            str(verdict.n_raised),
+            str(verdict.n_pending),
+        )
+    return shown
+
+
+def answer_csv(answer: Answer) -> str:
+    """The result as CSV; every answer column is followed by the ends of its interval."""
+    receipts = _receipts_by_place(answer)
+    header: list[str] = []
+    columns: list[Sequence[Any]] = []
+    for place, field in enumerate(answer.data.schema):
+        header.append(field.name)
+        columns.append(answer.data.column(place).to_pylist())
+        if (receipt := receipts.get(place)) is not None:
+            header += [f"{field.name}_low", f"{field.name}_high"]
+            columns += [_ends(receipt.low), _ends(receipt.high)]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(zip(*columns, strict=True))
+    return out.getvalue()
+
+
+def answer_json(answer: Answer) -> str:
+    """The result with its receipt, as one JSON object."""
+    rows = zip(*(column.to_pylist() for column in answer.data.columns), strict=True)
+    shown: dict[str, Any] = {
+        "columns": answer.data.schema.names,
+        "rows": [list(row) for row in rows],
+    }
+    if (receipt := answer.receipt) is not None:
+        shown["table"] = receipt.table
+        shown["epsilon_spent"] = receipt.epsilon_spent
+        shown["epsilon_left"] = receipt.budget.epsilon_left
+        shown["answers"] = [
+            {
+                "name": column.name,
+                "confidence": column.confidence,
+                "epsilon_spent": column.epsilon_spent,
+                "source": column.source,
+                "low": _ends(column.low),
+                "high": _ends(column.high),
+            }
+            for column in receipt.columns
+        ]
+    return json.dumps(shown, default=str, ensure_ascii=False)
+
+
+def to_width(value: float | None, low: float, high: float) -> str:
+    """A number with the digits that an interval this wide leaves meaningful.
+
+    >>> to_width(7431.26, 7331.26, 7531.26), to_width(0.51234, 0.5, 0.53), to_width(7.0, 7.0, 7.0)
+    ('7431', '0.512', '7')
+    """
+    if value is None or not math.isfinite(value):
+        return general(value)
+    half_width = (high - low) / 2
+    if not math.isfinite(half_width) or half_width <= 0:
+        return f"{value:.10g}"
+    decimals = min(DECIMALS_MAX, max(0, 1 - math.floor(math.log10(half_width))))
+    rounded = round(value, decimals) + 0.0  # never "-0"
+    return f"{rounded:.{decimals}f}"
+
+
+def general(value: Any) -> str:
+    """Any value of a result as short text."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def plain(text: str) -> Text:
+    """Text without markup, and with nothing in it that a terminal would obey."""
+    return Text("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
+
+
+def _interval(low: float, high: float) -> str:
+    """An interval as text; what was clipped to be consistent has none."""
+    if math.isnan(low):
+        return "none"
+    return f"[{to_width(low, low, high)}, {to_width(high, low, high)}]"
+
+
+def _ends(values: Iterable[float]) -> list[float | None]:
+    """Ends of intervals as programs read them: null where there is none."""
+    return [None if math.isnan(value) else value for value in values]
+
+
+def _receipts_by_place(answer: Answer) -> dict[int, tacit_pb2.ColumnReceipt]:
+    """The receipt of each answer column. Names may repeat; then both lists keep their order."""
+    waiting = [] if answer.receipt is None else list(answer.receipt.columns)
+    found: dict[int, tacit_pb2.ColumnReceipt] = {}
+    for place, name in enumerate(answer.data.schema.names):
+        match = next((receipt for receipt in waiting if receipt.name == name), None)
+        if match is not None and len(match.low) == answer.data.num_rows:
+            waiting.remove(match)
+            found[place] = match
+    return found
+
+
+def _grid() -> Table:
+    return Table(header_style="bold")
+
+
+def _is_text(field: pa.Field) -> bool:
+    return bool(pa.types.is_string(field.type))
+
+
+def _left(budget: tacit_pb2.Budget) -> str:
+    return f"{budget.epsilon_left:.6g} of {budget.epsilon_limit:.6g} left for {budget.table}"
+
+
+def console() -> Console:
+    """Standard output; wide enough not to cut a table when it is piped to another program."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=200)

@@ -1,0 +1,112 @@
+"""Synthetic tables for people: what one would cost, what was made, and where it came from."""
+
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from proxy.cli.rendering import general, plain
+from proxy.protocol import tacit_pb2
+
+N_SHARES_SHOWN: Final = 40  # of a law; a file has them all
+
+
+def preview_table(reply: tacit_pb2.PreviewSyntheticReply) -> RenderableType:
+    """A line for each step, and the price of all of them below."""
+    shown = Table(header_style="bold")
+    shown.add_column("step")
+    shown.add_column("epsilon", justify="right")
+    shown.add_column("tables", justify="right")
+    for step in reply.steps:
+        shown.add_row(plain(step.name), f"{step.epsilon:.6g}", str(step.n_tables))
+    told = f"would spend at most epsilon {reply.epsilon:.6g}; {_left(reply.budget)}"
+    return Group(shown, Text(told))
+
+
+def created_text(made: tacit_pb2.SyntheticProgress) -> RenderableType:
+    """What was made, what it cost, and what to know of it."""
+    table = made.table
+    unknown = [column.name for column in table.columns if column.unknown]
+    lines = [
+        f"Made {table.name}: {table.rows} rows of {len(table.columns)} columns, a table in SQL.",
+        f"spent epsilon {table.epsilon_spent:.6g}; {_left(made.receipt.budget)}",
+    ]
+    if unknown:
+        lines.append(f"Nothing is known of {', '.join(unknown)}: drawn alike over its levels.")
+    if table.incomplete:
+        lines.append(f"Less was bought than asked for: {table.incomplete}")
+    return Group(*map(plain, lines))
+
+
+def tables_table(tables: Iterable[tacit_pb2.SyntheticTable]) -> Table:
+    """A line for each synthetic table."""
+    shown = Table(header_style="bold")
+    for heading in ("table", "of", "method", "rows", "epsilon spent", "made by", "made at"):
+        is_number = heading in {"rows", "epsilon spent"}
+        shown.add_column(heading, justify="right" if is_number else "left")
+    for table in tables:
+        spent = f"{table.epsilon_spent:.6g}"
+        cells = (table.name, table.source, table.method, str(table.rows), spent)
+        shown.add_row(*map(plain, (*cells, table.made_by, table.made_at)))
+    return shown
+
+
+def provenance_table(table: tacit_pb2.SyntheticTable) -> Table:
+    """Everything that is kept of a synthetic table beside its rows."""
+    shown = Table(show_header=False)
+    shown.add_column(style="bold")
+    shown.add_column()
+    columns = ", ".join(f"{column.name} {column.sql_type}" for column in table.columns)
+    unknown = ", ".join(column.name for column in table.columns if column.unknown)
+    for heading, text in (
+        ("table", table.name),
+        ("of", table.source),
+        ("method", table.method),
+        ("rows", str(table.rows)),
+        ("columns", columns),
+        ("epsilon asked, spent", f"{table.epsilon:.6g}, {table.epsilon_spent:.6g}"),
+        ("delta", f"{table.delta:g}" if table.HasField("delta") else "-"),
+        ("options", table.options),
+        ("drawn to agree with", table.model),
+        ("nothing known of", unknown or "-"),
+        ("incomplete", table.incomplete or "-"),
+        ("seed", str(table.seed)),
+        ("made by", table.made_by),
+        ("made at", f"{table.made_at}, after {table.n_charges} charges"),
+    ):
+        shown.add_row(heading, plain(text))
+    return shown
+
+
+def law_table(data: pa.Table, basis: tacit_pb2.SyntheticLawBasis) -> RenderableType:
+    """The largest shares of a law, and what it rests on below."""
+    *columns, share = data.column_names
+    shown = Table(header_style="bold")
+    for name in columns:
+        shown.add_column(plain(name))
+    shown.add_column(share, justify="right")
+    largest = data.sort_by([(share, "descending")]).slice(0, N_SHARES_SHOWN).to_pylist()
+    for row in largest:
+        shown.add_row(*(plain(general(row[name])) for name in columns), f"{row[share]:.4f}")
+    lines = [_basis(basis), "No interval: the model is as near to the data as it is."]
+    n_more = data.num_rows - len(largest)
+    if n_more:
+        lines.insert(0, f"and {n_more} more; a file has them all")
+    return Group(shown, *map(plain, lines))
+
+
+def _basis(basis: tacit_pb2.SyntheticLawBasis) -> str:
+    match basis.way:
+        case "exact":
+            return "Exactly what the model says."
+        case "weighted":
+            return f"About what the model says, from {basis.n_rows:.0f} rows' worth of drawing."
+        case _:
+            return f"Counted among {basis.n_rows:.0f} rows of the table."
+
+
+def _left(budget: tacit_pb2.Budget) -> str:
+    return f"{budget.epsilon_left:.6g} of {budget.epsilon_limit:.6g} left for {budget.table}"

@@ -1,0 +1,170 @@
+"""`tacit serve`: one process from its configuration to its end by signal.
+
+Kept out of `proxy.cli.app`, so that a client command does not load the engine.
+"""
+
+import ctypes
+import gc
+import resource
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import structlog
+from rich.console import Console
+from rich.text import Text
+from threadpoolctl import threadpool_limits
+
+from accountant.auditor.verify import verify
+from proxy.admin.ledger_admin import ServedLedgerDesk
+from proxy.api.requests import BudgetStatus
+from proxy.bootstrap import Service, build
+from proxy.config.server import ServerSettings
+from proxy.config.settings import Settings, load
+from proxy.identity.authenticate import LedgerAccess
+from proxy.monitoring.health import Monitoring, Readiness
+from proxy.monitoring.logs import configure_logs
+from proxy.monitoring.metrics import Metrics
+from proxy.monitoring.service import watching
+from proxy.reporting.make import ReportFormat, make_report
+from proxy.wire.server import SERVICES, RunningServer, TlsIdentity, start_server
+
+# Of glibc's <malloc.h>, and what they are set to.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
+BLOCK_BYTES: Final = 2**24  # smaller ones come and go too often to ask the system for each
+N_ARENAS: Final = 2
+GRACE_SECONDS: Final = 5.0  # for calls in flight; what they bought is in the ledger in any case
+
+
+def serve(path: Path, console: Console) -> None:
+    """Serve the tables of a configuration file until SIGINT or SIGTERM."""
+    settings = load(path)
+    configure_logs()
+    # Requests are the parallelism. Two threads of linear algebra each, on matrices this small,
+    # wait for one another longer than they compute.
+    threadpool_limits(limits=1)
+    give_memory_back()
+    allow_many_connections()
+    wait = _wait_for_signals()
+    tls = _tls(settings.server)
+    metrics = Metrics(table.schema.table for table in settings.tables)
+    service = build(settings, metrics)
+    readiness = Readiness(SERVICES)
+    # What is alive now stays: the collector need not look at it again, during a query, for nothing.
+    gc.freeze()
+    try:
+        with watching(
+            service, metrics, readiness, settings.server.metrics_listen
+        ) as metrics_address:
+            server = _started(settings, service, tls, Monitoring(metrics, readiness))
+            try:
+                told = greeting(server.address, service.budgets(), settings.server)
+                if metrics_address is not None:
+                    told.insert(-1, f"Metrics: http://{metrics_address}/metrics")
+                for line in told:
+                    console.print(Text(line), soft_wrap=True)
+                structlog.get_logger("tacit").info("serving", address=server.address)
+                wait()
+                readiness.end()
+            finally:
+                server.stop(GRACE_SECONDS)
+                structlog.get_logger("tacit").info("stopped", address=server.address)
+    finally:
+        service.close()
+        gc.unfreeze()  # or what native modules hold would be reported as leaked on the way out
+
+
+def greeting(address: str, budgets: tuple[BudgetStatus, ...], server: ServerSettings) -> list[str]:
+    """What the owner of the data should see: where it listens, to whom, and what is left."""
+    scheme = "grpc" if server.tls is None else "grpc+tls"
+    header = '"adbc.flight.sql.authorization_header": "Bearer TOKEN"'
+    shown = "" if server.allow_anonymous else f", db_kwargs={{{header}}}"
+    tables = [
+        f"  {budget.table}: epsilon {float(budget.left):.6g} of {float(budget.limit):.6g} left"
+        for budget in budgets
+    ]
+    return [
+        f"Tacit serves on {address}",
+        *tables,
+        who_may_come_in(server),
+        f"ADBC: adbc_driver_flightsql.dbapi.connect({scheme + '://' + address!r}{shown})",
+        f"Shell: tacit tables --server {address}",
+        "Ctrl-C stops it.",
+    ]
+
+
+def who_may_come_in(server: ServerSettings) -> str:
+    """One sentence on who is let in."""
+    if server.allow_anonymous:
+        return (
+            "ANYBODY on this machine may ask, without a credential, as the analyst 'anonymous' "
+            "(allow_anonymous)."
+        )
+    if server.tls is not None and server.tls.client_ca is not None:
+        return "Clients show a certificate that `tacit token issue --certificate` knows."
+    return "Clients show a token that `tacit token issue` has issued."
+
+
+def allow_many_connections() -> None:
+    """Let the process hold as many connections as the system lets it; each is an open file."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # some systems name a limit that they do not grant
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def give_memory_back() -> None:
+    """Have the C library return large blocks to the system, where it is one that can.
+
+    Left to itself, glibc keeps what one heavy statement needed, for each of many threads.
+    """
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(M_MMAP_THRESHOLD, BLOCK_BYTES)
+        library.mallopt(M_TRIM_THRESHOLD, BLOCK_BYTES)
+        library.mallopt(M_ARENA_MAX, N_ARENAS)
+
+
+def _tls(server: ServerSettings) -> TlsIdentity | None:
+    files = server.tls
+    if files is None:
+        return None
+    return TlsIdentity.load(files.certificate, files.key, files.client_ca)
+
+
+def _started(
+    settings: Settings, service: Service, tls: TlsIdentity | None, monitoring: Monitoring
+) -> RunningServer:
+    """The server of a service, with its ledger's credentials at the door."""
+    names = [table.schema.table for table in settings.tables]
+
+    def report(report_format: str) -> bytes:
+        entries = list(service.ledger.entries())
+        return make_report(entries, ReportFormat(report_format), verdict=verify(entries))
+
+    return start_server(
+        service.engine,
+        settings.server.listen,
+        access=LedgerAccess(service.ledger, allow_anonymous=settings.server.allow_anonymous),
+        tls=tls,
+        public=service.public,
+        desk=ServedLedgerDesk(service.ledger, names, report),
+        synthetic=service.engine.synthetic,
+        monitoring=monitoring,
+        times=settings.server.times,
+    )
+
+
+def _wait_for_signals() -> Callable[[], object]:
+    """Take over SIGINT and SIGTERM; the result waits for the first of them."""
+    stopped = threading.Event()
+
+    def note(_number: int, _frame: FrameType | None) -> None:
+        stopped.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, note)
+    return stopped.wait

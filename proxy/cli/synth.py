@@ -1,0 +1,326 @@
+"""The commands `tacit synth ...`: make synthetic tables, look at them, take them home.
+
+A thin layer over `cli_synth_client`; what a table costs, the server decides.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from cube.refusals import InvalidRequest
+from cube.statistic import N_PARENTS_MAX, Score
+from proxy.cli import synth_client
+from proxy.cli.client import ServerAddress
+from proxy.cli.files import not_written, table_writer
+from proxy.cli.options import asks_server
+from proxy.cli.rendering import console
+from proxy.cli.rendering_synth import (
+    created_text,
+    law_table,
+    preview_table,
+    provenance_table,
+    tables_table,
+)
+from proxy.protocol import tacit_pb2
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Make tables of made-up rows that count like a private table's, and use them freely.",
+    epilog="Begin with: tacit synth create adult --epsilon 1 --preview",
+)
+
+
+class Method(StrEnum):
+    """How rows are made."""
+
+    PAIRWISE = "pairwise"
+    PRIVBAYES = "privbayes"
+
+
+NameArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="NAME", help="A synthetic table, as in adult_1 or adult.adult_1.")
+]
+NewNameOption: TypeAlias = Annotated[
+    str, typer.Option("--name", metavar="NAME", help="Its name in SQL; the server's choice if not.")
+]
+OutputOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the rows, too; .parquet or .csv says how. What is there is replaced.",
+    ),
+]
+RowsOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="How many; as many as there are, by what is known."),
+]
+SeedOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, help="Draws the same rows again from the same model."),
+]
+EpsilonOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="NUMBER",
+        help="The most it may cost. 0: of what is known already, for nothing.",
+    ),
+]
+
+DeltaOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="Measure with normal noise, under the delta that the table's owner offers.",
+    ),
+]
+
+
+@app.command(
+    epilog="Example: tacit synth create adult --epsilon 1 --columns age,sex,income -o adult.parquet"
+)
+@asks_server
+def create(  # noqa: PLR0913, PLR0917 - one parameter an option
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The private table.")],
+    epsilon: EpsilonOption = "0",
+    delta: DeltaOption = None,
+    method: Annotated[
+        Method, typer.Option(help="pairwise: noisy tables of pairs; privbayes: a network.")
+    ] = Method.PAIRWISE,
+    score: Annotated[
+        Score | None,
+        typer.Option(
+            case_sensitive=False, help="privbayes: what tells which columns depend, R if left out."
+        ),
+    ] = None,
+    degree: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=N_PARENTS_MAX,
+            help="privbayes: the most columns that one depends on; 3 if left out.",
+        ),
+    ] = None,
+    hierarchies: Annotated[
+        bool | None,
+        typer.Option(
+            "--hierarchies/--no-hierarchies",
+            help="privbayes: columns may depend on merged neighbours of numbers and dates, too.",
+        ),
+    ] = None,
+    rows: RowsOption = None,
+    seed: SeedOption = None,
+    columns: Annotated[
+        str, typer.Option(metavar="A,B,..", help="Of which columns; of every one if left out.")
+    ] = "",
+    name: NewNameOption = "",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="A synthetic table of that name gives way.")
+    ] = False,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Only say what it would cost. Spends nothing.")
+    ] = False,
+    output: OutputOption = None,
+    *,
+    server: ServerAddress,
+) -> None:
+    """Make a synthetic table, and keep it on the server.
+
+    What is bought for it is remembered: counts of the pairs of columns it
+    measured are then answered for nothing, with intervals. What is known
+    already is used, so that a table may be better than its epsilon alone buys.
+
+    Counts of one or two columns come close to the private ones; of three and
+    more nothing is measured. No row is about a person.
+    """
+    write = _writer(output)
+    request = tacit_pb2.CreateSyntheticRequest(
+        table=table,
+        name=name,
+        replace=replace,
+        epsilon=epsilon,
+        delta=delta,
+        method=method.value,
+        rows=rows,
+        seed=seed,
+        columns=_names(columns),
+        score=None if score is None else score.value,
+        degree=degree,
+    )
+    if hierarchies is not None:
+        request.hierarchies = hierarchies
+    if preview:
+        console().print(preview_table(synth_client.preview(server, request)))
+        return
+    made = _made(synth_client.create(server, request))
+    console().print(created_text(made))
+    write(lambda: synth_client.rows(server, _full_name(made.table)))
+
+
+@app.command("list", epilog="Example: tacit synth list")
+@asks_server
+def list_tables(*, server: ServerAddress) -> None:
+    """List the synthetic tables that you may read."""
+    console().print(tables_table(synth_client.listed(server)))
+
+
+@app.command(epilog="Example: tacit synth show adult_1")
+@asks_server
+def show(name: NameArgument, *, server: ServerAddress) -> None:
+    """Show what a synthetic table was made of, how, by whom and at what cost."""
+    (table,) = synth_client.listed(server, name)
+    console().print(provenance_table(table))
+
+
+@app.command(epilog="Example: tacit synth get adult_1 -o adult.csv")
+@asks_server
+def get(
+    name: NameArgument,
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="Ends in .parquet or .csv."),
+    ],
+    *,
+    server: ServerAddress,
+) -> None:
+    """Write the rows of a synthetic table to a file. Free."""
+    _writer(output)(lambda: synth_client.rows(server, name))
+
+
+@app.command(epilog="Example: tacit synth resample adult_1 --rows 1000 --seed 7 -o small.csv")
+@asks_server
+def resample(  # noqa: PLR0913 - one parameter an option
+    table: NameArgument,
+    rows: RowsOption = None,
+    seed: SeedOption = None,
+    name: NewNameOption = "",
+    output: OutputOption = None,
+    *,
+    server: ServerAddress,
+) -> None:
+    """Draw other rows from the model of a synthetic table. Free."""
+    write = _writer(output)
+    request = tacit_pb2.ResampleSyntheticRequest(table=table, name=name, rows=rows, seed=seed)
+    made = synth_client.resample(server, request)
+    console().print(Text(f"Made {made.name}: {made.rows} rows like those of {table}. Free."))
+    write(lambda: synth_client.rows(server, _full_name(made)))
+
+
+@app.command(epilog="Example: tacit synth report adult_1 -o adult_1.html")
+@asks_server
+def report(
+    name: NameArgument,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the page.")
+    ],
+    *,
+    server: ServerAddress,
+) -> None:
+    """Hold a synthetic table against what is known of the private one. Free.
+
+    The page is one file that needs nothing else. It reads noisy answers that
+    were bought before, and no private row.
+    """
+    page = synth_client.report(server, name)
+    try:
+        output.write_bytes(page)
+    except OSError as error:
+        raise not_written(output, error) from None
+    typer.echo(f"Wrote {output}")
+
+
+@app.command(
+    epilog="Example: tacit synth law adult_1 --of income --given age=39 --given sex=Female"
+)
+@asks_server
+def law(
+    name: NameArgument,
+    of: Annotated[str, typer.Option(metavar="A,B,..", help="The columns whose law is wanted.")],
+    given: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=VALUE", help="A value of another column; once for each."),
+    ] = None,
+    output: OutputOption = None,
+    *,
+    server: ServerAddress,
+) -> None:
+    """Say what a table's model tells of some columns, given values of others. Free.
+
+    A table made by privbayes has a model that tells it without rows; of
+    another, shares are counted among the rows. There are no intervals.
+    """
+    write = _writer(output)
+    request = tacit_pb2.SyntheticLawRequest(
+        name=name, of=_names(of), given=[_given(text) for text in given or []]
+    )
+    data, basis = synth_client.law(server, request)
+    console().print(law_table(data, basis))
+    write(lambda: data)
+
+
+@app.command(epilog="Example: tacit synth drop adult_1")
+@asks_server
+def drop(name: NameArgument, *, server: ServerAddress) -> None:
+    """Take a synthetic table away. What was measured for it stays known."""
+    synth_client.drop(server, name)
+    typer.echo(f"Dropped {name}.")
+
+
+def _full_name(table: tacit_pb2.SyntheticTable) -> str:
+    """What no other synthetic table is called."""
+    return f"{table.source}.{table.name}"
+
+
+def _names(text: str) -> list[str]:
+    """The names in a text, which commas separate."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _given(text: str) -> tacit_pb2.GivenValue:
+    """A column and its value, from ``column=value``."""
+    column, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidRequest(f"{text!a} gives no value.", hint="Write it as in sex=Female.")
+    return tacit_pb2.GivenValue(column=column.strip(), value=value)
+
+
+def _made(steps: Iterable[tacit_pb2.SyntheticProgress]) -> tacit_pb2.SyntheticProgress:
+    """The last message, once all are through; on a terminal, how far it has come is seen."""
+    last = tacit_pb2.SyntheticProgress()
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("epsilon {task.fields[epsilon]:.4g}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        task = bar.add_task("asking", total=1.0, epsilon=0.0)
+        for last in steps:
+            bar.update(task, completed=last.done, description=last.step, epsilon=last.epsilon_spent)
+    return last
+
+
+def _writer(output: Path | None) -> Callable[[Callable[[], pa.Table]], None]:
+    """What writes rows to a file once they are asked for; that it can is found out before."""
+    if output is None:
+        return lambda _rows: None
+    write_table = table_writer(output)
+
+    def write(rows: Callable[[], pa.Table]) -> None:
+        write_table(rows())
+        typer.echo(f"Wrote {output}")
+
+    return write

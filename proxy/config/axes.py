@@ -1,0 +1,153 @@
+"""Declared columns: one table of the configuration file for each, and the axis it describes.
+
+The kinds are those of `cube.axis`; the keys are what the owner of the data writes.
+"""
+
+import datetime as dt
+from abc import abstractmethod
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Literal
+
+from cube.axis import (
+    Axis,
+    BooleanAxis,
+    CategoryAxis,
+    DateAxis,
+    IntegerAxis,
+    MeasureAxis,
+    NumericAxis,
+)
+from proxy.sources.problems import Problems, Section
+
+
+class Column(Section):
+    """What every column may say."""
+
+    null: bool = False
+
+    @abstractmethod
+    def axis(self, name: str) -> Axis:
+        """The axis that is declared; ValueError if the declaration makes no sense."""
+
+
+class CategoryColumn(Column):
+    """Text with listed levels."""
+
+    kind: Literal["category"]
+    levels: list[str]
+    other: str | None = None
+
+    def axis(self, name: str) -> Axis:
+        """The listed levels, in the order of the file."""
+        return CategoryAxis(name=name, null=self.null, other=self.other, values=tuple(self.levels))
+
+
+class IntegerColumn(Column):
+    """Whole numbers from low to high."""
+
+    kind: Literal["integer"]
+    low: int
+    high: int
+    other: int | None = None
+
+    def axis(self, name: str) -> Axis:
+        """Every whole number of the range."""
+        return IntegerAxis(
+            name=name, null=self.null, other=self.other, low=self.low, high=self.high
+        )
+
+
+class NumericColumn(Column):
+    """Numbers in bins."""
+
+    kind: Literal["numeric"]
+    edges: list[float]
+    other: float | None = None
+
+    def axis(self, name: str) -> Axis:
+        """One level for each bin."""
+        return NumericAxis(name=name, null=self.null, other=self.other, edges=tuple(self.edges))
+
+
+class BooleanColumn(Column):
+    """Truth values."""
+
+    kind: Literal["boolean"]
+
+    def axis(self, name: str) -> Axis:
+        """False and true."""
+        return BooleanAxis(name=name, null=self.null)
+
+
+class DateColumn(Column):
+    """Days from low to high."""
+
+    kind: Literal["date"]
+    low: dt.date
+    high: dt.date
+    other: dt.date | None = None
+
+    def axis(self, name: str) -> Axis:
+        """Every day of the range."""
+        return DateAxis(name=name, null=self.null, other=self.other, low=self.low, high=self.high)
+
+
+class MeasureColumn(Column):
+    """Numbers that are summed and averaged, between bounds they are clamped to."""
+
+    kind: Literal["measure"]
+    low: int | float
+    high: int | float
+    step: int | float | None = None
+
+    def axis(self, name: str) -> Axis:
+        """Levels from low to high, a step apart: 1, if the bounds are whole and none is given."""
+        low, high = as_written(self.low), as_written(self.high)
+        if self.step is not None:
+            step = as_written(self.step)
+        elif low.denominator == high.denominator == 1:
+            step = Fraction(1)
+        else:
+            raise ValueError(f"{name}: step is missing; it is 1 only where low and high are whole")
+        return MeasureAxis(name=name, null=self.null, low=low, high=high, step=step)
+
+
+COLUMN_KINDS: dict[str, type[Column]] = {
+    "category": CategoryColumn,
+    "integer": IntegerColumn,
+    "numeric": NumericColumn,
+    "boolean": BooleanColumn,
+    "date": DateColumn,
+    "measure": MeasureColumn,
+}
+
+
+def as_written(number: float) -> Fraction:
+    """A number of the file exactly: the shortest decimal of a double is what stands there.
+
+    >>> as_written(0.1), as_written(3)
+    (Fraction(1, 10), Fraction(3, 1))
+    """
+    return Fraction(repr(number))
+
+
+def read_axis(name: str, values: Any, keys: tuple[str, ...], problems: Problems) -> Axis | None:
+    """The axis of one declared column, or None with its problems noted."""
+    if not isinstance(values, Mapping):
+        problems.add(keys, "should be a table with a kind")
+        return None
+    kind = values.get("kind")
+    model = COLUMN_KINDS.get(kind) if isinstance(kind, str) else None
+    if model is None:
+        what = "is missing" if kind is None else "is not a kind of column"
+        problems.add((*keys, "kind"), f"{what}; kinds are {', '.join(COLUMN_KINDS)}")
+        return None
+    column = problems.section(model, values, keys)
+    if column is None:
+        return None
+    try:
+        return column.axis(name)
+    except ValueError as error:
+        problems.add(keys, str(error).removeprefix(f"{name}: "))
+        return None

@@ -1,0 +1,76 @@
+"""The `[public.NAME]` tables: files whose rows anybody may see, to be joined with private ones.
+
+Nothing here opens them; that a key is one is found when they are loaded.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from proxy.sources.location import SourceKind, SourceLocation
+from proxy.sources.problems import Problems, Section
+from proxy.sources.public_file import PublicSettings
+from proxy.sources.public_table import RESERVED_NAMES, is_public_name
+
+N_PUBLIC_TABLES_MAX = 100
+
+
+class PublicSection(Section):
+    """One public table as the file declares it."""
+
+    source: str = Field(min_length=1)
+    key: str | None = Field(default=None, min_length=1)
+
+
+def read_public(
+    values: Any, folder: Path, private: Iterable[str], problems: Problems
+) -> tuple[PublicSettings, ...]:
+    """The public tables, with paths relative to the file's folder.
+
+    Parameters
+    ----------
+    values : mapping
+        What `[public]` holds: a table for each public table.
+    folder : Path
+        The folder of the configuration file.
+    private : iterable of str
+        The names of the private tables, which no public one may have.
+    problems : Problems
+        Where what is wrong is noted.
+    """
+    if not isinstance(values, Mapping):
+        problems.add(("public",), "should hold tables, as [public.NAME]")
+        return ()
+    if len(values) > N_PUBLIC_TABLES_MAX:
+        problems.add(("public",), f"holds more than {N_PUBLIC_TABLES_MAX} tables")
+    taken = {name.casefold() for name in private}
+    if len({name.casefold() for name in values}) != len(values):
+        problems.add(("public",), "two tables share a name (letter case does not count)")
+    for name in values:
+        if name.casefold() in taken:
+            problems.add(("public", name), "is the name of a private table, too")
+        elif name.casefold() in RESERVED_NAMES:
+            problems.add(("public", name), "is a name that the server keeps for its own views")
+        elif not is_public_name(name):
+            problems.add(("public", name), "should be called by 1 to 63 printable characters")
+    read = (_read_one(name, table, folder, problems) for name, table in values.items())
+    return tuple(table for table in read if table is not None)
+
+
+def _read_one(name: str, values: Any, folder: Path, problems: Problems) -> PublicSettings | None:
+    section = problems.section(PublicSection, values, ("public", name))
+    if section is None:
+        return None
+    path = folder / section.source
+    keys = ("public", name, "source")
+    try:
+        kind = SourceLocation(path=path).kind
+    except ValueError:
+        kind = SourceKind.DUCKDB
+    if kind is SourceKind.DUCKDB:
+        problems.add(keys, "should be a .csv or .parquet file")
+    elif not path.is_file():
+        problems.add(keys, "names no file")
+    return PublicSettings(name=name, path=path, key=section.key)

@@ -1,0 +1,160 @@
+"""The `[server]` table: where to listen, who may come in, and what leaving loopback takes.
+
+The one part of the configuration that the environment may override.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
+from proxy.config.synthetic_limits import DEFAULT_LIMITS, SyntheticLimits
+from proxy.scheduling.fair_share import DEFAULT_TIMES, Times
+from proxy.sources.problems import Problems
+from proxy.sources.public_table import N_BYTES_MAX, N_ROWS_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """The PEM files of the server's certificate chain and its private key.
+
+    With `client_ca`, clients must show a certificate that an authority in that file signed.
+    """
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """How the server is reached.
+
+    Parameters
+    ----------
+    listen : str
+        ``host:port``; port 0 for any free one.
+    tls : TlsFiles, optional
+    allow_anonymous : bool
+        Whether calls without a credential are those of the analyst ``anonymous``.
+    metrics_listen : str, optional
+        Where Prometheus finds its metrics, if they are served at all.
+    synthetic_dir : Path, optional
+        Where synthetic tables are kept; beside the ledger's file if it is not said.
+    synthetic_limits : SyntheticLimits
+        How much is kept there.
+    times : Times
+        That the work for a call may take.
+    """
+
+    listen: str
+    tls: TlsFiles | None
+    allow_anonymous: bool = False
+    metrics_listen: str | None = None
+    synthetic_dir: Path | None = None
+    synthetic_limits: SyntheticLimits = DEFAULT_LIMITS
+    times: Times = DEFAULT_TIMES
+
+
+class ServerSection(BaseSettings):
+    """The keys of `[server]`; ``TACIT_SERVER__LISTEN`` and the like come before the file."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TACIT_SERVER__", extra="forbid", frozen=True, strict=True
+    )
+
+    listen: str = DEFAULT_LISTEN
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    tls_client_ca: str | None = None
+    allow_anonymous: bool = False
+    metrics_listen: str | None = None
+    statement_seconds: float = Field(default=DEFAULT_TIMES.statement, ge=5, le=3600)
+    job_seconds: float = Field(default=DEFAULT_TIMES.job, ge=5, le=86_400)
+    synthetic_dir: str | None = Field(default=None, min_length=1)
+    synthetic_rows_max: int = Field(default=DEFAULT_LIMITS.n_rows, ge=1, le=N_ROWS_MAX)
+    synthetic_bytes_max: int = Field(default=DEFAULT_LIMITS.n_bytes, ge=1, le=N_BYTES_MAX)
+    synthetic_tables_max: int = Field(default=DEFAULT_LIMITS.n_tables, ge=1)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the library's signature
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the library's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the same
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment first, then the file; no other place is looked at."""
+        return env_settings, init_settings
+
+
+def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings | None:
+    """The server's settings, with paths relative to the file's folder."""
+    section = problems.section(ServerSection, values, ("server",))
+    if section is None:
+        return None
+    tls = _read_tls(section, folder, problems)
+    wants_tls = section.tls_certificate is not None or section.tls_key is not None
+    host = host_of(section.listen)
+    if host is None:
+        problems.add(("server", "listen"), f'should be host:port, such as "{DEFAULT_LISTEN}"')
+    elif not wants_tls and not is_loopback(host):
+        problems.add(
+            ("server", "listen"), "is not loopback, which needs tls_certificate and tls_key"
+        )
+    if section.allow_anonymous:
+        _check_anonymous(section, host, problems)
+    metrics_host = None if section.metrics_listen is None else host_of(section.metrics_listen)
+    if section.metrics_listen is not None and not (metrics_host and is_loopback(metrics_host)):
+        problems.add(("server", "metrics_listen"), 'should be loopback, such as "127.0.0.1:9464"')
+    directory = None if section.synthetic_dir is None else folder / section.synthetic_dir
+    if directory is not None and not directory.is_dir():
+        problems.add(("server", "synthetic_dir"), "should be an existing directory")
+    return ServerSettings(
+        listen=section.listen,
+        tls=tls,
+        allow_anonymous=section.allow_anonymous,
+        metrics_listen=section.metrics_listen,
+        synthetic_dir=directory,
+        synthetic_limits=SyntheticLimits(
+            n_rows=section.synthetic_rows_max,
+            n_bytes=section.synthetic_bytes_max,
+            n_tables=section.synthetic_tables_max,
+        ),
+        times=Times(statement=section.statement_seconds, job=section.job_seconds),
+    )
+
+
+def _check_anonymous(section: ServerSection, host: str | None, problems: Problems) -> None:
+    """Whoever reaches the port is somebody then; so nobody else may be able to reach it."""
+    keys = ("server", "allow_anonymous")
+    if host is not None and not is_loopback(host):
+        problems.add(keys, "is for a loopback address only")
+    if section.tls_client_ca is not None:
+        problems.add(keys, "does not go with tls_client_ca, by which everybody is named")
+
+
+def _read_tls(section: ServerSection, folder: Path, problems: Problems) -> TlsFiles | None:
+    named = {"tls_certificate": section.tls_certificate, "tls_key": section.tls_key}
+    if section.tls_client_ca is not None:
+        named["tls_client_ca"] = section.tls_client_ca
+    if not any(named.values()):
+        return None
+    for key, name in named.items():
+        if not name:
+            problems.add(("server", key), "is missing: a certificate and a key go together")
+        elif not (folder / name).is_file():
+            problems.add(("server", key), "names no file")
+    certificate, key_file = section.tls_certificate, section.tls_key
+    if not certificate or not key_file:
+        return None
+    client_ca = section.tls_client_ca
+    return TlsFiles(
+        certificate=folder / certificate,
+        key=folder / key_file,
+        client_ca=None if client_ca is None else folder / client_ca,
+    )

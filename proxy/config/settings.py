@@ -1,0 +1,291 @@
+"""Configuration: one TOML file as frozen settings, or one refusal that lists all its problems.
+
+The environment may override the `[server]` table alone (``TACIT_SERVER__LISTEN`` and the like):
+what is promised about a private table is read from its file and from nowhere else. Nothing here
+opens the data; that a declared column exists is found when the source opens.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from cube.axis import Axis
+from cube.gaussian import DELTA_MIN
+from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
+from cube.refusals import ConfigurationInvalid
+from cube.schema import N_RECORDS_MAX, Neighbours, Schema
+from cube.target import CONFIDENCE_MAX, AccuracyTarget
+from planner.measuring.strategy import Strategy
+from proxy.config.axes import read_axis
+from proxy.config.ledger import LedgerSettings, read_ledger
+from proxy.config.location import read_location
+from proxy.config.public import read_public
+from proxy.config.server import ServerSettings, read_server
+from proxy.config.sharing import Sharing
+from proxy.sources.location import Location
+from proxy.sources.problems import Problems, Section
+from proxy.sources.public_file import PublicSettings
+
+EPSILON_MAX = Fraction(WEIGHT_UNITS_MAX, UNITS_PER_EPSILON)  # above it no guarantee is left
+DELTA_MAX = Fraction(1, 10**5)  # times the records, that many may be shown; it is to be far below 1
+DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?", re.ASCII)
+SCIENTIFIC = re.compile(r"[0-9](\.[0-9]{1,20})?[eE]-[0-9]{1,2}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSettings:
+    """One private table: what is public about it, where it lies, and what it may cost.
+
+    Parameters
+    ----------
+    schema : Schema
+        Its public columns.
+    location : SourceLocation or PrivateView
+        The file it is read from, or the SQL over several.
+    budget : Fraction
+        The epsilon that may ever be spent on it, exactly as written.
+    default : AccuracyTarget
+        What a request without a target asks for.
+    strategy : Strategy
+        How measurements are chosen when the history does not suffice.
+    delta : Fraction, optional
+        What synthetic tables may be measured with normal noise under; None for no such noise.
+    sharing : Sharing
+        Whether analysts are shown what others have asked; `history` in the file.
+    """
+
+    schema: Schema
+    location: Location
+    budget: Fraction
+    default: AccuracyTarget
+    strategy: Strategy = Strategy.AUTO
+    delta: Fraction | None = None
+    sharing: Sharing = Sharing.SHARED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything one server process is told."""
+
+    server: ServerSettings
+    ledger: LedgerSettings
+    tables: tuple[TableSettings, ...]
+    public: tuple[PublicSettings, ...] = ()
+
+
+class FileSection(Section):
+    """The top of the file; its tables are read one by one, so that each reports its own."""
+
+    server: Any = Field(default_factory=dict)
+    ledger: Any
+    tables: Any
+    public: Any = Field(default_factory=dict)
+
+
+class TableSection(Section):
+    """One private table."""
+
+    source: str | None = Field(default=None, min_length=1)
+    source_table: str | None = Field(default=None, min_length=1)
+    view: str | None = Field(default=None, min_length=1)
+    sources: Any = None
+    unit: str | None = Field(default=None, min_length=1)
+    budget: str | int | float
+    n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
+    half_width: float = Field(gt=0)
+    confidence: float = Field(default=0.95, gt=0, le=CONFIDENCE_MAX)
+    neighbours: str = Neighbours.ADD_REMOVE.value
+    strategy: str = Strategy.AUTO.value
+    delta: str | int | float = 0
+    history: str = Sharing.SHARED.value
+    columns: Any
+
+    @field_validator("budget", mode="before")
+    @classmethod
+    def _budget_is_exact(cls, value: Any) -> Any:
+        if parse_epsilon(value) is None:
+            raise ValueError(f'should be a positive decimal up to {EPSILON_MAX}, such as "1.0"')
+        return value
+
+    @field_validator("delta", mode="before")
+    @classmethod
+    def _delta_is_exact(cls, value: Any) -> Any:
+        if parse_delta(value) is None:
+            raise ValueError("should be 0, or from 1e-30 to 1e-5, such as 1e-9")
+        return value
+
+    @field_validator("neighbours")
+    @classmethod
+    def _neighbours_are_known(cls, value: str) -> str:
+        if value not in set(Neighbours):
+            raise ValueError(f"should be one of {', '.join(Neighbours)}")
+        return value
+
+    @field_validator("strategy")
+    @classmethod
+    def _strategy_is_known(cls, value: str) -> str:
+        if value not in set(Strategy):
+            raise ValueError(f"should be one of {', '.join(Strategy)}")
+        return value
+
+    @field_validator("history")
+    @classmethod
+    def _history_is_known(cls, value: str) -> str:
+        if value not in set(Sharing):
+            raise ValueError(f"should be one of {', '.join(Sharing)}")
+        return value
+
+
+def parse_epsilon(value: Any) -> Fraction | None:
+    """A positive epsilon, exactly as it was written; None if it is not one.
+
+    >>> parse_epsilon("0.1"), parse_epsilon(0.1), parse_epsilon("1e3"), parse_epsilon(True)
+    (Fraction(1, 10), Fraction(1, 10), None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if isinstance(value, str) and not DECIMAL.fullmatch(value):
+        return None
+    try:
+        # The shortest decimal of a float is what stands in the file; its binary value is not.
+        epsilon = Fraction(value if isinstance(value, str) else repr(value))
+    except ValueError:
+        return None
+    return epsilon if 0 < epsilon <= EPSILON_MAX else None
+
+
+def parse_delta(value: Any) -> Fraction | None:
+    """A delta, exactly as it was written; None if it is not one.
+
+    >>> parse_delta(1e-9) == parse_delta("1e-9") == Fraction(1, 10**9)
+    True
+    >>> parse_delta(0), parse_delta(0.5), parse_delta("tiny")
+    (Fraction(0, 1), None, None)
+    """
+    written = value if isinstance(value, str) else repr(value)
+    if isinstance(value, bool) or not (DECIMAL.fullmatch(written) or SCIENTIFIC.fullmatch(written)):
+        return None
+    delta = Fraction(written)
+    return delta if delta == 0 or DELTA_MIN <= delta <= DELTA_MAX else None
+
+
+def load(path: Path) -> Settings:
+    """The settings in a file; `ConfigurationInvalid` with every problem if it has any."""
+    values = _read_toml(path)
+    folder = path.parent
+    problems = Problems(path)
+    problems.section(FileSection, values, ())
+    server = read_server(values.get("server", {}), folder, problems)
+    ledger = read_ledger(values["ledger"], folder, problems) if "ledger" in values else None
+    tables = _read_tables(values["tables"], folder, problems) if "tables" in values else ()
+    private = values.get("tables")
+    names = list(private) if isinstance(private, Mapping) else []
+    public = read_public(values.get("public", {}), folder, names, problems)
+    _check_public(public, tables, problems)
+    problems.raise_if_any()
+    if server is None or ledger is None:
+        raise RuntimeError("a part of the configuration is missing and no problem was noted")
+    return Settings(server=server, ledger=ledger, tables=tables, public=public)
+
+
+def _check_public(
+    public: tuple[PublicSettings, ...], tables: tuple[TableSettings, ...], problems: Problems
+) -> None:
+    """A private table's file is never a public table's, whatever the names."""
+    private = {file.resolve() for table in tables for file in table.location.files}
+    for table in public:
+        if table.path.resolve() in private:
+            problems.add(("public", table.name, "source"), "is the file of a private table")
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise ConfigurationInvalid(
+            f"There is no file {path}.",
+            hint="`tacit init DATA_FILE --table NAME` drafts one.",
+        ) from None
+    except IsADirectoryError:
+        raise ConfigurationInvalid(f"{path} is a directory, not a TOML file.") from None
+    except UnicodeDecodeError:
+        raise ConfigurationInvalid(f"{path} is not UTF-8 text, as TOML must be.") from None
+    except OSError as error:
+        raise ConfigurationInvalid(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationInvalid(f"{path} is not valid TOML: {error}.") from None
+    except RecursionError:
+        raise ConfigurationInvalid(f"{path} is nested too deeply.") from None
+
+
+def _read_tables(values: Any, folder: Path, problems: Problems) -> tuple[TableSettings, ...]:
+    if not isinstance(values, Mapping) or not values:
+        problems.add(("tables",), "should hold at least one table, as [tables.NAME]")
+        return ()
+    if len({name.casefold() for name in values}) != len(values):
+        problems.add(("tables",), "two tables share a name (letter case does not count)")
+    read = (_read_table(name, table, folder, problems) for name, table in values.items())
+    return tuple(table for table in read if table is not None)
+
+
+def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> TableSettings | None:
+    keys = ("tables", name)
+    section = problems.section(TableSection, values, keys)
+    if not isinstance(values, Mapping):
+        return None
+    # Each part is read whether or not another has problems, so that none hides behind another.
+    location = read_location(values, folder, keys, problems)
+    columns = values.get("columns")
+    axes = () if columns is None else _read_columns(columns, (*keys, "columns"), problems)
+    schema = _build_schema(name, axes, section, problems) if axes else None
+    if section is None or location is None or schema is None:
+        return None
+    budget = parse_epsilon(section.budget)
+    if budget is None:
+        raise RuntimeError("a budget passed its check and is none")
+    target = AccuracyTarget(half_width=section.half_width, confidence=section.confidence)
+    return TableSettings(
+        schema=schema,
+        location=location,
+        budget=budget,
+        default=target,
+        strategy=Strategy(section.strategy),
+        delta=parse_delta(section.delta) or None,
+        sharing=Sharing(section.history),
+    )
+
+
+def _build_schema(
+    name: str, axes: tuple[Axis, ...], section: TableSection | None, problems: Problems
+) -> Schema | None:
+    """The schema, or its problems; if the table's section has some, nobody will use the result."""
+    n_records_max = N_RECORDS_MAX if section is None else section.n_records_max
+    neighbours = Neighbours.ADD_REMOVE if section is None else Neighbours(section.neighbours)
+    unit = None if section is None else section.unit
+    try:
+        return Schema(
+            table=name,
+            axes=axes,
+            n_records_max=n_records_max,
+            neighbours=neighbours,
+            unit=unit,
+        )
+    except ValueError as error:
+        problems.add(("tables", name), str(error).removeprefix(f"{name}: "))
+        return None
+
+
+def _read_columns(values: Any, keys: tuple[str, ...], problems: Problems) -> tuple[Axis, ...]:
+    if not isinstance(values, Mapping) or not values:
+        problems.add(keys, "should hold at least one column")
+        return ()
+    read = (read_axis(name, column, (*keys, name), problems) for name, column in values.items())
+    return tuple(axis for axis in read if axis is not None)

@@ -1,0 +1,393 @@
+"""The flow of one query: plan, look at the history, buy only what is missing, answer.
+
+`Engine.answer` is DESIGN's picture as code; every branch is here and every stage is elsewhere.
+The engine never sees an exact count: it holds gates, and a gate hands out noisy values only.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import pyarrow as pa
+
+from accountant.ledger.limits import Payer
+from cube.pace import take_longer
+from cube.refusals import (
+    BudgetExhausted,
+    CostAboveCap,
+    LimitReached,
+    Refused,
+    TargetNotReached,
+)
+from planner.cache import BoundedCache
+from planner.domain.public import REMAINING, privacy_view
+from planner.sql.synthetic_statements import synthesis_statement
+from planner.workload import Outer, RequestedTarget, Workload
+from proxy.api.best_report import Belief, Reported, one_count
+from proxy.api.marginals import MadeMarginals, MarginalsRequest
+from proxy.api.receipts import with_receipt
+from proxy.api.requests import (
+    SOURCE_MEASURED,
+    BatchReport,
+    BatchRequest,
+    BudgetStatus,
+    Caller,
+    ColumnReceipt,
+    Explanation,
+    QueryRequest,
+    Receipt,
+    Release,
+    TableInfo,
+    unknown_table,
+)
+from proxy.engine.batch import run_batch
+from proxy.engine.disclosure import disclosed, disclosed_rows, shown_record
+from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
+from proxy.engine.model_fallback import Fallback
+from proxy.engine.postprocessing import OuterSql
+from proxy.engine.relations import (
+    N_ROWS_TRIED,
+    column_receipt,
+    relation,
+    relation_schema,
+    stand_in,
+    unanswered,
+)
+from proxy.engine.results import AnsweredPart
+from proxy.engine.system_views import (
+    REMAINING_SCHEMA,
+    VIEW_SCHEMAS,
+    TableRecord,
+    remaining_aggregates,
+)
+from proxy.engine.system_views import privacy_view as view_of
+from proxy.engine.targets import rehearse, settle
+from proxy.engine.usage import Tallies
+from proxy.engine.visibility import Key, Visible, visible, visible_key
+from proxy.marginals.make import make_marginals
+from proxy.monitoring.events import UNWATCHED, AnswerKind, Stage, Watcher
+from proxy.scheduling.large_statements import LargeStatements
+from proxy.sources.public_table import PublicTable
+from proxy.synthetic_tables.service import SyntheticDesk
+from proxy.synthetic_tables.statements import explain_statement, run_statement, statement_schema
+from proxy.synthetic_tables.store import SyntheticStore
+from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW, synthetic_view
+from proxy.tables.disclosure import alone_for, check_may_see_history, shown_budget
+from proxy.tables.private_table import ServedTable
+
+N_SCHEMAS_MAX = 4096  # of results of outer SQL, remembered with their plans
+SCHEMA_BYTES = 4096  # what one of them takes, roughly
+N_MULTIPLIED_MAX = 2**20  # rows of answers, if all that is read were joined without a condition
+
+
+class Engine:
+    """Answers requests on a set of tables.
+
+    Parameters
+    ----------
+    tables : mapping
+        The private tables, by name.
+    public : sequence of PublicTable
+    watcher : Watcher
+    store : SyntheticStore, optional
+        Where synthetic tables are kept; without one there are none.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, ServedTable],
+        public: Sequence[PublicTable] = (),
+        watcher: Watcher = UNWATCHED,
+        store: SyntheticStore | None = None,
+    ) -> None:
+        self._tables = dict(tables)
+        self._public = [(table, table.relation()) for table in public]
+        self._watcher = watcher
+        self.tallies = Tallies()
+        self.synthetic = SyntheticDesk(tables, [table.name for table in public], store)
+        self._outer = OuterSql()
+        self._large = LargeStatements()
+        self._fallback = Fallback(self.synthetic, self._outer, self._public)
+        self._views: dict[frozenset[str], Visible] = {}
+        self._schemas: BoundedCache[tuple[Key, str, RequestedTarget], pa.Schema] = BoundedCache(
+            n_entries_max=N_SCHEMAS_MAX, n_bytes_max=N_SCHEMAS_MAX * SCHEMA_BYTES
+        )
+
+    def answer(self, request: QueryRequest) -> Release:
+        """Answer a SELECT: from the history if that meets the target, else by measuring.
+
+        A statement about a synthetic table is carried out at its desk, the one other place that
+        charges a budget.
+        """
+        synthesis = synthesis_statement(request.sql)
+        if synthesis is not None:
+            take_longer()
+            return run_statement(self.synthetic, synthesis, request)
+        with self._watcher.stage(Stage.PLAN):
+            seen = self._visible_to(request.caller)
+            workload = seen.planner.plan(request.sql, request.target)
+            schema = self._schema(request, seen)  # what cannot be computed is refused unpaid
+        if workload.explain_only:
+            return Release(self._explain(workload, request.caller).data, None)
+        if workload.is_probe:
+            return Release(schema.empty_table(), None)
+        try:
+            with self._large.turn(request.caller.payer.analyst, workload.parts):
+                return self._answered(workload, request, seen)
+        except (BudgetExhausted, LimitReached, CostAboveCap, TargetNotReached) as refusal:
+            if len(workload.tables) > 1:  # for the first, something may have been charged
+                raise
+            spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)
+            budget = shown_budget(self._tables[workload.tables[0]], request.caller)
+            release = self._fallback.answer(request.sql, workload, schema, budget, spent)
+            if release is None:
+                raise
+            self._watcher.answered(budget.table, AnswerKind.FREE)
+            return release
+
+    def explain(self, request: QueryRequest) -> Explanation:
+        """What a SELECT would cost and where its answers would come from. Charges nothing."""
+        synthesis = synthesis_statement(request.sql)
+        if synthesis is not None:
+            take_longer()
+            return explain_statement(self.synthetic, synthesis, request.caller)
+        seen = self._visible_to(request.caller)
+        self._schema(request, seen)
+        return self._explain(seen.planner.plan(request.sql, request.target), request.caller)
+
+    def plan_batch(self, request: BatchRequest) -> BatchReport:
+        """Plan the statements of a file together; buys the plan if the request says so."""
+        planner = self._visible_to(request.caller).planner
+        caller = request.caller
+        report = run_batch(
+            request,
+            planner.plan,
+            self._tables.__getitem__,
+            lambda name: alone_for(self._tables[name], caller),
+        )
+        return replace(report, budget=shown_budget(self._tables[report.budget.table], caller))
+
+    def marginals(self, request: MarginalsRequest, caller: Caller) -> Iterator[str | MadeMarginals]:
+        """Tables of counts, after the steps that lead to them. May charge."""
+        opened = self._opened_to(caller)
+        table = opened.get(request.table)
+        if table is None:
+            raise unknown_table(request.table, list(opened))
+        check_may_see_history(table, caller)
+        for made in make_marginals(table, request, caller.payer):
+            if isinstance(made, MadeMarginals):
+                kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
+                self._watcher.answered(request.table, kind)
+            yield made
+
+    def best_report(self, request: QueryRequest, belief: Belief) -> tuple[Reported, Release]:
+        """Answer one count, and say what is best reported of it."""
+        planner = self._visible_to(request.caller).planner
+        name, wanted = one_count(planner.plan(request.sql, request.target))
+        release = self.answer(request)
+        table = self._tables[name]
+        (found,) = table.look([wanted])
+        alone = alone_for(table, request.caller)
+        return belief.reported(disclosed_rows(alone, wanted, found)), release
+
+    def result_schema(self, request: QueryRequest) -> pa.Schema:
+        """The columns a SELECT would return. Reads nothing, charges nothing."""
+        synthesis = synthesis_statement(request.sql)
+        if synthesis is not None:
+            return statement_schema(synthesis)
+        seen = self._visible_to(request.caller)
+        schema = self._schema(request, seen)
+        workload = seen.planner.plan(request.sql, request.target)
+        return EXPLANATION_SCHEMA if workload.explain_only else schema
+
+    def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
+        """The public schema of every private table that a caller may know of."""
+        return tuple(table.info for table in self._opened_to(caller).values())
+
+    def budgets(self, caller: Caller) -> tuple[BudgetStatus, ...]:
+        """The budgets of these tables, and the limits that bind the caller."""
+        return tuple(shown_budget(table, caller) for table in self._opened_to(caller).values())
+
+    def _opened_to(self, caller: Caller) -> dict[str, ServedTable]:
+        return {name: table for name, table in self._tables.items() if caller.opens(name)}
+
+    def _visible_to(self, caller: Caller) -> Visible:
+        """What a caller may know of just now, and a planner of nothing else."""
+        tables, synthetic = self._opened_to(caller), self.synthetic.known(caller)
+        names = frozenset(tables)
+        known = self._views.get(names)
+        if known is None or known.key != visible_key(tables, synthetic):
+            # Two threads may both make one: either will do.
+            known = visible(tables, self._public, synthetic, self.synthetic, self._outer)
+            self._views[names] = known
+        return known
+
+    def _answered(self, workload: Workload, request: QueryRequest, seen: Visible) -> Release:
+        """The answer to a statement that is planned, from the history or by measuring."""
+        payer = request.caller.payer
+        self._rehearse(workload, request.caller, seen)
+        if len(workload.tables) > 1:
+            foreseen = Fraction(0)
+            for name in workload.tables:
+                table = self._tables[name]
+                alone = alone_for(table, request.caller)
+                foreseen += rehearse(table, workload.of_table(name), payer, foreseen, alone)
+        answered: dict[str, AnsweredPart] = {}
+        budgets: list[BudgetStatus] = []
+        for name in workload.tables:
+            table = self._tables[name]
+            spent = sum((one.epsilon_spent for one in answered.values()), Fraction(0))
+            alone = alone_for(table, request.caller)
+            found = settle(
+                table,
+                workload.of_table(name),
+                payer=payer,
+                outer=self._outer,
+                elsewhere=spent,
+                alone=alone,
+            )
+            budgets.append(shown_budget(table, request.caller))
+            self._note_answers(name, payer, found)
+            answered |= {one.part.name: one for one in disclosed(alone, found)}
+        if not workload.tables:
+            self._watcher.answered("", AnswerKind.PUBLIC)
+        with self._watcher.stage(Stage.OUTER):
+            in_order = [answered[part.name] for part in workload.parts]
+            return self._released(workload, in_order, budgets, request.caller, seen)
+
+    def _rehearse(self, workload: Workload, caller: Caller, seen: Visible) -> None:
+        """Refuse, before anything is paid, what would take too long to compute from the answers.
+
+        Only where relations may be multiplied with each other: all else takes time in proportion.
+        """
+        outer = workload.outer
+        if outer is None or not workload.tables:
+            return
+        sizes = {part.name: part.n_rows for part in workload.parts}
+        public = self._public_relations(outer.public, seen, caller)
+        sizes |= {name: table.num_rows for name, table in public.items()}
+        if math.prod(max(sizes.get(name, 1), 1) for name in outer.reads) > N_MULTIPLIED_MAX:
+            relations = {part.name: stand_in(part) for part in workload.parts}
+            self._outer.run(outer.sql, relations | public)
+
+    def _note_answers(self, table: str, payer: Payer, answered: Sequence[AnsweredPart]) -> None:
+        self.tallies.add(table, payer.analyst, answered)
+        is_paid = any(one.source == SOURCE_MEASURED for part in answered for one in part.aggregates)
+        self._watcher.answered(table, AnswerKind.PAID if is_paid else AnswerKind.FREE)
+
+    def _released(
+        self,
+        workload: Workload,
+        answered: Sequence[AnsweredPart],
+        budgets: Sequence[BudgetStatus],
+        caller: Caller,
+        seen: Visible,
+    ) -> Release:
+        """The result with its receipt; without one if no private table was asked."""
+        columns: list[ColumnReceipt] = []
+        if workload.outer is None:
+            (only,) = answered
+            data = relation(only)
+            for place, item in enumerate(only.answers):
+                low, high = item.intervals(only.part.confidence)
+                ends = (low.tolist(), high.tolist())
+                columns.append(column_receipt(item.answer.name, only, place, ends))
+        else:
+            relations = {one.part.name: relation(one) for one in answered}
+            shown = self._computed(workload.outer, relations, caller, seen, is_paid=bool(budgets))
+            n_columns = shown.num_columns - 2 * len(workload.outer.intervals)
+            data = shown.select(range(n_columns))
+            for number, (place, part, answer) in enumerate(workload.outer.intervals):
+                first = n_columns + 2 * number
+                # A null end, of counts that were clipped, is NaN in a receipt.
+                ends = tuple(shown.column(first + k).to_numpy().tolist() for k in (0, 1))
+                name = shown.column_names[place]
+                columns.append(column_receipt(name, answered[part], answer, ends))
+        if not budgets:
+            return Release(data, None)
+        receipt = Receipt(
+            table=budgets[0].table,
+            epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),
+            columns=tuple(columns),
+            budget=budgets[0],
+        )
+        return Release(with_receipt(data, receipt), receipt)
+
+    def _computed(
+        self,
+        outer: Outer,
+        relations: dict[str, pa.Table],
+        caller: Caller,
+        seen: Visible,
+        *,
+        is_paid: bool,
+    ) -> pa.Table:
+        """What the outer SQL makes of the answers."""
+        try:
+            public = self._public_relations(outer.public, seen, caller)
+            return self._outer.run(outer.sql, relations | public)
+        except Refused as refusal:
+            if not is_paid:
+                raise
+            kept = "What was measured for it is paid for and kept."
+            raise type(refusal)(f"{refusal.message} {kept}", hint=refusal.hint) from None
+
+    def _schema(self, request: QueryRequest, seen: Visible) -> pa.Schema:
+        """The result's columns, from relations without answers."""
+        key = (seen.key, request.sql, request.target)
+        known = self._schemas.get(key)
+        if known is not None:
+            return known
+        workload = seen.planner.plan(request.sql, request.target)
+        if workload.outer is None:
+            schema = relation_schema(workload.parts[0])
+        else:
+            relations = {part.name: unanswered(part) for part in workload.parts}
+            relations |= self._public_relations(workload.outer.public, seen, None)
+            found = self._outer.run(workload.outer.sql, relations)
+            n_columns = found.num_columns - 2 * len(workload.outer.intervals)
+            schema = found.select(range(n_columns)).schema
+        self._schemas.put(key, schema, n_bytes=SCHEMA_BYTES)
+        return schema
+
+    def _public_relations(
+        self, names: Sequence[str], seen: Visible, caller: Caller | None
+    ) -> dict[str, pa.Table]:
+        """Public tables, and a caller's views of `data_privacy`, as the outer SQL calls them.
+
+        Without a caller, samples of them, to learn what they lead to.
+        """
+        found: dict[str, pa.Table] = {}
+        for name in names:
+            if name in seen.public:
+                public = seen.public[name]()
+                found[name] = public.slice(0, N_ROWS_TRIED) if caller is None else public
+                continue
+            view = name.removeprefix(privacy_view(""))
+            if view == SYNTHETIC_VIEW:
+                found[name] = synthetic_view(() if caller is None else seen.synthetic)
+            elif caller is None:
+                schema = VIEW_SCHEMAS.get(view, REMAINING_SCHEMA)
+                found[name] = schema.empty_table()
+            elif view in VIEW_SCHEMAS:
+                found[name] = view_of(view, self._records(caller))
+            else:
+                table = view.removeprefix(f"{REMAINING}(").removesuffix(")")
+                found[name] = remaining_aggregates(table, self._records(caller))
+        return found
+
+    def _records(self, caller: Caller) -> list[TableRecord]:
+        tables = self._opened_to(caller).values()
+        return [shown_record(table, caller) for table in tables]
+
+    def _explain(self, workload: Workload, caller: Caller) -> Explanation:
+        found: list[ExplainedPart] = []
+        budgets: list[BudgetStatus] = []
+        for name in workload.tables:
+            table = self._tables[name]
+            priced = alone_for(table, caller) or table
+            with self._large.turn(caller.payer.analyst, workload.parts):
+                found.extend(explained(priced.snapshot(), workload.of_table(name)))
+            budgets.append(shown_budget(table, caller))
+        return build_explanation(found, budgets)

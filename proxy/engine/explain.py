@@ -1,0 +1,145 @@
+"""What EXPLAIN PRIVACY shows: for each aggregate what is known, and what could be bought."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+
+from inference.posterior import Posterior, RowEstimate
+from planner.measuring.offers import Offer
+from planner.workload import Part, Wanted
+from proxy.api.requests import (
+    SOURCE_HISTORY,
+    SOURCE_MEASURED,
+    SOURCE_PUBLIC,
+    BudgetStatus,
+    Explanation,
+)
+from proxy.engine.targets import asked_of, smallest_cap
+from proxy.tables.snapshot import TableSnapshot
+
+EXPLANATION_SCHEMA = pa.schema(
+    [
+        pa.field("aggregate", pa.string(), nullable=False),
+        pa.field("expression", pa.string(), nullable=False),
+        pa.field("n_rows", pa.int64(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("half_width_wanted", pa.float64(), nullable=False),
+        pa.field("confidence", pa.float64(), nullable=False),
+        pa.field("half_width_known", pa.float64()),  # null: the history does not determine it
+        pa.field("half_width_promised", pa.float64(), nullable=False),
+        pa.field("candidate", pa.string()),  # null: nothing needs to be measured
+        pa.field("columns", pa.string()),  # that the candidate answers queries on
+        pa.field("chosen", pa.bool_(), nullable=False),
+        pa.field("epsilon", pa.float64(), nullable=False),
+        pa.field("rent", pa.float64()),  # paid before on these columns for narrower measurements
+        pa.field("epsilon_left_after", pa.float64(), nullable=False),
+        pa.field("fits_budget", pa.bool_(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedPart:
+    """One part before anything is bought.
+
+    `blocks` has for each block the aggregate it belongs to, what it is wanted at, what is known of
+    its rows, and what could be bought for it.
+    """
+
+    part: Part
+    blocks: tuple[tuple[int, Wanted, tuple[RowEstimate, ...], tuple[Offer, ...]], ...]
+
+
+def explained(table: TableSnapshot, parts: Sequence[Part]) -> list[ExplainedPart]:
+    """What is known of every block of some parts, and what could be bought for it."""
+    asked = asked_of(parts, smallest_cap(parts))
+    wanted = [one.wanted for one in asked]
+    known = table.estimates(wanted)
+    plan = table.plan(wanted, known, every_offer=True)
+    rows = list(zip(asked, known, plan.offers, strict=True))
+    return [
+        ExplainedPart(
+            part=part,
+            blocks=tuple(
+                (one.aggregate, one.wanted, found, offers)
+                for one, found, offers in rows
+                if one.part == place
+            ),
+        )
+        for place, part in enumerate(parts)
+    ]
+
+
+def build_explanation(
+    explained: Sequence[ExplainedPart], budgets: Sequence[BudgetStatus]
+) -> Explanation:
+    """The explanation as a table: a row for each candidate of each aggregate, or one without."""
+    left = {budget.table: budget.left for budget in budgets}
+    rows: list[dict[str, Any]] = []
+    total = Fraction(0)
+    for one in explained:
+        table = one.part.table
+        for number, wanted, known, offers in one.blocks:
+            public = _public(one.part, number, wanted, known)
+            rows += [
+                public | _offered(offer) | _remaining(left[table] - offer.epsilon)
+                for offer in offers
+            ]
+            if not offers:
+                rows.append(public | _not_needed() | _remaining(left[table]))
+            chosen = sum((offer.epsilon for offer in offers if offer.is_chosen), Fraction(0))
+            left[table] -= chosen
+            total += chosen
+    data = pa.Table.from_pylist(rows, schema=EXPLANATION_SCHEMA)
+    return Explanation(data=data, epsilon=total, budget=budgets[0] if budgets else None)
+
+
+def _public(part: Part, number: int, wanted: Wanted, rows: Sequence[RowEstimate]) -> dict[str, Any]:
+    aggregate, target = part.aggregates[number], wanted.target
+    known = _widest(rows, target.confidence)
+    source = SOURCE_MEASURED
+    if aggregate.is_constant:
+        source = SOURCE_PUBLIC
+    elif known is not None and known <= target.half_width:
+        source = SOURCE_HISTORY
+    return {
+        "aggregate": aggregate.name,
+        "expression": aggregate.sql,
+        "n_rows": wanted.block.n_rows,
+        "source": source,
+        "half_width_wanted": target.half_width,
+        "confidence": target.confidence,
+        "half_width_known": known,
+        "half_width_promised": target.half_width
+        if known is None
+        else min(known, target.half_width),
+    }
+
+
+def _offered(offer: Offer) -> dict[str, Any]:
+    return {
+        "candidate": offer.name,
+        "columns": ", ".join(offer.scope),
+        "chosen": offer.is_chosen,
+        "epsilon": float(offer.epsilon),
+        "rent": float(offer.rent),
+    }
+
+
+def _not_needed() -> dict[str, Any]:
+    return {"candidate": None, "columns": None, "chosen": True, "epsilon": 0.0, "rent": None}
+
+
+def _remaining(left: Fraction) -> dict[str, Any]:
+    return {"epsilon_left_after": float(max(left, Fraction(0))), "fits_budget": left >= 0}
+
+
+def _widest(rows: Sequence[RowEstimate], confidence: float) -> float | None:
+    """The widest half-width among the rows; None if any is not determined."""
+    known = [row for row in rows if isinstance(row, Posterior)]
+    if len(known) < len(rows):
+        return None
+    return max((row.half_width(confidence) for row in known), default=0.0)

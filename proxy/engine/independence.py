@@ -1,0 +1,85 @@
+"""A test of independence, made of a part's noisy counts: the one row that the part shows.
+
+Post-processing: it reads answers that were paid for, and the law of their noise. Nothing here
+charges, and nothing is drawn that protects anybody.
+"""
+
+import hashlib
+import math
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from cube.encoding import fingerprint
+from inference.independence.chi_square import Decision, IndependenceTest, Reason, independence_test
+from inference.independence.from_history import table_from_history
+from planner.workload import IndependenceQuestion
+from proxy.engine.results import AnsweredAggregate, AnsweredPart
+
+TESTED_SCHEMA: Final = pa.schema(
+    [
+        pa.field("statistic", pa.float64()),  # null: the cells are too small for it
+        pa.field("p_value", pa.float64(), nullable=False),
+        pa.field("degrees_of_freedom", pa.int64(), nullable=False),
+        pa.field("decision", pa.string(), nullable=False),
+        pa.field("reason", pa.string(), nullable=False),
+        pa.field("level", pa.float64(), nullable=False),
+        pa.field("replicates", pa.int64(), nullable=False),
+    ]
+)
+DEPENDENT: Final = "dependent"
+NOT_REJECTED: Final = "not rejected"
+CANNOT_TELL: Final = "cannot tell"
+
+
+def tested(answered: AnsweredPart, question: IndependenceQuestion) -> pa.Table:
+    """The outcome of the test that a part's counts were asked for.
+
+    Parameters
+    ----------
+    answered : AnsweredPart
+        Its one aggregate has the cells, the last key fastest.
+    question : IndependenceQuestion
+
+    Returns
+    -------
+    pyarrow.Table
+        One row of `TESTED_SCHEMA`. The same for the same question on the same noisy counts: the
+        simulation is seeded by them.
+    """
+    (cells,) = answered.aggregates
+    noisy, noise = table_from_history(cells.posteriors, answered.history, question.shape)
+    outcome = independence_test(
+        noisy,
+        noise,
+        generator=_generator(cells, question),
+        level=question.level,
+        n_replicates=question.n_replicates,
+    )
+    row = {
+        "statistic": None if math.isnan(outcome.statistic) else outcome.statistic,
+        "p_value": outcome.p_value,
+        "degrees_of_freedom": outcome.degrees_of_freedom,
+        "decision": _decision(outcome),
+        "reason": outcome.reason.value,
+        "level": question.level,
+        "replicates": outcome.n_replicates,
+    }
+    return pa.Table.from_pylist([row], schema=TESTED_SCHEMA)
+
+
+def _decision(outcome: IndependenceTest) -> str:
+    """In words: that independence was not rejected is one thing, that it was not tested another."""
+    if outcome.decision is Decision.REJECTED:
+        return DEPENDENT
+    return CANNOT_TELL if outcome.reason is Reason.SMALL_CELLS else NOT_REJECTED
+
+
+def _generator(cells: AnsweredAggregate, question: IndependenceQuestion) -> np.random.Generator:
+    """Seeded by what is public: the question and the noisy counts."""
+    asked = hashlib.sha256(repr(question).encode())
+    for block in cells.aggregate.blocks:
+        asked.update(fingerprint(block).encode())
+    asked.update(np.array([one.value for one in cells.posteriors]).tobytes())
+    return np.random.default_rng(int.from_bytes(asked.digest()))

@@ -1,0 +1,147 @@
+"""From answered parts to Arrow: a part's noisy relation, and what a column of a result rests on."""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from planner.workload import ColumnKind, OutputColumn, Part
+from proxy.api.arrow_types import arrow_type
+from proxy.api.requests import ColumnReceipt
+from proxy.engine.independence import TESTED_SCHEMA, tested
+from proxy.engine.results import AnsweredItem, AnsweredPart
+
+Floats: TypeAlias = NDArray[np.float64]
+
+N_ROWS_TRIED: Final = 100  # of each relation, to see whether its types can be computed with
+
+_KIND_TYPES: Final = {
+    ColumnKind.GROUPING: pa.int32(),
+    ColumnKind.ESTIMATE: pa.float64(),
+    ColumnKind.ANSWER: pa.float64(),
+    ColumnKind.LOW: pa.float64(),
+    ColumnKind.HIGH: pa.float64(),
+    ColumnKind.STDERR: pa.float64(),
+    ColumnKind.COST: pa.float64(),
+    ColumnKind.SOURCE: pa.string(),
+}
+
+
+def relation_schema(part: Part) -> pa.Schema:
+    """The columns of a part's relation; known before anything is asked."""
+    if part.question is not None:
+        return TESTED_SCHEMA
+    return pa.schema(
+        [
+            pa.field(column.name, _type_of(part, column), nullable=_may_be_null(part, column))
+            for column in part.columns
+        ]
+    )
+
+
+def relation(answered: AnsweredPart) -> pa.Table:
+    """A part's noisy relation."""
+    if answered.part.question is not None:
+        return tested(answered, answered.part.question)
+    schema = relation_schema(answered.part)
+    arrays = [
+        pa.array(_values(answered, column), type=field.type, from_pandas=True)
+        for column, field in zip(answered.part.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def unanswered(part: Part) -> pa.Table:
+    """The first rows of a part's relation as far as they are public: keys, and no answers.
+
+    What is to be computed from the relation can be tried on it before anything is asked.
+    """
+    return _public_rows(part, min(part.n_rows, N_ROWS_TRIED), None)
+
+
+def stand_in(part: Part) -> pa.Table:
+    """A relation as large as a part's, with 1 for every answer.
+
+    How long it takes to compute from so many rows can be tried on it before anything is paid.
+    """
+    return _public_rows(part, part.n_rows, 1.0)
+
+
+def _public_rows(part: Part, n_rows: int, answer: float | None) -> pa.Table:
+    schema = relation_schema(part)
+    if part.question is not None:
+        return pa.Table.from_pylist([{}], schema=schema)
+    arrays = []
+    for column, field in zip(part.columns, schema, strict=True):
+        values: Sequence[object] = [None if column.kind is ColumnKind.SOURCE else answer] * n_rows
+        if column.kind in (ColumnKind.KEY, ColumnKind.GROUPING):
+            values = _keyed(part, column)[:n_rows]
+        arrays.append(pa.array(values, type=field.type, from_pandas=True))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def column_receipt(
+    name: str, answered: AnsweredPart, answer: int, ends: tuple[Sequence[float], Sequence[float]]
+) -> ColumnReceipt:
+    """What one column of the result rests on."""
+    item = answered.answers[answer]
+    low, high = ends
+    return ColumnReceipt(
+        name=name,
+        confidence=answered.part.confidence,
+        epsilon_spent=item.epsilon_spent,
+        source=item.source,
+        low=tuple(low),
+        high=tuple(high),
+    )
+
+
+def _type_of(part: Part, column: OutputColumn) -> pa.DataType:
+    if column.kind is ColumnKind.KEY:
+        return arrow_type(part.keys[column.index].sql_type)
+    return _KIND_TYPES[column.kind]
+
+
+def _may_be_null(part: Part, column: OutputColumn) -> bool:
+    """Keys may be NULL, a formula that divides by nothing, and intervals of clipped counts."""
+    if column.kind in (ColumnKind.LOW, ColumnKind.HIGH, ColumnKind.STDERR) and part.consistency:
+        return True
+    if column.kind in (ColumnKind.ANSWER, ColumnKind.STDERR):
+        return part.answers[column.index].formula is not None
+    return column.kind is ColumnKind.KEY
+
+
+def _values(answered: AnsweredPart, column: OutputColumn) -> Sequence[object] | Floats:
+    part = answered.part
+    if column.kind in (ColumnKind.KEY, ColumnKind.GROUPING):
+        return _keyed(part, column)
+    if column.kind is ColumnKind.ESTIMATE:
+        return answered.values(column.index)
+    confidence = part.confidence if column.confidence is None else column.confidence
+    return _of_item(answered.answers[column.index], column.kind, confidence, part.n_rows)
+
+
+def _keyed(part: Part, column: OutputColumn) -> Sequence[object]:
+    key = part.keys[column.index]
+    if column.kind is ColumnKind.KEY:
+        return key.values
+    return [int(is_summed_over) for is_summed_over in key.is_summed_over]
+
+
+def _of_item(
+    item: AnsweredItem, kind: ColumnKind, confidence: float, n_rows: int
+) -> Sequence[object] | Floats:
+    """What a column shows of one answer."""
+    match kind:
+        case ColumnKind.ANSWER:
+            return item.values
+        case ColumnKind.LOW | ColumnKind.HIGH:
+            return item.intervals(confidence)[int(kind is ColumnKind.HIGH)]
+        case ColumnKind.STDERR:
+            return item.standard_errors()
+        case ColumnKind.COST:
+            return [float(item.epsilon_spent)] * n_rows
+        case _:
+            return [item.source] * n_rows

@@ -1,0 +1,299 @@
+"""A part, answered: its linear queries' posteriors, and the values and intervals of its answers.
+
+An answer that is one linear query has its posterior's interval. A formula of several has an
+interval by simulation from their joint law: draws of the truth given the answers, put through the
+formula, and cut at equal tails.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from cube.cached import cached_property
+from cube.encoding import fingerprint
+from cube.pace import checkpoint
+from inference.history import History
+from inference.joint import draw_errors
+from inference.posterior import Posterior
+from planner.workload import (
+    Aggregate,
+    Answer,
+    Part,
+    QuantileFormula,
+    SqlFormula,
+    Wanted,
+    n_draws_for,
+)
+from proxy.api.requests import SOURCE_MIXED
+from proxy.engine.boxes import box_errors
+from proxy.engine.postprocessing import N_ROWS_MAX, OuterSql
+from proxy.engine.quantiles import quantiles
+
+N_DRAWS: Final = 2000  # a 0.95 interval from so many covers 0.95 to within half a per cent
+N_DRAWN_MAX: Final = 1_000_000  # rows times draws, beyond what intervals need
+N_DRAWN_ALL_MAX: Final = 8 * N_DRAWN_MAX  # of all formulas of a part
+N_TERMS_A_ROW: Final = 8  # noises that are drawn and added up while a formula is worked out once
+N_CUMULATED_AT_ONCE: Final = 2**20  # counts that quantiles are read off: 8 MB, a few times over
+LATTICE_MARGIN: Final = 1 + 2.0**-16  # draws are of the continuous law; the lattice's is this close
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredAggregate:
+    """One linear query of a part: the posterior of every row, where it is from, what it cost.
+
+    `asked` has each of its blocks with the target that it was asked to in the end.
+    """
+
+    aggregate: Aggregate
+    posteriors: tuple[Posterior, ...]
+    source: str
+    epsilon_spent: Fraction
+    asked: tuple[Wanted, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredPart:
+    """A part with what is known of its linear queries.
+
+    Parameters
+    ----------
+    part : Part
+    aggregates : tuple of AnsweredAggregate
+    history : History
+        What the posteriors' terms name places of.
+    outer : OuterSql
+        Computes formulas.
+    is_boxed : bool
+        Whether a formula's interval is to rest on the half-widths of its parts alone, whatever
+        their errors have in common.
+    """
+
+    part: Part
+    aggregates: tuple[AnsweredAggregate, ...]
+    history: History
+    outer: OuterSql
+    is_boxed: bool = False
+
+    @cached_property
+    def answers(self) -> "tuple[AnsweredItem, ...]":
+        """Every answer of the part."""
+        return tuple(
+            _linear(answer, cost, self)
+            if answer.formula is None
+            else _simulated(answer, cost, self)
+            for answer, cost in zip(self.part.answers, self._costs(), strict=True)
+        )
+
+    @property
+    def epsilon_spent(self) -> Fraction:
+        """What the part added to its table's cost."""
+        return sum((one.epsilon_spent for one in self.aggregates), Fraction(0))
+
+    def _costs(self) -> list[Fraction]:
+        """What each answer added; what several are made of is the cost of the first of them."""
+        costs, paid = [], set[int]()
+        for answer in self.part.answers:
+            new = set(answer.uses) - paid
+            costs.append(sum((self.aggregates[one].epsilon_spent for one in new), Fraction(0)))
+            paid |= new
+        return costs
+
+    def values(self, aggregate: int) -> NDArray[np.float64]:
+        """An aggregate's estimate in every row of the part, (n_rows,)."""
+        found = np.array([one.value for one in self.aggregates[aggregate].posteriors])
+        is_total = self.aggregates[aggregate].aggregate.is_total
+        return np.repeat(found, self.part.n_rows) if is_total else found
+
+
+@dataclass(frozen=True, eq=False)
+class AnsweredItem:
+    """One answer of a part: a value for each row, and the law of the truth given it.
+
+    Parameters
+    ----------
+    answer : Answer
+    values : (n_rows,) ndarray of float64
+        NaN where a formula has no value.
+    source : str
+    epsilon_spent : Fraction
+    part : Part
+        Says at what confidence its intervals are cut.
+    posteriors : tuple of Posterior
+        Of a linear answer, one a row.
+    draws : (n_rows, n_draws) ndarray of float64, optional
+        Of a formula: draws of the truth.
+    is_boxed : bool
+        Whether these are points of a box in which the truth is, and no draws of its law.
+    """
+
+    answer: Answer
+    values: NDArray[np.float64]
+    source: str
+    epsilon_spent: Fraction
+    part: Part
+    posteriors: tuple[Posterior, ...] = ()
+    draws: NDArray[np.float64] | None = None
+    is_boxed: bool = False
+
+    def intervals(self, confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The ends of each row's interval, (n_rows,) each."""
+        cut_at = self.part.cut_at(confidence)
+        if self.draws is None:
+            ends = [posterior.interval(cut_at) for posterior in self.posteriors]
+            return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+        tail = 0.0 if self.is_boxed else (1 - cut_at) / 2
+        return _cut(self.draws, self.values, tail, self.answer)
+
+    def half_widths(self, confidence: float) -> NDArray[np.float64]:
+        """How far the truth may be from the value, (n_rows,)."""
+        if self.draws is None:
+            cut_at = self.part.cut_at(confidence)
+            return np.array([posterior.half_width(cut_at) for posterior in self.posteriors])
+        low, high = self.intervals(confidence)
+        wide = np.maximum(high - self.values, self.values - low)
+        return np.where(np.isnan(wide), np.inf, wide)
+
+    def standard_errors(self) -> NDArray[np.float64]:
+        """The standard deviation of the truth about the value, (n_rows,)."""
+        if self.draws is None:
+            return np.array([posterior.standard_deviation for posterior in self.posteriors])
+        if self.is_boxed:
+            return np.asarray(np.abs(self.draws - self.values[:, None]).max(axis=1))
+        squares = np.square(self.draws - self.values[:, None])
+        n_found = np.count_nonzero(~np.isnan(squares), axis=1)
+        total = np.nansum(squares, axis=1)
+        return np.sqrt(np.where(n_found > 0, total / np.maximum(n_found, 1), np.nan))
+
+
+def _linear(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:
+    (place,) = answer.uses
+    used = part.aggregates[place]
+    return AnsweredItem(answer, part.values(place), used.source, cost, part.part, used.posteriors)
+
+
+def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredItem:
+    used = [part.aggregates[place] for place in answer.uses]
+    n_rows = part.part.n_rows
+    if isinstance(answer.formula, QuantileFormula):
+        values = _quantiles(answer.formula, answer, part)
+    elif isinstance(answer.formula, SqlFormula):
+        rows = [one.posteriors for one in used]
+        truths = _truths(answer, part, rows, _n_draws(part.part, rows))
+        pieces = np.split(truths, np.cumsum([len(one.posteriors) for one in used])[:-1])
+        spread = [np.broadcast_to(piece, (n_rows, truths.shape[1])) for piece in pieces]
+        values = _computed(answer.formula, spread, part.outer)
+    else:
+        raise TypeError("a simulated answer has a formula")
+    n_draws = values.shape[1] - 1
+    sources = {one.source for one in used}
+    return AnsweredItem(
+        answer=answer,
+        values=values[:, 0],
+        source=sources.pop() if len(sources) == 1 else SOURCE_MIXED,
+        epsilon_spent=cost,
+        part=part.part,
+        draws=values[:, 1:] if n_draws else np.full((n_rows, 1), np.nan),
+        is_boxed=part.is_boxed,
+    )
+
+
+def _quantiles(formula: QuantileFormula, answer: Answer, part: AnsweredPart) -> NDArray[np.float64]:
+    """The quantile of every group, and draws of it: some groups at a time, as counts are many."""
+    (counts,) = (part.aggregates[place].posteriors for place in answer.uses)
+    n_levels, n_rows = len(formula.levels), part.part.n_rows
+    n_draws = _n_draws(part.part, [counts])
+    n_at_once = max(1, N_CUMULATED_AT_ONCE // (n_levels * (n_draws + 1)))
+    group_of = np.array(formula.cells, dtype=np.int64) // n_levels
+    pieces = []
+    for first in range(0, n_rows, n_at_once):
+        n_groups = min(n_at_once, n_rows - first)
+        own = np.flatnonzero((group_of >= first) & (group_of < first + n_groups))
+        cells = tuple(formula.cells[place] - first * n_levels for place in own)
+        truths = _truths(answer, part, [tuple(counts[place] for place in own)], n_draws)
+        pieces.append(quantiles(replace(formula, cells=cells), truths, n_groups))
+    return np.concatenate(pieces)
+
+
+def _truths(
+    answer: Answer, part: AnsweredPart, rows: Sequence[Sequence[Posterior]], n_draws: int
+) -> NDArray[np.float64]:
+    """What a formula's parts are, and draws of what they may truly be, (n, 1 + n_draws)."""
+    checkpoint()
+    posteriors = [posterior for one in rows for posterior in one]
+    found = np.array([posterior.value for posterior in posteriors])
+    errors = _errors(answer, part, rows, n_draws)
+    return np.concatenate((found[:, None], found[:, None] - errors), axis=1)
+
+
+def _errors(
+    answer: Answer, part: AnsweredPart, rows: Sequence[Sequence[Posterior]], n_draws: int
+) -> NDArray[np.float64]:
+    """Draws of the errors of a formula's parts, or points of the box that they are in.
+
+    None at all where a box says nothing: a quantile is of so many counts.
+    """
+    used = [part.aggregates[place] for place in answer.uses]
+    posteriors = [posterior for one in rows for posterior in one]
+    if not part.is_boxed:
+        # Seeded by the question and the history: asked again, the interval is the same.
+        return draw_errors(posteriors, part.history, n_draws, _generator(used, len(part.history)))
+    columns = [part.part.confidence, *(one.confidence or 0.0 for one in part.part.columns)]
+    points = box_errors(rows, max(columns), n_draws, _generator(used, 0))
+    if points is None or not isinstance(answer.formula, SqlFormula):
+        return np.zeros((len(posteriors), 0))
+    return points
+
+
+def _n_draws(part: Part, rows: Sequence[Sequence[Posterior]]) -> int:
+    """As many draws as there is room for; at least what the tails of its intervals need.
+
+    Answers that rest on many noises take as long to draw as many answers.
+    """
+    n_terms = sum(posterior.terms.place.size for one in rows for posterior in one)
+    n_rows = max(sum(map(len, rows)), n_terms // N_TERMS_A_ROW)
+    confidences = [column.confidence or part.confidence for column in part.columns]
+    fewest = n_draws_for(part.cut_at(max((part.confidence, *confidences))))
+    n_formulas = sum(answer.formula is not None for answer in part.answers)
+    n_drawn = min(N_DRAWN_MAX, N_DRAWN_ALL_MAX // max(n_formulas, 1))
+    return max(fewest, min(N_DRAWS, n_drawn // max(part.n_rows, n_rows, 1)))
+
+
+def _computed(
+    formula: SqlFormula, pieces: Sequence[NDArray[np.float64]], outer: OuterSql
+) -> NDArray[np.float64]:
+    """A formula on arrays of the same shape, one for each of its columns."""
+    columns = [piece.ravel() for piece in pieces]
+    # Where a draw is out of a function's range, or the value out of that of numbers, there is none.
+    sql = f"SELECT CAST(TRY({formula.sql}) AS DOUBLE) AS computed FROM draws"  # noqa: S608 - planned
+    computed = []
+    for start in range(0, max(columns[0].size, 1), N_ROWS_MAX):
+        own = slice(start, start + N_ROWS_MAX)
+        draws = pa.table({f"a{place}": column[own] for place, column in enumerate(columns)})
+        result = outer.run(sql, {"draws": draws})
+        computed.append(result.column("computed").to_numpy(zero_copy_only=False))  # NULL as NaN
+    values = np.concatenate(computed).astype(np.float64).reshape(pieces[0].shape)
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _cut(
+    draws: NDArray[np.float64], values: NDArray[np.float64], tail: float, answer: Answer
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Equal tails of draws; the public range where a formula has no value too often to tell."""
+    is_lost = np.isnan(draws).mean(axis=1) > tail / 10
+    filled = np.where(np.isnan(draws), values[:, None], draws)
+    low, high = np.quantile(filled, [tail, 1 - tail], axis=1)
+    low = values - (values - low) * LATTICE_MARGIN
+    high = values + (high - values) * LATTICE_MARGIN
+    low = np.where(is_lost | np.isnan(low), -np.inf, low)
+    high = np.where(is_lost | np.isnan(high), np.inf, high)
+    return np.clip(low, answer.low, answer.high), np.clip(high, answer.low, answer.high)
+
+
+def _generator(used: Sequence[AnsweredAggregate], n_measured: int) -> np.random.Generator:
+    names = "".join(fingerprint(block) for one in used for block in one.aggregate.blocks)
+    return np.random.default_rng([n_measured, *names.encode()])

@@ -1,0 +1,281 @@
+"""The relations of the schema `data_privacy`: budgets, losses, the history, the public domains.
+
+Each is an Arrow table with a schema that is known before anything is served. They are made from
+what the gate shows to everybody and from public declarations: no noisy value is in them, and there
+is no way for an exact one to be. Reading them is free.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from accountant.gate.gate import Budget, Gate
+from accountant.ledger.credentials import Role
+from accountant.ledger.payments import Payment
+from cube.measurement import UNITS_PER_EPSILON, Measurement
+from cube.refusals import InvalidTarget, UnknownName
+from planner.domain.public import PRIVACY_SCHEMA
+from planner.measuring.weights import weight_for
+from planner.sql.messages import listed, suggestion
+from proxy.api.axis_text import axis_ends, axis_kind, describe_levels, is_summed_only
+from proxy.api.requests import Caller, TableInfo
+
+WINDOW_NEVER: Final = "NEVER"  # a budget is for the life of its ledger: nothing comes back
+UNIT_KIND: Final = "unit"
+
+Row: TypeAlias = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecord:
+    """What may be told somebody of one private table at one moment.
+
+    Parameters
+    ----------
+    info : TableInfo
+        Its public schema and its default target.
+    budget : Budget
+        Its budget.
+    payments : tuple of (int, Payment)
+        What was paid for, in order, each with its place among all of the table: an analyst is told
+        of his own payments, an owner and an auditor of everybody's.
+    measurements : sequence of Measurement
+        Everything that was measured, in order.
+    """
+
+    info: TableInfo
+    budget: Budget
+    payments: tuple[tuple[int, Payment], ...]
+    measurements: Sequence[Measurement]
+
+    @classmethod
+    def of(cls, info: TableInfo, gate: Gate, caller: Caller) -> "TableRecord":
+        """The record for a caller now."""
+        history = gate.history
+        spent = Fraction(history.units_spent, UNITS_PER_EPSILON)
+        payments = tuple(
+            (place, payment)
+            for place, payment in enumerate(history.payments)
+            if caller.role is not Role.ANALYST
+            or payment.charge.payer.analyst == caller.payer.analyst
+        )
+        budget = Budget(history.budget, spent, len(history.measurements))
+        return cls(info, budget, payments, history.measurements)
+
+
+def _columns(*, may_be_null: tuple[str, ...] = (), **types: pa.DataType) -> pa.Schema:
+    """A schema of named columns, NOT NULL unless said otherwise."""
+    return pa.schema(
+        [pa.field(name, kind, nullable=name in may_be_null) for name, kind in types.items()]
+    )
+
+
+VIEW_SCHEMAS: Final[Mapping[str, pa.Schema]] = MappingProxyType(
+    {
+        "budgets": _columns(
+            table_name=pa.string(),
+            budget=pa.float64(),
+            spent=pa.float64(),
+            left=pa.float64(),
+            n_measurements=pa.int64(),
+            window=pa.string(),
+        ),
+        "losses": _columns(
+            place=pa.int64(),
+            at=pa.timestamp("ms", tz="UTC"),
+            table_name=pa.string(),
+            analyst=pa.string(),
+            epsilon=pa.float64(),
+            epsilon_total=pa.float64(),
+            n_blocks=pa.int64(),
+            n_statistics=pa.int64(),
+        ),
+        "history": _columns(
+            may_be_null=("raised_from",),
+            place=pa.int64(),
+            table_name=pa.string(),
+            columns=pa.string(),
+            n_rows=pa.int64(),
+            epsilon=pa.float64(),
+            noise_scale=pa.float64(),
+            raised_from=pa.int64(),
+            superseded=pa.bool_(),
+        ),
+        "domains": _columns(
+            may_be_null=("sql_type", "n_levels", "low", "high", "levels"),
+            table_name=pa.string(),
+            column_name=pa.string(),
+            kind=pa.string(),
+            sql_type=pa.string(),
+            n_levels=pa.int64(),
+            low=pa.string(),
+            high=pa.string(),
+            has_null=pa.bool_(),
+            can_be_key=pa.bool_(),
+            can_be_predicate=pa.bool_(),
+            levels=pa.string(),
+        ),
+    }
+)
+REMAINING_SCHEMA: Final = _columns(
+    number_of_remaining_dp_aggregates=pa.int64(),
+    budget_limit=pa.float64(),
+    budget_window=pa.string(),
+    budget_spent=pa.float64(),
+)
+
+
+def privacy_view(name: str, records: Iterable[TableRecord]) -> pa.Table:
+    """The relation ``data_privacy.<name>``; without records it is empty, and typed all the same.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such view. Letter case does not count.
+    """
+    folded = name.casefold()
+    if folded not in VIEW_SCHEMAS:
+        raise UnknownName(
+            f"{PRIVACY_SCHEMA} has no view {name[:64]!a}.",
+            hint=suggestion(name, VIEW_SCHEMAS) or f"It has {listed(VIEW_SCHEMAS)}.",
+        )
+    rows = [row for record in records for row in _ROWS[folded](record)]
+    return pa.Table.from_pylist(rows, schema=VIEW_SCHEMAS[folded])
+
+
+def remaining_aggregates(table_name: str, records: Iterable[TableRecord]) -> pa.Table:
+    """One row: how many more counts a table's budget is sure to buy, as Snowflake's columns.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such table. Letter case does not count.
+    """
+    by_name = {record.info.schema.table.casefold(): record for record in records}
+    record = by_name.get(table_name.casefold())
+    if record is None:
+        names = [known.info.schema.table for known in by_name.values()]
+        raise UnknownName(
+            f"There is no private table {table_name[:64]!a}.",
+            hint=suggestion(table_name, names) or f"There is {listed(names)}.",
+        )
+    row: Row = {
+        "number_of_remaining_dp_aggregates": n_remaining(record),
+        "budget_limit": float(record.budget.limit),
+        "budget_window": WINDOW_NEVER,
+        "budget_spent": float(record.budget.spent),
+    }
+    return pa.Table.from_pylist([row], schema=REMAINING_SCHEMA)
+
+
+def n_remaining(record: TableRecord) -> int:
+    """How many ``COUNT(*)``-like rows at the table's default target the rest buys at the least.
+
+    Notes
+    -----
+    ``floor(left / weight)``, both in whole units of 2**-40 epsilon and so in exact arithmetic. In
+    the worst case the history helps with none of them and all of them count the same cell, so that
+    each adds to the table's cost all that it weighs; a row that a fresh Laplace answer of weight
+    ``w`` serves needs ``w = ln(1 / (1 - confidence)) / half_width`` (Xiao & Xiong 2012, theorem
+    5.3), taken from `weight_for` with its margins, rounded up. A sum with coefficients up to ``c``
+    counts as ``c`` rows. Counts that share no cell, or that the history answers, are not limited
+    by this number.
+    """
+    units_left = int(record.budget.left * UNITS_PER_EPSILON)
+    try:
+        weight = weight_for(record.info.default, Fraction(1))
+    except InvalidTarget:  # the default target asks for practically no noise
+        return 0
+    return units_left // weight.units
+
+
+def _budget_rows(record: TableRecord) -> Iterator[Row]:
+    yield {
+        "table_name": record.info.schema.table,
+        "budget": float(record.budget.limit),
+        "spent": float(record.budget.spent),
+        "left": float(record.budget.left),
+        "n_measurements": record.budget.n_measurements,
+        "window": WINDOW_NEVER,
+    }
+
+
+def _loss_rows(record: TableRecord) -> Iterator[Row]:
+    """One row a charge, whether or not its measurement has become durable.
+
+    The place in the ledger is not told: it is of all tables, and would tell of entries of others.
+    """
+    for place, payment in record.payments:
+        yield {
+            "place": place,
+            "at": dt.datetime.fromisoformat(payment.at),
+            "table_name": record.info.schema.table,
+            "analyst": payment.charge.payer.analyst,
+            "epsilon": _epsilon(payment.units),
+            "epsilon_total": _epsilon(payment.charge.units_after),
+            "n_blocks": len(payment.charge.blocks),
+            "n_statistics": len(payment.charge.statistics),
+        }
+
+
+def _history_rows(record: TableRecord) -> Iterator[Row]:
+    """One row a measurement; `raised_from` is the place of the one that it refines."""
+    superseded = {measured.supersedes for measured in record.measurements}
+    for place, measured in enumerate(record.measurements):
+        yield {
+            "place": place,
+            "table_name": record.info.schema.table,
+            "columns": ", ".join(measured.block.scope),
+            "n_rows": measured.block.n_rows,
+            "epsilon": float(measured.weight.exact),
+            "noise_scale": measured.noise_scale,
+            "raised_from": measured.supersedes,
+            "superseded": place in superseded,
+        }
+
+
+def _domain_rows(record: TableRecord) -> Iterator[Row]:
+    """One row a declared column, and one for the column of the privacy unit."""
+    schema = record.info.schema
+    for axis in schema.axes:
+        low, high = axis_ends(axis) or (None, None)
+        yield {
+            "table_name": schema.table,
+            "column_name": axis.name,
+            "kind": axis_kind(axis),
+            "sql_type": axis.sql_type,
+            "n_levels": axis.size,
+            "low": low,
+            "high": high,
+            "has_null": axis.null,
+            "can_be_key": not is_summed_only(axis),
+            "can_be_predicate": not is_summed_only(axis),
+            "levels": describe_levels(axis),
+        }
+    if schema.unit is not None:
+        yield {
+            "table_name": schema.table,
+            "column_name": schema.unit,
+            "kind": UNIT_KIND,
+            "has_null": False,
+            "can_be_key": False,
+            "can_be_predicate": False,
+        }
+
+
+def _epsilon(units: int) -> float:
+    """Units of 2**-40 as epsilon; exact, as no budget has more than 2**52 of them."""
+    return float(Fraction(units, UNITS_PER_EPSILON))
+
+
+_ROWS: Final[Mapping[str, Callable[[TableRecord], Iterator[Row]]]] = {
+    "budgets": _budget_rows,
+    "losses": _loss_rows,
+    "history": _history_rows,
+    "domains": _domain_rows,
+}

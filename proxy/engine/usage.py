@@ -1,0 +1,107 @@
+"""What was answered, counted for the ledger: free and paid, and how wide as a share of the promise.
+
+An answer is one linear query of a statement, with all its rows. Its plain price is what Laplace
+noise alone would have cost for the same accuracy, without a history. Tallies are written to the
+ledger once in a while; what a crash loses of them is no charge and no answer.
+"""
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from accountant.cost.profile import profile_of
+from accountant.ledger.clock import utc_now
+from accountant.ledger.entries import WIDTH_BINS, Served, Tally
+from accountant.ledger.ledger import Ledger
+from cube.encoding import fingerprint
+from cube.refusals import InvalidTarget, LedgerUnavailable, TooLarge
+from inference.posterior import widest
+from planner.cache import BoundedCache
+from planner.measuring.weights import weight_for
+from planner.workload import Wanted
+from proxy.api.requests import SOURCE_MEASURED, SOURCE_PUBLIC
+from proxy.engine.results import AnsweredPart
+
+N_PRICES_MAX: Final = 4096
+PRICE_BYTES: Final = 512  # what one remembered price takes, roughly
+NOTHING: Final = (0,) * (len(WIDTH_BINS) + 1)
+
+
+class Tallies:
+    """Counts since they were last written. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._since = utc_now()
+        self._counts: dict[tuple[str, str], Tally] = {}
+        self._prices: BoundedCache[tuple[str, float, float], int] = BoundedCache(
+            n_entries_max=N_PRICES_MAX, n_bytes_max=N_PRICES_MAX * PRICE_BYTES
+        )
+
+    def add(self, table: str, analyst: str, parts: Iterable[AnsweredPart]) -> None:
+        """Count the answers that a statement was given by one table."""
+        for part in parts:
+            for found in part.aggregates:
+                if found.source == SOURCE_PUBLIC:
+                    continue
+                target = found.aggregate.target
+                wanted = [Wanted(block, target) for block in found.aggregate.blocks]
+                units = sum(self._plain_units(one) for one in wanted)
+                share = widest(found.posteriors, target.confidence) / target.half_width
+                is_paid = found.source == SOURCE_MEASURED
+                self._count(table, analyst, is_paid=is_paid, units=units, share=share)
+
+    def write(self, ledger: Ledger) -> None:
+        """Write what was counted to the ledger; kept for later if that is not possible."""
+        with self._lock:
+            counts, since = self._counts, self._since
+            self._counts, self._since = {}, utc_now()
+        for table in sorted({table for table, _ in counts}):
+            tallies = tuple(counts[key] for key in sorted(counts) if key[0] == table)
+            body = Served(since, tallies)
+            try:
+                ledger.append(table, lambda _history, body=body: body)  # type: ignore[misc]  # bound
+            except LedgerUnavailable:
+                for tally in tallies:
+                    self._merge(table, tally, since)
+
+    def _count(self, table: str, analyst: str, *, is_paid: bool, units: int, share: float) -> None:
+        widths = [0] * len(NOTHING)
+        widths[bisect_left(WIDTH_BINS, share)] = 1
+        paid, free = int(is_paid), int(not is_paid)
+        tally = Tally(analyst, free, paid, units * free, units * paid, tuple(widths))
+        self._merge(table, tally, None)
+
+    def _merge(self, table: str, tally: Tally, since: str | None) -> None:
+        key = (table, tally.analyst)
+        with self._lock:
+            before = self._counts.get(key, Tally(tally.analyst, 0, 0, 0, 0, NOTHING))
+            self._counts[key] = replace(
+                before,
+                n_free=before.n_free + tally.n_free,
+                n_paid=before.n_paid + tally.n_paid,
+                plain_units_free=before.plain_units_free + tally.plain_units_free,
+                plain_units_paid=before.plain_units_paid + tally.plain_units_paid,
+                widths=tuple(a + b for a, b in zip(before.widths, tally.widths, strict=True)),
+            )
+            if since is not None:
+                self._since = min(self._since, since)
+
+    def _plain_units(self, wanted: Wanted) -> int:
+        """What plain Laplace would cost, in units; 0 for what it could not answer at all."""
+        key = (fingerprint(wanted.block), wanted.target.half_width, wanted.target.confidence)
+        known = self._prices.get(key)
+        if known is None:
+            known = _plain_units(wanted)
+            self._prices.put(key, known, n_bytes=PRICE_BYTES)
+        return known
+
+
+def _plain_units(wanted: Wanted) -> int:
+    row, multiplier = wanted.block.primitive
+    try:
+        return weight_for(wanted.target, multiplier).units * profile_of(row).bound
+    except (InvalidTarget, TooLarge):
+        return 0

@@ -1,0 +1,92 @@
+"""What one caller may know of at one moment: private tables, public and synthetic ones, a planner.
+
+The planner of a set of tables has never heard of any other: no message or suggestion of it can name
+what was not granted. It is made anew when a synthetic table comes or goes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from planner.domain.public import Columns, PublicRelation
+from planner.planner import Planner
+from proxy.engine.postprocessing import OuterSql
+from proxy.engine.system_views import VIEW_SCHEMAS
+from proxy.sources.public_table import PublicTable
+from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.synthetic_tables.service import SyntheticDesk
+from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW
+from proxy.tables.private_table import ServedTable
+
+Key: TypeAlias = tuple[frozenset[str], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Visible:
+    """A view of the tables.
+
+    Parameters
+    ----------
+    tables : mapping
+        The private tables, by name.
+    public : mapping
+        How the rows of public and synthetic tables are had, by the names of the outer SQL.
+    synthetic : tuple of SyntheticRecord
+    planner : Planner
+    """
+
+    tables: Mapping[str, ServedTable]
+    public: Mapping[str, Callable[[], pa.Table]]
+    synthetic: tuple[SyntheticRecord, ...]
+    planner: Planner
+
+    @property
+    def key(self) -> Key:
+        """Equal for views in which equal texts mean the same."""
+        return visible_key(self.tables, self.synthetic)
+
+
+def visible_key(tables: Mapping[str, ServedTable], synthetic: Sequence[SyntheticRecord]) -> Key:
+    """The key of the view of these tables."""
+    return frozenset(tables), tuple(record.id for record in synthetic)
+
+
+def visible(
+    tables: Mapping[str, ServedTable],
+    public: Sequence[tuple[PublicTable, PublicRelation]],
+    synthetic: tuple[SyntheticRecord, ...],
+    desk: SyntheticDesk,
+    outer: OuterSql,
+) -> Visible:
+    """The view of these tables."""
+    given = {relation: _given(table.data) for table, relation in public}
+    kept = {_relation(record): _kept(desk, record) for record in synthetic}
+    rows = {relation.outer_name: read for relation, read in (given | kept).items()}
+
+    def public_rows(sql: str, names: Sequence[str]) -> Columns:
+        found = outer.run(sql, {name: rows[name]() for name in names})
+        return PublicTable("public_rows", None, found).columns()
+
+    planner = Planner(
+        schemas={name: table.info.schema for name, table in tables.items()},
+        defaults={name: table.info.default for name, table in tables.items()},
+        public=(*given, *kept),
+        privacy_views=(*VIEW_SCHEMAS, SYNTHETIC_VIEW),
+        public_rows=public_rows,
+    )
+    return Visible(tables, rows, synthetic, planner)
+
+
+def _relation(record: SyntheticRecord) -> PublicRelation:
+    columns = tuple(name for name, _ in record.columns)
+    return PublicRelation(record.name, columns, source=record.table)
+
+
+def _given(table: pa.Table) -> Callable[[], pa.Table]:
+    return lambda: table
+
+
+def _kept(desk: SyntheticDesk, record: SyntheticRecord) -> Callable[[], pa.Table]:
+    return lambda: desk.rows(record)

@@ -1,0 +1,102 @@
+"""The whole tables of counts that a history holds, as marginals are made from them.
+
+A whole table counts every cell of its columns, of all records. Only such tables are reconciled:
+their noise is independent, and alike in all cells.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cube.block import Partition, QueryBlock
+from cube.encoding import fingerprint
+from cube.measurement import Measurement, Weight
+from cube.query import Scope
+from inference.history import History, counts_groups
+from inference.marginals.error_law import MeasuredTable
+from planner.measuring.weights import LATTICE_SHARE, ROUNDING_MARGIN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeTable:
+    """One measured table.
+
+    Parameters
+    ----------
+    partition : Partition, optional
+        As it was measured; None for the total.
+    weight : int
+        In units.
+    measured : MeasuredTable
+        Summed over columns that nobody asks for.
+    """
+
+    partition: Partition | None
+    weight: int
+    measured: MeasuredTable
+
+    @property
+    def scope(self) -> Scope:
+        """Its columns, also those that nobody asks for."""
+        return () if self.partition is None else self.partition.axes
+
+
+def whole_tables(history: History, columns: Iterable[str]) -> list[WholeTable]:
+    """The tables of some columns, or of the total; of no columns, all. The best of a scope last."""
+    asked = set(columns)
+    found = []
+    for scope in history.partition_scopes:
+        if scope and asked and asked.isdisjoint(scope):
+            continue
+        kept = tuple(name for name in scope if name in asked)
+        for known in history.partitions_on(scope):
+            if _is_whole(known.block):
+                places = history.in_use_of(fingerprint(known.block))
+                found += [_whole(history[place], scope, kept) for place in places]
+    return sorted(found, key=lambda one: one.weight)
+
+
+def promised(whole: WholeTable | None, partition: Partition | None, weight: int) -> WholeTable:
+    """A table that is about to be measured: its noise is known, and its values are not.
+
+    Raised from `whole`, if there is one.
+    """
+    partition = partition if whole is None else whole.partition
+    scope = () if partition is None else partition.axes
+    shape = () if partition is None else partition.labels.shape
+    # The gate rounds up: this is the most that its noise and its lattice may come to.
+    scale = (1 + ROUNDING_MARGIN) / float(Weight(weight).exact)
+    table = MeasuredTable(scope, np.zeros(shape), scale, lattice_step=scale * LATTICE_SHARE)
+    return WholeTable(partition, weight, table)
+
+
+def of_scope(tables: Sequence[WholeTable], scope: Scope) -> WholeTable | None:
+    """The best table of exactly these columns."""
+    return next((one for one in reversed(tables) if one.scope == scope), None)
+
+
+def natural_partition(scope: Scope, shape: tuple[int, ...]) -> Partition | None:
+    """Every cell of a scope a group of its own; None for the total."""
+    if not scope:
+        return None
+    return Partition(scope, np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape))
+
+
+def _is_whole(block: QueryBlock) -> bool:
+    """Whether each cell of the block's columns is a group, and all records are counted."""
+    if not counts_groups(block):
+        return False
+    return block.partition is None or block.partition.n_groups == block.partition.labels.size
+
+
+def _whole(measurement: Measurement, scope: Scope, kept: Scope) -> WholeTable:
+    partition = measurement.block.partition
+    values = measurement.values
+    table = MeasuredTable(
+        scope,
+        values.reshape(()) if partition is None else values[partition.labels],
+        measurement.noise_scale,
+        lattice_step=measurement.lattice_step,
+    )
+    return WholeTable(partition, measurement.weight.units, table.onto(kept))

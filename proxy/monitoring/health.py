@@ -1,0 +1,200 @@
+"""Whether the server can do what it is for, and the threads that find it out.
+
+It is ready as long as its ledger can be written: without that nothing new can be measured, though
+answers from history are still given. Every few seconds the ledger is probed, and at once when an
+append has failed; it is read again every second, so that what other processes appended (a
+measurement, a token that was revoked) is known here. A disk or a database that does not come back
+with an answer at all makes the server unready too.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, Self
+
+from grpc_health.v1 import health, health_pb2
+
+from cube.refusals import TacitError
+from proxy.monitoring.events import Watcher
+from proxy.monitoring.logs import write_log
+
+LOOK_SECONDS: Final = 0.25  # how soon a failed append is noticed
+REFRESH_SECONDS: Final = 1.0
+PROBE_SECONDS: Final = 5.0  # each probe is a durable write
+RETRY_SECONDS: Final = 1.0  # how soon a ledger that came back is noticed
+SILENCE_SECONDS_MAX: Final = 20.0  # longer than a store waits for its locks
+WHOLE_SERVER: Final = ""  # the health protocol's name for it
+SILENT: Final = "ledger_silent"  # what the log calls a ledger that does not answer at all
+
+
+class Readiness:
+    """Whether calls should be sent here, as gRPC's health service and HTTP tell it. Thread-safe.
+
+    Parameters
+    ----------
+    services : sequence of str
+        Full names of the services that are ready, or not, together.
+    is_ready : bool
+        How it begins.
+    """
+
+    def __init__(self, services: Sequence[str], *, is_ready: bool = False) -> None:
+        self.servicer = health.HealthServicer()
+        self._services = (WHOLE_SERVER, *services)
+        self._lock = threading.Lock()
+        self._is_ready = is_ready
+        self._has_ended = False
+        self._tell()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether calls should be sent here."""
+        return self._is_ready
+
+    def set(self, trouble: str | None) -> None:
+        """Be ready, or unready because of a trouble; one line of the log if that is news."""
+        is_ready = trouble is None
+        with self._lock:
+            if self._has_ended or is_ready == self._is_ready:
+                return
+            self._is_ready = is_ready
+            self._tell()
+        if trouble is None:
+            write_log(logging.INFO, "ready")
+        else:
+            write_log(logging.ERROR, "unready", code=trouble)
+
+    def end(self) -> None:
+        """Be unready for good: the server is stopping, and takes no new calls."""
+        with self._lock:
+            self._is_ready, self._has_ended = False, True
+            self._tell()
+
+    def _tell(self) -> None:
+        response = health_pb2.HealthCheckResponse
+        status = response.SERVING if self._is_ready else response.NOT_SERVING
+        for service in self._services:
+            self.servicer.set(service, status)
+
+
+@dataclass(frozen=True, slots=True)
+class Monitoring:
+    """Who hears how calls end, and what the server's health service tells."""
+
+    watcher: Watcher
+    readiness: Readiness
+
+
+class WatchedLedger(Protocol):
+    """What is needed of a ledger to keep an eye on it."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the last attempt to write it went well."""
+        ...
+
+    def refresh(self) -> None:
+        """Take in what other processes have appended."""
+        ...
+
+    def probe(self) -> None:
+        """Raise unless the ledger can be written just now."""
+        ...
+
+
+class LedgerWatch:
+    """Keeps a ledger fresh and the readiness true, from `start` to `stop`; a context manager.
+
+    Parameters
+    ----------
+    ledger : WatchedLedger
+    readiness : Readiness
+    keep_up : callable
+        Whatever else has to be done now and then; called after every refresh, with whether the
+        ledger is sound.
+    """
+
+    def __init__(
+        self, ledger: WatchedLedger, readiness: Readiness, keep_up: Callable[[bool], None]
+    ) -> None:
+        self._ledger = ledger
+        self._readiness = readiness
+        self._keep_up = keep_up
+        self._neglect: str | None = None
+        self._stopped = threading.Event()
+        self._trouble: str | None = None
+        self._looked_at = time.monotonic()
+        self._refresh_at = self._probe_at = 0.0
+        # Daemons: a disk that never answers must not keep the process from ending.
+        self._threads = [
+            threading.Thread(target=run, name=f"tacit-{name}", daemon=True)
+            for name, run in (("ledger", self._keep_looking), ("silence", self._mind_silence))
+        ]
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Look once, here and now; then go on in the background."""
+        self._look()
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Be unready, and let the threads end, if what they wait for lets them."""
+        self._readiness.end()
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join(LOOK_SECONDS + RETRY_SECONDS)
+
+    def _keep_looking(self) -> None:
+        while not self._stopped.wait(LOOK_SECONDS):
+            self._look()
+
+    def _mind_silence(self) -> None:
+        while not self._stopped.wait(LOOK_SECONDS):
+            if time.monotonic() - self._looked_at > SILENCE_SECONDS_MAX:
+                self._readiness.set(SILENT)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        has_just_failed = self._trouble is None and not self._ledger.is_writable
+        if has_just_failed or now >= self._probe_at:
+            self._trouble = _trouble_with(self._ledger.probe)
+            self._probe_at = now + (PROBE_SECONDS if self._trouble is None else RETRY_SECONDS)
+        is_due = now >= self._refresh_at
+        if is_due:
+            self._refresh_at = now + REFRESH_SECONDS
+        if is_due:  # also of a ledger that cannot be written: who was revoked is out all the same
+            unread = _trouble_with(self._ledger.refresh)
+            if unread is not None:
+                self._trouble = unread
+                self._probe_at = now + RETRY_SECONDS
+        self._looked_at = time.monotonic()
+        self._readiness.set(self._trouble)
+        if is_due:
+            self._keep_everything_up()
+
+    def _keep_everything_up(self) -> None:
+        """What else is to be done; that it fails is no reason to be unready, and is logged once."""
+        before = self._neglect
+        self._neglect = _trouble_with(lambda: self._keep_up(self._trouble is None))
+        if self._neglect is not None and self._neglect != before:
+            write_log(logging.ERROR, "upkeep_failed", code=self._neglect)
+
+
+def _trouble_with(attempt: Callable[[], None]) -> str | None:
+    """The code of what goes wrong; of the unexpected, whose text may say anything, the type."""
+    try:
+        attempt()
+    except TacitError as error:
+        return error.code
+    except Exception as error:  # noqa: BLE001 - or nobody would notice when the ledger is back
+        return type(error).__name__
+    return None

@@ -1,0 +1,180 @@
+"""What Prometheus is told, in a registry of our own: counts, budgets, and times by the bucket.
+
+A label's value is one of a list that is fixed when the process starts: stages, kinds of answer,
+methods of the protocols, codes of refusals, tables of the configuration. Whatever else is said
+counts as "other", so that no client can put a text, or a million series, among the metrics.
+
+How long a measurement takes depends on data. So a time is known by its bucket and nothing finer:
+what is added to a histogram's sum is its bucket's upper edge.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from cube.refusals import NotAuthenticated, Refused
+from proxy.api.requests import BudgetStatus
+from proxy.monitoring.buckets import BUCKETS, edge_of
+from proxy.monitoring.events import (
+    CANCELLED_CODE,
+    INTERNAL_CODE,
+    NO_METHOD_CODE,
+    OK_CODE,
+    AnswerKind,
+    Stage,
+)
+from proxy.protocol import flight_pb2, tacit_pb2
+
+OTHER: Final = "other"
+METHODS: Final = frozenset(
+    f"/{service.full_name}/{method.name}"
+    for service in (
+        tacit_pb2.DESCRIPTOR.services_by_name["Tacit"],
+        flight_pb2.DESCRIPTOR.services_by_name["FlightService"],
+    )
+    for method in service.methods
+) | {
+    "/grpc.health.v1.Health/Check",
+    "/grpc.health.v1.Health/List",
+    "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+}
+
+
+def _codes(refusal: type[Refused]) -> Iterator[str]:
+    yield refusal.code
+    for narrower in refusal.__subclasses__():
+        yield from _codes(narrower)
+
+
+REFUSAL_CODES: Final = frozenset(_codes(Refused))
+CALL_CODES: Final = REFUSAL_CODES | {OK_CODE, INTERNAL_CODE, CANCELLED_CODE, NO_METHOD_CODE}
+
+
+class _Timed:
+    """A stage under way; knows the stage around it, whose time it takes its own from."""
+
+    __slots__ = ("_clock", "_histogram", "_inner", "_outer", "_started")
+
+    def __init__(self, histogram: Histogram, clock: Callable[[], float]) -> None:
+        self._histogram = histogram
+        self._clock = clock
+        self._outer: _Timed | None = None
+        self._started = 0.0
+        self._inner = 0.0
+
+    def __enter__(self) -> None:
+        self._outer = _UNDER_WAY.get()
+        _UNDER_WAY.set(self)
+        self._started = self._clock()
+
+    def __exit__(self, *_: object) -> None:
+        seconds = self._clock() - self._started
+        # Set, not reset: a stream that its client left may be closed in another context.
+        _UNDER_WAY.set(self._outer)
+        if self._outer is not None:
+            self._outer._inner += seconds  # noqa: SLF001 - its own kind
+        self._histogram.observe(edge_of(max(0.0, seconds - self._inner)))
+
+
+_UNDER_WAY: Final[ContextVar[_Timed | None]] = ContextVar("stage_under_way", default=None)
+
+
+class Metrics:
+    """The process's metrics, and a `Watcher` that keeps them. Thread-safe.
+
+    Parameters
+    ----------
+    tables : iterable of str
+        The private tables of the configuration.
+    clock : callable
+        Seconds that only ever go forward.
+    """
+
+    def __init__(self, tables: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self.registry = CollectorRegistry()
+        self._tables = frozenset(tables)
+        self._clock = clock
+        self._make_counters()
+        self._make_gauges()
+
+    def stage(self, stage: Stage) -> AbstractContextManager[object]:
+        """Time what happens inside, less the stages within it."""
+        return _Timed(self._stages[stage], self._clock)
+
+    @contextmanager
+    def purchase(self) -> Iterator[None]:
+        """Count what happens inside as one purchase that is under way."""
+        with self._purchases.track_inprogress():
+            yield
+
+    def answered(self, table: str, kind: AnswerKind) -> None:
+        """Count one answer."""
+        known = table if table in self._tables or kind is AnswerKind.PUBLIC else OTHER
+        self._answers.labels(known, str(kind)).inc()
+
+    def called(self, method: str, code: str) -> None:
+        """Count one call, and the refusal that it ended with."""
+        code = code if code in CALL_CODES else OTHER
+        self._calls.labels(method if method in METHODS else OTHER, code).inc()
+        if code in REFUSAL_CODES:
+            self._refusals.labels(code).inc()
+        if code == NotAuthenticated.code:
+            self._authentication_failures.inc()
+
+    def incident(self) -> None:
+        """Count one incident."""
+        self._incidents.inc()
+
+    def show_ledger(
+        self, budgets: Iterable[BudgetStatus], *, n_entries: int, is_writable: bool
+    ) -> None:
+        """Bring the gauges up to date."""
+        for budget in budgets:
+            if budget.table in self._tables:
+                self._epsilon_left.labels(budget.table).set(float(budget.left))
+                self._epsilon_limit.labels(budget.table).set(float(budget.limit))
+        self._entries.set(n_entries)
+        self._writable.set(is_writable)
+
+    def _make_counters(self) -> None:
+        """Counters and times; every series that can be foreseen begins at zero, for rates."""
+        seconds = Histogram(
+            "tacit_stage_seconds",
+            "Time by stage of a call; the sum is of buckets' upper edges.",
+            ["stage"],
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+        self._stages = {stage: seconds.labels(str(stage)) for stage in Stage}
+        self._answers = self._counter("tacit_answers", "Answers given.", "table", "kind")
+        for table in self._tables:
+            for kind in (AnswerKind.FREE, AnswerKind.PAID):
+                self._answers.labels(table, str(kind))
+        self._answers.labels("", str(AnswerKind.PUBLIC))
+        self._calls = self._counter("tacit_calls", "Calls that ended.", "method", "code")
+        for method in METHODS:
+            self._calls.labels(method, OK_CODE)
+        self._refusals = self._counter("tacit_refusals", "Calls that were refused.", "code")
+        for code in REFUSAL_CODES:
+            self._refusals.labels(code)
+        self._incidents = self._counter("tacit_incidents", "Unexpected errors; see the log.")
+        self._authentication_failures = self._counter(
+            "tacit_authentication_failures", "Calls without a credential that is in force."
+        )
+
+    def _make_gauges(self) -> None:
+        self._epsilon_left = self._gauge("tacit_epsilon_left", "Budget left.", "table")
+        self._epsilon_limit = self._gauge("tacit_epsilon_limit", "Budget in all.", "table")
+        self._entries = self._gauge("tacit_ledger_entries", "Entries of the ledger.")
+        self._writable = self._gauge("tacit_ledger_writable", "1 if the ledger can be written.")
+        self._purchases = self._gauge("tacit_purchases_in_flight", "Purchases under way.")
+
+    def _counter(self, name: str, documentation: str, *labels: str) -> Counter:
+        return Counter(name, documentation, labels, registry=self.registry)
+
+    def _gauge(self, name: str, documentation: str, *labels: str) -> Gauge:
+        return Gauge(name, documentation, labels, registry=self.registry)

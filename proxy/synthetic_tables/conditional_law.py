@@ -1,0 +1,180 @@
+"""What a synthetic table's model says of some columns, given values of others. Free.
+
+A network tells it without rows: exactly, or from rows drawn for the question. A pairwise model is
+only drawn from, so that shares are counted among the table's rows. All of it is public.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import prod
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from cube.axis import Axis
+from cube.refusals import InvalidRequest, TooLarge, UnknownName
+from planner.sql.messages import listed, shortened, suggestion
+from proxy.synthetic_tables.decoding import arrow_type
+from proxy.synthetic_tables.encoding import levels_of
+from proxy.synthetic_tables.models import Model
+from proxy.synthetic_tables.parse_level import level_place
+from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.synthetic_tables.resolve import named
+from synthesis.privbayes.answering import law_given
+from synthesis.privbayes.network import BayesianNetwork
+from synthesis.tables import Floats
+
+N_SHARES_MAX: Final = 100_000
+SHARE: Final = "share"
+
+
+class Way(StrEnum):
+    """What a law rests on."""
+
+    EXACT = "exact"  # the model's own numbers
+    WEIGHTED = "weighted"  # rows drawn for the question, each with its weight
+    COUNTED = "counted"  # the table's rows
+
+
+@dataclass(frozen=True, slots=True)
+class LawQuestion:
+    """The columns whose law is asked for, and values of others, as text.
+
+    Parameters
+    ----------
+    columns : tuple of str
+    given : tuple of (str, str)
+        Columns and values.
+    """
+
+    columns: tuple[str, ...]
+    given: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelLaw:
+    """A law as a table.
+
+    Parameters
+    ----------
+    data : pyarrow.Table
+        A row for each combination of the columns' values, and its share.
+    way : Way
+    n_rows : float, optional
+        How many rows' worth of drawing it rests on, or how many were counted; None if exact.
+    """
+
+    data: pa.Table
+    way: Way
+    n_rows: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolved:
+    """A question in the places of axes and levels."""
+
+    columns: tuple[Axis, ...]
+    given: Mapping[str, int]
+
+
+def asked_law(
+    record: SyntheticRecord,
+    axes: Sequence[Axis],
+    question: LawQuestion,
+    model: Model,
+    rows: Callable[[], pa.Table],
+) -> ModelLaw:
+    """The law that a synthetic table's model has of some columns, given values of others.
+
+    Parameters
+    ----------
+    record : SyntheticRecord
+        Rows that are drawn for a question come from its seed: asked again, it has the same answer.
+    axes : sequence of Axis
+        Of its columns.
+    question : LawQuestion
+    model : Model
+    rows : callable
+        Reads the table's rows.
+
+    Raises
+    ------
+    UnknownName, InvalidRequest, TooLarge, StoreUnavailable
+    """
+    asked = _resolved(record.name, axes, question)
+    if isinstance(model, BayesianNetwork):
+        return _of_network(model, asked, record.seed)
+    return _counted(rows(), asked, axes)
+
+
+def _of_network(network: BayesianNetwork, asked: _Resolved, seed: int) -> ModelLaw:
+    columns = [axis.name for axis in asked.columns]
+    try:
+        law = law_given(network, columns, asked.given, np.random.default_rng(seed))
+    except ValueError:
+        raise _nothing_given("The model") from None
+    way = Way.EXACT if law.n_effective is None else Way.WEIGHTED
+    return ModelLaw(_table(asked.columns, law.shares), way, law.n_effective)
+
+
+def _counted(rows: pa.Table, asked: _Resolved, axes: Sequence[Axis]) -> ModelLaw:
+    looked_at = {axis.name for axis in asked.columns} | asked.given.keys()
+    places = levels_of([axis for axis in axes if axis.name in looked_at], rows)
+    is_given = np.ones(rows.num_rows, dtype=bool)
+    for column, place in asked.given.items():
+        is_given &= places[column] == place
+    n_rows = int(is_given.sum())
+    if n_rows == 0:
+        raise _nothing_given("The table")
+    counts = np.zeros([axis.size for axis in asked.columns])
+    np.add.at(counts, tuple(places[axis.name][is_given] for axis in asked.columns), 1.0)
+    return ModelLaw(_table(asked.columns, counts / n_rows), Way.COUNTED, float(n_rows))
+
+
+def _table(axes: Sequence[Axis], shares: Floats) -> pa.Table:
+    """Every combination of levels, the last column's changing fastest, with its share."""
+    places = np.unravel_index(np.arange(shares.size), shares.shape)
+    columns = [
+        pa.array(axis.levels, type=arrow_type(axis)).take(pa.array(place))
+        for axis, place in zip(axes, places, strict=True)
+    ]
+    return pa.table([*columns, shares.ravel()], names=[*(axis.name for axis in axes), SHARE])
+
+
+def _resolved(name: str, axes: Sequence[Axis], question: LawQuestion) -> _Resolved:
+    by_name = {axis.name: axis for axis in axes}
+
+    def axis_of(text: str) -> Axis:
+        found = named(text, list(by_name))
+        if found is None:
+            raise UnknownName(
+                f"{name} has no column {shortened(text)!a}.",
+                hint=suggestion(text, by_name) or f"It has {listed(by_name)}.",
+            )
+        return by_name[found]
+
+    if not question.columns:
+        raise InvalidRequest("No column is asked for.", hint="Name one whose law is wanted.")
+    columns = tuple(axis_of(text) for text in question.columns)
+    given = [(axis_of(text), value) for text, value in question.given]
+    all_names = [axis.name for axis in (*columns, *(axis for axis, _ in given))]
+    for column in set(all_names):
+        if all_names.count(column) > 1:
+            raise InvalidRequest(
+                f"{column} is named twice.", hint="A column is asked for, or given, once."
+            )
+    n_shares = prod(axis.size for axis in columns)
+    if n_shares > N_SHARES_MAX:
+        raise TooLarge(
+            f"The law has {n_shares} shares; {N_SHARES_MAX} are allowed.",
+            hint="Ask for fewer columns at once.",
+        )
+    return _Resolved(columns, {axis.name: level_place(axis, value) for axis, value in given})
+
+
+def _nothing_given(what: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"{what} has no row with the values that are given.", hint="Give fewer of them."
+    )

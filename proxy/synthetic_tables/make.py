@@ -1,0 +1,297 @@
+"""Making a synthetic table: what it may cost is checked, what it needs is measured, rows are drawn.
+
+Everything but the measuring is post-processing. The model that rows are drawn from is made of the
+history alone, as the last step of every table: one that was bought and one from history are alike.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from accountant.ledger.limits import Payer
+from cube.axis import Axis, BooleanAxis, CategoryAxis
+from cube.block import N_GROUPS_MAX, QueryBlock
+from cube.measurement import PlannedMeasurement, Weight
+from cube.query import Scope, counting
+from cube.refusals import (
+    BudgetExhausted,
+    InvalidRequest,
+    InvalidTarget,
+    LimitReached,
+    TooLarge,
+    UnknownName,
+)
+from planner.sql.messages import suggestion
+from proxy.synthetic_tables.gaussian_spending import NormalBudget, NormalTill
+from proxy.synthetic_tables.models import Model, decoded_model, drawn, encoded
+from proxy.synthetic_tables.network_measurer import NetworkMeasurer
+from proxy.synthetic_tables.network_settings import attributes_of, check_score, settings_of
+from proxy.synthetic_tables.pairwise_measurer import PAIRS, GateMeasurer, known_now
+from proxy.synthetic_tables.request import Made, Method, PlannedStep, SynthesisRequest, Watch
+from proxy.synthetic_tables.spending import Till
+from proxy.tables.private_table import ServedTable
+from synthesis.choice import GAUSSIAN, LAPLACE, score_share
+from synthesis.pairwise import (
+    TOTAL_SHARE,
+    known_model,
+    known_sketch,
+    measured_model,
+    one_way_budgets,
+)
+from synthesis.privbayes.learning import learned_network
+from synthesis.tables import Column
+
+N_LEVELS_MAX: Final = N_GROUPS_MAX  # of one column: its counts are one block
+EPSILON_MIN: Final = Fraction(1, 1000)  # divided among a hundred pairs it is nothing already
+EPSILON_MAX: Final = 100  # beyond it nothing is private, and a slip of the pen is likely
+DRAWN: Final = 0.9
+PLANNED: Final = 1 - 2.0**-30  # of a budget: floats that are divided and rounded stay within it
+SEED_BITS: Final = 63
+
+
+def make(
+    table: ServedTable, request: SynthesisRequest, payer: Payer, watch: Watch = lambda _step: None
+) -> Made:
+    """Make a synthetic table of a private one. May charge.
+
+    Parameters
+    ----------
+    table : ServedTable
+    request : SynthesisRequest
+    payer : Payer
+    watch : callable
+        Told of every step; what it raises stops the making. What was charged until then stays
+        charged, is in the history, and is used by the next table.
+
+    Raises
+    ------
+    UnknownName, TooLarge, InvalidTarget, BudgetExhausted, LimitReached, InvalidRequest
+        Before anything is charged.
+    LedgerUnavailable, SourceUnavailable
+        What was charged waits, and is completed for whoever asks next.
+    """
+    axes = checked_axes(table, request)
+    check_delta(table, request)
+    check_score(columns_of(axes), request)
+    if request.epsilon:
+        check_affordable(table, request.epsilon, payer)
+    if request.epsilon and request.delta is not None:
+        till: Till = NormalTill(table, payer, request.epsilon, watch, request.delta)
+    else:
+        till = Till(table, payer, request.epsilon, watch)
+    seed = secrets.randbits(SEED_BITS) if request.seed is None else request.seed
+    if request.method is Method.PRIVBAYES:
+        fitted = _network(till, columns_of(axes), request, seed)
+    else:
+        fitted = _pairwise(till, columns_of(axes), request)
+    till.step("drawing rows", PAIRS)
+    rows = drawn(fitted.model, axes, n_rows=request.n_rows, seed=seed)
+    till.step("storing rows", DRAWN)
+    return Made(
+        rows=rows,
+        method=request.method,
+        epsilon_spent=till.spent,
+        unknown=fitted.unknown,
+        tables=fitted.tables,
+        model=encoded(fitted.model) | {"seed": seed},
+        n_charges=len(table.gate.payments()),
+        incomplete=fitted.incomplete,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """A model, and what is to be said of it."""
+
+    model: Model
+    tables: tuple[Scope, ...]
+    unknown: tuple[str, ...] = ()
+    incomplete: str = ""
+
+
+def _pairwise(till: Till, columns: Sequence[Column], request: SynthesisRequest) -> _Fitted:
+    measurer = GateMeasurer(till, columns)
+    if isinstance(till, NormalTill):
+        model = measured_model(
+            columns, measurer, budget=PLANNED * float(till.budget), cost=GAUSSIAN
+        )
+    elif request.epsilon:
+        model = measured_model(columns, measurer, budget=PLANNED * float(request.epsilon))
+    else:
+        till.step("reading the history", 0.0)
+        model = known_model(columns, measurer.known())
+    unknown = known_sketch(columns, measurer.known()).unknown
+    if len(unknown) == len(columns):
+        raise InvalidRequest(
+            f"Nothing is known of the columns of {request.table} yet.",
+            hint="Give it an epsilon, or ask for counts by some of its columns first.",
+        )
+    return _Fitted(model, tuple(sorted(model.pairs)), unknown, measurer.stopped or "")
+
+
+def _network(
+    till: Till, columns: Sequence[Column], request: SynthesisRequest, seed: int
+) -> _Fitted:
+    if not request.epsilon:
+        raise InvalidRequest(
+            "The history says nothing of networks: privbayes needs an epsilon.",
+            hint="Give it one, or make a table from history alone by the method pairwise.",
+        )
+    budget = request.epsilon
+    if known_now(till.table, columns).n_rows is None:
+        till.step("counting rows", 0.0)
+        till.buy({None: budget * Fraction(TOTAL_SHARE)})
+        budget -= till.spent
+    network = learned_network(
+        attributes_of(columns, request),
+        NetworkMeasurer(till, len(columns)),
+        np.random.default_rng(seed),
+        budget=budget,
+        n_rows=max(1.0, known_now(till.table, columns).n_rows or 0.0),
+        settings=settings_of(request),
+    )
+    scopes = [
+        tuple(sorted((node.child, *(parent.column for parent in node.parents))))
+        for node in network.nodes
+    ]
+    return _Fitted(network, tuple(sorted(scopes)))
+
+
+def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep, ...]:
+    """What each step would cost. Charges nothing.
+
+    Raises
+    ------
+    UnknownName, TooLarge, InvalidTarget, InvalidRequest
+    """
+    columns = columns_of(checked_axes(table, request))
+    check_delta(table, request)
+    check_score(columns, request)
+    known = known_now(table, columns)
+    steps = [PlannedStep(name="reading the history", epsilon=Fraction(0), n_tables=len(known))]
+    left, cost, price = float(request.epsilon), LAPLACE, 1.0
+    if request.epsilon and request.delta is not None:
+        bought = NormalBudget.of(table, request.epsilon, request.delta)
+        steps.append(_planned("opening normal noise", float(bought.opening), 0))
+        left, cost, price = float(bought.budget), GAUSSIAN, float(bought.epsilon_per_budget)
+    if left and known.n_rows is None:  # until they are counted, what is public has to do
+        known = replace(known, n_rows=float(table.info.schema.n_records_max))
+        steps.append(_planned("counting rows", price * TOTAL_SHARE * left, 1))
+        left -= TOTAL_SHARE * left
+    if request.method is Method.PRIVBAYES:
+        for_network = float(settings_of(request).network_share) * left
+        steps.append(_planned("choosing the network", for_network, len(columns) - 1))
+        steps.append(_planned("measuring tables", left - for_network, len(columns)))
+    elif left:
+        budgets = one_way_budgets(columns, known, left, cost)
+        steps.append(_planned("measuring columns", price * sum(budgets.values()), len(budgets)))
+        left -= sum(budgets.values())
+        n_pairs = len(columns) * (len(columns) - 1) // 2
+        if n_pairs:
+            for_scores = score_share(n_pairs, known.n_rows or 0.0, left, cost) * left
+            steps.append(_planned("scoring pairs", price * for_scores, n_pairs))
+            steps.append(_planned("measuring pairs", price * (left - for_scores), n_pairs))
+    return tuple(steps)
+
+
+def resampled(
+    model: Mapping[str, Any], axes: Sequence[Axis], *, n_rows: int | None, seed: int
+) -> pa.Table:
+    """Rows of a stored model, drawn again. Free."""
+    return drawn(decoded_model(model), axes, n_rows=n_rows, seed=seed)
+
+
+def checked_axes(table: ServedTable, request: SynthesisRequest) -> tuple[Axis, ...]:
+    """The columns that are asked for, in order.
+
+    Raises
+    ------
+    UnknownName, TooLarge, InvalidTarget
+    """
+    schema = table.info.schema
+    if request.epsilon > EPSILON_MAX:
+        raise InvalidTarget(
+            f"An epsilon of {float(request.epsilon):g} protects nobody.",
+            hint=f"At most {EPSILON_MAX} is spent on a synthetic table; 1 is much already.",
+        )
+    if 0 < request.epsilon < EPSILON_MIN:
+        raise InvalidTarget(
+            f"An epsilon of {float(request.epsilon):g} tells nothing.",
+            hint=f"Give it {float(EPSILON_MIN):g} or more; 0 makes it from history alone.",
+        )
+    for name in request.columns:
+        if name not in schema.by_name:
+            known = list(schema.by_name)
+            raise UnknownName(
+                f"{schema.table} has no column {name} with declared levels.",
+                hint=suggestion(name, known) or f"Columns: {', '.join(known)}.",
+            )
+    axes = tuple(schema.by_name[name] for name in request.columns) or schema.axes
+    for axis in axes:
+        if axis.size > N_LEVELS_MAX:
+            raise TooLarge(
+                f"{axis.name} has {axis.size} levels; a synthetic table takes {N_LEVELS_MAX}.",
+                hint="Declare it with coarser levels, or leave it out: columns => (..).",
+            )
+    return axes
+
+
+def columns_of(axes: Sequence[Axis]) -> tuple[Column, ...]:
+    """Axes as the columns of a synthetic table."""
+    return tuple(Column(axis.name, axis.size, _n_ordered(axis)) for axis in axes)
+
+
+def check_delta(table: ServedTable, request: SynthesisRequest) -> None:
+    """Refuse a delta that the private table does not offer, or that a method has no use for.
+
+    Raises
+    ------
+    InvalidRequest
+    """
+    if request.delta is None:
+        return
+    if request.method is not Method.PAIRWISE:
+        raise InvalidRequest(
+            f"The method {request.method} has no normal noise, and takes no delta.",
+            hint="Leave delta out, or ask for the method pairwise.",
+        )
+    if table.delta is None:
+        raise InvalidRequest(
+            f"{request.table} is private for an epsilon alone, without any delta.",
+            hint="Leave delta out; or its owner may offer one, as delta = 1e-9 among its settings.",
+        )
+    if request.delta != table.delta:
+        raise InvalidRequest(
+            f"{request.table} offers another delta than {float(request.delta):g}.",
+            hint=f"Ask with delta => {float(table.delta):g}, or leave delta out.",
+        )
+
+
+def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> None:
+    """Refuse what could not be paid in full, before anything is paid.
+
+    Raises
+    ------
+    BudgetExhausted, LimitReached
+    """
+    everything = PlannedMeasurement(QueryBlock(counting()), Weight.at_least(epsilon))
+    try:
+        table.gate.check([everything], payer, epsilon_cap=None)
+    except (BudgetExhausted, LimitReached) as refusal:
+        raise type(refusal)(
+            refusal.message, hint="Ask for a smaller epsilon; 0 makes it from history alone."
+        ) from None
+
+
+def _n_ordered(axis: Axis) -> int:
+    """Levels that lie in an order in which neighbours are alike."""
+    return 0 if isinstance(axis, CategoryAxis | BooleanAxis) else len(axis.regular)
+
+
+def _planned(name: str, epsilon: float, n_tables: int) -> PlannedStep:
+    return PlannedStep(name=name, epsilon=Fraction(epsilon), n_tables=n_tables)

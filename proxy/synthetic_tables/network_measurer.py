@@ -1,0 +1,69 @@
+"""The gate as the door that a Bayesian network is measured through.
+
+Choices are statistics, tables are counts of partitions that enter the history like any other.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from cube.block import Partition, QueryBlock
+from cube.query import counting
+from cube.statistic import Choice
+from proxy.synthetic_tables.spending import Till, product_partition
+from synthesis.tables import Floats
+
+CHOSEN: Final = 0.7  # of the whole, once the network is chosen
+BEGUN: Final = 0.05
+
+
+class NetworkMeasurer:
+    """Measures for `synthesis.privbayes`, through one table's gate.
+
+    Parameters
+    ----------
+    till : Till
+    n_columns : int
+        There is at most one choice for each.
+    """
+
+    def __init__(self, till: Till, n_columns: int) -> None:
+        self._till = till
+        self._n_columns = n_columns
+        self._n_chosen = 0
+
+    def choose(self, choice: Choice, budget: Fraction) -> int:
+        """The place of the candidate that is taken."""
+        share = self._n_chosen / self._n_columns
+        self._till.step("choosing the network", BEGUN + (CHOSEN - BEGUN) * share)
+        self._n_chosen += 1
+        (place,) = self._till.ask([choice], budget)
+        return int(place)
+
+    def tables(self, views: Sequence[tuple[Partition, ...]], budget: Fraction) -> list[Floats]:
+        """Noisy counts over the classes of views, an axis for each view, in its order."""
+        self._till.step("measuring tables", CHOSEN)
+        partitions = [_product(of_table) for of_table in views]
+        self._till.buy(dict.fromkeys(partitions, budget))
+        return [
+            self._counts(partition, of_table)
+            for partition, of_table in zip(partitions, views, strict=True)
+        ]
+
+    def _counts(self, partition: Partition, views: Sequence[Partition]) -> Floats:
+        """The most precise counts that the history has of a product of views."""
+        history = self._till.table.snapshot().history
+        place = history.most_precise(QueryBlock(counting(), partition))
+        if place is None:
+            raise RuntimeError("a table that was measured is not in the history")
+        values = history[place].values
+        n_groups = {view.axes[0]: view.n_groups for view in views}
+        counts = values.reshape([n_groups[name] for name in partition.axes])
+        return np.transpose(counts, [partition.axes.index(view.axes[0]) for view in views])
+
+
+def _product(views: Sequence[Partition]) -> Partition:
+    labels = {view.axes[0]: view.labels for view in views}
+    return product_partition(tuple(sorted(labels)), labels)

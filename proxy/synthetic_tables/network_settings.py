@@ -1,0 +1,42 @@
+"""How a network is asked for: its settings in the method's terms, and what does not go together.
+
+Looks at the request and the public schema alone.
+"""
+
+from collections.abc import Sequence
+
+from cube.refusals import InvalidRequest
+from cube.statistic import N_CLASSES_OF_F, Score
+from proxy.synthetic_tables.request import Method, SynthesisRequest
+from synthesis.privbayes.attributes import Attribute
+from synthesis.privbayes.hierarchies import layered_attribute, plain_attribute
+from synthesis.privbayes.learning import Settings
+from synthesis.tables import Column
+
+
+def settings_of(request: SynthesisRequest) -> Settings:
+    """The method's settings."""
+    return Settings(score=request.score, degree=request.degree)
+
+
+def attributes_of(columns: Sequence[Column], request: SynthesisRequest) -> list[Attribute]:
+    """Columns as a network may see them."""
+    seen = layered_attribute if request.hierarchies else plain_attribute
+    return [seen(column) for column in columns]
+
+
+def check_score(columns: Sequence[Column], request: SynthesisRequest) -> None:
+    """Refuse a score that a column has too many levels for.
+
+    Raises
+    ------
+    InvalidRequest
+    """
+    if request.method is not Method.PRIVBAYES or request.score is not Score.FULL_DEPENDENCE:
+        return
+    for column in columns:
+        if column.size > N_CLASSES_OF_F:
+            raise InvalidRequest(
+                f"The score F is for columns of two levels, and {column.name} has {column.size}.",
+                hint="Leave the column out, or ask with score => 'R' or 'I'.",
+            )

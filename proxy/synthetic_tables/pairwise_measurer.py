@@ -1,0 +1,99 @@
+"""The gate as the door that a pairwise table is measured through.
+
+What is asked for is the method's; what it costs, and whether it may, is the till's. When the budget
+goes to others on the way, buying stops, and the table is made from what there is.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from cube.block import Partition, QueryBlock
+from cube.query import Scope, counting
+from cube.refusals import BudgetExhausted, LimitReached
+from cube.statistic import Distance
+from proxy.synthetic_tables.spending import Till, product_partition
+from proxy.tables.private_table import ServedTable
+from synthesis.known import Known
+from synthesis.model import Sketch
+from synthesis.tables import Column, Floats
+
+COUNTED: Final = 0.05  # of the whole, once the rows are counted
+ONE_WAYS: Final = 0.2
+SCORED: Final = 0.5
+PAIRS: Final = 0.8
+
+
+class GateMeasurer:
+    """Measures for `synthesis.pairwise`, through one table's gate.
+
+    Parameters
+    ----------
+    till : Till
+    columns : sequence of Column
+    """
+
+    def __init__(self, till: Till, columns: Sequence[Column]) -> None:
+        self._till = till
+        self._columns = tuple(columns)
+        self._levels = {c.name: np.arange(c.size) for c in columns}
+        self.stopped: str | None = None
+
+    def known(self) -> Known:
+        """What the history says now."""
+        return known_now(self._till.table, self._columns)
+
+    def count(self, budget: float) -> None:
+        """Count the rows."""
+        self._step("counting rows", 0.0)
+        self._buy({None: budget})
+
+    def one_ways(self, budgets: Mapping[str, float]) -> None:
+        """Count the levels of columns."""
+        self._step("measuring columns", COUNTED)
+        self._buy({product_partition((name,), self._levels): one for name, one in budgets.items()})
+
+    def scores(self, sketch: Sketch, budget: float) -> Floats:
+        """Noisy distances of pairs from independence; zeros once buying has stopped."""
+        self._step("scoring pairs", ONE_WAYS)
+        pairs = sketch.pairs
+        labels = {name: one.labels for name, one in sketch.buckets.items()}
+        asked = []
+        for pair in pairs:
+            reference = np.rint(sketch.reference(pair)).astype(np.int64)
+            block = QueryBlock(counting(), product_partition(pair, labels))
+            asked.append(Distance(block, tuple(reference.ravel().tolist())))
+        told: list[tuple[float, ...]] = []
+        self._pay(lambda: told.append(self._till.ask(asked, budget / len(pairs))))
+        return np.array(told[0]) if told else np.zeros(len(pairs))
+
+    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> None:
+        """Count the cells of pairs."""
+        self._step("measuring pairs", SCORED)
+        labels = {name: one.labels for name, one in sketch.buckets.items()}
+        self._buy({product_partition(pair, labels): one for pair, one in budgets.items()})
+        self._step("fitting", PAIRS)
+
+    def _buy(self, budgets: Mapping[Partition | None, float]) -> None:
+        self._pay(lambda: self._till.buy(budgets))
+
+    def _pay(self, purchase: Callable[[], None]) -> None:
+        if self.stopped is not None:
+            return
+        try:
+            purchase()
+        except (BudgetExhausted, LimitReached) as refusal:
+            if not self._till.spent:
+                raise
+            self.stopped = refusal.message  # others have spent what there was when this began
+
+    def _step(self, name: str, done: float) -> None:
+        self._till.step(name, done)
+
+
+def known_now(table: ServedTable, columns: Sequence[Column]) -> Known:
+    """What the history of a table says of some columns, and what it was told beside it."""
+    snapshot = table.snapshot()
+    told = (counts for one in snapshot.charges.told for counts in one.counts)
+    return Known.from_history(snapshot.history, columns, told)

@@ -1,0 +1,138 @@
+"""From what is ordered to what is made: in the names of the public schema, within the limits.
+
+Looks at the order, the schema and the limits alone.
+"""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
+from cube.schema import Schema
+from cube.statistic import N_PARENTS_MAX, Score
+from planner.sql.messages import listed, shortened, suggestion
+from planner.sql.synthetic_statements import CreateSynthetic
+from proxy.config.synthetic_limits import SyntheticLimits
+from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.synthetic_tables.request import Method, SynthesisRequest
+
+TEXT_BYTES = 4  # beside its characters, what Arrow keeps for a text
+VALUE_BYTES = 8  # at most, of any other value
+
+
+def request_of(order: CreateSynthetic, schema: Schema, limits: SyntheticLimits) -> SynthesisRequest:
+    """What an order asks for.
+
+    Raises
+    ------
+    InvalidRequest, InvalidTarget, UnknownName, TooLarge
+    """
+    methods = [method.value for method in Method]
+    if order.method is not None and order.method not in methods:
+        raise InvalidRequest(
+            f"There is no method {shortened(order.method)!a}.",
+            hint=suggestion(order.method, methods) or f"There is {listed(methods)}.",
+        )
+    if order.epsilon < 0:
+        raise InvalidTarget("epsilon is not negative.", hint="0 costs nothing.")
+    if order.delta is not None and not 0 < order.delta < 1:
+        raise InvalidTarget("delta is a probability.", hint="As in delta => 1e-9; or leave it out.")
+    method = Method.PAIRWISE if order.method is None else Method(order.method)
+    columns = tuple(_column(name, schema) for name in order.columns)
+    if len(set(columns)) != len(columns):
+        raise InvalidRequest("A column is named twice.", hint="Name each of them once.")
+    if order.seed is not None and order.seed < 0:
+        raise InvalidRequest("A seed is not negative.", hint="Take any other whole number.")
+    _check_size(order.n_rows, columns, schema, limits)
+    return SynthesisRequest(
+        table=schema.table,
+        epsilon=order.epsilon,
+        method=method,
+        columns=columns,
+        n_rows=order.n_rows,
+        seed=order.seed,
+        delta=order.delta,
+        **_network_settings(order, method),
+    )
+
+
+def named_columns(record: SyntheticRecord, schema: Schema) -> tuple[str, ...]:
+    """A table's columns, if its source still declares them; UnknownName if not."""
+    return tuple(_column(name, schema) for name, _ in record.columns)
+
+
+def named(name: str, names: Sequence[str]) -> str | None:
+    """The name among some that a text means, exactly or but for letter case."""
+    if name in names:
+        return name
+    return {known.casefold(): known for known in names}.get(name.casefold())
+
+
+class _NetworkSettings(TypedDict, total=False):
+    """The settings that an order names; the method's own stand for the rest."""
+
+    score: Score
+    degree: int
+    hierarchies: bool
+
+
+def _network_settings(order: CreateSynthetic, method: Method) -> _NetworkSettings:
+    asked = _NetworkSettings()
+    if order.score is not None:
+        scores = [score.value for score in Score]
+        if order.score.upper() not in scores:
+            raise InvalidRequest(
+                f"There is no score {shortened(order.score)!a}.", hint=f"There is {listed(scores)}."
+            )
+        asked["score"] = Score(order.score.upper())
+    if order.degree is not None:
+        if not 0 <= order.degree <= N_PARENTS_MAX:
+            raise InvalidTarget(
+                f"degree is a whole number from 0 to {N_PARENTS_MAX}.", hint="As in degree => 3."
+            )
+        asked["degree"] = order.degree
+    if order.hierarchies is not None:
+        asked["hierarchies"] = order.hierarchies
+    if asked and method is not Method.PRIVBAYES:
+        raise InvalidRequest(
+            f"The method {method} has no {' and no '.join(asked)}.",
+            hint="Ask with method => 'privbayes', or leave it out.",
+        )
+    return asked
+
+
+def _column(name: str, schema: Schema) -> str:
+    names = [axis.name for axis in schema.axes]
+    found = named(name, names)
+    if found is None:
+        raise UnknownName(
+            f"{schema.table} has no column {shortened(name)!a}.",
+            hint=suggestion(name, names) or f"It has {listed(names)}.",
+        )
+    return found
+
+
+def _check_size(
+    n_rows: int | None, columns: Sequence[str], schema: Schema, limits: SyntheticLimits
+) -> None:
+    """Refuse what could become too large, whatever is drawn."""
+    if n_rows is not None and n_rows < 1:
+        raise InvalidRequest("A table has at least one row.", hint="Ask for more rows.")
+    if n_rows is not None and n_rows > limits.n_rows:
+        raise TooLarge(
+            f"{n_rows} rows are more than the {limits.n_rows} that a synthetic table has here.",
+            hint=f"Ask for rows => {limits.n_rows}.",
+        )
+    axes = [axis for axis in schema.axes if not columns or axis.name in columns]
+    n_rows_max = min(limits.n_rows, schema.n_records_max) if n_rows is None else n_rows
+    n_bytes = n_rows_max * sum(_bytes_of(axis.levels) for axis in axes)
+    if n_bytes > limits.n_bytes:
+        raise TooLarge(
+            f"The rows could take {n_bytes} bytes; {limits.n_bytes} are allowed.",
+            hint="Ask for fewer rows or columns.",
+        )
+
+
+def _bytes_of(levels: Sequence[object]) -> int:
+    """The most that one value of a column takes."""
+    texts = [len(level.encode()) for level in levels if isinstance(level, str)]
+    return TEXT_BYTES + max(texts) if texts else VALUE_BYTES

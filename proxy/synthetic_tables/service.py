@@ -1,0 +1,354 @@
+"""The desk for synthetic tables: who may make, see and drop which, under what names and limits.
+
+Everything that may refuse comes before anything is paid for, as far as it can. What a caller may
+not know of is not there, and neither takes a name nor a place from them.
+"""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from accountant.ledger.clock import utc_now
+from accountant.ledger.credentials import Role
+from cube.axis import Axis
+from cube.refusals import (
+    InvalidRequest,
+    NotAllowed,
+    Refused,
+    StoreUnavailable,
+    TooLarge,
+    UnknownName,
+)
+from planner.domain.table_names import TableNames, Word
+from planner.sql.messages import listed, shortened, suggestion
+from planner.sql.synthetic_statements import CreateSynthetic
+from proxy.api.requests import BudgetStatus, Caller, unknown_table
+from proxy.monitoring.events import AnswerKind
+from proxy.sources.public_table import sql_type_of
+from proxy.synthetic_tables import make as making
+from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_law
+from proxy.synthetic_tables.models import decoded_model
+from proxy.synthetic_tables.names import Maker, Names
+from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.synthetic_tables.report.make import make_report
+from proxy.synthetic_tables.request import Made, PlannedStep, SynthesisRequest, Watch
+from proxy.synthetic_tables.resolve import named, named_columns, request_of
+from proxy.synthetic_tables.store import SyntheticStore
+from proxy.tables.disclosure import check_may_see_history, shown_budget
+from proxy.tables.private_table import ServedTable
+
+ID_BYTES: Final = 8
+
+
+class SyntheticDesk:
+    """The synthetic tables of the private tables that are served. Thread-safe.
+
+    Parameters
+    ----------
+    tables : mapping
+        The private tables, by name.
+    public : sequence of str
+        The names of public tables.
+    store : SyntheticStore, optional
+        Without one there are no synthetic tables, and none can be made.
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, ServedTable],
+        public: Sequence[str] = (),
+        store: SyntheticStore | None = None,
+    ) -> None:
+        self._tables = dict(tables)
+        self._public = tuple(public)
+        self._names = Names()
+        self._given_store = store
+
+    def known(self, caller: Caller) -> tuple[SyntheticRecord, ...]:
+        """The tables that a caller may know of, by name: those whose source he may know of.
+
+        None where they cannot be read just now: private tables are answered all the same.
+        """
+        try:
+            return self.listed(caller)
+        except StoreUnavailable:
+            return ()
+
+    def listed(self, caller: Caller) -> tuple[SyntheticRecord, ...]:
+        """The same tables.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        if self._given_store is None:
+            return ()
+        return tuple(
+            record
+            for record in self._given_store.tables().values()
+            if record.table in self._tables and caller.opens(record.table)
+        )
+
+    def find(self, caller: Caller, name: str) -> SyntheticRecord:
+        """The table of a name, or of a source and a name with a dot between, in any letter case.
+
+        Raises
+        ------
+        UnknownName, StoreUnavailable
+        """
+        found = self._meant(caller, name)
+        if found is None:
+            known = TableNames(
+                (), tuple(record.full_name for record in self.listed(caller))
+            ).shown()
+            there_are = f"There is {listed(known)}." if known else "There is none yet."
+            raise UnknownName(
+                f"There is no synthetic table {shortened(name)!a}.",
+                hint=suggestion(name, known) or there_are,
+            )
+        return found
+
+    def budget(self, caller: Caller, table: str) -> BudgetStatus:
+        """The budget of a private table, as it binds the caller."""
+        return shown_budget(self._source(caller, table), caller)
+
+    def rows(self, record: SyntheticRecord) -> pa.Table:
+        """The rows of a table."""
+        return self._store.rows(record)
+
+    def preview(self, caller: Caller, order: CreateSynthetic) -> tuple[PlannedStep, ...]:
+        """What making a table would cost at most, step by step. Charges nothing.
+
+        Raises
+        ------
+        Refused
+        """
+        table = self._source(caller, order.table)
+        check_may_see_history(table, caller)
+        return making.preview(table, request_of(order, table.info.schema, self._store.limits))
+
+    def create(self, caller: Caller, order: CreateSynthetic, watch: Watch) -> SyntheticRecord:
+        """Make a table and keep it. May charge.
+
+        Raises
+        ------
+        Refused
+            Before anything is charged; or later, and what was charged is kept in the ledger.
+        """
+        table = self._source(caller, order.table)
+        check_may_see_history(table, caller)
+        request = request_of(order, table.info.schema, self._store.limits)
+        with self._held(caller, order, request.table) as (name, replaced):
+            self._store.check_writable()
+            # How many rows there are is noisy, and may be any number: one is drawn till then.
+            first = request if request.n_rows is not None else replace(request, n_rows=1)
+            made = making.make(table, first, caller.payer, watch)
+            kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
+            table.watcher.answered(request.table, kind)
+            try:
+                return self._kept(caller, name, request, made, replaced)
+            except Refused as refusal:
+                if not made.epsilon_spent:
+                    raise
+                kept = "What was measured for it is paid for and kept."
+                raise type(refusal)(f"{refusal.message} {kept}", hint=refusal.hint) from None
+
+    def resample(
+        self, caller: Caller, of: str, name: str, n_rows: int | None, seed: int | None
+    ) -> SyntheticRecord:
+        """Draw another table from the model of one that is there. Free.
+
+        Raises
+        ------
+        Refused
+        """
+        source = self.find(caller, of)
+        table = self._source(caller, source.table)
+        new_seed = secrets.randbits(making.SEED_BITS) if seed is None else seed
+        order = CreateSynthetic(
+            name=name,
+            table=source.table,
+            n_rows=source.n_rows if n_rows is None else n_rows,
+            seed=new_seed,
+            columns=named_columns(source, table.info.schema),
+        )
+        request = request_of(order, table.info.schema, self._store.limits)
+        with self._held(caller, order, source.table) as (free_name, replaced):
+            model = self._store.model(source)
+            axes = making.checked_axes(table, request)
+            rows = making.resampled(model, axes, n_rows=order.n_rows, seed=new_seed)
+            record = replace(
+                source,
+                id=secrets.token_hex(ID_BYTES),
+                name=free_name,
+                seed=new_seed,
+                n_rows=rows.num_rows,
+                n_bytes=rows.nbytes,
+                made_by=caller.payer.analyst,
+                made_at=utc_now(),
+            )
+            self._store.publish(record, rows, model, replaced)
+        return record
+
+    def newest(self, table: str) -> SyntheticRecord | None:
+        """The synthetic table of a private one that was made last, if there is any."""
+        store = self._given_store
+        tables = () if store is None else store.tables().values()
+        made = [record for record in tables if record.table == table]
+        return max(made, key=lambda record: record.made_at, default=None)
+
+    def drawn_anew(self, record: SyntheticRecord) -> tuple[tuple[Axis, ...], pa.Table]:
+        """As many rows of a table's model as it says there are, and their columns' axes.
+
+        Raises
+        ------
+        Refused
+        """
+        table, model = self._tables[record.table], self._store.model(record)
+        named_columns(record, table.info.schema)
+        axes = tuple(table.info.schema.by_name[name] for name, _ in record.columns)
+        n_rows, n_rows_max = _n_rows_of(model), self._store.limits.n_rows
+        if n_rows > n_rows_max:
+            raise TooLarge(
+                f"{n_rows} rows are more than the {n_rows_max} that a synthetic table has here.",
+                hint="Ask a synthetic table itself, and scale what it counts.",
+            )
+        return axes, making.resampled(model, axes, n_rows=n_rows, seed=record.seed)
+
+    def report(self, caller: Caller, name: str) -> bytes:
+        """A page that holds a table against what the history says. Free.
+
+        Raises
+        ------
+        Refused
+        """
+        record = self.find(caller, name)
+        table = self._source(caller, record.table)
+        check_may_see_history(table, caller)
+        named_columns(record, table.info.schema)
+        return make_report(table, record, self.rows(record))
+
+    def law(self, caller: Caller, name: str, question: LawQuestion) -> ModelLaw:
+        """What a table's model says of some columns, given values of others. Free.
+
+        Raises
+        ------
+        Refused
+        """
+        record = self.find(caller, name)
+        schema = self._source(caller, record.table).info.schema
+        axes = [schema.by_name[column] for column in named_columns(record, schema)]
+        model = decoded_model(self._store.model(record))
+        return asked_law(record, axes, question, model, lambda: self.rows(record))
+
+    def drop(self, caller: Caller, name: str, *, if_exists: bool = False) -> SyntheticRecord | None:
+        """Take a table away that the caller made, or whose source he owns; None if it is not there.
+
+        Raises
+        ------
+        UnknownName, NotAllowed, StoreUnavailable
+        """
+        if if_exists and self._meant(caller, name) is None:
+            return None
+        record = self.find(caller, name)
+        _check_may_change(caller, record)
+        self._store.drop(record)
+        return record
+
+    def _meant(self, caller: Caller, name: str) -> SyntheticRecord | None:
+        """The table that a name means, if there is one; UnknownName if it may be more."""
+        known = {record.full_name: record for record in self.listed(caller)}
+        source, _, own = name.rpartition(".")
+        names = TableNames((), tuple(known))
+        found = names.synthetic_meaning(Word(own), Word(source) if source else None)
+        return None if found is None else known[found]
+
+    def _kept(
+        self,
+        caller: Caller,
+        name: str,
+        request: SynthesisRequest,
+        made: Made,
+        replaced: SyntheticRecord | None,
+    ) -> SyntheticRecord:
+        """Keep what was made; with as many rows as there are, if nobody has said how many."""
+        seed, rows, table = int(made.model["seed"]), made.rows, self._tables[request.table]
+        if request.n_rows is None:
+            n_rows_max = min(self._store.limits.n_rows, table.info.schema.n_records_max)
+            n_rows = min(_n_rows_of(made.model), n_rows_max)
+            axes = making.checked_axes(table, request)
+            rows = making.resampled(made.model, axes, n_rows=n_rows, seed=seed)
+        record = SyntheticRecord(
+            id=secrets.token_hex(ID_BYTES),
+            name=name,
+            table=request.table,
+            method=made.method,
+            epsilon=request.epsilon,
+            epsilon_spent=made.epsilon_spent,
+            seed=seed,
+            n_rows=rows.num_rows,
+            n_bytes=rows.nbytes,
+            columns=tuple((field.name, str(sql_type_of(field.type))) for field in rows.schema),
+            unknown=made.unknown,
+            tables=made.tables,
+            n_charges=made.n_charges,
+            incomplete=made.incomplete,
+            made_by=caller.payer.analyst,
+            made_at=utc_now(),
+            delta=request.delta if request.epsilon else None,
+            score=request.score,
+            degree=request.degree,
+            hierarchies=request.hierarchies,
+        )
+        self._store.publish(record, rows, made.model, replaced)
+        return record
+
+    @property
+    def _store(self) -> SyntheticStore:
+        if self._given_store is None:
+            raise InvalidRequest(
+                "This server has no place for synthetic tables.",
+                hint="Its owner names a folder as synthetic_dir in [server].",
+            )
+        return self._given_store
+
+    def _source(self, caller: Caller, name: str) -> ServedTable:
+        """The private table of a name, if the caller may know of it; letter case does not count."""
+        opened = [table for table in self._tables if caller.opens(table)]
+        found = named(name, opened)
+        if found is None:
+            raise unknown_table(name, opened)
+        return self._tables[found]
+
+    def _held(
+        self, caller: Caller, order: CreateSynthetic, source: str
+    ) -> AbstractContextManager[tuple[str, SyntheticRecord | None]]:
+        """A name for a table to come, and the table that it replaces, if any."""
+        store = self._store
+        declared = (*(name for name in self._tables if caller.opens(name)), *self._public)
+        maker = Maker(caller.payer.analyst, source, frozenset(map(str.casefold, declared)))
+
+        def check(record: SyntheticRecord) -> None:
+            _check_may_change(caller, record)
+
+        return self._names.held(order, maker, store.tables(), check, store.limits.n_tables)
+
+
+NO_TABLES: Final = SyntheticDesk({})
+
+
+def _n_rows_of(model: Mapping[str, Any]) -> int:
+    """How many rows a model says there are, as far as noise can tell."""
+    return max(1, round(float(model["total"])))
+
+
+def _check_may_change(caller: Caller, record: SyntheticRecord) -> None:
+    if caller.role is not Role.OWNER and record.made_by != caller.payer.analyst:
+        raise NotAllowed(
+            f"{record.name} was made by somebody else.",
+            hint=f"Ask {record.made_by}, or an owner of {record.table}.",
+        )

@@ -1,0 +1,99 @@
+"""The till of a synthetic table: what is bought for it, and how much of its budget that took.
+
+Budgets come as numbers of planning; they become whole units, rounded down, so that a synthetic
+table never costs more than was asked for. Every purchase is charged on its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accountant.ledger.limits import Payer
+from cube.block import Partition
+from cube.gaussian import Asked
+from cube.measurement import UNITS_PER_EPSILON, Weight
+from cube.query import Scope
+from cube.statistic import PlannedStatistic, Statistic
+from proxy.synthetic_tables.request import Step, Watch
+from proxy.tables.direct_purchases import ask_statistics, buy_tables
+from proxy.tables.private_table import ServedTable
+
+
+class Till:
+    """Pays for one synthetic table.
+
+    Parameters
+    ----------
+    table : ServedTable
+    payer : Payer
+    epsilon : Fraction
+        The most that all of it may cost.
+    watch : callable
+        Told of each step before it is taken.
+    """
+
+    def __init__(self, table: ServedTable, payer: Payer, epsilon: Fraction, watch: Watch) -> None:
+        self.table = table
+        self.spent = Fraction(0)
+        self._payer = payer
+        self._epsilon = epsilon
+        self._watch = watch
+
+    def step(self, name: str, done: float) -> None:
+        """Tell whoever watches that a step begins."""
+        self._watch(Step(name, done, self.spent))
+
+    def buy(self, budgets: Mapping[Partition | None, float | Fraction]) -> None:
+        """Add to the weights of partitions' counts.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, LedgerUnavailable, SourceUnavailable
+        """
+        weights = {partition: _weight(budget) for partition, budget in budgets.items()}
+        added = {partition: weight for partition, weight in weights.items() if weight is not None}
+        self.spent += buy_tables(self.table, added, self._payer, epsilon_cap=self._left)
+
+    def ask(self, statistics: Sequence[Statistic], budget: float | Fraction) -> tuple[float, ...]:
+        """What statistics tell, each at a weight of `budget` at most.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, LedgerUnavailable, SourceUnavailable
+        """
+        weight = _weight(budget)
+        if weight is None:
+            raise ValueError("nothing is told for less than a unit")
+        return self.told([PlannedStatistic(one, weight) for one in statistics])
+
+    def told(self, asked: Sequence[Asked]) -> tuple[float, ...]:
+        """What is told for what is asked, each at the price it names.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, LedgerUnavailable, SourceUnavailable
+        """
+        values, paid = ask_statistics(self.table, asked, self._payer, epsilon_cap=self._left)
+        self.spent += paid
+        return values
+
+    @property
+    def _left(self) -> Fraction:
+        return self._epsilon - self.spent
+
+
+def product_partition(scope: Scope, labels: Mapping[str, NDArray[np.int64]]) -> Partition:
+    """The product of partitions of the axes of a scope; the last axis' groups count fastest."""
+    product = np.zeros((1,) * len(scope), dtype=np.int64)
+    for axis, name in enumerate(scope):
+        shape = [-1 if one == axis else 1 for one in range(len(scope))]
+        product = product * (int(labels[name].max()) + 1) + labels[name].reshape(shape)
+    return Partition(scope, np.ascontiguousarray(product, dtype=np.int64))
+
+
+def _weight(budget: float | Fraction) -> Weight | None:
+    """A budget as a weight, rounded down; None if it is less than a unit."""
+    units = int(Fraction(budget) * UNITS_PER_EPSILON)
+    return Weight(units) if units > 0 else None

@@ -1,0 +1,126 @@
+"""Statements about synthetic tables, carried out: each gives one table of a schema known before.
+
+What they mean is `planner.sql.synthetic_statements`'s, what may be done the desk's.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
+
+import pyarrow as pa
+
+from cube.refusals import CostAboveCap, UnsupportedSql
+from planner.sql.synthetic_statements import CreateSynthetic, SynthesisStatement
+from proxy.api.receipts import with_receipt
+from proxy.api.requests import BudgetStatus, Caller, Explanation, QueryRequest, Receipt, Release
+from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.synthetic_tables.request import PlannedStep, Step
+from proxy.synthetic_tables.service import SyntheticDesk
+
+
+def _columns(**types: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, kind, nullable=False) for name, kind in types.items()])
+
+
+CREATED_SCHEMA: Final = _columns(
+    name=pa.string(),
+    source=pa.string(),
+    method=pa.string(),
+    n_rows=pa.int64(),
+    epsilon_spent=pa.float64(),
+    unknown=pa.string(),
+    incomplete=pa.string(),
+    n_charges=pa.int64(),
+)
+PREVIEW_SCHEMA: Final = _columns(step=pa.string(), epsilon=pa.float64(), n_tables=pa.int64())
+DROPPED_SCHEMA: Final = _columns(name=pa.string(), dropped=pa.bool_())
+
+
+def statement_schema(statement: SynthesisStatement) -> pa.Schema:
+    """The columns of what a statement gives."""
+    if not isinstance(statement, CreateSynthetic):
+        return DROPPED_SCHEMA
+    return PREVIEW_SCHEMA if statement.explain_only else CREATED_SCHEMA
+
+
+def run_statement(
+    desk: SyntheticDesk, statement: SynthesisStatement, request: QueryRequest
+) -> Release:
+    """Carry a statement out; what it gives. May charge.
+
+    Raises
+    ------
+    Refused
+    """
+    caller = request.caller
+    if not isinstance(statement, CreateSynthetic):
+        dropped = desk.drop(caller, statement.written, if_exists=statement.if_exists)
+        row = {"name": statement.name, "dropped": dropped is not None}
+        return Release(pa.Table.from_pylist([row], schema=DROPPED_SCHEMA), None)
+    if statement.explain_only:
+        return Release(preview_table(desk.preview(caller, statement)), None)
+    check_cap(statement.epsilon, request.target.epsilon_cap)
+    record = desk.create(caller, statement, unwatched)
+    receipt = receipt_of(record, desk.budget(caller, record.table))
+    data = pa.Table.from_pylist([_created_row(record)], schema=CREATED_SCHEMA)
+    return Release(with_receipt(data, receipt), receipt)
+
+
+def explain_statement(
+    desk: SyntheticDesk, statement: SynthesisStatement, caller: Caller
+) -> Explanation:
+    """The most that a statement would cost. Charges nothing.
+
+    Raises
+    ------
+    Refused
+    """
+    if not isinstance(statement, CreateSynthetic):
+        raise UnsupportedSql(
+            "Dropping a synthetic table costs nothing, and gives nothing back.",
+            hint="Explain a CREATE SYNTHETIC TABLE, or a SELECT.",
+        )
+    steps = desk.preview(caller, statement)
+    epsilon = sum((step.epsilon for step in steps), Fraction(0))
+    return Explanation(preview_table(steps), epsilon, desk.budget(caller, statement.table))
+
+
+def preview_table(steps: Sequence[PlannedStep]) -> pa.Table:
+    """The steps of a preview as a table."""
+    rows = [
+        {"step": step.name, "epsilon": float(step.epsilon), "n_tables": step.n_tables}
+        for step in steps
+    ]
+    return pa.Table.from_pylist(rows, schema=PREVIEW_SCHEMA)
+
+
+def check_cap(epsilon: Fraction, cap: Fraction | None) -> None:
+    """Raise CostAboveCap if a table may cost more than its session or call allows."""
+    if cap is not None and epsilon > cap:
+        raise CostAboveCap(
+            f"The table may cost epsilon {float(epsilon):.6g}, more than the cap of "
+            f"{float(cap):.6g}.",
+            hint="Ask for a smaller epsilon, or raise tacit.epsilon.",
+        )
+
+
+def receipt_of(record: SyntheticRecord, budget: BudgetStatus) -> Receipt:
+    """What making a table cost; its rows have no intervals."""
+    return Receipt(record.table, record.epsilon_spent, (), budget)
+
+
+def unwatched(_step: Step) -> None:
+    """Nobody waits for steps."""
+
+
+def _created_row(record: SyntheticRecord) -> dict[str, object]:
+    return {
+        "name": record.name,
+        "source": record.table,
+        "method": str(record.method),
+        "n_rows": record.n_rows,
+        "epsilon_spent": float(record.epsilon_spent),
+        "unknown": ", ".join(record.unknown),
+        "incomplete": record.incomplete,
+        "n_charges": record.n_charges,
+    }

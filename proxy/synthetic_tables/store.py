@@ -1,0 +1,322 @@
+"""Synthetic tables on disk: kept before anybody hears of them, found again after a restart.
+
+    s.09c8....json    the record of the table called so, of one private table; it names the rows
+    6f1d...parquet    its rows
+    6f1d...model      what they were drawn from, as JSON
+
+Before the suffix is a digest of the private table's name, so that a name is taken among the tables
+of one source. Earlier records lie under their name alone, and are found there. A table is there
+once its record is, which comes last and in one step; a crash before it leaves files that belong to
+nothing, and these are taken away a day later. Several servers may share a folder: a record that
+another server wrote is found by the folder's time of change, which is looked at each time. Nothing
+private is in any of it.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cube.refusals import NameTaken, StoreUnavailable, UnknownName
+from planner.cache import BoundedCache
+from proxy.config.synthetic_limits import DEFAULT_LIMITS, SyntheticLimits
+from proxy.monitoring.logs import write_log
+from proxy.synthetic_tables.record import Key, SyntheticRecord
+
+RECORD: Final = ".json"
+ROWS: Final = ".parquet"
+MODEL: Final = ".model"
+DRAFT: Final = ".new"
+FOLDER_MODE: Final = 0o700
+# A change right after a look, in the same tick of the file system's clock, could go unseen.
+SETTLE_SECONDS: Final = 2.0
+ORPHAN_SECONDS: Final = 86_400.0  # no table takes a day to be written
+CACHE_BYTES_MAX: Final = 512 * 2**20  # of rows in memory
+
+SOURCE_DIGITS: Final = 32
+
+Records: TypeAlias = Mapping[Key, SyntheticRecord]  # in order
+Content = TypeVar("Content")
+_Signature: TypeAlias = tuple[int, int, int]
+
+
+class SyntheticStore:
+    """The synthetic tables in a folder, which need not be there yet. Thread-safe.
+
+    Parameters
+    ----------
+    folder : Path
+    limits : SyntheticLimits
+        What whoever makes a table has to keep to.
+    """
+
+    def __init__(self, folder: Path, limits: SyntheticLimits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._changed: int | None = None
+        self._read: dict[str, tuple[_Signature, SyntheticRecord | None]] = {}
+        self._records: Records = MappingProxyType({})
+        self._rows: BoundedCache[str, pa.Table] = BoundedCache(
+            n_entries_max=1000, n_bytes_max=CACHE_BYTES_MAX
+        )
+        with suppress(OSError, StoreUnavailable):  # whoever asks for a table is told
+            self._take_away_orphans()
+
+    def tables(self) -> Records:
+        """The records of all tables that are there now.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        with self._lock:
+            try:
+                self._look()
+            except FileNotFoundError:
+                self._records = MappingProxyType({})
+            except OSError as error:
+                raise _unavailable("read", error) from None
+            return self._records
+
+    def rows(self, record: SyntheticRecord) -> pa.Table:
+        """The rows of a table.
+
+        Raises
+        ------
+        UnknownName
+            If it was dropped or replaced since its record was looked at.
+        StoreUnavailable
+        """
+        known = self._rows.get(record.id)
+        if known is not None:
+            return known
+
+        def read(path: Path) -> pa.Table:
+            with pq.ParquetFile(path) as file:
+                return file.read(use_threads=False).cast(record.schema)
+
+        found = self._opened(record, ROWS, read)
+        self._rows.put(record.id, found, n_bytes=found.nbytes)
+        return found
+
+    def model(self, record: SyntheticRecord) -> Mapping[str, Any]:
+        """What its rows were drawn from; raises as `rows`."""
+
+        def read(path: Path) -> Mapping[str, Any]:
+            found: dict[str, Any] = json.loads(path.read_bytes())
+            return found
+
+        return self._opened(record, MODEL, read)
+
+    def check_writable(self) -> None:
+        """Raise StoreUnavailable if nothing could be kept, before anything is paid for."""
+        try:
+            self._folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+            probe = self._folder / f"{os.getpid()}-{threading.get_ident()}{DRAFT}"
+            probe.write_bytes(b"")
+            probe.unlink()
+        except OSError as error:
+            raise _unavailable("written", error) from None
+
+    def publish(
+        self,
+        record: SyntheticRecord,
+        rows: pa.Table,
+        model: Mapping[str, Any],
+        replaces: SyntheticRecord | None = None,
+    ) -> None:
+        """Keep a table, durably.
+
+        Raises
+        ------
+        NameTaken
+            If another of its source has its name and is not replaced.
+        StoreUnavailable
+            Nothing of it is there then.
+        """
+        try:
+            self._folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+            with _durable(self._folder / f"{record.id}{ROWS}") as path:
+                pq.write_table(rows, path)
+            with _durable(self._folder / f"{record.id}{MODEL}") as path:
+                path.write_text(json.dumps(model), encoding="utf-8")
+            with _durable(self._folder / f"{record.id}{DRAFT}") as path:
+                path.write_text(record.to_json(), encoding="utf-8")
+            is_named = self._named(record, is_replacing=replaces is not None)
+        except (OSError, pa.ArrowException) as error:
+            self._remove_files(record.id)
+            raise _unavailable("written", error) from None
+        if not is_named:
+            self._remove_files(record.id)
+            raise NameTaken(f"The name {record.name} is taken.", hint="Choose another.")
+        if replaces is not None:
+            self._remove_files(replaces.id)
+
+    def drop(self, record: SyntheticRecord) -> None:
+        """Take a table away, for good; no error if it is gone already.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        first, path = self._folder / _first_name(record), self._folder / _file_name(record)
+        try:
+            is_own = _is(_found(path), record)
+            if is_own:
+                path.unlink(missing_ok=True)
+            # An earlier record that this one replaced must not be seen again.
+            earlier = _found(first)
+            if _is(earlier, record) or (is_own and _has_key(earlier, record)):
+                first.unlink(missing_ok=True)
+            if self._folder.exists():
+                _sync_folder(self._folder)
+        except OSError as error:
+            raise _unavailable("written", error) from None
+        self._remove_files(record.id)
+
+    def _named(self, record: SyntheticRecord, *, is_replacing: bool) -> bool:
+        """Let the record be found under its name; False if that is not its to take."""
+        draft, path = self._folder / f"{record.id}{DRAFT}", self._folder / _file_name(record)
+        first = self._folder / _first_name(record)
+        is_first = _has_key(_found(first), record)
+        if is_replacing:
+            draft.replace(path)
+            if is_first:
+                first.unlink(missing_ok=True)
+        else:
+            if is_first:
+                return False
+            try:
+                os.link(draft, path)
+            except FileExistsError:
+                return False
+            draft.unlink()
+        _sync_folder(self._folder)
+        return True
+
+    def _remove_files(self, of_id: str) -> None:
+        for suffix in (ROWS, MODEL, DRAFT):
+            with suppress(OSError):
+                (self._folder / f"{of_id}{suffix}").unlink()
+
+    def _opened(
+        self, record: SyntheticRecord, suffix: str, read: Callable[[Path], Content]
+    ) -> Content:
+        try:
+            return read(self._folder / f"{record.id}{suffix}")
+        except FileNotFoundError:
+            raise UnknownName(
+                f"There is no table {record.name} as it was.",
+                hint="It was dropped or replaced just now; ask again.",
+            ) from None
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise _unavailable("read", error) from None
+
+    def _look(self) -> None:
+        """Read what has changed since the last look."""
+        now = time.time_ns()
+        changed = self._folder.stat().st_mtime_ns
+        if changed == self._changed:
+            return
+        read: dict[str, tuple[_Signature, SyntheticRecord | None]] = {}
+        for path in sorted(self._folder.iterdir()):
+            if path.suffix != RECORD:
+                continue
+            with suppress(FileNotFoundError):  # dropped meanwhile
+                found = path.stat()
+                signature = (found.st_ino, found.st_mtime_ns, found.st_size)
+                known = self._read.get(path.stem)
+                read[path.stem] = (
+                    known
+                    if known is not None and known[0] == signature
+                    else (signature, _read_record(path))
+                )
+        if read != self._read:
+            records = [record for _, record in read.values() if record is not None]
+            # Files are in order, so that of two of one key "s.09c8.json", the later, is first.
+            by_key = {record.key: record for record in reversed(records)}
+            in_order = sorted(by_key, key=lambda key: (key[1], key[0]))
+            self._records = MappingProxyType({key: by_key[key] for key in in_order})
+        self._read = read
+        self._changed = changed if now - changed > SETTLE_SECONDS * 1e9 else None
+
+    def _take_away_orphans(self) -> None:
+        """Remove old files that no record names."""
+        named = {record.id for record in self.tables().values()}
+        long_ago = time.time() - ORPHAN_SECONDS
+        for path in self._folder.iterdir():
+            is_orphan = path.suffix in {ROWS, MODEL, DRAFT} and path.stem not in named
+            if is_orphan and path.stat().st_mtime < long_ago:
+                path.unlink(missing_ok=True)
+
+
+def _read_record(path: Path) -> SyntheticRecord | None:
+    """The record in a file; None, and a line in the log, if it is none."""
+    try:
+        record = SyntheticRecord.from_json(path.read_text(encoding="utf-8"))
+    except ValueError:
+        write_log(logging.WARNING, "synthetic_table_unreadable")
+        return None
+    return record if path.name in {_file_name(record), _first_name(record)} else None
+
+
+def _found(path: Path) -> SyntheticRecord | None:
+    """The record at a place, if there is one."""
+    try:
+        return SyntheticRecord.from_json(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _is(found: SyntheticRecord | None, record: SyntheticRecord) -> bool:
+    return found is not None and found.id == record.id
+
+
+def _has_key(found: SyntheticRecord | None, record: SyntheticRecord) -> bool:
+    return found is not None and found.key == record.key
+
+
+def _file_name(record: SyntheticRecord) -> str:
+    """Where a record lies; a name has no dot."""
+    source = hashlib.sha256(record.table.encode()).hexdigest()[:SOURCE_DIGITS]
+    return f"{record.name.lower()}.{source}{RECORD}"
+
+
+def _first_name(record: SyntheticRecord) -> str:
+    """Where a record lies that was written when a name was one for all sources."""
+    return f"{record.name.lower()}{RECORD}"
+
+
+@contextmanager
+def _durable(path: Path) -> Iterator[Path]:
+    """A file that is on the disk, and not only in memory, once the block is left."""
+    yield path
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unavailable(verb: str, error: Exception) -> StoreUnavailable:
+    why = "" if not isinstance(error, OSError) or error.strerror is None else f": {error.strerror}"
+    return StoreUnavailable(
+        f"Synthetic tables cannot be {verb} just now{why}.",
+        hint="Whoever runs the server should look at its synthetic_dir.",
+    )

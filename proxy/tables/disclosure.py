@@ -1,0 +1,68 @@
+"""Who may be shown a table's history, and the budget as it is shown to the others.
+
+Owners and auditors are shown everything, and so is everybody where the history is shared. Analysts
+of a table whose history is private are shown what is left of budgets in tenths, and prices as if
+nobody had ever asked (`empty_history.py`). What becomes of answers is `engine/disclosure.py`.
+"""
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from accountant.ledger.credentials import Role
+from cube.refusals import NotAllowed
+from proxy.api.requests import BudgetStatus, Caller, LimitStatus
+from proxy.tables.empty_history import Alone
+from proxy.tables.private_table import ServedTable
+
+N_SHOWN_STEPS: Final = 10  # of a budget
+
+
+def alone_for(table: ServedTable, caller: Caller) -> Alone | None:
+    """What a caller is shown a table's prices by; None if they may be shown its own."""
+    return table.alone if caller.role is Role.ANALYST else None
+
+
+def shown_budget(table: ServedTable, caller: Caller) -> BudgetStatus:
+    """A table's budget, and the limits that bind a caller."""
+    status = table.budget(caller.payer)
+    if alone_for(table, caller) is None:
+        return status
+    return replace(
+        status,
+        spent=shown_spent(status.limit, status.spent),
+        n_measurements=0,
+        limits=tuple(_shown_limit(limit) for limit in status.limits),
+    )
+
+
+def shown_spent(limit: Fraction, spent: Fraction) -> Fraction:
+    """What was spent, up to the next tenth: never less than it is, and never nothing.
+
+    >>> shown_spent(Fraction(1), Fraction(0)), shown_spent(Fraction(1), Fraction(1, 3))
+    (Fraction(1, 10), Fraction(2, 5))
+    """
+    if not limit:
+        return Fraction(0)
+    steps = min(int(spent / limit * N_SHOWN_STEPS) + 1, N_SHOWN_STEPS)
+    return limit * steps / N_SHOWN_STEPS
+
+
+def check_may_see_history(table: ServedTable, caller: Caller) -> None:
+    """Refuse who may not be shown what is made of a history as such.
+
+    Raises
+    ------
+    NotAllowed
+    """
+    if alone_for(table, caller) is not None:
+        name = table.info.schema.table
+        raise NotAllowed(
+            f"The history of {name} is private, and this is made of it.",
+            hint="Ask SQL, or an owner; synthetic tables that are there are open to you.",
+        )
+
+
+def _shown_limit(status: LimitStatus) -> LimitStatus:
+    limit = status.limit
+    return replace(status, spent=Fraction(0) if limit is None else shown_spent(limit, status.spent))

@@ -1,0 +1,260 @@
+"""What is being bought on one table just now, by this process and by others.
+
+Between the decision to buy and the durable measurement lie two writes to a disk and a read of the
+data. Other requests go on meanwhile, and must not buy the same again: they see here what is
+promised, rows that will be known soon at a weight that is known already. Half-widths depend on
+weights alone, so whether it is worth waiting can be told before there is a value.
+
+A charge that nobody completes (its process died, or the data could not be read) is completed by
+whoever needs it next; until it is, nothing else is charged.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from accountant.gate.gate import Gate
+from accountant.ledger.limits import Payer
+from accountant.ledger.payments import Payment
+from cube.gaussian import Asked
+from cube.measurement import Measurement, PlannedMeasurement
+from cube.pace import checkpoint, note_paid, seconds_left, waiting
+from planner.measuring.offers import PurchasePlan
+from proxy.monitoring.events import Stage, Watcher
+from proxy.tables.coalescing import WAIT_SECONDS_MAX, too_long
+
+PATIENCE_SECONDS: Final = 5.0  # with a charge of another process, before it is taken for dead
+N_DOUBLINGS_MAX: Final = 6
+GLANCE_SECONDS: Final = 0.02  # between looks at what another process is at
+ANSWER_SECONDS: Final = 3.0  # to measure and to answer, once it is charged; mostly far less
+
+
+Turn: TypeAlias = tuple[int, int]  # the number of a charge, and of its turn to be measured
+
+
+class Purchase:
+    """One plan on its way to being measured.
+
+    Parameters
+    ----------
+    plan : PurchasePlan
+    n_read : int, optional
+        How much was known of other processes when it was made; None to buy it whatever they did.
+    statistics : sequence of PlannedStatistic or PlannedNormal
+        To be asked beside the plan's rows.
+    """
+
+    def __init__(
+        self,
+        plan: PurchasePlan,
+        n_read: int | None,
+        statistics: Sequence[Asked] = (),
+    ) -> None:
+        self.plan = plan
+        self.n_read = n_read
+        self.statistics = statistics
+        self.seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Promises:
+    """What others are buying at one moment.
+
+    Parameters
+    ----------
+    own : tuple of Purchase
+        Of this process.
+    foreign : frozenset of int
+        Numbers of charges that other processes have made.
+    rows : tuple of PlannedMeasurement
+        What all of it will measure.
+    n_read : int
+        How much was known of other processes.
+    n_measured : int
+        How many measurements there were.
+    """
+
+    own: tuple[Purchase, ...]
+    foreign: frozenset[int]
+    rows: tuple[PlannedMeasurement, ...]
+    n_read: int
+    n_measured: int
+
+
+class Purchases:
+    """The purchases under way on one table. Thread-safe."""
+
+    def __init__(self, gate: Gate, watcher: Watcher) -> None:
+        self._gate = gate
+        self._watcher = watcher
+        self._own: list[Purchase] = []
+        self._failed: set[Turn] = set()
+        self._first_seen: dict[Turn, float] = {}
+        self._n_turns: Counter[int] = Counter()
+        self._changed = threading.Condition()
+        self._repairing = threading.Lock()
+
+    def promises(self) -> Promises:
+        """What is paid for, or about to be, and not measured yet.
+
+        To be looked at before the history is, and one's own before that of others: what is
+        measured in between is then in both, and is waited for without need; the other way round it
+        would be in neither, and bought again.
+        """
+        with self._changed:
+            own = tuple(self._own)
+        history = self._gate.history
+        foreign = {seq: charge for seq, charge in history.pending.items() if seq in history.read}
+        rows = (
+            *(planned for one in own for planned in one.plan.planned),
+            *(charged.planned for charge in foreign.values() for charged in charge.blocks),
+        )
+        n_measured = len(history.measurements)
+        return Promises(own, frozenset(foreign), rows, len(history.read), n_measured)
+
+    def are_as(self, promises: Promises) -> bool:
+        """Whether nothing was begun, measured or charged since somebody looked."""
+        now = self.promises()
+        return (now.own, now.foreign, now.n_read, now.n_measured) == (
+            promises.own,
+            promises.foreign,
+            promises.n_read,
+            promises.n_measured,
+        )
+
+    def begin(
+        self,
+        plan: PurchasePlan,
+        n_read: int | None,
+        statistics: Sequence[Asked] = (),
+    ) -> Purchase:
+        """Promise a plan, in one's turn; `carry_out` must follow."""
+        purchase = Purchase(plan, n_read, statistics)
+        with self._changed:
+            self._own.append(purchase)
+        return purchase
+
+    def carry_out(
+        self, purchase: Purchase, payer: Payer, *, epsilon_cap: Fraction | None
+    ) -> Payment:
+        """Charge a plan and measure it.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, TooSlow, StalePlan
+            Before anything is charged.
+        LedgerUnavailable, SourceUnavailable
+            A charge made waits.
+        """
+        try:
+            with self._watcher.purchase():
+                checkpoint(ANSWER_SECONDS)
+                with self._watcher.stage(Stage.CHARGE), waiting(is_first=True):
+                    payment = self._gate.charge(
+                        purchase.plan.planned,
+                        payer,
+                        epsilon_cap=epsilon_cap,
+                        n_read=purchase.n_read,
+                        statistics=purchase.statistics,
+                    )
+                purchase.seq = payment.seq
+                note_paid()
+                with self._watcher.stage(Stage.MEASURE):
+                    if self._completed(payment.seq, 0) is None:
+                        self._await_others(payment.seq)
+            return payment
+        finally:
+            with self._changed:
+                self._own.remove(purchase)
+                self._changed.notify_all()
+
+    def complete_overdue(self) -> None:
+        """Measure what was charged and nobody is at work on.
+
+        Raises
+        ------
+        LedgerUnavailable, SourceUnavailable
+            What waits goes on waiting, and so must whoever needs to buy something.
+        """
+        if not self._overdue():
+            return
+        with self._repairing:  # one does it for all
+            for seq, turn in self._overdue():
+                new = self._gate.take_over(seq, turn)
+                if new is not None:
+                    self._completed(seq, new)
+
+    def wait(self, promises: Promises) -> None:
+        """Until all of it is measured or given up; or until some of it is overdue.
+
+        Raises
+        ------
+        SourceUnavailable
+            If that takes too long.
+        """
+        end = time.monotonic() + WAIT_SECONDS_MAX
+        with self._watcher.stage(Stage.WAIT), waiting():
+            with self._changed:
+                is_over = self._changed.wait_for(
+                    lambda: not set(promises.own) & set(self._own), seconds_left(WAIT_SECONDS_MAX)
+                )
+            if not is_over:
+                checkpoint()
+                raise too_long()
+            while promises.foreign & self._gate.history.pending.keys() and not self._overdue():
+                checkpoint()
+                self._glance(end)
+
+    def _completed(self, seq: int, turn: int) -> tuple[Measurement, ...] | None:
+        """Measure in a turn of ours; if that fails, nobody is at work in it any more."""
+        try:
+            return self._gate.complete(seq)
+        except BaseException:
+            with self._changed:
+                self._failed.add((seq, turn))
+            raise
+
+    def _await_others(self, seq: int) -> None:
+        """Until another process has measured what it took over from this one."""
+        end = time.monotonic() + WAIT_SECONDS_MAX
+        while seq in self._gate.history.pending:
+            self._glance(end)
+            self.complete_overdue()
+
+    def _glance(self, end: float) -> None:
+        """Look at other processes again, after a little while."""
+        if time.monotonic() > end:
+            raise too_long()
+        time.sleep(GLANCE_SECONDS)
+        self._gate.refresh()
+
+    def _overdue(self) -> list[Turn]:
+        """Turns in which a measurement should have come by now.
+
+        Each turn of a charge is given twice the time of the one before: a read that takes longer
+        than the first patience is then finished by somebody.
+        """
+        history = self._gate.history
+        turns = {(seq, history.turns.get(seq, 0)) for seq in history.pending}
+        now = time.monotonic()
+        with self._changed:
+            self._n_turns.update(seq for seq, _ in turns - self._first_seen.keys())
+            self._first_seen = {turn: self._first_seen.get(turn, now) for turn in turns}
+            self._failed &= turns
+            at_work = {one.seq for one in self._own}
+            return sorted(
+                turn
+                for turn in turns
+                if turn in self._failed
+                or (
+                    turn[0] not in at_work
+                    and now - self._first_seen[turn] > self._patience(turn[0])
+                )
+            )
+
+    def _patience(self, seq: int) -> float:
+        return PATIENCE_SECONDS * 2.0 ** min(self._n_turns[seq] - 1, N_DOUBLINGS_MAX)

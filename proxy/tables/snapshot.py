@@ -1,0 +1,140 @@
+"""One private table as it was at one moment: what was known of it, and what more would cost.
+
+Who has a snapshot waits for nobody, and nobody waits for them: purchases are planned on it however
+long that takes, and what is charged is decided on the newest history (`accountant/gate/gate.py`),
+which tells if a plan is stale. It is for one thread. Nothing here sees an exact count, or charges.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from accountant.cost.history_cost import Price
+from accountant.gate.pricing import Pricing
+from accountant.ledger.limits import Payer
+from accountant.ledger.table_history import StalePlan, TableHistory
+from accountant.noise.laplace import LatticeNoise
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.pace import checkpoint
+from cube.schema import Schema
+from inference.estimator import Estimator
+from inference.history import History
+from inference.posterior import RowEstimate
+from planner.measuring.choose import plan_purchases
+from planner.measuring.forecast import Prospect
+from planner.measuring.offers import Market, PurchasePlan
+from planner.measuring.ski_rental import Rents
+from planner.measuring.strategy import Strategy
+from planner.workload import Wanted
+from proxy.monitoring.events import Stage, Watcher
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a snapshot is of: what was charged and measured, and what follows from it.
+
+    Parameters
+    ----------
+    charges : TableHistory
+        What the ledger says, and the moment at which limits are looked at.
+    estimator : Estimator
+        Of what was measured; nobody else asks it.
+    rents : Rents
+        Of what was charged.
+    """
+
+    charges: TableHistory
+    estimator: Estimator
+    rents: Rents
+
+
+class TableSnapshot:
+    """A table at one moment.
+
+    Parameters
+    ----------
+    schema : Schema
+    strategy : Strategy
+        How measurements are chosen.
+    known : Known
+    watcher : Watcher
+    """
+
+    def __init__(self, schema: Schema, strategy: Strategy, known: Known, watcher: Watcher) -> None:
+        self.charges = known.charges
+        self._estimator = known.estimator
+        self._watcher = watcher
+        self._pricing = Pricing(schema, known.charges)
+        self.prospect = Prospect(known.estimator, self._noise_for)
+        self._market = Market(schema, strategy, self.prospect, self.price, known.rents, self._left)
+
+    @property
+    def history(self) -> History:
+        """What was measured; to be looked at only."""
+        return self._estimator.history
+
+    @property
+    def estimator(self) -> Estimator:
+        """What was asked of the snapshot, and answered."""
+        return self._estimator
+
+    def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+        """What the history says of every block's rows."""
+        with self._watcher.stage(Stage.LOOK):
+            return _estimates(self._estimator, wanted)
+
+    def plan(
+        self,
+        wanted: Sequence[Wanted],
+        estimates: Sequence[Sequence[RowEstimate]],
+        *,
+        every_offer: bool = False,
+    ) -> PurchasePlan:
+        """What to buy beyond what the history says, in the order of `wanted`."""
+        with self._watcher.stage(Stage.PRICE):
+            return plan_purchases(wanted, estimates, self._market, every_offer=every_offer)
+
+    def plan_beside(
+        self, promised: Sequence[PlannedMeasurement], wanted: Sequence[Wanted]
+    ) -> PurchasePlan | None:
+        """What to buy beside what is promised; None if nothing, or nothing yet."""
+        with self._watcher.stage(Stage.PRICE):
+            try:
+                future = self.prospect.after(promised)
+                expected = _estimates(future.estimator, wanted)
+                plan = plan_purchases(wanted, expected, replace(self._market, prospect=future))
+            except StalePlan:  # it would raise what is not there yet
+                return None
+        return plan if plan.planned else None
+
+    def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
+        """What a plan would cost."""
+        checkpoint()
+        return self._pricing.price(plan)
+
+    def check(
+        self, plan: Sequence[PlannedMeasurement], payer: Payer, *, epsilon_cap: Fraction | None
+    ) -> None:
+        """Refuse a plan as the gate would.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
+        """
+        self._pricing.refuse(self.price(plan), payer, epsilon_cap)
+
+    def _left(self) -> Fraction:
+        left = self.charges.units_max - self.charges.units_spent
+        return Fraction(max(0, left), UNITS_PER_EPSILON)
+
+    def _noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
+        return self.charges.noise_for(planned)
+
+
+def _estimates(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+    """What an estimator says of every block's rows."""
+    found = []
+    for one in wanted:
+        checkpoint()
+        found.append(estimator.estimate(one.block, one.target.confidence, one.target.half_width))
+    return found

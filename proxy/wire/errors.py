@@ -1,0 +1,260 @@
+"""The outermost layer of every call: errors become statuses, and each call leaves one log line.
+
+A refusal explains itself to the client. Anything else that goes wrong, whatever it is, becomes a
+fixed text and an incident number, because an exception's text may hold private data; the log gets
+the number and the name of the exception's type, nothing more. SQL and results are never logged, and
+times only by the bucket, since how long a measurement takes depends on data.
+"""
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, NoReturn
+
+import grpc
+
+from cube import refusals
+from cube.refusals import TooManyCalls
+from proxy.identity.call_context import caller_of
+from proxy.monitoring.buckets import edge_of
+from proxy.monitoring.events import (
+    CANCELLED_CODE,
+    INTERNAL_CODE,
+    NO_METHOD_CODE,
+    OK_CODE,
+    UNWATCHED,
+    Stage,
+    Watcher,
+)
+from proxy.monitoring.logs import write_log
+
+CODE_KEY = "tacit-code"  # trailing metadata: the stable code of a refusal
+INCIDENT_KEY = "tacit-incident"  # trailing metadata: what to quote to the server's owner
+EPSILON_KEY = "tacit-epsilon"  # trailing metadata: what the call spent; the log reads it there
+
+DETAILS_BYTES_MAX = 4096  # a status travels in a header, and clients take about 8 KiB of headers
+
+
+class NotOffered(refusals.InvalidRequest):
+    """A call of the protocol that a read-only server of answers has no use for."""
+
+
+STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
+    refusals.InvalidSql: grpc.StatusCode.INVALID_ARGUMENT,
+    refusals.UnsupportedSql: grpc.StatusCode.INVALID_ARGUMENT,
+    refusals.OutsideDomain: grpc.StatusCode.INVALID_ARGUMENT,
+    refusals.InvalidTarget: grpc.StatusCode.INVALID_ARGUMENT,
+    refusals.TooLarge: grpc.StatusCode.INVALID_ARGUMENT,
+    refusals.TooSlow: grpc.StatusCode.DEADLINE_EXCEEDED,
+    refusals.InvalidRequest: grpc.StatusCode.INVALID_ARGUMENT,
+    NotOffered: grpc.StatusCode.UNIMPLEMENTED,
+    refusals.UnknownName: grpc.StatusCode.NOT_FOUND,
+    refusals.UnknownTicket: grpc.StatusCode.NOT_FOUND,
+    refusals.NameTaken: grpc.StatusCode.ALREADY_EXISTS,
+    refusals.BudgetExhausted: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    refusals.LimitReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    refusals.CostAboveCap: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    refusals.TargetNotReached: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    TooManyCalls: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    refusals.NotAuthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    refusals.NotAllowed: grpc.StatusCode.PERMISSION_DENIED,
+    refusals.SourceUnavailable: grpc.StatusCode.UNAVAILABLE,
+    refusals.StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
+    refusals.LedgerUnavailable: grpc.StatusCode.UNAVAILABLE,
+    refusals.LedgerLost: grpc.StatusCode.UNAVAILABLE,
+    refusals.ClockDoubtful: grpc.StatusCode.UNAVAILABLE,
+    refusals.Refused: grpc.StatusCode.INVALID_ARGUMENT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How a failed call ends: what the client sees, the code the log shows, what it spent."""
+
+    status: grpc.StatusCode
+    details: str
+    code: str
+    incident: str | None = None
+    epsilon: Fraction | None = None
+
+    @property
+    def trailers(self) -> tuple[tuple[str, str], ...]:
+        """The trailing metadata of the call."""
+        incident = () if self.incident is None else ((INCIDENT_KEY, self.incident),)
+        spent = () if self.epsilon is None else ((EPSILON_KEY, repr(float(self.epsilon))),)
+        return ((CODE_KEY, self.code), *incident, *spent)
+
+
+class Firewall(grpc.ServerInterceptor):
+    """Wraps every method of every service of the server.
+
+    Parameters
+    ----------
+    watcher : Watcher
+        Hears how each call ended, and times what no other stage accounts for.
+    """
+
+    def __init__(self, watcher: Watcher = UNWATCHED) -> None:
+        self._watcher = watcher
+
+    # The handler's message types vary by method, so the signature is only as precise as Any.
+    def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Any],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        """The method's handler, guarded; None if there is no such method."""
+        handler = continuation(handler_call_details)
+        if handler is None:
+            self._watcher.called(handler_call_details.method, NO_METHOD_CODE)
+            return None
+        kind = (handler.request_streaming, handler.response_streaming)
+        attribute, rebuild = _KINDS[kind]
+        behaviour = getattr(handler, attribute)
+        guard = _guarded_stream if handler.response_streaming else _guarded_reply
+        return rebuild(
+            guard(_Method(handler_call_details.method, self._watcher), behaviour),
+            request_deserializer=handler.request_deserializer,
+            response_serializer=handler.response_serializer,
+        )
+
+
+_KINDS: Final[dict[tuple[bool, bool], tuple[str, Callable[..., Any]]]] = {
+    (False, False): ("unary_unary", grpc.unary_unary_rpc_method_handler),
+    (False, True): ("unary_stream", grpc.unary_stream_rpc_method_handler),
+    (True, False): ("stream_unary", grpc.stream_unary_rpc_method_handler),
+    (True, True): ("stream_stream", grpc.stream_stream_rpc_method_handler),
+}
+
+_Behaviour = Callable[[Any, grpc.ServicerContext], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """A method, and who hears of its calls."""
+
+    name: str
+    watcher: Watcher
+
+    def ended(self, code: str, started: float, context: grpc.ServicerContext) -> None:
+        """Count and log a call that is over."""
+        self.watcher.called(self.name, code)
+        if code == refusals.NotAuthenticated.code:
+            return  # the door logs these, so that nobody can fill a disk with them
+        _log_request(self.name, code, started, context)
+
+
+def _guarded_reply(method: _Method, behaviour: _Behaviour) -> _Behaviour:
+    def guarded(request: Any, context: grpc.ServicerContext) -> Any:
+        started = time.monotonic()
+        try:
+            with method.watcher.stage(Stage.WIRE):
+                reply = behaviour(request, context)
+        except BaseException as error:  # noqa: BLE001 - native code may raise beyond Exception
+            failure = judge(error, method.name, context)
+        else:
+            method.ended(OK_CODE, started, context)
+            return reply
+        _end(failure, method, started, context)
+
+    return guarded
+
+
+def _guarded_stream(method: _Method, behaviour: _Behaviour) -> _Behaviour:
+    def guarded(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        started = time.monotonic()
+        try:
+            with method.watcher.stage(Stage.WIRE):
+                yield from behaviour(request, context)
+        except GeneratorExit:  # the client went away
+            method.ended(CANCELLED_CODE, started, context)
+            raise
+        except BaseException as error:  # noqa: BLE001 - native code may raise beyond Exception
+            failure = judge(error, method.name, context)
+        else:
+            method.ended(OK_CODE, started, context)
+            return
+        _end(failure, method, started, context)
+
+    return guarded
+
+
+def report_epsilon(context: grpc.ServicerContext, epsilon: Fraction) -> None:
+    """Tell the client, and the log, what this call spent."""
+    context.set_trailing_metadata(((EPSILON_KEY, repr(float(epsilon))),))
+
+
+def judge(error: BaseException, method: str, context: grpc.ServicerContext) -> Failure:
+    """What becomes of an exception: a refusal explains itself, anything else is an incident."""
+    if isinstance(error, refusals.Refused):
+        status = next(STATUS[cls] for cls in type(error).__mro__ if cls in STATUS)
+        details = header_text(f"[{error.code}] {error.explain()}")
+        spent = error.epsilon_spent if isinstance(error, refusals.TargetNotReached) else None
+        return Failure(status, details, error.code, epsilon=spent)
+    if isinstance(error, grpc.RpcError) and not context.is_active():
+        # Reading a request stream raises this when the client hangs up; nobody sees the reply.
+        return Failure(grpc.StatusCode.CANCELLED, "The client went away.", CANCELLED_CODE)
+    incident = secrets.token_hex(8)
+    write_log(
+        logging.ERROR, "incident", incident=incident, method=method, error=type(error).__name__
+    )
+    details = (
+        f"[{INTERNAL_CODE}] Something went wrong inside the server. Nothing more is said here, "
+        f"because the reason may hold private data. Its log has incident {incident}."
+    )
+    return Failure(grpc.StatusCode.INTERNAL, details, INTERNAL_CODE, incident)
+
+
+def header_text(text: str) -> str:
+    """The text, cut so that a status header can carry it.
+
+    gRPC sends a status's text percent-encoded: three bytes for every byte beyond plain ASCII.
+
+    >>> header_text("short")
+    'short'
+    """
+    sendable = text.encode("utf-8", errors="replace").decode("utf-8")
+    room = DETAILS_BYTES_MAX
+    for position, character in enumerate(sendable):
+        is_plain = " " <= character <= "~" and character != "%"
+        room -= 1 if is_plain else 3 * len(character.encode("utf-8"))
+        if room < 0:
+            return sendable[:position] + " ..."
+    return sendable
+
+
+def _end(
+    failure: Failure, method: _Method, started: float, context: grpc.ServicerContext
+) -> NoReturn:
+    """End a failed call; called outside the handler, so that no exception is chained."""
+    if failure.incident is not None:
+        method.watcher.incident()
+    context.set_trailing_metadata(failure.trailers)
+    method.ended(failure.code, started, context)
+    context.abort(failure.status, failure.details)
+
+
+def _log_request(method: str, code: str, started: float, context: grpc.ServicerContext) -> None:
+    """One line a call. What it spent is what the service put in the trailing metadata."""
+    trailers = dict(context.trailing_metadata() or ())
+    write_log(
+        logging.INFO,
+        "request",
+        method=method,
+        code=code,
+        milliseconds_max=1e3 * edge_of(time.monotonic() - started),
+        epsilon=float(trailers.get(EPSILON_KEY, 0)),
+        **_caller_fields(context),
+    )
+
+
+def _caller_fields(context: grpc.ServicerContext) -> dict[str, str]:
+    """Who called, if the call came past the door."""
+    with suppress(RuntimeError):
+        caller = caller_of(context)
+        return {"analyst": caller.payer.analyst, "role": str(caller.role)}
+    return {}

@@ -1,0 +1,1 @@
+"""Arrow Flight SQL: statements, prepared statements, the catalog, session options."""

@@ -1,0 +1,269 @@
+"""The catalog that Flight SQL clients browse: one catalog, one schema, all tables.
+
+Private, public and synthetic tables are listed alike; but a synthetic table whose name others have
+is in a schema that is called as its source, which is how SQL names it. Each metadata command is a
+schema and a function from the list of tables to rows. Everything here is public; nothing that could
+charge or read data is called.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from google.protobuf.message import Message
+
+from planner.domain.table_names import TableNames
+from proxy.api.requests import TableInfo
+from proxy.protocol import flight_sql_pb2 as sql
+from proxy.sources.public_table import PublicTable
+from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.wire.arrow_ipc import schema_bytes
+from proxy.wire.flight.like_pattern import matches
+from proxy.wire.flight.sql_info import SQL_INFO_SCHEMA, sql_info_table
+
+CATALOG: Final = "tacit"
+DB_SCHEMA: Final = "public"
+TABLE_TYPE: Final = "TABLE"
+TYPE_NAME_KEY: Final = "ARROW:FLIGHT:SQL:TYPE_NAME"  # or clients show every type as unknown
+
+Row: TypeAlias = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The tables that can be asked: the public faces of private ones, public and synthetic ones."""
+
+    private: tuple[TableInfo, ...]
+    public: tuple[PublicTable, ...] = ()
+    synthetic: tuple[SyntheticRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A column type: its Arrow type, its ODBC code, its size and how its literals are quoted."""
+
+    arrow: pa.DataType
+    odbc_code: int
+    column_size: int | None
+    quote: str | None
+    radix: int | None = None
+
+
+SQL_TYPES: Final[dict[str, SqlType]] = {
+    "BIGINT": SqlType(pa.int64(), -5, 19, None, 10),
+    "BOOLEAN": SqlType(pa.bool_(), -7, 1, None),
+    "DATE": SqlType(pa.date32(), 91, 10, "'"),
+    "DOUBLE": SqlType(pa.float64(), 8, 53, None, 2),
+    "VARCHAR": SqlType(pa.string(), 12, None, "'"),
+}
+
+
+def _columns(declaration: str) -> pa.Schema:
+    """A schema from ``name type, ...``; an exclamation mark after the type means NOT NULL."""
+    types = {
+        "utf8": pa.string(),
+        "bool": pa.bool_(),
+        "int32": pa.int32(),
+        "uint8": pa.uint8(),
+        "list": pa.list_(pa.field("item", pa.string(), nullable=False)),
+    }
+    pairs = (column.split() for column in declaration.split(","))
+    return pa.schema(
+        pa.field(name, types[kind.rstrip("!")], nullable=not kind.endswith("!"))
+        for name, kind in pairs
+    )
+
+
+_CATALOGS = _columns("catalog_name utf8!")
+_DB_SCHEMAS = _columns("catalog_name utf8, db_schema_name utf8!")
+_TABLES = _columns("catalog_name utf8, db_schema_name utf8, table_name utf8!, table_type utf8!")
+_TABLES_WITH_SCHEMA = _TABLES.append(pa.field("table_schema", pa.binary(), nullable=False))
+_TABLE_TYPES = _columns("table_type utf8!")
+_PRIMARY_KEYS = _columns(
+    "catalog_name utf8, db_schema_name utf8, table_name utf8!, column_name utf8!, key_name utf8,"
+    "key_sequence int32!"
+)
+_FOREIGN_KEYS = _columns(
+    "pk_catalog_name utf8, pk_db_schema_name utf8, pk_table_name utf8!, pk_column_name utf8!,"
+    "fk_catalog_name utf8, fk_db_schema_name utf8, fk_table_name utf8!, fk_column_name utf8!,"
+    "key_sequence int32!, fk_key_name utf8, pk_key_name utf8, update_rule uint8!,"
+    "delete_rule uint8!"
+)
+_XDBC_TYPES = _columns(
+    "type_name utf8!, data_type int32!, column_size int32, literal_prefix utf8,"
+    "literal_suffix utf8, create_params list, nullable int32!, case_sensitive bool!,"
+    "searchable int32!, unsigned_attribute bool, fixed_prec_scale bool!, auto_increment bool,"
+    "local_type_name utf8, minimum_scale int32, maximum_scale int32, sql_data_type int32!,"
+    "datetime_subcode int32, num_prec_radix int32, interval_precision int32"
+)
+
+
+def table_schema(info: TableInfo) -> pa.Schema:
+    """A private table's public columns, with the SQL type names that clients reflect."""
+    return pa.schema(
+        pa.field(
+            axis.name,
+            SQL_TYPES[axis.sql_type].arrow,
+            nullable=axis.null,
+            metadata={TYPE_NAME_KEY: axis.sql_type},
+        )
+        for axis in info.schema.axes
+    )
+
+
+def public_schema(table: PublicTable) -> pa.Schema:
+    """A public table's columns, described in the same way."""
+    names = table.sql_types
+    return pa.schema(
+        field.with_nullable(field.name != table.key).with_metadata(
+            {TYPE_NAME_KEY: names[field.name]}
+        )
+        for field in table.data.schema
+    )
+
+
+def synthetic_schema(record: SyntheticRecord) -> pa.Schema:
+    """A synthetic table's columns, described in the same way."""
+    types = dict(record.columns)
+    return pa.schema(
+        field.with_metadata({TYPE_NAME_KEY: types[field.name]}) for field in record.schema
+    )
+
+
+def _passes(command: sql.CommandGetDbSchemas | sql.CommandGetTables, db_schema: str) -> bool:
+    """Whether our one catalog and a schema pass the command's filters; absent filters pass all."""
+    catalog = command.catalog if command.HasField("catalog") else CATALOG
+    has_pattern = command.HasField("db_schema_filter_pattern")
+    pattern = command.db_schema_filter_pattern if has_pattern else "%"
+    return catalog == CATALOG and matches(pattern, db_schema)
+
+
+def _described(served: Catalog) -> list[tuple[str, str, pa.Schema]]:
+    """The schema, the name and the columns of every table, in order."""
+    tables = [(info.schema.table, table_schema(info)) for info in served.private]
+    tables += [(table.name, public_schema(table)) for table in served.public]
+    names = TableNames(
+        tuple(name for name, _ in tables), tuple(record.full_name for record in served.synthetic)
+    )
+    found = [(DB_SCHEMA, name, schema) for name, schema in tables]
+    for record in served.synthetic:
+        is_plain = names.brief(record.full_name) == record.name
+        db_schema = DB_SCHEMA if is_plain else record.table
+        found.append((db_schema, record.name, synthetic_schema(record)))
+    return sorted(found, key=lambda one: one[:2])
+
+
+def _db_schema_rows(command: sql.CommandGetDbSchemas, served: Catalog) -> list[Row]:
+    db_schemas = sorted({DB_SCHEMA, *(db_schema for db_schema, _, _ in _described(served))})
+    return [
+        {"catalog_name": CATALOG, "db_schema_name": db_schema}
+        for db_schema in db_schemas
+        if _passes(command, db_schema)
+    ]
+
+
+def _table_rows(command: sql.CommandGetTables, served: Catalog) -> list[Row]:
+    type_passes = not command.table_types or TABLE_TYPE in command.table_types
+    has_pattern = command.HasField("table_name_filter_pattern")
+    pattern = command.table_name_filter_pattern if has_pattern else "%"
+    return [
+        {
+            "catalog_name": CATALOG,
+            "db_schema_name": db_schema,
+            "table_name": name,
+            "table_type": TABLE_TYPE,
+            "table_schema": schema_bytes(schema),
+        }
+        for db_schema, name, schema in _described(served)
+        if type_passes and _passes(command, db_schema) and matches(pattern, name)
+    ]
+
+
+def _xdbc_type_rows(command: sql.CommandGetXdbcTypeInfo, _served: Catalog) -> list[Row]:
+    nullable, searchable_by_anything = 1, 3
+    rows: list[Row] = [
+        {
+            "type_name": name,
+            "data_type": sql_type.odbc_code,
+            "column_size": sql_type.column_size,
+            "literal_prefix": sql_type.quote,
+            "literal_suffix": sql_type.quote,
+            "nullable": nullable,
+            "case_sensitive": name == "VARCHAR",
+            "searchable": searchable_by_anything,
+            "unsigned_attribute": None if sql_type.radix is None else False,
+            "fixed_prec_scale": False,
+            "sql_data_type": sql_type.odbc_code,
+            "num_prec_radix": sql_type.radix,
+        }
+        for name, sql_type in sorted(SQL_TYPES.items(), key=lambda item: item[1].odbc_code)
+    ]
+    if command.HasField("data_type"):
+        return [row for row in rows if row["data_type"] == command.data_type]
+    return rows
+
+
+def _primary_key_rows(command: sql.CommandGetPrimaryKeys, served: Catalog) -> list[Row]:
+    """The keys of public tables; a key of a private one would single out one person."""
+    return [
+        {
+            "catalog_name": CATALOG,
+            "db_schema_name": DB_SCHEMA,
+            "table_name": table.name,
+            "column_name": table.key,
+            "key_sequence": 1,
+        }
+        for table in served.public
+        if table.name == command.table
+        and table.key is not None
+        and command.catalog in ("", CATALOG)
+        and command.db_schema in ("", DB_SCHEMA)
+    ]
+
+
+def _no_rows(_command: Message, _served: Catalog) -> list[Row]:
+    """No column of any table refers to another table."""
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCommand:
+    """How one metadata command is answered: the schema of the answer, and its rows."""
+
+    schema: pa.Schema
+    # Any: each function takes the one message type it is filed under.
+    rows: Callable[[Any, Catalog], list[Row]]
+
+
+_COMMANDS: Final[dict[type[Message], MetadataCommand]] = {
+    sql.CommandGetCatalogs: MetadataCommand(_CATALOGS, lambda *_: [{"catalog_name": CATALOG}]),
+    sql.CommandGetDbSchemas: MetadataCommand(_DB_SCHEMAS, _db_schema_rows),
+    sql.CommandGetTables: MetadataCommand(_TABLES, _table_rows),
+    sql.CommandGetTableTypes: MetadataCommand(
+        _TABLE_TYPES, lambda *_: [{"table_type": TABLE_TYPE}]
+    ),
+    sql.CommandGetXdbcTypeInfo: MetadataCommand(_XDBC_TYPES, _xdbc_type_rows),
+    sql.CommandGetPrimaryKeys: MetadataCommand(_PRIMARY_KEYS, _primary_key_rows),
+    sql.CommandGetExportedKeys: MetadataCommand(_FOREIGN_KEYS, _no_rows),
+    sql.CommandGetImportedKeys: MetadataCommand(_FOREIGN_KEYS, _no_rows),
+    sql.CommandGetCrossReference: MetadataCommand(_FOREIGN_KEYS, _no_rows),
+}
+METADATA_COMMANDS: Final = (*_COMMANDS, sql.CommandGetSqlInfo)
+
+
+def metadata_schema(command: Message) -> pa.Schema:
+    """The schema of the answer to a metadata command."""
+    if isinstance(command, sql.CommandGetSqlInfo):
+        return SQL_INFO_SCHEMA
+    if isinstance(command, sql.CommandGetTables) and command.include_schema:
+        return _TABLES_WITH_SCHEMA
+    return _COMMANDS[type(command)].schema
+
+
+def metadata_table(command: Message, served: Catalog) -> pa.Table:
+    """The answer to a metadata command."""
+    if isinstance(command, sql.CommandGetSqlInfo):
+        return sql_info_table(list(command.info))
+    rows = _COMMANDS[type(command)].rows(command, served)
+    return pa.Table.from_pylist(rows, schema=metadata_schema(command))

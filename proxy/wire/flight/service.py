@@ -1,0 +1,331 @@
+"""Flight SQL: what ADBC, JDBC and pyarrow clients speak to a database.
+
+Preparing a statement is free, GetFlightInfo of a statement is the one call that may charge, and
+DoGet hands over the release that was stored then, the same bytes each time. A prepared statement
+is its text: the settings it is asked with are those of the moment it is asked. Nothing here decides
+what a statement means or costs; the engine does.
+"""
+
+# ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import grpc
+import pyarrow as pa
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import DecodeError, Message
+
+from cube.refusals import InvalidRequest
+from planner.sql.synthetic_statements import synthesis_statement
+from proxy.api.requests import QueryEngine, QueryRequest, Receipt, Release
+from proxy.identity.call_context import caller_of
+from proxy.identity.presented import HEADER, presented_token
+from proxy.protocol import flight_pb2, flight_pb2_grpc
+from proxy.protocol import flight_sql_pb2 as sql
+from proxy.sources.public_table import PublicTable
+from proxy.synthetic_tables.service import NO_TABLES, SyntheticDesk
+from proxy.wire.arrow_ipc import flight_messages, schema_bytes
+from proxy.wire.errors import NotOffered, report_epsilon
+from proxy.wire.flight.catalog import METADATA_COMMANDS, Catalog, metadata_schema, metadata_table
+from proxy.wire.flight.handles import Shelf
+from proxy.wire.flight.session_options import SESSION_ACTIONS, session_action
+from proxy.wire.sessions.sessions import Sessions
+
+N_RELEASES_MAX = 1_000
+RELEASES_BYTES_MAX = 64 * 2**20
+N_PREPARED_MAX = 10_000
+PREPARED_BYTES_MAX = 16 * 2**20
+
+_READ_ONLY = "This server only answers SELECT, and makes synthetic tables; it does not offer"
+_ASK_AGAIN = "Ask the statement again: what was bought before is answered from history, free."
+
+_ACTIONS: Final = {
+    "CreatePreparedStatement": "Check a statement and learn its result's columns. Free.",
+    "ClosePreparedStatement": "Forget a prepared statement.",
+}
+_READ: Final[tuple[type[Message], ...]] = (
+    *METADATA_COMMANDS,
+    sql.CommandStatementQuery,
+    sql.CommandPreparedStatementQuery,
+    sql.TicketStatementQuery,
+    sql.ActionCreatePreparedStatementRequest,
+    sql.ActionClosePreparedStatementRequest,
+)
+_READ_BY_NAME: Final = {message.DESCRIPTOR.full_name: message for message in _READ}
+_UPDATES: Final = (sql.CommandStatementUpdate, sql.CommandPreparedStatementUpdate)
+_PUT_BY_NAME: Final = _READ_BY_NAME | {each.DESCRIPTOR.full_name: each for each in _UPDATES}
+
+
+class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
+    """The Flight service of one engine.
+
+    Parameters
+    ----------
+    engine : QueryEngine
+        Answers the statements.
+    sessions : Sessions
+        What the clients have set.
+    public : tuple of PublicTable
+        Tables to list beside the engine's private ones.
+    synthetic : SyntheticDesk, optional
+        Synthetic tables to list beside them.
+    """
+
+    def __init__(
+        self,
+        engine: QueryEngine,
+        sessions: Sessions,
+        public: tuple[PublicTable, ...] = (),
+        synthetic: SyntheticDesk = NO_TABLES,
+    ) -> None:
+        self._engine = engine
+        self._sessions = sessions
+        self._public = public
+        self._synthetic = synthetic
+        self._prepared: Shelf[str] = Shelf(
+            "prepared statement",
+            again="Prepare it again: that is free.",
+            n_items_max=N_PREPARED_MAX,
+            n_bytes_max=PREPARED_BYTES_MAX,
+        )
+        self._releases: Shelf[tuple[flight_pb2.FlightData, ...]] = Shelf(
+            "result", again=_ASK_AGAIN, n_items_max=N_RELEASES_MAX, n_bytes_max=RELEASES_BYTES_MAX
+        )
+
+    def Handshake(
+        self,
+        request_iterator: Iterator[flight_pb2.HandshakeRequest],
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.HandshakeResponse]:
+        """Hand the token that came as a password back, as what later calls are to show."""
+        token = presented_token(context)
+        if token is not None:
+            context.send_initial_metadata(((HEADER, f"Bearer {token}"),))
+        yield flight_pb2.HandshakeResponse(payload=(token or "").encode())
+
+    def ListFlights(
+        self,
+        request: flight_pb2.Criteria,
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.FlightInfo]:
+        """Nothing: results exist only once they are asked for."""
+        return iter(())
+
+    def GetFlightInfo(
+        self, request: flight_pb2.FlightDescriptor, context: grpc.ServicerContext
+    ) -> flight_pb2.FlightInfo:
+        """Answer a statement (this may charge), or describe the result of a metadata command."""
+        command = _unpack(request.cmd)
+        if isinstance(command, METADATA_COMMANDS):
+            schema = metadata_schema(command)
+            return _flight_info(request, schema, ticket=request.cmd, n_rows=-1)
+        release = self._answered(self._statement(command, context), context)
+        messages = flight_messages(release.data)
+        n_bytes = sum(message.ByteSize() for message in messages)
+        key = self._releases.put(messages, n_bytes, caller_of(context))
+        ticket = _pack(sql.TicketStatementQuery(statement_handle=key))
+        info = _flight_info(request, release.data.schema, ticket, release.data.num_rows)
+        if release.receipt is not None:
+            report_epsilon(context, release.receipt.epsilon_spent)
+            info.app_metadata = _cost_json(release.receipt)
+        return info
+
+    def GetSchema(
+        self,
+        request: flight_pb2.FlightDescriptor,
+        context: grpc.ServicerContext,
+    ) -> flight_pb2.SchemaResult:
+        """The columns of a result, without asking for it."""
+        command = _unpack(request.cmd)
+        if isinstance(command, METADATA_COMMANDS):
+            schema = metadata_schema(command)
+        else:
+            schema = self._promised(self._statement(command, context), context)
+        return flight_pb2.SchemaResult(schema=schema_bytes(schema))
+
+    def DoGet(
+        self,
+        request: flight_pb2.Ticket,
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.FlightData]:
+        """The stored release of a ticket, or the rows of a metadata command. Never charges."""
+        command = _unpack(request.ticket)
+        if isinstance(command, METADATA_COMMANDS):
+            caller = caller_of(context)
+            synthetic = self._synthetic.known(caller)
+            served = Catalog(self._engine.tables(caller), self._public, synthetic)
+            yield from flight_messages(metadata_table(command, served))
+        elif isinstance(command, sql.TicketStatementQuery):
+            yield from self._releases.get(command.statement_handle, caller_of(context))
+        else:
+            raise InvalidRequest(
+                "A ticket comes from GetFlightInfo; this is something else.",
+                hint="Call GetFlightInfo with the command first.",
+            )
+
+    def DoPut(
+        self,
+        request_iterator: Iterator[flight_pb2.FlightData],
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.PutResult]:
+        """Carry out a statement about a synthetic table (this may charge); refuse all else."""
+        first = next(request_iterator, flight_pb2.FlightData())
+        command = _unpack(first.flight_descriptor.cmd, _PUT_BY_NAME)
+        if isinstance(command, sql.CommandPreparedStatementQuery):
+            raise InvalidRequest(
+                "Parameters are not taken.", hint="Write the values into the statement itself."
+            )
+        if not isinstance(command, _UPDATES):
+            raise NotOffered(f"{_READ_ONLY} uploads.")
+        yield self._updated(command, context)
+
+    def DoExchange(
+        self,
+        request_iterator: Iterator[flight_pb2.FlightData],
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.FlightData]:
+        """Refuse."""
+        raise NotOffered(f"{_READ_ONLY} exchanges.")
+
+    def DoAction(
+        self,
+        request: flight_pb2.Action,
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.Result]:
+        """Prepare or close a statement; set, show or close a session."""
+        if request.type in SESSION_ACTIONS:
+            result = session_action(request, self._sessions, context)
+            yield flight_pb2.Result(body=result.SerializeToString())
+            return
+        if request.type not in _ACTIONS:
+            raise NotOffered(f"{_READ_ONLY} the action {_quoted(request.type)}.")
+        action = _unpack(request.body)
+        if type(action).__name__ != f"Action{request.type}Request":
+            raise InvalidRequest(f"The action {request.type} came with another message.")
+        if isinstance(action, sql.ActionCreatePreparedStatementRequest):
+            yield flight_pb2.Result(body=_pack(self._prepare(action, context)))
+        elif isinstance(action, sql.ActionClosePreparedStatementRequest):
+            self._prepared.discard(action.prepared_statement_handle, caller_of(context))
+
+    def ListActions(
+        self,
+        request: flight_pb2.Empty,
+        context: grpc.ServicerContext,
+    ) -> Iterator[flight_pb2.ActionType]:
+        """What DoAction takes."""
+        for name, description in {**_ACTIONS, **SESSION_ACTIONS}.items():
+            yield flight_pb2.ActionType(type=name, description=description)
+
+    def _answered(self, text: str, context: grpc.ServicerContext) -> Release:
+        """The answer to a client's text, once what it sets is kept."""
+        asked = self._sessions.run(text, context)
+        if asked.reply is not None:
+            return Release(asked.reply, None)
+        return self._engine.answer(
+            QueryRequest(sql=asked.sql, target=asked.target, caller=caller_of(context))
+        )
+
+    def _updated(self, command: Message, context: grpc.ServicerContext) -> flight_pb2.PutResult:
+        """Carry out a statement that is sent as an update; the number of rows that it made."""
+        text = self._statement(command, context)
+        if synthesis_statement(self._sessions.preview(text, context).sql) is None:
+            raise NotOffered(f"{_READ_ONLY} {_quoted(type(command).__name__)}.")
+        release = self._answered(text, context)
+        if release.receipt is not None:
+            report_epsilon(context, release.receipt.epsilon_spent)
+        made = release.data.to_pylist()[0].get("n_rows", 0) if release.data.num_rows else 0
+        result = sql.DoPutUpdateResult(record_count=made)
+        return flight_pb2.PutResult(app_metadata=result.SerializeToString())
+
+    def _promised(self, text: str, context: grpc.ServicerContext) -> pa.Schema:
+        """The columns of that answer; what the text sets is not kept."""
+        asked = self._sessions.preview(text, context)
+        if asked.reply is not None:
+            return asked.reply.schema
+        return self._engine.result_schema(
+            QueryRequest(sql=asked.sql, target=asked.target, caller=caller_of(context))
+        )
+
+    def _prepare(
+        self, action: sql.ActionCreatePreparedStatementRequest, context: grpc.ServicerContext
+    ) -> sql.ActionCreatePreparedStatementResult:
+        _refuse_transaction(action)
+        schema = self._promised(action.query, context)
+        n_bytes = len(action.query.encode())
+        return sql.ActionCreatePreparedStatementResult(
+            prepared_statement_handle=self._prepared.put(action.query, n_bytes, caller_of(context)),
+            dataset_schema=schema_bytes(schema),
+            parameter_schema=schema_bytes(pa.schema([])),
+            is_update=False,  # or the JDBC driver tries an update first
+        )
+
+    def _statement(self, command: Message, context: grpc.ServicerContext) -> str:
+        """The text of the statement that a command names."""
+        if isinstance(command, sql.CommandStatementQuery | sql.CommandStatementUpdate):
+            _refuse_transaction(command)
+            return command.query
+        if isinstance(
+            command, sql.CommandPreparedStatementQuery | sql.CommandPreparedStatementUpdate
+        ):
+            return self._prepared.get(command.prepared_statement_handle, caller_of(context))
+        raise InvalidRequest(f"{type(command).__name__} is not a statement.")
+
+
+def _unpack(wrapped: bytes, known: Mapping[str, type[Message]] = _READ_BY_NAME) -> Message:
+    """The Flight SQL message, of those that are known, in a serialised ``google.protobuf.Any``."""
+    try:
+        envelope = AnyMessage.FromString(wrapped)
+        name = envelope.type_url.rpartition("/")[2]
+        if name in known:
+            return known[name].FromString(envelope.value)
+    except DecodeError:
+        raise InvalidRequest("This is not a Flight SQL command.") from None
+    if not name:
+        raise InvalidRequest("This is not a Flight SQL command.")
+    raise NotOffered(f"{_READ_ONLY} {_quoted(name.rpartition('.')[2])}.")
+
+
+def _pack(message: Message) -> bytes:
+    envelope = AnyMessage()
+    envelope.Pack(message)
+    return envelope.SerializeToString()
+
+
+def _quoted(name: str) -> str:
+    """A name that the client chose, fit for one line of a message."""
+    return ascii(name[:60])
+
+
+def _refuse_transaction(
+    request: sql.CommandStatementQuery
+    | sql.CommandStatementUpdate
+    | sql.ActionCreatePreparedStatementRequest,
+) -> None:
+    if request.transaction_id:
+        raise NotOffered(f"{_READ_ONLY} transactions.")
+
+
+def _flight_info(
+    descriptor: flight_pb2.FlightDescriptor, schema: pa.Schema, ticket: bytes, n_rows: int
+) -> flight_pb2.FlightInfo:
+    """One endpoint, here, holding the whole result; -1 rows means not known yet."""
+    return flight_pb2.FlightInfo(
+        schema=schema_bytes(schema),
+        flight_descriptor=descriptor,
+        endpoint=[flight_pb2.FlightEndpoint(ticket=flight_pb2.Ticket(ticket=ticket))],
+        total_records=n_rows,
+        total_bytes=-1,
+        ordered=True,
+    )
+
+
+def _cost_json(receipt: Receipt) -> bytes:
+    """Epsilon spent and left; doubles hold the exact cost, a whole number of 2**-40."""
+    cost = {
+        "table": receipt.table,
+        "epsilon_spent": float(receipt.epsilon_spent),
+        "epsilon_left": float(receipt.budget.left),
+    }
+    return json.dumps(cost).encode()

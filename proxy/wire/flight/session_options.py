@@ -1,0 +1,110 @@
+"""Flight's own actions on a session: the same settings as SET, under the same names.
+
+ADBC sends them for ``adbc.flight.sql.session.option.tacit.half_width``, and closes its session when
+a connection is closed. Their bodies are the messages themselves, not wrapped as those of Flight SQL
+are. Each option of a request is set, or not, for itself; its name says whether it was.
+"""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Final
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+
+from cube.refusals import InvalidRequest, InvalidTarget, UnknownName
+from proxy.protocol import flight_pb2
+from proxy.wire.sessions.sessions import Sessions, setting_text
+from proxy.wire.sessions.set_statements import (
+    IGNORED,
+    NAMESPACE,
+    SETTING_NAMES,
+    Set,
+    exact_setting,
+    setting_named,
+)
+
+SESSION_ACTIONS: Final[Mapping[str, str]] = {
+    "SetSessionOptions": "Set tacit.half_width, tacit.confidence or tacit.epsilon. Free.",
+    "GetSessionOptions": "What this session has set.",
+    "CloseSession": "Forget what this session has set.",
+}
+
+
+def session_action(
+    action: flight_pb2.Action, sessions: Sessions, context: grpc.ServicerContext
+) -> Message:
+    """The result of an action that `SESSION_ACTIONS` names.
+
+    Raises
+    ------
+    InvalidRequest
+        If its body is another message.
+    """
+    try:
+        return _ACTIONS[action.type](action.body, sessions, context)
+    except DecodeError:
+        raise InvalidRequest(f"The action {action.type} came with another message.") from None
+
+
+def _set(body: bytes, sessions: Sessions, context: grpc.ServicerContext) -> Message:
+    result = flight_pb2.SetSessionOptionsResult()
+    options = flight_pb2.SetSessionOptionsRequest.FromString(body).session_options
+    for name in sorted(options):
+        try:
+            _set_one(name, options[name], sessions, context)
+        except UnknownName:
+            result.errors[name].value = flight_pb2.SetSessionOptionsResult.INVALID_NAME
+        except InvalidTarget:
+            result.errors[name].value = flight_pb2.SetSessionOptionsResult.INVALID_VALUE
+    return result
+
+
+def _set_one(
+    name: str,
+    option: flight_pb2.SessionOptionValue,
+    sessions: Sessions,
+    context: grpc.ServicerContext,
+) -> None:
+    if name.lower() in IGNORED:
+        return
+    sessions.change([Set(setting_named(name.lower()), _value(name, option))], context)
+
+
+def _value(name: str, option: flight_pb2.SessionOptionValue) -> Fraction | None:
+    """The number in an option; None, which takes the setting away, if there is nothing in it."""
+    match option.WhichOneof("option_value"):
+        case None:
+            return None
+        case "string_value":
+            return exact_setting(name, option.string_value)
+        case "int64_value":
+            return Fraction(option.int64_value)
+        case "double_value":  # its shortest decimal text is what somebody wrote
+            return exact_setting(name, repr(option.double_value))
+        case _:
+            raise InvalidTarget(f"{name} must be a number.")
+
+
+def _get(body: bytes, sessions: Sessions, context: grpc.ServicerContext) -> Message:
+    flight_pb2.GetSessionOptionsRequest.FromString(body)
+    settings = sessions.settings(context)
+    result = flight_pb2.GetSessionOptionsResult()
+    for name in SETTING_NAMES:
+        text = setting_text(settings, name)
+        if text is not None:
+            result.session_options[NAMESPACE + name].string_value = text
+    return result
+
+
+def _close(body: bytes, sessions: Sessions, context: grpc.ServicerContext) -> Message:
+    flight_pb2.CloseSessionRequest.FromString(body)
+    sessions.close(context)
+    return flight_pb2.CloseSessionResult(status=flight_pb2.CloseSessionResult.CLOSED)
+
+
+_ACTIONS: Final[Mapping[str, Callable[[bytes, Sessions, grpc.ServicerContext], Message]]] = {
+    "SetSessionOptions": _set,
+    "GetSessionOptions": _get,
+    "CloseSession": _close,
+}

@@ -1,0 +1,206 @@
+"""One port: `tacit.v1`, Flight SQL, health and reflection, behind the firewall and the door.
+
+Plain text is served on loopback only; any other address needs a certificate.
+"""
+
+from concurrent import futures
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import grpc
+from grpc_health.v1 import health, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from cube.refusals import ConfigurationInvalid
+from proxy.admin.ledger_admin import LedgerDesk
+from proxy.api.requests import QueryEngine
+from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
+from proxy.identity.authenticate import Access
+from proxy.identity.interceptor import Door
+from proxy.monitoring.events import UNWATCHED
+from proxy.monitoring.health import Monitoring, Readiness
+from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grpc
+from proxy.scheduling.fair_share import DEFAULT_TIMES, Times
+from proxy.scheduling.slow_clients import Patience
+from proxy.sources.public_table import PublicTable
+from proxy.synthetic_tables.service import NO_TABLES, SyntheticDesk
+from proxy.wire.errors import Firewall
+from proxy.wire.flight.service import FlightSqlService
+from proxy.wire.sessions.sessions import Sessions
+from proxy.wire.tacit.service import TacitService
+
+N_THREADS = 48  # many wait for the same commit of the ledger
+N_CALLS_MAX = 64  # beyond it, calls are turned away at once instead of piling up
+
+_SECOND: Final = 1000
+_HOUR: Final = 3600 * _SECOND
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", 4 * 2**20),  # above what the planner takes, so it explains
+    ("grpc.max_send_message_length", 64 * 2**20),
+    ("grpc.max_metadata_size", 16 * 2**10),
+    ("grpc.max_concurrent_streams", N_CALLS_MAX),
+    ("grpc.server_handshake_timeout_ms", 10 * _SECOND),  # TLS and HTTP/2, before the first call
+    ("grpc.keepalive_time_ms", 60 * _SECOND),  # a client that is gone is noticed
+    ("grpc.keepalive_timeout_ms", 20 * _SECOND),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10 * _SECOND),
+    ("grpc.max_connection_idle_ms", 2 * _HOUR),  # longer than any session is remembered
+    ("grpc.max_connection_age_ms", 24 * _HOUR),  # TLS looks at a certificate only at the beginning
+    ("grpc.max_connection_age_grace_ms", _HOUR // 6),
+    ("grpc.so_reuseport", 0),  # or a second server would silently share the port
+)
+SERVICES: Final = (
+    tacit_pb2.DESCRIPTOR.services_by_name["Tacit"].full_name,
+    flight_pb2.DESCRIPTOR.services_by_name["FlightService"].full_name,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsIdentity:
+    """The server's certificate chain and its key, both PEM.
+
+    With `client_ca`, every client must show a certificate that one of these authorities signed.
+    """
+
+    certificate_chain: bytes
+    private_key: bytes = field(repr=False)
+    client_ca: bytes | None = None
+
+    @classmethod
+    def load(cls, certificate: Path, key: Path, client_ca: Path | None = None) -> "TlsIdentity":
+        """Read the files."""
+        try:
+            authorities = None if client_ca is None else client_ca.read_bytes()
+            return cls(certificate.read_bytes(), key.read_bytes(), authorities)
+        except OSError as error:
+            raise ConfigurationInvalid(
+                f"The TLS file {error.filename} cannot be read: {error.strerror}."
+            ) from None
+
+
+class RunningServer:
+    """A server that answers calls.
+
+    Parameters
+    ----------
+    server : grpc.Server
+        Started.
+    address : str
+        What it is bound to, with the port it got.
+    patience : Patience
+        Started; stopped with the server.
+    """
+
+    def __init__(self, server: grpc.Server, address: str, patience: Patience) -> None:
+        self.address = address
+        self._server = server
+        self._patience = patience
+
+    def stop(self, grace_seconds: float | None = None) -> None:
+        """Take no more calls, give those in flight some time, and wait for the end."""
+        self._server.stop(grace_seconds).wait()
+        self._patience.stop()
+
+
+def start_server(  # noqa: PLR0913 - what a server is made of, by name
+    engine: QueryEngine,
+    listen: str,
+    *,
+    access: Access,
+    tls: TlsIdentity | None = None,
+    public: tuple[PublicTable, ...] = (),
+    desk: LedgerDesk | None = None,
+    synthetic: SyntheticDesk = NO_TABLES,
+    monitoring: Monitoring | None = None,
+    times: Times = DEFAULT_TIMES,
+) -> RunningServer:
+    """Serve an engine.
+
+    Parameters
+    ----------
+    engine : QueryEngine
+        What answers.
+    listen : str
+        ``host:port``, with an IPv6 host in brackets; port 0 takes any free one.
+    access : Access
+        Who may come in.
+    tls : TlsIdentity, optional
+        Needed unless the host is a loopback address.
+    public : tuple of PublicTable
+        Tables that the catalog lists beside the engine's private ones.
+    desk : LedgerDesk, optional
+        For owners and auditors; without one, limits and reports are not offered.
+    synthetic : SyntheticDesk, optional
+        The synthetic tables; without one there are none.
+    monitoring : Monitoring, optional
+        Who hears of every call, and what the health service says; without it nobody, and that the
+        server is ready.
+    times : Times
+        That the work for a call may take.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If the address is malformed, not to be had, or would be served in plain text to a network.
+    """
+    _check_address(listen, tls)
+    if monitoring is None:
+        monitoring = Monitoring(UNWATCHED, Readiness(SERVICES, is_ready=True))
+    patience = Patience()
+    server = grpc.server(
+        futures.ThreadPoolExecutor(N_THREADS, thread_name_prefix="tacit-call"),
+        interceptors=[Firewall(monitoring.watcher), Door(access, patience, times)],
+        options=_OPTIONS,
+        maximum_concurrent_rpcs=N_CALLS_MAX,
+    )
+    sessions = Sessions()  # one for both protocols: a session is a connection
+    tacit_pb2_grpc.add_TacitServicer_to_server(
+        TacitService(engine, sessions, desk, synthetic), server
+    )
+    flight_pb2_grpc.add_FlightServiceServicer_to_server(
+        FlightSqlService(engine, sessions, public, synthetic), server
+    )
+    _add_vitals(server, monitoring.readiness)
+    bound_port = _bind(server, listen, tls)
+    patience.start()
+    server.start()
+    return RunningServer(server, f"{listen.rpartition(':')[0]}:{bound_port}", patience)
+
+
+def _check_address(listen: str, tls: TlsIdentity | None) -> None:
+    host = host_of(listen)
+    if host is None:
+        raise ConfigurationInvalid(
+            f"{listen!r} is not an address.", hint=f"Write host:port, such as {DEFAULT_LISTEN}."
+        )
+    if tls is None and not is_loopback(host):
+        raise ConfigurationInvalid(
+            f"{listen} would carry answers over a network in plain text.",
+            hint="Listen on 127.0.0.1, or set tls_certificate and tls_key.",
+        )
+
+
+def _add_vitals(server: grpc.Server, readiness: Readiness) -> None:
+    """Health and reflection."""
+    health_pb2_grpc.add_HealthServicer_to_server(readiness.servicer, server)
+    reflection.enable_server_reflection(
+        (*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server
+    )
+
+
+def _bind(server: grpc.Server, address: str, tls: TlsIdentity | None) -> int:
+    try:
+        if tls is None:
+            return server.add_insecure_port(address)
+        pair = (tls.private_key, tls.certificate_chain)
+        credentials = grpc.ssl_server_credentials(
+            [pair],
+            root_certificates=tls.client_ca,
+            require_client_auth=tls.client_ca is not None,
+        )
+        return server.add_secure_port(address, credentials)
+    except (RuntimeError, ValueError):
+        raise ConfigurationInvalid(
+            f"The server cannot listen on {address}.",
+            hint="Is another process using the port, and are the certificates valid PEM?",
+        ) from None

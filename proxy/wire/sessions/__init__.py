@@ -1,0 +1,1 @@
+"""Sessions: settings that a client's later statements are asked with."""

@@ -1,0 +1,264 @@
+"""Sessions: what accuracy a client asks for when its statements do not say.
+
+    OPTIONS(..) of the statement   go before
+    the call's own message         go before    (tacit.v1 has a target in each request)
+    headers of the call            go before    tacit-half-width, tacit-confidence, tacit-epsilon
+    settings of the session        go before    SET tacit.half_width = 50
+    the table's default
+
+A session is what one analyst does on one gRPC connection, known by the address at its other end,
+for Flight SQL and for `tacit.v1` alike. It ends with the connection: a client that reconnects, as
+some do after half an hour of silence, begins with no settings. A header, or OPTIONS, is there
+whenever it is sent, which is where a cap on epsilon that must hold belongs. The least recently used
+sessions are forgotten beyond `N_SESSIONS_MAX`, and any after `IDLE_SECONDS_MAX` without a call, so
+that whoever is given the same address later does not find them.
+
+Nothing here is durable, and nothing decides what a statement costs.
+"""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+import grpc
+import pyarrow as pa
+
+from cube.refusals import InvalidTarget
+from cube.target import AccuracyTarget
+from planner.sql.messages import suggestion
+from planner.workload import RequestedTarget
+from proxy.identity.call_context import caller_of
+from proxy.wire.sessions.set_statements import (
+    NAMESPACE,
+    SETTING_NAMES,
+    Command,
+    Ignored,
+    ResetAll,
+    Set,
+    Show,
+    exact_setting,
+    split_settings,
+)
+
+N_SESSIONS_MAX = 10_000
+IDLE_SECONDS_MAX = 3600.0
+
+HEADER_PREFIX: Final = "tacit-"
+HEADERS: Final[Mapping[str, str]] = {
+    HEADER_PREFIX + name.replace("_", "-"): name for name in SETTING_NAMES
+}
+Key: TypeAlias = tuple[str, str]  # whose session it is, and the address at its other end
+SET_SCHEMA: Final = pa.schema([pa.field("setting", pa.string(), nullable=False)])
+
+_NOTHING: Final = RequestedTarget()
+_IN_RANGE: Final = RequestedTarget(half_width=1.0, confidence=0.5)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A client's text without the settings it begins with.
+
+    Parameters
+    ----------
+    sql : str
+        The statement to plan; nothing if the text was settings alone.
+    target : RequestedTarget
+        What the call's headers and its session ask for.
+    reply : pyarrow.Table, optional
+        The answer of a text that was settings alone: no rows, or one that SHOW asked for.
+    """
+
+    sql: str
+    target: RequestedTarget
+    reply: pa.Table | None
+
+
+class Sessions:
+    """The settings of every connection to one server. Thread-safe.
+
+    Parameters
+    ----------
+    clock : callable, optional
+        Seconds that only go forward.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._held: OrderedDict[Key, tuple[RequestedTarget, float]] = OrderedDict()
+
+    def run(self, sql: str, context: grpc.ServicerContext) -> Asked:
+        """Take the settings off a text, and keep them for its session.
+
+        None is kept if any of them, or a header of the call, is refused.
+        """
+        commands, statement = split_settings(sql)
+        headers = header_target(context.invocation_metadata())
+        return _asked(commands, statement, headers.over(self.change(commands, context)))
+
+    def preview(self, sql: str, context: grpc.ServicerContext) -> Asked:
+        """What `run` would say; nothing is kept."""
+        commands, statement = split_settings(sql)
+        headers = header_target(context.invocation_metadata())
+        settings = applied(self.settings(context), commands)
+        return _asked(commands, statement, headers.over(settings))
+
+    def change(self, commands: Iterable[Command], context: grpc.ServicerContext) -> RequestedTarget:
+        """Carry out commands, all or none of them; the session's settings then."""
+        key = _key(context)
+        with self._lock:
+            before = self._settings(key)
+            after = applied(before, commands)
+            if after != before:
+                self._keep(key, after)
+            return after
+
+    def settings(self, context: grpc.ServicerContext) -> RequestedTarget:
+        """What a call's session has set."""
+        with self._lock:
+            return self._settings(_key(context))
+
+    def close(self, context: grpc.ServicerContext) -> None:
+        """Forget what a call's session has set."""
+        with self._lock:
+            self._held.pop(_key(context), None)
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._held)
+
+    def _settings(self, key: Key) -> RequestedTarget:
+        """The settings of a session, which becomes the most recently used."""
+        now = self._clock()
+        settings, used = self._held.pop(key, (_NOTHING, now))
+        if settings == _NOTHING or now - used > IDLE_SECONDS_MAX:
+            return _NOTHING
+        self._held[key] = (settings, now)
+        return settings
+
+    def _keep(self, key: Key, settings: RequestedTarget) -> None:
+        self._held.pop(key, None)
+        if settings != _NOTHING:
+            self._held[key] = (settings, self._clock())
+        while len(self._held) > N_SESSIONS_MAX:
+            self._held.popitem(last=False)
+
+
+def _key(context: grpc.ServicerContext) -> Key:
+    return caller_of(context).payer.analyst, context.peer()
+
+
+def applied(settings: RequestedTarget, commands: Iterable[Command]) -> RequestedTarget:
+    """The settings once the commands were carried out in order.
+
+    Raises
+    ------
+    InvalidTarget
+        If a value is out of range, whatever the rest of a target will turn out to be.
+    """
+    for command in commands:
+        match command:
+            case ResetAll():
+                settings = _NOTHING
+            case Set(name, value):
+                settings = _with(settings, name, value)
+            case Show() | Ignored():
+                pass
+    check_in_range(settings)
+    return settings
+
+
+def header_target(metadata: Iterable[tuple[str, str | bytes]] | None) -> RequestedTarget:
+    """The target that a call's headers name.
+
+    Raises
+    ------
+    InvalidTarget
+        If a header that begins with ``tacit-`` is not one of `HEADERS`, is there twice with
+        different values, or is no number in range. The message names it.
+    """
+    found: dict[str, str] = {}
+    for key, value in metadata or ():
+        if not key.startswith(HEADER_PREFIX):
+            continue
+        if key not in HEADERS:
+            raise InvalidTarget(
+                f"There is no header {key[:64]}.",
+                hint=suggestion(key, HEADERS) or f"Headers are {', '.join(HEADERS)}.",
+            )
+        text = value if isinstance(value, str) else value.decode("utf-8", errors="replace")
+        if found.setdefault(key, text) != text:
+            raise InvalidTarget(f"The header {key} is there twice, and not the same.")
+    target = _NOTHING
+    for key, text in found.items():
+        target = _with(target, HEADERS[key], exact_setting(f"The header {key}", text))
+        try:
+            check_in_range(target)
+        except InvalidTarget as refusal:
+            raise InvalidTarget(f"The header {key}: {refusal.message}", hint=refusal.hint) from None
+    return target
+
+
+def check_in_range(target: RequestedTarget) -> None:
+    """Raise InvalidTarget if a part of a target is out of range, whatever the rest will be."""
+    filled = target.over(_IN_RANGE)
+    AccuracyTarget(
+        half_width=filled.half_width or 0.0,
+        confidence=filled.confidence or 0.0,
+        epsilon_cap=filled.epsilon_cap,
+    )
+
+
+def _with(target: RequestedTarget, name: str, value: Fraction | None) -> RequestedTarget:
+    match name:
+        case "half_width":
+            return replace(target, half_width=None if value is None else float(value))
+        case "confidence":
+            return replace(target, confidence=None if value is None else float(value))
+        case "epsilon":
+            return replace(target, epsilon_cap=value)
+        case _:
+            raise ValueError(f"no setting {name}")
+
+
+def _asked(commands: tuple[Command, ...], statement: str, target: RequestedTarget) -> Asked:
+    reply = None if statement or not commands else _reply(commands[-1], target)
+    return Asked(statement, target, reply)
+
+
+def _reply(last: Command, target: RequestedTarget) -> pa.Table:
+    """No rows for SET and RESET; for SHOW one row, NULL where the table's default holds."""
+    if not isinstance(last, Show):
+        return SET_SCHEMA.empty_table()
+    text = setting_text(target, last.name)
+    return pa.table({NAMESPACE + last.name: pa.array([text], pa.string())})
+
+
+def setting_text(target: RequestedTarget, name: str) -> str | None:
+    """The value of a setting as it could be written in a SET; None if it has none."""
+    values = {
+        "half_width": target.half_width,
+        "confidence": target.confidence,
+        "epsilon": target.epsilon_cap,
+    }
+    value = values[name]
+    return None if value is None else _decimal_text(value)
+
+
+def _decimal_text(value: float | Fraction) -> str:
+    """A number as it could be written in a SET.
+
+    >>> _decimal_text(50.0), _decimal_text(Fraction(1, 8)), _decimal_text(1e-7)
+    ('50', '0.125', '0.0000001')
+    """
+    if isinstance(value, float):
+        exact = Decimal(repr(value))
+    else:  # was written as a decimal of at most 160 digits, and so divides without a rest
+        exact = Context(prec=200).divide(Decimal(value.numerator), Decimal(value.denominator))
+    text = f"{exact:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

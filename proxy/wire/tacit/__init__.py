@@ -1,0 +1,1 @@
+"""The gRPC service `tacit.v1`: requests and answers as its messages."""

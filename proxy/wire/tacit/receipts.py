@@ -1,0 +1,56 @@
+"""Receipts, budgets and limits as messages of `tacit.v1`."""
+
+from typing import Final
+
+from accountant.ledger.limits import Window
+from proxy.api.requests import BudgetStatus, LimitStatus, Receipt
+from proxy.protocol import tacit_pb2
+
+WINDOW_NOTE: Final = (
+    "The window divides the budget over time; it is no promise about what is learnt in a lifetime."
+)
+
+
+def receipt_message(receipt: Receipt) -> tacit_pb2.Receipt:
+    """A receipt as it travels."""
+    return tacit_pb2.Receipt(
+        table=receipt.table,
+        epsilon_spent=float(receipt.epsilon_spent),
+        columns=[
+            tacit_pb2.ColumnReceipt(
+                name=column.name,
+                confidence=column.confidence,
+                epsilon_spent=float(column.epsilon_spent),
+                source=column.source,
+                low=column.low,
+                high=column.high,
+            )
+            for column in receipt.columns
+        ],
+        budget=budget_message(receipt.budget),
+    )
+
+
+def budget_message(budget: BudgetStatus) -> tacit_pb2.Budget:
+    """A budget, with the limits that bind whoever asked."""
+    return tacit_pb2.Budget(
+        table=budget.table,
+        epsilon_limit=float(budget.limit),
+        epsilon_spent=float(budget.spent),
+        epsilon_left=float(budget.left),
+        n_measurements=budget.n_measurements,
+        limits=[limit_message(status) for status in budget.limits],
+    )
+
+
+def limit_message(status: LimitStatus) -> tacit_pb2.LimitStatus:
+    """A limit, and what counts towards it now."""
+    return tacit_pb2.LimitStatus(
+        subject=status.subject,
+        window=status.window,
+        epsilon_limit=None if status.limit is None else float(status.limit),
+        epsilon_spent=float(status.spent),
+        epsilon_left=None if status.left is None else float(status.left),
+        per_query=None if status.per_query is None else float(status.per_query),
+        note="" if status.window == Window.NEVER else WINDOW_NOTE,
+    )

@@ -1,0 +1,311 @@
+"""`tacit.v1`: our own service, for clients that want targets and receipts as typed messages.
+
+Translates between protobuf messages and the engine's values; decides nothing.
+"""
+
+# ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import grpc
+
+from accountant.ledger.limits import SubjectKind
+from cube.refusals import InvalidRequest
+from cube.target import AccuracyTarget
+from planner.workload import RequestedTarget
+from proxy.admin.ledger_admin import LedgerDesk
+from proxy.admin.limits import LimitChange
+from proxy.api.axis_text import axis_kind, describe_levels
+from proxy.api.epsilon import exact_epsilon
+from proxy.api.requests import (
+    BatchRequest,
+    LimitStatus,
+    QueryEngine,
+    QueryRequest,
+    Release,
+    TableInfo,
+    unknown_table,
+)
+from proxy.identity.call_context import caller_of
+from proxy.protocol import tacit_pb2
+from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.synthetic_tables.service import NO_TABLES, SyntheticDesk
+from proxy.wire.arrow_ipc import stream_bytes, stream_chunks
+from proxy.wire.errors import NotOffered, report_epsilon
+from proxy.wire.sessions.sessions import Sessions
+from proxy.wire.tacit.best_report import belief_of
+from proxy.wire.tacit.independence import check_is_test, independence_reply, independence_sql
+from proxy.wire.tacit.marginals import marginals_replies, marginals_request
+from proxy.wire.tacit.receipts import budget_message, limit_message, receipt_message
+from proxy.wire.tacit.synthesis import SyntheticMethods
+
+REPORT_CHUNK_BYTES: Final = 2**20
+
+
+class TacitService(SyntheticMethods):
+    """The `tacit.v1` service of one engine.
+
+    Parameters
+    ----------
+    engine : QueryEngine
+        Answers the statements.
+    sessions : Sessions
+        What the clients have set.
+    desk : LedgerDesk, optional
+        For owners and auditors; without one, what they ask for is not offered.
+    synthetic : SyntheticDesk, optional
+        The synthetic tables; without one there are none.
+    """
+
+    def __init__(
+        self,
+        engine: QueryEngine,
+        sessions: Sessions,
+        desk: LedgerDesk | None = None,
+        synthetic: SyntheticDesk = NO_TABLES,
+    ) -> None:
+        super().__init__(synthetic, sessions)
+        self._engine = engine
+        self._given_desk = desk
+
+    def Query(
+        self, request: tacit_pb2.QueryRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.QueryReply]:
+        """The answer as one Arrow IPC stream in pieces, then its receipt if it may have cost."""
+        named = query_request(request)
+        asked = self._sessions.run(named.sql, context)
+        if asked.reply is None:
+            target = named.target.over(asked.target)
+            release = self._engine.answer(
+                QueryRequest(sql=asked.sql, target=target, caller=caller_of(context))
+            )
+        else:
+            release = Release(asked.reply, None)
+        if release.receipt is not None:
+            report_epsilon(context, release.receipt.epsilon_spent)
+        for chunk in stream_chunks(release.data):
+            yield tacit_pb2.QueryReply(ipc=chunk)
+        if release.receipt is not None:
+            yield tacit_pb2.QueryReply(receipt=receipt_message(release.receipt))
+
+    def Explain(
+        self,
+        request: tacit_pb2.ExplainRequest,
+        context: grpc.ServicerContext,
+    ) -> tacit_pb2.ExplainReply:
+        """What the statement would cost, and why."""
+        explanation = self._engine.explain(self._without_settings(request, context))
+        return tacit_pb2.ExplainReply(
+            ipc=stream_bytes(explanation.data),
+            epsilon=float(explanation.epsilon),
+            budget=None if explanation.budget is None else budget_message(explanation.budget),
+        )
+
+    def Plan(
+        self, request: tacit_pb2.PlanRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.PlanReply:
+        """What a batch of statements costs together; measured if the request says so."""
+        asked = self._without_settings(request, context)
+        report = self._engine.plan_batch(
+            BatchRequest(sql=asked.sql, target=asked.target, buy=request.buy, caller=asked.caller)
+        )
+        if report.is_bought:
+            report_epsilon(context, report.epsilon)
+        return tacit_pb2.PlanReply(
+            ipc=stream_bytes(report.data),
+            epsilon=float(report.epsilon),
+            n_measurements=report.n_measurements,
+            bought=report.is_bought,
+            budget=budget_message(report.budget),
+        )
+
+    def TestIndependence(
+        self, request: tacit_pb2.TestIndependenceRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.TestIndependenceReply:
+        """Whether two columns are independent."""
+        sql = independence_sql(request)
+        message = tacit_pb2.ExplainRequest(sql=sql, target=request.target)
+        asked = self._without_settings(message, context)
+        check_is_test(self._engine.result_schema(asked))
+        release = self._engine.answer(asked)
+        if release.receipt is None:
+            raise InvalidRequest("A test asks a private table.", hint="Name one that is listed.")
+        report_epsilon(context, release.receipt.epsilon_spent)
+        return independence_reply(release, receipt_message(release.receipt))
+
+    def Marginals(
+        self, request: tacit_pb2.MarginalsRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.MarginalsReply]:
+        """Tables of counts: the steps, the tables as one Arrow IPC stream, what they cost."""
+        named = query_request(tacit_pb2.ExplainRequest(target=request.target)).target
+        settings = self._sessions.preview("", context).target
+        asked, caller = marginals_request(request, named, settings), caller_of(context)
+        for made in self._engine.marginals(asked, caller):
+            if isinstance(made, str):
+                yield tacit_pb2.MarginalsReply(step=made)
+            else:
+                report_epsilon(context, made.epsilon_spent)
+                (budget,) = (
+                    one for one in self._engine.budgets(caller) if one.table == asked.table
+                )
+                yield from marginals_replies(made, budget)
+
+    def BestReport(
+        self, request: tacit_pb2.BestReportRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.BestReportReply:
+        """One count, and the best report of it under the caller's own prior and loss."""
+        message = tacit_pb2.ExplainRequest(sql=request.sql, target=request.target)
+        asked = self._without_settings(message, context)
+        reported, release = self._engine.best_report(asked, belief_of(request))
+        if release.receipt is not None:
+            report_epsilon(context, release.receipt.epsilon_spent)
+        return tacit_pb2.BestReportReply(
+            report=reported.value,
+            expected_loss=reported.expected_loss,
+            answer=reported.answer,
+            receipt=None if release.receipt is None else receipt_message(release.receipt),
+        )
+
+    def ListTables(
+        self,
+        request: tacit_pb2.ListTablesRequest,
+        context: grpc.ServicerContext,
+    ) -> tacit_pb2.ListTablesReply:
+        """The public schema of every private and synthetic table that the caller may know of."""
+        caller = caller_of(context)
+        infos = self._engine.tables(caller)
+        messages = {info.schema.table: _table(info) for info in infos}
+        synthetic = [_synthetic(record, messages) for record in self._synthetic.known(caller)]
+        return tacit_pb2.ListTablesReply(tables=[*messages.values(), *synthetic])
+
+    def GetBudget(
+        self,
+        request: tacit_pb2.GetBudgetRequest,
+        context: grpc.ServicerContext,
+    ) -> tacit_pb2.GetBudgetReply:
+        """The budget of one table, or of every table, with the limits that bind the caller."""
+        budgets = self._engine.budgets(caller_of(context))
+        chosen = [budget for budget in budgets if request.table in ("", budget.table)]
+        if request.table and not chosen:
+            raise unknown_table(request.table, [budget.table for budget in budgets])
+        return tacit_pb2.GetBudgetReply(budgets=[budget_message(budget) for budget in chosen])
+
+    def SetLimit(
+        self, request: tacit_pb2.SetLimitRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.SetLimitReply:
+        """Change a limit; what the request leaves out stays as it is."""
+        change = LimitChange(
+            subject=request.subject,
+            epsilon=request.epsilon if request.HasField("epsilon") else None,
+            window=request.window if request.HasField("window") else None,
+            per_query=request.per_query if request.HasField("per_query") else None,
+            clear=request.clear,
+        )
+        status = self._desk.set_limit(caller_of(context), request.table, change)
+        return tacit_pb2.SetLimitReply(limit=None if status is None else _listed_limit(status))
+
+    def ListLimits(
+        self, request: tacit_pb2.ListLimitsRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.ListLimitsReply:
+        """Every limit in force."""
+        found = self._desk.limits(caller_of(context), request.table)
+        return tacit_pb2.ListLimitsReply(
+            tables=[
+                tacit_pb2.TableLimits(table=table, limits=[_listed_limit(one) for one in limits])
+                for table, limits in found.items()
+            ]
+        )
+
+    def AuditReport(
+        self, request: tacit_pb2.AuditReportRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.AuditReportReply]:
+        """The audit report in pieces."""
+        report = self._desk.report(caller_of(context), request.format)
+        for start in range(0, len(report), REPORT_CHUNK_BYTES):
+            yield tacit_pb2.AuditReportReply(chunk=report[start : start + REPORT_CHUNK_BYTES])
+
+    @property
+    def _desk(self) -> LedgerDesk:
+        if self._given_desk is None:
+            raise NotOffered("This server answers queries; it has no ledger to administer.")
+        return self._given_desk
+
+    def _without_settings(
+        self,
+        message: tacit_pb2.ExplainRequest | tacit_pb2.PlanRequest,
+        context: grpc.ServicerContext,
+    ) -> QueryRequest:
+        """The engine's request; settings at the head of its text hold for this call alone."""
+        named = query_request(message)
+        asked = self._sessions.preview(named.sql, context)
+        if asked.reply is not None:
+            raise InvalidRequest(
+                "A setting costs nothing, and there is nothing to plan.",
+                hint="Send it with Query, or put a SELECT after it.",
+            )
+        target = named.target.over(asked.target)
+        return QueryRequest(sql=asked.sql, target=target, caller=caller_of(context))
+
+
+def query_request(
+    message: tacit_pb2.QueryRequest | tacit_pb2.ExplainRequest | tacit_pb2.PlanRequest,
+) -> QueryRequest:
+    """The engine's request for a message.
+
+    Raises
+    ------
+    InvalidTarget
+        If a part of the target is out of range, whatever the rest will turn out to be.
+    """
+    asked = message.target
+    target = RequestedTarget(
+        half_width=asked.half_width if asked.HasField("half_width") else None,
+        confidence=asked.confidence if asked.HasField("confidence") else None,
+        epsilon_cap=exact_epsilon("epsilon", asked.epsilon) if asked.HasField("epsilon") else None,
+    )
+    filled = target.over(RequestedTarget(half_width=1.0, confidence=0.5))
+    if filled.half_width is not None and filled.confidence is not None:
+        AccuracyTarget(half_width=filled.half_width, confidence=filled.confidence)
+    return QueryRequest(sql=message.sql, target=target)
+
+
+def _listed_limit(status: LimitStatus) -> tacit_pb2.LimitStatus:
+    """A limit as such, not as it binds somebody: one for each analyst has no one account."""
+    message = limit_message(status)
+    if status.subject == SubjectKind.EACH_ANALYST:
+        message.ClearField("epsilon_spent")
+        message.ClearField("epsilon_left")
+    return message
+
+
+def _table(info: TableInfo) -> tacit_pb2.Table:
+    return tacit_pb2.Table(
+        name=info.schema.table,
+        columns=[
+            tacit_pb2.Column(
+                name=axis.name,
+                sql_type=axis.sql_type,
+                kind=axis_kind(axis),
+                nullable=axis.null,
+                n_levels=axis.size,
+                levels=describe_levels(axis),
+            )
+            for axis in info.schema.axes
+        ],
+        default_half_width=info.default.half_width,
+        default_confidence=info.default.confidence,
+    )
+
+
+def _synthetic(record: SyntheticRecord, sources: Mapping[str, tacit_pb2.Table]) -> tacit_pb2.Table:
+    """A synthetic table; what its source declares of its columns holds for its rows, too."""
+    columns = {column.name: column for column in sources[record.table].columns}
+    return tacit_pb2.Table(
+        name=record.name,
+        columns=[
+            columns.get(name, tacit_pb2.Column(name=name, sql_type=kind))
+            for name, kind in record.columns
+        ],
+        synthetic_of=record.table,
+    )

@@ -1,0 +1,222 @@
+"""Synthetic tables in `tacit.v1`: messages to the desk's values and back; decides nothing.
+
+A table is made in a thread of its own, while the call tells of its steps. If the client goes away
+the making stops before its next step: what was charged stays charged, and is known from then on.
+"""
+
+# ruff: noqa: N802 - the protocol fixes the names and signatures of its methods
+
+import threading
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from queue import SimpleQueue
+from typing import Final
+
+import grpc
+
+from planner.sql.synthetic_statements import CreateSynthetic
+from proxy.api.epsilon import exact_epsilon
+from proxy.identity.call_context import caller_of
+from proxy.protocol import tacit_pb2, tacit_pb2_grpc
+from proxy.synthetic_tables.conditional_law import LawQuestion
+from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.synthetic_tables.request import Step, Watch
+from proxy.synthetic_tables.service import SyntheticDesk
+from proxy.synthetic_tables.statements import check_cap, receipt_of
+from proxy.wire.arrow_ipc import stream_chunks
+from proxy.wire.errors import report_epsilon
+from proxy.wire.sessions.sessions import Sessions
+from proxy.wire.tacit.receipts import budget_message, receipt_message
+
+REPORT_CHUNK_BYTES: Final = 2**20
+
+
+class ClientGoneError(grpc.RpcError):
+    """Nobody waits for the table any more."""
+
+
+class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
+    """The methods of `tacit.v1` that are about synthetic tables.
+
+    Parameters
+    ----------
+    synthetic : SyntheticDesk
+    sessions : Sessions
+        What the clients have set: a cap on epsilon holds here, too.
+    """
+
+    def __init__(self, synthetic: SyntheticDesk, sessions: Sessions) -> None:
+        self._synthetic = synthetic
+        self._sessions = sessions
+
+    def CreateSynthetic(
+        self, request: tacit_pb2.CreateSyntheticRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.SyntheticProgress]:
+        """Make a table, and tell of every step."""
+        order, caller = _order(request), caller_of(context)
+        check_cap(order.epsilon, self._sessions.preview("", context).target.epsilon_cap)
+        for told in _told(lambda watch: self._synthetic.create(caller, order, watch), context):
+            if isinstance(told, Step):
+                report_epsilon(context, told.epsilon_spent)
+                yield tacit_pb2.SyntheticProgress(
+                    step=told.name, done=told.done, epsilon_spent=float(told.epsilon_spent)
+                )
+            else:
+                report_epsilon(context, told.epsilon_spent)
+                receipt = receipt_of(told, self._synthetic.budget(caller, told.table))
+                yield tacit_pb2.SyntheticProgress(
+                    step="done",
+                    done=1.0,
+                    epsilon_spent=float(told.epsilon_spent),
+                    table=table_message(told),
+                    receipt=receipt_message(receipt),
+                )
+
+    def PreviewSynthetic(
+        self, request: tacit_pb2.CreateSyntheticRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.PreviewSyntheticReply:
+        """What a table would cost at most."""
+        caller, order = caller_of(context), _order(request)
+        steps = self._synthetic.preview(caller, order)
+        return tacit_pb2.PreviewSyntheticReply(
+            steps=[
+                tacit_pb2.PlannedSyntheticStep(
+                    name=step.name, epsilon=float(step.epsilon), n_tables=step.n_tables
+                )
+                for step in steps
+            ],
+            epsilon=float(sum((step.epsilon for step in steps), Fraction(0))),
+            budget=budget_message(self._synthetic.budget(caller, order.table)),
+        )
+
+    def ListSynthetic(
+        self, request: tacit_pb2.ListSyntheticRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.ListSyntheticReply:
+        """The tables that the caller may know of, or one of them."""
+        caller = caller_of(context)
+        found = self._synthetic.listed(caller)
+        if request.name:
+            found = (self._synthetic.find(caller, request.name),)
+        return tacit_pb2.ListSyntheticReply(tables=map(table_message, found))
+
+    def ReadSynthetic(
+        self, request: tacit_pb2.ReadSyntheticRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.ReadSyntheticReply]:
+        """The rows of a table."""
+        record = self._synthetic.find(caller_of(context), request.name)
+        for chunk in stream_chunks(self._synthetic.rows(record)):
+            yield tacit_pb2.ReadSyntheticReply(ipc=chunk)
+
+    def ReportSynthetic(
+        self, request: tacit_pb2.ReportSyntheticRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.ReportSyntheticReply]:
+        """The report of a table."""
+        page = self._synthetic.report(caller_of(context), request.name)
+        for start in range(0, len(page), REPORT_CHUNK_BYTES):
+            chunk = page[start : start + REPORT_CHUNK_BYTES]
+            yield tacit_pb2.ReportSyntheticReply(chunk=chunk)
+
+    def ResampleSynthetic(
+        self, request: tacit_pb2.ResampleSyntheticRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.SyntheticTable:
+        """Another table of the same model."""
+        return table_message(
+            self._synthetic.resample(
+                caller_of(context),
+                request.table,
+                request.name,
+                request.rows if request.HasField("rows") else None,
+                request.seed if request.HasField("seed") else None,
+            )
+        )
+
+    def DropSynthetic(
+        self, request: tacit_pb2.DropSyntheticRequest, context: grpc.ServicerContext
+    ) -> tacit_pb2.DropSyntheticReply:
+        """Take a table away."""
+        self._synthetic.drop(caller_of(context), request.name)
+        return tacit_pb2.DropSyntheticReply()
+
+    def SyntheticLaw(
+        self, request: tacit_pb2.SyntheticLawRequest, context: grpc.ServicerContext
+    ) -> Iterator[tacit_pb2.SyntheticLawReply]:
+        """The law of some columns given values of others, and last what it rests on."""
+        given = tuple((one.column, one.value) for one in request.given)
+        question = LawQuestion(tuple(request.of), given)
+        law = self._synthetic.law(caller_of(context), request.name, question)
+        for chunk in stream_chunks(law.data):
+            yield tacit_pb2.SyntheticLawReply(ipc=chunk)
+        basis = tacit_pb2.SyntheticLawBasis(way=law.way, n_rows=law.n_rows)
+        yield tacit_pb2.SyntheticLawReply(basis=basis)
+
+
+def table_message(record: SyntheticRecord) -> tacit_pb2.SyntheticTable:
+    """A table's record as it travels."""
+    return tacit_pb2.SyntheticTable(
+        name=record.name,
+        source=record.table,
+        method=record.method,
+        rows=record.n_rows,
+        epsilon=float(record.epsilon),
+        epsilon_spent=float(record.epsilon_spent),
+        delta=None if record.delta is None else float(record.delta),
+        seed=record.seed,
+        columns=[
+            tacit_pb2.SyntheticColumn(name=name, sql_type=kind, unknown=name in record.unknown)
+            for name, kind in record.columns
+        ],
+        model=record.model,
+        incomplete=record.incomplete,
+        made_by=record.made_by,
+        made_at=record.made_at,
+        n_charges=record.n_charges,
+        options=record.options,
+    )
+
+
+def _order(request: tacit_pb2.CreateSyntheticRequest) -> CreateSynthetic:
+    return CreateSynthetic(
+        name=request.name,
+        table=request.table,
+        is_replacing=request.replace,
+        epsilon=exact_epsilon("epsilon", request.epsilon or "0"),
+        delta=exact_epsilon("delta", request.delta) if request.HasField("delta") else None,
+        method=request.method or None,
+        n_rows=request.rows if request.HasField("rows") else None,
+        seed=request.seed if request.HasField("seed") else None,
+        columns=tuple(request.columns),
+        score=request.score or None,
+        degree=request.degree if request.HasField("degree") else None,
+        hierarchies=request.hierarchies if request.HasField("hierarchies") else None,
+    )
+
+
+def _told(
+    create: Callable[[Watch], SyntheticRecord], context: grpc.ServicerContext
+) -> Iterator[Step | SyntheticRecord]:
+    """The steps of a table that is made meanwhile, and the table."""
+    said: SimpleQueue[Step | SyntheticRecord | BaseException] = SimpleQueue()
+
+    def watch(step: Step) -> None:
+        if not context.is_active():
+            raise ClientGoneError
+        said.put(step)
+
+    def run() -> None:
+        try:
+            said.put(create(watch))
+        except BaseException as error:  # noqa: BLE001 - goes on in the thread that waits for it
+            said.put(error)
+
+    thread = threading.Thread(target=run, name="tacit-synthesis")
+    thread.start()
+    try:
+        while True:
+            told = said.get()
+            if isinstance(told, BaseException):
+                raise told
+            yield told
+            if isinstance(told, SyntheticRecord):
+                return
+    finally:
+        thread.join()  # it ends at its next step, if nobody waits

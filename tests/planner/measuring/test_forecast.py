@@ -1,0 +1,115 @@
+"""Prospects: what is promised step by step is what a history with everything in it says."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.noise.laplace import LatticeNoise
+from cube.axis import CategoryAxis
+from cube.block import Partition, QueryBlock
+from cube.encoding import fingerprint
+from cube.measurement import PlannedMeasurement, Weight
+from cube.query import Factor, counting
+from cube.schema import Schema
+from cube.target import AccuracyTarget
+from inference.estimator import Estimator
+from planner.measuring.forecast import Prospect
+from tests.support.cubes import SIZES, blocks
+
+TARGET = AccuracyTarget(half_width=1e-3, confidence=0.9)  # never met: every way is tried
+SCHEMA = Schema(
+    table="t",
+    axes=tuple(
+        CategoryAxis(name=name, values=tuple(map(str, range(size)))) for name, size in SIZES.items()
+    ),
+    n_records_max=1000,
+)
+WEIGHTS = st.integers(2**36, 2**41).map(Weight)
+
+
+def measured_blocks() -> st.SearchStrategy[QueryBlock]:
+    return (
+        blocks(whole=True)
+        .map(lambda block: block.primitive[0])
+        .filter(lambda block: not block.query.is_constant)
+    )
+
+
+def bought_together(least: int, most: int) -> st.SearchStrategy[list[tuple[QueryBlock, Weight]]]:
+    """Different blocks with weights, as in a plan."""
+    return st.lists(
+        st.tuples(measured_blocks(), WEIGHTS),
+        min_size=least,
+        max_size=most,
+        unique_by=lambda one: fingerprint(one[0]),
+    )
+
+
+def planned(block: QueryBlock, weight: Weight) -> PlannedMeasurement:
+    return PlannedMeasurement(block, weight)
+
+
+def noise_for(one: PlannedMeasurement) -> LatticeNoise:
+    return LatticeNoise.for_weight(one.weight)
+
+
+def heavier(weight: Weight, by: int) -> Weight:
+    return Weight(weight.units + by)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    plan=bought_together(2, 5),
+    asked=measured_blocks(),
+    n_first=st.integers(0, 5),
+    raised=st.integers(0, 2**41),
+)
+def test_a_plan_put_there_in_steps_is_as_good_as_put_there_at_once(
+    plan: list[tuple[QueryBlock, Weight]], asked: QueryBlock, n_first: int, raised: int
+) -> None:
+    prospect = Prospect(Estimator(SCHEMA), noise_for)
+    lighter = [planned(block, weight) for block, weight in plan]
+    whole = [planned(block, heavier(weight, raised)) for block, weight in plan]
+    begun = prospect.with_planned(lighter[:n_first])
+    begun.half_width(asked, TARGET)
+    in_steps = begun.with_planned(whole).half_width(asked, TARGET)
+    assert in_steps == pytest.approx(prospect.after(whole).half_width(asked, TARGET), rel=1e-7)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    plan=bought_together(1, 4),
+    bought=bought_together(0, 3),
+    asked=measured_blocks(),
+    rises=st.lists(st.integers(0, 2**41), min_size=1, max_size=3),
+)
+def test_a_climb_says_what_would_be_said_of_each_plan(
+    plan: list[tuple[QueryBlock, Weight]],
+    bought: list[tuple[QueryBlock, Weight]],
+    asked: QueryBlock,
+    rises: list[int],
+) -> None:
+    prospect = Prospect(Estimator(SCHEMA), noise_for).after([planned(*one) for one in bought])
+    prospect.half_width(asked, TARGET)
+    climb = prospect.climb(asked, TARGET, [planned(*one) for one in plan])
+    for rise in rises:
+        step = [planned(block, heavier(weight, rise)) for block, weight in plan]
+        said = climb.half_width(step)
+        assert said == pytest.approx(prospect.after(step).half_width(asked, TARGET), rel=1e-7)
+        assert said <= climb.at_foot * (1 + 1e-6)
+
+
+def test_a_block_alone_is_climbed_beside_whatever_else_is_planned() -> None:
+    """The closed form is taken there, and is that of the history with both in it."""
+    ((first, n_first), (second, n_second), *_) = SIZES.items()
+    one = QueryBlock(counting([Factor((first,), np.arange(n_first) % 2)]))
+    other = QueryBlock(counting(), Partition((second,), np.arange(n_second)))
+    beside = Prospect(Estimator(SCHEMA), noise_for).with_planned([planned(other, Weight(2**40))])
+    beside.half_width(one, TARGET)
+    lightest = [planned(other, Weight(2**40)), planned(one, Weight(1))]
+    plan = [planned(other, Weight(2**40)), planned(one, Weight(2**39))]
+    climb = beside.climb(one, TARGET, lightest)
+    assert climb.at_foot == np.inf
+    assert climb.half_width(plan) == pytest.approx(2 * np.log(10), rel=1e-5)
+    assert climb.half_width(plan) == beside.half_width(one, TARGET, plan)

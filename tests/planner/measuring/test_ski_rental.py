@@ -1,0 +1,86 @@
+"""Rent: what counts for a scope, and what a purchase makes good."""
+
+import numpy as np
+import pytest
+
+from accountant.ledger.entries import Charge, ChargedBlock, ChargedDistance
+from accountant.ledger.limits import Payer
+from accountant.noise.laplace import LatticeNoise
+from cube.axis import IntegerAxis
+from cube.block import QueryBlock
+from cube.measurement import Weight
+from cube.query import Factor, Scope, counting
+from cube.schema import Schema
+from cube.statistic import Distance
+from planner.measuring.candidates import hierarchy
+from planner.measuring.ski_rental import Rents
+
+SCHEMA = Schema(
+    table="t",
+    axes=tuple(IntegerAxis(name=name, low=0, high=2) for name in "abc"),
+    n_records_max=1000,
+)
+NOISE = LatticeNoise.for_weight(Weight.at_least(1.0))
+
+
+def narrow(*axes: str) -> QueryBlock:
+    """A row on a scope."""
+    values = np.array([1, 0, 1], dtype=np.int64)
+    return QueryBlock(counting([Factor((name,), values) for name in axes]))
+
+
+def cells(scope: Scope) -> QueryBlock:
+    """Every cell of a scope."""
+    return hierarchy(scope, SCHEMA)[0]
+
+
+def paid(*purchases: tuple[int, QueryBlock]) -> Rents:
+    """The rents after purchases at these prices, one after the other."""
+    rents, spent = Rents(), 0
+    for units, block in purchases:
+        rents.add([Charge(Payer("me"), (ChargedBlock(block, NOISE),), spent, spent + units)])
+        spent += units
+    return rents
+
+
+def test_rent_counts_for_every_scope_that_holds_it() -> None:
+    rents = paid((5, narrow("a")), (7, narrow("a", "b")), (9, narrow("c")))
+    assert rents.on(("a",)) == 5
+    assert rents.on(("a", "b")) == 12
+    assert rents.on(("a", "b", "c")) == 21
+    assert rents.on(("b",)) == 0
+    assert rents.scopes == (("c",), ("a", "b"), ("a",))
+    assert rents.n_charges == 3
+
+
+def test_a_purchase_makes_rent_good_once() -> None:
+    rents = paid((5, narrow("a")), (7, narrow("a", "b")), (10, cells(("a", "b"))))
+    assert rents.on(("a", "b")) == 2
+    rents = paid((5, narrow("a")), (20, cells(("a", "b"))), (3, narrow("b")))
+    assert rents.on(("a", "b")) == 3
+    assert rents.on(("a",)) == 0
+
+
+def test_cells_are_no_rent_for_themselves_but_for_larger_scopes() -> None:
+    rents = paid((4, cells(("a",))))
+    assert rents.on(("a",)) == 0
+    assert rents.on(("a", "b")) == 4
+
+
+def test_what_costs_nothing_is_no_rent() -> None:
+    assert paid((0, narrow("a"))).scopes == ()
+
+
+def test_what_statistics_cost_is_no_rent() -> None:
+    rents = Rents()
+    asked = ChargedDistance(Distance(narrow("a"), (3,)), NOISE)
+    rents.add([Charge(Payer("me"), (), 0, 5, (asked,))])
+    assert rents.n_charges == 1
+    assert rents.on(("a",)) == 0
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_rents_are_worked_out_from_the_charges_alone(order: tuple[int, int]) -> None:
+    charges = [(5, narrow("a")), (6, narrow("b"))]
+    rents = paid(*(charges[place] for place in order))
+    assert rents.on(("a", "b")) == 11

@@ -1,0 +1,186 @@
+"""Statements about synthetic tables, read from text: what is one, and what it says."""
+
+from contextlib import suppress
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnsupportedSql
+from planner.sql.synthetic_statements import (
+    CreateSynthetic,
+    DropSynthetic,
+    is_synthetic_name,
+    synthesis_statement,
+)
+
+WORDS = [
+    "CREATE",
+    "OR",
+    "REPLACE",
+    "SYNTHETIC",
+    "TABLE",
+    "DROP",
+    "IF",
+    "EXISTS",
+    "EXPLAIN",
+    "PRIVACY",
+    "FROM",
+    "WITH",
+    "(",
+    ")",
+    ",",
+    "=>",
+    "=",
+    "-",
+    "1",
+    "0.5",
+    "1e400",
+    "'x'",
+    "$$",
+    "s",
+    "adult",
+    "epsilon",
+    "delta",
+    "method",
+    "rows",
+    "seed",
+    "columns",
+    "pairwise",
+    "score",
+    "degree",
+    "hierarchies",
+    "true",
+    ";",
+    "--",
+    "/*",
+    "*/",
+    "'",
+    "SELECT",
+]
+
+
+@pytest.mark.parametrize(
+    ("sql", "statement"),
+    [
+        (
+            "create synthetic table S from main_table",
+            CreateSynthetic(name="S", table="main_table"),
+        ),
+        (
+            (
+                'CREATE OR REPLACE SYNTHETIC TABLE s FROM "my table" WITH (epsilon => 0.1, '
+                "method => 'PairWise', rows = 1e3, seed => 0, "
+                'columns => (age, date, "Blood Type"));'
+            ),
+            CreateSynthetic(
+                name="s",
+                table="my table",
+                is_replacing=True,
+                epsilon=Fraction(1, 10),
+                method="pairwise",
+                n_rows=1000,
+                seed=0,
+                columns=("age", "date", "Blood Type"),
+            ),
+        ),
+        (
+            "/* made */ EXPLAIN PRIVACY CREATE SYNTHETIC TABLE s FROM t WITH (method => privbayes)",
+            CreateSynthetic(name="s", table="t", explain_only=True, method="privbayes"),
+        ),
+        (
+            "CREATE SYNTHETIC TABLE s FROM t WITH (epsilon => 1, delta => 1e-9)",
+            CreateSynthetic(name="s", table="t", epsilon=Fraction(1), delta=Fraction(1, 10**9)),
+        ),
+        (
+            (
+                "CREATE SYNTHETIC TABLE s FROM t WITH (method => 'privbayes', score => 'r', "
+                "degree => 0, hierarchies => TRUE)"
+            ),
+            CreateSynthetic(
+                name="s", table="t", method="privbayes", score="R", degree=0, hierarchies=True
+            ),
+        ),
+        ("DROP SYNTHETIC TABLE IF EXISTS s -- no more", DropSynthetic(name="s", if_exists=True)),
+        ("drop synthetic table if", DropSynthetic(name="if")),
+    ],
+)
+def test_a_statement_says_what_it_says(
+    sql: str, statement: CreateSynthetic | DropSynthetic
+) -> None:
+    assert synthesis_statement(sql) == statement
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM synthetic",
+        "SELECT 'CREATE SYNTHETIC TABLE s FROM t'",
+        "-- CREATE SYNTHETIC TABLE s FROM t\nSELECT 1",
+        "CREATE TABLE synthetic (x INT)",
+        "DROP TABLE synthetic",
+        "EXPLAIN PRIVACY SELECT COUNT(*) FROM synthetic_adult",
+        "EXPLAIN PRIVACY DROP SYNTHETIC TABLE s",
+        "",
+    ],
+)
+def test_other_statements_are_left_to_others(sql: str) -> None:
+    assert synthesis_statement(sql) is None
+
+
+@given(st.lists(st.sampled_from(WORDS), max_size=25).map(" ".join))
+def test_whatever_is_written_is_a_statement_or_a_refusal_or_neither(sql: str) -> None:
+    with suppress(InvalidSql, InvalidTarget, TooLarge, UnsupportedSql):
+        statement = synthesis_statement(f"CREATE SYNTHETIC TABLE {sql}")
+        assert isinstance(statement, CreateSynthetic)
+        assert is_synthetic_name(statement.name)
+        assert statement.epsilon >= 0
+
+
+@given(st.text(max_size=40))
+def test_a_name_is_an_identifier_or_none(text: str) -> None:
+    if is_synthetic_name(text):
+        assert text.isascii()
+        assert text.isidentifier()
+        statement = synthesis_statement(f"CREATE SYNTHETIC TABLE {text} FROM t")
+        assert statement == CreateSynthetic(name=text, table="t")
+
+
+@pytest.mark.parametrize(
+    ("sql", "position"),
+    [
+        ("CREATE SYNTHETIC TABLE s\nFORM t", "line 2, column 1"),
+        ("CREATE SYNTHETIC TABLE s FROM t WITH (epsilon 1)", "line 1, column 47"),
+        ("CREATE SYNTHETIC TABLE 1s FROM t", "line 1, column 24"),
+        ("DROP SYNTHETIC TABLE a, b", "line 1, column 23"),
+    ],
+)
+def test_what_does_not_parse_is_pointed_at(sql: str, position: str) -> None:
+    with pytest.raises(InvalidSql) as caught:
+        synthesis_statement(sql)
+    assert caught.value.position == position
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("degree => 9", "degree is a whole number from 0 to 8"),
+        ("degree => 1.5", "degree is a whole number from 0 to 8"),
+        ("degree => many", "degree must be a number"),
+        ("hierarchies => 1", "hierarchies is true or false"),
+        ("scores => 'R'", "WITH has no scores"),
+    ],
+)
+def test_settings_of_networks_are_in_range(option: str, said: str) -> None:
+    with pytest.raises(InvalidTarget, match=said) as caught:
+        synthesis_statement(f"CREATE SYNTHETIC TABLE s FROM t WITH ({option})")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("delta", ["0", "1", "-1e-9", "2"])
+def test_a_delta_is_a_probability(delta: str) -> None:
+    with pytest.raises(InvalidTarget, match="delta is a probability"):
+        synthesis_statement(
+            f"CREATE SYNTHETIC TABLE s FROM t WITH (epsilon => 1, delta => {delta})"
+        )

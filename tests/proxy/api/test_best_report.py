@@ -1,0 +1,126 @@
+"""BestReport over the wire: a count's best report under a prior, free beside the count itself."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+from inference.remap import LossTable, best_report, count_posterior
+from proxy.api.requests import LOCAL, QueryRequest
+from proxy.engine.engine import Engine
+from proxy.protocol import tacit_pb2
+from proxy.protocol.tacit_pb2_grpc import TacitStub
+from proxy.wire.errors import EPSILON_KEY
+from tests.support.serving import channel_to
+from tests.support.square_tables import square_engine
+
+COUNT = "SELECT COUNT(*) AS n FROM rows WHERE a = 'a0'"
+PRIOR = {3: 0.5, 4: 0.25, 9: 0.25}
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with square_engine(tmp_path, {"a": 2, "b": 2}, np.array([[2, 1], [4, 8]])) as opened:
+        yield opened
+
+
+@pytest.fixture
+def stub(engine: Engine) -> Iterator[TacitStub]:
+    with channel_to(engine) as channel:
+        yield TacitStub(channel)
+
+
+def asked(
+    sql: str = COUNT, prior: dict[int, float] = PRIOR, loss: str = "absolute", **how: Any
+) -> tacit_pb2.BestReportRequest:
+    points = [tacit_pb2.PriorPoint(value=k, probability=p) for k, p in prior.items()]
+    return tacit_pb2.BestReportRequest(sql=sql, prior=points, loss=loss, **how)
+
+
+def spent(engine: Engine) -> Fraction:
+    return engine.budgets(LOCAL)[0].spent
+
+
+def test_the_report_is_a_count_that_the_prior_allows(stub: TacitStub, engine: Engine) -> None:
+    reply, call = stub.BestReport.with_call(asked())
+    assert reply.report in range(3, 10)
+    assert reply.expected_loss >= 0
+    assert reply.receipt.epsilon_spent == float(spent(engine)) > 0
+    assert dict(call.trailing_metadata())[EPSILON_KEY] == repr(reply.receipt.epsilon_spent)
+    answer = engine.answer(QueryRequest(sql=COUNT)).data["n"].to_pylist()
+    assert answer == [reply.answer]
+
+
+def test_any_number_of_reports_costs_what_the_count_costs(stub: TacitStub, engine: Engine) -> None:
+    engine.answer(QueryRequest(sql=COUNT))
+    paid = spent(engine)
+    for loss in ("absolute", "squared", "zero_one"):
+        assert stub.BestReport(asked(loss=loss)).receipt.epsilon_spent == 0
+    assert spent(engine) == paid
+    assert engine.budgets(LOCAL)[0].n_measurements == 1
+
+
+def test_it_is_the_report_of_least_loss_under_the_posterior(
+    stub: TacitStub, engine: Engine
+) -> None:
+    losses = np.random.default_rng(1).uniform(0, 5, (10, 10))
+    table = [tacit_pb2.LossRow(losses=row) for row in losses.tolist()]
+    reply = stub.BestReport(asked(loss="table", loss_table=table))
+    prior = np.zeros(10)
+    prior[list(PRIOR)] = list(PRIOR.values())
+    scale = engine._tables["rows"].history[0].noise_scale
+    posterior = count_posterior(reply.answer, noise_scale=scale, prior=prior)
+    expected = best_report(posterior, LossTable(losses))
+    assert reply.report == expected.value
+    assert reply.expected_loss == pytest.approx(expected.expected_loss)
+
+
+def test_who_is_sure_reports_what_he_is_sure_of(stub: TacitStub) -> None:
+    reply = stub.BestReport(asked(prior={7: 1.0}))
+    assert (reply.report, reply.expected_loss) == (7, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (asked(prior={}), "invalid_request"),
+        (asked(prior={3: 0.5}), "invalid_request"),
+        (asked(prior={3: 1.5, 4: -0.5}), "invalid_request"),
+        (asked(prior={-1: 1.0}), "invalid_request"),
+        (asked(prior={2**40: 1.0}), "too_large"),
+        (asked(prior=dict.fromkeys(range(10_001), 1 / 10_001)), "too_large"),
+        (asked(loss="none"), "invalid_request"),
+        (asked(loss="table"), "invalid_request"),
+        (asked(loss="table", loss_table=[tacit_pb2.LossRow(losses=[1.0])]), "invalid_request"),
+        (
+            asked(
+                prior={0: 1.0},
+                loss="table",
+                loss_table=[tacit_pb2.LossRow(losses=[float("nan")])],
+            ),
+            "invalid_request",
+        ),
+        (
+            asked(loss="table", loss_table=[tacit_pb2.LossRow(losses=[0.0])] * 1001),
+            "too_large",
+        ),
+        (asked("SELECT a, COUNT(*) FROM rows GROUP BY a"), "unsupported_sql"),
+        (asked("SELECT COUNT(*) / 2 FROM rows"), "unsupported_sql"),
+        (asked("SELECT COUNT(*), COUNT(*) FILTER (WHERE a = 'a0') FROM rows"), "unsupported_sql"),
+        (asked("SELECT DP_CHI2_TEST(a, b) FROM rows"), "unsupported_sql"),
+        (asked("EXPLAIN PRIVACY " + COUNT), "unsupported_sql"),
+        (asked(COUNT + " LIMIT 0"), "unsupported_sql"),
+        (asked("SELECT 1"), "unsupported_sql"),
+        (asked("SELECT nothing FROM rows"), "unknown_name"),
+    ],
+)
+def test_what_is_no_belief_about_a_count_is_refused_unpaid(
+    stub: TacitStub, engine: Engine, request_: tacit_pb2.BestReportRequest, code: str
+) -> None:
+    with pytest.raises(grpc.RpcError, match=rf"\[{code}\]"):
+        stub.BestReport(request_)
+    assert spent(engine) == 0

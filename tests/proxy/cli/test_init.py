@@ -1,0 +1,155 @@
+"""`tacit init`: drafts that say what is missing, and what was looked at."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from cube.refusals import ConfigurationInvalid
+from proxy.cli import app as cli
+from proxy.config.settings import load
+from proxy.sources.duckdb_source import DuckDbSource
+
+CANARY = "8675309"
+ROWS = f"""\
+name,age,pay,member,born,seen,"an ""odd"" name"
+Ada {CANARY},36,1.5,true,1815-12-10,2020-01-01 10:00:00,x
+Grace,85,2.25,false,1906-12-09,2020-01-02 11:00:00,
+"""
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Path:
+    path = tmp_path / "people.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def drafted(people: Path, *options: str) -> Path:
+    output = people.parent / "tacit.toml"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["init", str(people), "--table", "people", "-o", str(output), *options])
+    assert not ended.value.code
+    return output
+
+
+def columns_of(path: Path) -> dict[str, Any]:
+    columns: dict[str, Any] = tomllib.loads(path.read_text())["tables"]["people"]["columns"]
+    return columns
+
+
+def test_a_draft_holds_names_and_types_and_nothing_of_the_rows(people: Path) -> None:
+    output = drafted(people)
+    text = output.read_text()
+    assert columns_of(output) == {
+        "name": {"kind": "category"},
+        "age": {"kind": "integer"},
+        "pay": {"kind": "numeric"},
+        "member": {"kind": "boolean"},
+        "born": {"kind": "date"},
+        'an "odd" name': {"kind": "category"},
+    }
+    assert "What was looked at: the names and types" in text
+    assert "a TIMESTAMP column cannot be served" in text
+    for value in (CANARY, "Grace", "85", "36", "2.25", "1815", "1906"):
+        assert value not in text
+
+
+def test_loading_a_draft_lists_exactly_what_is_missing(people: Path) -> None:
+    with pytest.raises(ConfigurationInvalid) as caught:
+        load(drafted(people))
+    _, *listed = caught.value.message.split("\n  ")
+    assert listed == [
+        f"tables.people.{key}: is missing"
+        for key in (
+            "n_records_max",
+            "columns.name.levels",
+            "columns.age.low",
+            "columns.age.high",
+            "columns.pay.edges",
+            "columns.born.low",
+            "columns.born.high",
+            'columns."an "odd" name".levels',
+        )
+    ]
+
+
+def test_reading_levels_says_that_it_is_not_private_and_serves_every_row(people: Path) -> None:
+    output = drafted(people, "--read-levels-from-data", "--n-records-max", "10")
+    assert "NOT PRIVATE" in output.read_text()
+    (table,) = load(output).tables
+    assert DuckDbSource(table.schema, table.location).measure(()).counts.tolist() == [2]
+    columns = columns_of(output)
+    assert columns["age"] == {"kind": "integer", "low": 36, "high": 85}
+    assert columns['an "odd" name'] == {"kind": "category", "levels": ["x"], "null": True}
+    assert (columns["pay"]["edges"][0], columns["pay"]["edges"][-1]) == (1.5, 2.25)
+
+
+def test_levels_are_left_open_where_there_are_none_or_far_too_many(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    lines = "".join(f"key {row},,{row * 10**13}\n" for row in range(1001))
+    path.write_text("a,b,c\n" + lines)
+    columns = columns_of(drafted(path, "--read-levels-from-data"))
+    assert columns == {
+        "a": {"kind": "category"},
+        "b": {"kind": "category"},
+        "c": {"kind": "integer"},
+    }
+
+
+def test_a_constant_or_infinite_number_still_makes_bins(tmp_path: Path) -> None:
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 2.5::DOUBLE AS a, 'inf'::DOUBLE AS b")
+        connection.execute("INSERT INTO people VALUES ('nan', 'nan')")
+    columns = columns_of(drafted(path, "--read-levels-from-data"))
+    assert columns == {"a": {"kind": "numeric", "edges": [2.5, 3.5]}, "b": {"kind": "numeric"}}
+
+
+def test_levels_with_quotes_and_control_characters_come_back_as_they_were(tmp_path: Path) -> None:
+    levels = sorted(["it's", 'say "so"', "back\\slash", "tab\t", "line\nfeed", "\x7f", "é", "😀"])
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute('CREATE TABLE people ("é [x].\ty" VARCHAR)')
+        connection.executemany("INSERT INTO people VALUES (?)", [[level] for level in levels])
+    (column,) = columns_of(drafted(path, "--read-levels-from-data")).items()
+    assert column == ("é [x].\ty", {"kind": "category", "levels": levels})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["absent.csv", "-o", "new.toml"], "cannot be read"),
+        (["people.txt", "-o", "new.toml"], "a source is a .csv, .parquet, .duckdb file"),
+        (["people.csv", "-o", "people.csv"], "exists already"),
+        (["people.csv", "-o", "absent/new.toml"], "cannot be written"),
+    ],
+)
+def test_a_draft_that_cannot_be_is_refused_in_a_line(
+    people: Path,
+    arguments: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(people.parent)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["init", *arguments, "--table", "people"])
+    assert ended.value.code == 1
+    shown = capsys.readouterr().err
+    assert shown.startswith("error [configuration_invalid]: ")
+    assert said in shown
+    assert people.read_text() == ROWS
+
+
+def test_what_would_not_be_served_is_not_drafted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE VIEW people AS SELECT 1 AS a")
+    with pytest.raises(SystemExit):
+        cli.main(["init", str(path), "--table", "people"])
+    assert "people is a view" in capsys.readouterr().err

@@ -1,0 +1,90 @@
+"""`tacit plan` against a real engine on loopback: what people read, what is charged, exit codes."""
+
+import io
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import structlog
+
+from proxy.cli import app as cli
+from proxy.monitoring.logs import configure_logs
+from tests.support.serving import serving
+from tests.support.worlds import people_engine, random_rows
+
+STATEMENTS = """
+SELECT city, COUNT(*) AS n FROM people GROUP BY city;
+SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 15) COUNT(*) AS n FROM people;
+"""
+
+
+@pytest.fixture(autouse=True)
+def _server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A server of a small table; its log is not what the command prints."""
+    configure_logs(io.StringIO())
+    monkeypatch.setenv("COLUMNS", "200")
+    with people_engine(tmp_path, random_rows(100)) as engine, serving(engine) as address:
+        monkeypatch.setenv("TACIT_SERVER", address)
+        yield
+    structlog.reset_defaults()
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    captured = capsys.readouterr()
+    return int(ended.value.code or 0), captured.out, captured.err
+
+
+def test_a_plan_is_shown_then_bought_then_free(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "workload.sql"
+    file.write_text(STATEMENTS)
+    code, shown, _ = run(capsys, "plan", str(file))
+    assert code == 0
+    assert "would spend epsilon" in shown
+    assert "1 of 1 left for people" in shown
+    for text in ("half width promised", "COUNT(*)", "15", "NULL"):
+        assert text in shown
+    _, bought, _ = run(capsys, "plan", str(file), "--buy")
+    assert "would" not in bought
+    assert "spent epsilon" in bought
+    assert "; 1 of 1 left" not in bought
+    _, again, _ = run(capsys, "plan", str(file), "--buy")
+    assert "spent epsilon 0 on 0 measurements" in again
+
+
+def test_what_is_wrong_has_a_code_and_charges_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "workload.sql"
+    for text, code in {
+        "": "sql_syntax",
+        "SELECT 'open": "sql_syntax",
+        "SELECT COUNT(*) FROM people; SELECT COUNT(*) FROM nobody": "unknown_name",
+        "SELECT COUNT(*) FROM people; EXPLAIN PRIVACY SELECT COUNT(*) FROM people": (
+            "invalid_request"
+        ),
+    }.items():
+        file.write_text(text)
+        ended = run(capsys, "plan", str(file), "--buy")
+        assert ended[0] == 2
+        assert f"[{code}]" in ended[2]
+    file.write_text(STATEMENTS)
+    capped = run(capsys, "plan", str(file), "--buy", "--epsilon", str(float(Fraction(1, 1000))))
+    assert capped[0] == 2
+    assert "[cost_above_cap]" in capped[2]
+    assert "; 1 of 1 left" in run(capsys, "plan", str(file))[1]
+
+
+def test_a_file_that_cannot_be_read_is_said_before_anyone_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = run(capsys, "plan", str(tmp_path / "nothing.sql"))
+    assert missing[0] == 1
+    assert "cannot be read" in missing[2]
+    binary = tmp_path / "binary.sql"
+    binary.write_bytes(b"\xff\xfe")
+    assert "not UTF-8" in run(capsys, "plan", str(binary))[2]

@@ -1,0 +1,198 @@
+"""`tacit serve` as a process of its own: start, answer, stop by signal, remember.
+
+Tokens and limits are set by other processes beside it, as an owner does.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from accountant.ledger.open_ledger import open_ledger
+from proxy.cli import client as cli_client
+from proxy.cli.client import Declined, ServerAddress
+from proxy.protocol import tacit_pb2
+
+COUNT = "SELECT COUNT(*) FROM people WHERE age >= 40"
+CONFIGURATION = """\
+[server]
+listen = "127.0.0.1:0"
+[ledger]
+path = "people.ledger"
+[tables.people]
+source = "people.csv"
+budget = "1.0"
+n_records_max = 1000
+half_width = 20
+[tables.people.columns.age]
+kind = "integer"
+low = 0
+high = 99
+"""
+WAIT_SECONDS = 60.0
+
+
+class Served(NamedTuple):
+    process: subprocess.Popen[str]
+    address: str
+    greeting: str
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", "from proxy.cli.app import main; main()", *arguments]
+
+
+def tacit(*arguments: str, token: str | None = None) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name != "TACIT_TOKEN"}
+    return subprocess.run(  # noqa: S603 - our own command
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=WAIT_SECONDS,
+        check=False,
+        env=environment if token is None else {**environment, "TACIT_TOKEN": token},
+    )
+
+
+def issued(configuration: Path, *options: str) -> tuple[str, str]:
+    """A token that opens the table, and the credential's id."""
+    ended = tacit("token", "issue", "--config", str(configuration), "--table", "people", *options)
+    assert ended.returncode == 0, ended.stderr
+    found = re.search("Credential ([0-9a-f]+) ", ended.stderr)
+    assert found is not None
+    return ended.stdout.strip(), found[1]
+
+
+def outcome(address: str, token: str | None) -> str:
+    """How asking for the count ends: "ok", or the code of the refusal."""
+    try:
+        cli_client.query(ServerAddress(address=address, token=token), COUNT, tacit_pb2.Target())
+    except Declined as declined:
+        return declined.code
+    return "ok"
+
+
+def becomes(expected: str, address: str, token: str) -> bool:
+    end = time.monotonic() + WAIT_SECONDS
+    while time.monotonic() < end:
+        if outcome(address, token) == expected:
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@contextmanager
+def serving(configuration: Path) -> Iterator[Served]:
+    with subprocess.Popen(  # noqa: S603 - our own command
+        command("serve", str(configuration)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            if process.stdout is None:
+                raise RuntimeError("the process was started without a pipe")
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if "Ctrl-C" in line:
+                    break
+            yield Served(process, lines[0].split()[-1], "".join(lines))
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> Path:
+    rows = "".join(f"{age}\n" for age in range(100))
+    (tmp_path / "people.csv").write_text("age\n" + rows)
+    path = tmp_path / "tacit.toml"
+    path.write_text(CONFIGURATION)
+    return path
+
+
+def test_a_server_answers_stops_when_told_and_remembers(configuration: Path) -> None:
+    ledger = configuration.with_name("people.ledger")
+    token, _ = issued(configuration, "--analyst", "ann")
+    with serving(configuration) as served:
+        assert "people: epsilon 1 of 1 left" in served.greeting
+        assert f"grpc://{served.address}" in served.greeting
+        assert "Clients show a token" in served.greeting
+        ask = ("query", COUNT, "--server", served.address, "--format", "json")
+        first = json.loads(tacit(*ask, token=token).stdout)
+        assert outcome(served.address, None) == "not_authenticated"
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(WAIT_SECONDS) == 0
+    assert first["epsilon_spent"] > 0
+    with serving(configuration) as served:
+        assert f"people: epsilon {first['epsilon_left']:.6g} of 1 left" in served.greeting
+        ask = ("query", COUNT, "--server", served.address, "--format", "json")
+        again = json.loads(tacit(*ask, token=token).stdout)
+        served.process.send_signal(signal.SIGINT)
+        assert served.process.wait(WAIT_SECONDS) == 0
+    assert (again["epsilon_spent"], again["rows"]) == (0, first["rows"])
+    audited = tacit("audit", "verify", str(ledger))
+    assert audited.returncode == 0
+    assert "people" in audited.stdout
+
+
+def test_credentials_and_limits_change_beside_a_server_that_runs(configuration: Path) -> None:
+    config = ("--config", str(configuration))
+    limit = ("limit", "set", *config, "people", "analyst:ann")
+    with serving(configuration) as served:
+        token, credential = issued(configuration, "--analyst", "ann")
+        assert tacit(*limit, "--epsilon", "0.001").returncode == 0
+        assert becomes("limit_reached", served.address, token)
+        shown = tacit("budget", "--server", served.address, token=token).stdout
+        assert re.search(r"people .* analyst:ann .* never .* 0\.001 .* 0 .* 0\.001 ", shown)
+        assert tacit(*limit, "--clear").returncode == 0
+        assert becomes("ok", served.address, token)
+        assert tacit("token", "revoke", *config, credential).returncode == 0
+        assert becomes("not_authenticated", served.address, token)
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(WAIT_SECONDS) == 0
+    # Nothing of what either process wrote is lost, though they took turns.
+    with open_ledger(configuration.with_name("people.ledger")) as ledger:
+        kinds = [entry.kind for entry in ledger.entries()]
+        assert credential in ledger.access.revoked
+    assert kinds.count("limit_set") == 2
+    assert kinds.count("charge") == kinds.count("measurement") == 1
+
+
+def test_a_server_that_lets_anybody_in_says_so(configuration: Path) -> None:
+    text = configuration.read_text()
+    configuration.write_text(text.replace("[server]", "[server]\nallow_anonymous = true"))
+    with serving(configuration) as served:
+        assert "ANYBODY on this machine may ask" in served.greeting
+        assert outcome(served.address, None) == "ok"
+
+
+def test_data_that_changed_since_the_ledger_began_is_refused(configuration: Path) -> None:
+    with serving(configuration) as served:
+        served.process.send_signal(signal.SIGTERM)
+        served.process.wait(WAIT_SECONDS)
+    with configuration.with_name("people.csv").open("a") as file:
+        file.write("50\n")
+    refused = tacit("serve", str(configuration))
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error [data_changed]: ")
+    assert refused.stdout == ""
+
+
+def test_every_problem_of_a_configuration_reaches_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "tacit.toml"
+    path.write_text(CONFIGURATION.replace("budget", "bugdet").replace("high = 99", "high = -9"))
+    refused = tacit("serve", str(path))
+    assert refused.returncode == 1
+    for key in ("bugdet", "budget", "source", "columns.age"):
+        assert f"  tables.people.{key}: " in refused.stderr
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,120 @@
+"""Private views and units as the configuration declares them, and what it may not say of them."""
+
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cube.refusals import ConfigurationInvalid
+from proxy.config.settings import Settings, load
+from proxy.sources.duckdb_source import DuckDbSource
+from proxy.sources.location import PrivateView
+from tests.support.shop import PER_PERSON, rows, view_of, write_shop
+
+VIEW = 'view = "SELECT 1 AS age"'
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    return write_shop(tmp_path)
+
+
+def configured(folder: Path, text: str) -> Settings:
+    path = folder / "tacit.toml"
+    path.write_text(
+        f'[ledger]\npath = "a.ledger"\n[tables.people]\nbudget = "1"\nn_records_max = 9\n'
+        f"half_width = 9\n{text}\n"
+        '[tables.people.columns.age]\nkind = "integer"\nlow = 0\nhigh = 120\n'
+    )
+    return load(path)
+
+
+def test_a_view_is_declared_by_its_text_and_its_sources(shop: Path) -> None:
+    text = f'''unit = "id"
+    view = """{PER_PERSON}"""
+    [tables.people.sources]
+    people = "people.csv"
+    orders = {{file = "shop.duckdb", table = "orders"}}
+    '''
+    (table,) = configured(shop, text).tables
+    assert table.location == PrivateView(
+        sql=PER_PERSON.removeprefix("\n"), sources=view_of(shop).sources
+    )
+    assert table.schema.unit == "id"
+    assert rows(DuckDbSource(table.schema, table.location), "age") == [(30, 2), (41, 1)]
+
+
+def test_the_documented_configuration_loads_and_its_view_runs(tmp_path: Path) -> None:
+    document = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
+    blocks = [part.split("```")[0] for part in document.split("```toml\n")[1:]]
+    (tmp_path / "tacit.toml").write_text("\n".join(blocks))
+    region = ["North", "East", "South"]
+    pq.write_table(
+        pa.table({"customer_id": [1, 2, 3], "region": region}), tmp_path / "customers.parquet"
+    )
+    pq.write_table(
+        pa.table({"person_id": [1, 2], "sex": ["Male", "Female"], "pay": [149.0, 1e9]}),
+        tmp_path / "people.parquet",
+    )
+    (tmp_path / "cities.csv").write_text("city,country\nOslo,Norway\nRome,Italy\n")
+    with duckdb.connect(tmp_path / "shop.duckdb") as connection:
+        connection.execute("CREATE TABLE orders AS SELECT 1 AS customer_id, 600.0 AS amount")
+        connection.execute("INSERT INTO orders VALUES (1, 700.0), (3, 0.5)")
+    settings = load(tmp_path / "tacit.toml")
+    people, customers = settings.tables
+    source = DuckDbSource(people.schema, people.location)
+    assert rows(source, "sex", "pay") == [(0, 2000, 1), (1, 1, 1)]
+    source = DuckDbSource(customers.schema, customers.location)
+    scope = ("region", "n_orders", "spent")
+    assert rows(source, *scope) == [(0, 2, 1000, 1), (1, 1, 1, 1), (2, 0, 0, 1)]
+    assert [(public.name, public.key) for public in settings.public] == [("cities", "city")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ["source: is missing"]),
+        (VIEW, ["sources: should name the files of the view"]),
+        (f"{VIEW}\nsources = {{}}", ["sources: should name the files of the view"]),
+        (f"{VIEW}\nsources = 3", ["sources: should name the files of the view"]),
+        (
+            f'{VIEW}\nsource = "people.csv"\nsources = {{a = "people.csv"}}',
+            ["view: stands beside source"],
+        ),
+        (f'{VIEW}\nsource = "people.csv"', ["view: stands", "sources: should name"]),
+        ('source = "people.csv"\nsources = {a = "people.csv"}', ["sources: goes with view"]),
+        (
+            f'{VIEW}\nsource_table = "t"\nsources = {{a = "people.csv"}}',
+            ["source_table: goes with source"],
+        ),
+        (f'{VIEW}\nsources = {{a = "absent.csv"}}', ["sources.a: names no file"]),
+        (f'{VIEW}\nsources = {{a = "a.txt"}}', ["sources.a: should be a .csv or .parquet file"]),
+        (f'{VIEW}\nsources = {{a = "shop.duckdb"}}', ["sources.a: should be a .csv"]),
+        (f'{VIEW}\nsources = {{a = {{table = "t"}}}}', ["sources.a.file: is missing"]),
+        (
+            f'{VIEW}\nsources = {{a = {{file = "people.csv", tabel = "t"}}}}',
+            ["sources.a.tabel: is"],
+        ),
+        (
+            f"{VIEW}\nsources = {{a = 3, b = 4}}",
+            ["sources.a.file: should", "sources.b.file: should"],
+        ),
+        (f'{VIEW}\nsources = {{a = "people.csv", A = "people.csv"}}', ["two sources share a name"]),
+        ('view = " "\nsources = {a = "people.csv"}', ["a view is a SELECT"]),
+        ('view = 3\nsources = {a = "people.csv"}', ["view: should be a valid string"]),
+        ('source = "people.csv"\nunit = "AGE"', ["the unit AGE is also a column with levels"]),
+        ('source = "people.csv"\nunit = ""', ["unit: string should have at least 1 character"]),
+        ('source = "people.csv"\nunit = 3', ["unit: should be a valid string"]),
+    ],
+)
+def test_a_view_or_unit_that_makes_no_sense_is_a_problem(
+    shop: Path, text: str, expected: list[str]
+) -> None:
+    with pytest.raises(ConfigurationInvalid) as caught:
+        configured(shop, text)
+    _, *found = str(caught.value).split("\n  ")
+    assert len(found) == len(expected)
+    for problem, start in zip(sorted(found), sorted(expected), strict=True):
+        assert problem.startswith((f"tables.people.{start}", f"tables.people: {start}"))

@@ -1,0 +1,90 @@
+"""The pages for Prometheus: no request is quoted, and only this machine is answered."""
+
+import socket
+
+import pytest
+
+from cube import refusals
+from proxy.monitoring.http import N_REQUESTS_MAX, application, serving_http
+from proxy.monitoring.metrics import Metrics
+from tests.support.engine_fake import CannedEngine
+from tests.support.watched import TABLES, WAIT_SECONDS, page, watched
+
+CANARY = "8675309"
+
+
+def exchange(address: str, request: bytes) -> bytes:
+    host, _, port = address.removeprefix("http://").rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=WAIT_SECONDS) as peer:
+        peer.sendall(request)
+        received = b""
+        while chunk := peer.recv(65536):
+            received += chunk
+    return received
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        (f"GET /{CANARY} HTTP/1.1", b"404"),
+        ("GET /metrics/ HTTP/1.1", b"404"),
+        ("GET /../metrics HTTP/1.1", b"404"),
+        ("POST /metrics HTTP/1.1", b"405"),
+        (f"{CANARY} /metrics HTTP/1.1", b"405"),
+        (f"GET /metrics {CANARY} HTTP/1.1", b"400"),
+        (f"GET /metrics HTTP/{CANARY}.0", b"505"),
+        (f"GET /{CANARY * 10_000} HTTP/1.1", b"414"),
+        (f"GET /metrics?name[]={CANARY} HTTP/1.1", b"200"),
+    ],
+    ids=lambda given: given[:30] if isinstance(given, str) else given.decode(),
+)
+def test_no_request_of_http_is_quoted(
+    request_line: str, status: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with watched(CannedEngine()) as (_, _channel, address):
+        reply = exchange(address, f"{request_line}\r\nHost: {CANARY}\r\n\r\n".encode())
+    assert status in reply.partition(b"\n")[0] or status in reply
+    assert CANARY.encode() not in reply
+    captured = capfd.readouterr()
+    assert CANARY not in captured.out + captured.err
+
+
+def test_silent_connections_are_given_up_and_others_served_afterwards() -> None:
+    with watched(CannedEngine()) as (_, _channel, address):
+        host, _, port = address.removeprefix("http://").rpartition(":")
+        peers = [socket.create_connection((host, int(port))) for _ in range(N_REQUESTS_MAX + 4)]
+        for peer in peers[N_REQUESTS_MAX:]:
+            peer.settimeout(WAIT_SECONDS)
+            assert peer.recv(1) == b""  # turned away at once
+        for peer in peers[:N_REQUESTS_MAX]:
+            peer.settimeout(WAIT_SECONDS)
+            assert peer.recv(1) == b""  # given up after some seconds without a word
+        for peer in peers:
+            peer.close()
+        assert page(address, "/healthz") == "alive\n"
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "10.0.0.1:0", "example.org:0", "", "x"])
+def test_only_this_machine_is_shown_the_metrics(listen: str) -> None:
+    pages = application(Metrics(TABLES).registry, lambda: True)
+    with (
+        pytest.raises(refusals.ConfigurationInvalid, match="only this machine reaches"),
+        serving_http(listen, pages),
+    ):
+        pass
+
+
+def test_a_port_in_use_is_said_to_be() -> None:
+    pages = application(Metrics(TABLES).registry, lambda: True)
+    with (
+        serving_http("127.0.0.1:0", pages) as address,
+        pytest.raises(refusals.ConfigurationInvalid, match="cannot be served on"),
+        serving_http(address, pages),
+    ):
+        pass
+
+
+def test_ipv6_loopback_is_served() -> None:
+    pages = application(Metrics(TABLES).registry, lambda: True)
+    with serving_http("[::1]:0", pages) as address:
+        assert "tacit_ledger_entries" in page(f"http://{address}", "/metrics")

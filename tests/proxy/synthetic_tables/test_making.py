@@ -1,0 +1,282 @@
+"""Making synthetic tables through a real gate: what it costs, what is kept, what is refused."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from accountant.ledger.entries import ChargedChoice, LimitSet
+from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
+from cube.block import Partition
+from cube.measurement import UNITS_PER_EPSILON, Weight
+from cube.refusals import (
+    BudgetExhausted,
+    InvalidRequest,
+    InvalidTarget,
+    LimitReached,
+    TooLarge,
+    UnknownName,
+)
+from cube.statistic import Score
+from proxy.synthetic_tables.make import EPSILON_MIN, make, preview, resampled
+from proxy.synthetic_tables.request import Made, Method, Step, SynthesisRequest
+from proxy.tables.direct_purchases import ask_statistics, buy_tables, price_of_tables
+from proxy.tables.private_table import ServedTable
+from tests.support.made_up_rows import distance
+from tests.support.synthesis import AXES, N_ROWS, SCHEMA, served_staff, staff
+
+ANN = Payer("ann")
+ONE = SynthesisRequest(table="staff", epsilon=Fraction(1), seed=3)
+NOTHING = replace(ONE, epsilon=Fraction(0))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[ServedTable]:
+    with served_staff(tmp_path) as table:
+        yield table
+
+
+def spent(table: ServedTable) -> Fraction:
+    return table.gate.budget().spent
+
+
+def by(name: str) -> Partition:
+    return Partition((name,), np.arange(SCHEMA.by_name[name].size, dtype=np.int64))
+
+
+def pair_of(made: Made, *names: str) -> np.ndarray:
+    """The joint counts of two columns of category or whole-number type."""
+    columns = []
+    for name in names:
+        axis = SCHEMA.by_name[name]
+        places = {value: place for place, value in enumerate(axis.levels)}
+        columns.append(np.array([places[value] for value in made.rows[name].to_pylist()]))
+    table = np.zeros(SCHEMA.sizes(names))
+    np.add.at(table, tuple(columns), 1.0)
+    return table
+
+
+def real_pair(*names: str) -> np.ndarray:
+    places = [[axis.name for axis in AXES].index(name) for name in names]
+    table = np.zeros(SCHEMA.sizes(names))
+    np.add.at(table, tuple(staff()[:, place] for place in places), 1.0)
+    return table
+
+
+def test_a_table_costs_no_more_than_was_asked_and_resembles_the_rows(table: ServedTable) -> None:
+    steps: list[Step] = []
+    made = make(table, ONE, ANN, steps.append)
+    assert made.epsilon_spent == spent(table)
+    assert Fraction(99, 100) < spent(table) <= 1
+    assert made.unknown == ()
+    assert made.rows.column_names == [axis.name for axis in AXES]
+    assert made.rows.num_rows == pytest.approx(N_ROWS, abs=200)
+    dependent = real_pair("age", "senior")
+    assert distance(pair_of(made, "age", "senior"), dependent) < 0.1
+    independent = np.outer(dependent.sum(axis=1), dependent.sum(axis=0))
+    assert distance(independent, dependent) > 0.15
+    assert [step.done for step in steps] == sorted(step.done for step in steps)
+    assert [step.epsilon_spent for step in steps] == sorted(step.epsilon_spent for step in steps)
+    assert steps[-1].epsilon_spent == made.epsilon_spent
+
+
+def test_a_network_is_bought_for_one_price_and_its_tables_are_history(table: ServedTable) -> None:
+    request = replace(ONE, method=Method.PRIVBAYES, columns=("job", "senior", "pay"))
+    steps = preview(table, request)
+    assert float(sum(step.epsilon for step in steps)) == pytest.approx(1.0)
+    made = make(table, request, ANN)
+    assert made.epsilon_spent == spent(table)
+    assert Fraction(99, 100) < spent(table) <= 1
+    assert made.model["kind"] == "privbayes"
+    kinds = {type(one) for told in table.gate.history.told for one in told.statistics}
+    assert kinds == {ChargedChoice}
+    measured = {one.block.scope for one in table.gate.measurements()}
+    assert {scope for scope in made.tables if len(scope) > 1} <= measured
+    assert distance(pair_of(made, "job", "senior"), real_pair("job", "senior")) < 0.1
+    axes = [SCHEMA.by_name[name] for name in request.columns]
+    assert resampled(made.model, axes, n_rows=None, seed=3).equals(made.rows)
+    pairwise = make(table, replace(NOTHING, columns=request.columns), ANN)
+    assert pairwise.unknown == (), "one history"
+
+
+def test_the_settings_of_a_network_are_those_that_were_asked_for(table: ServedTable) -> None:
+    columns = ("age", "pay", "senior")
+    request = replace(
+        ONE, method=Method.PRIVBAYES, columns=columns, degree=1, score=Score.INFORMATION
+    )
+    made = make(table, replace(request, hierarchies=True), ANN)
+    asked = [one for told in table.gate.history.told for one in told.statistics]
+    choices = [one.choice for one in asked if isinstance(one, ChargedChoice)]
+    assert len(choices) == 2
+    for choice in choices:
+        assert [view.n_groups for view in choice.views if view.axes == ("age",)] == [20, 10, 5, 3]
+        assert choice.score is Score.INFORMATION
+    assert max(len(node["parents"]) for node in made.model["nodes"]) == 1
+    alone = make(table, replace(request, degree=0), ANN)
+    assert not any(node["parents"] for node in alone.model["nodes"])
+
+
+def test_a_score_of_columns_with_two_levels_is_for_no_others(table: ServedTable) -> None:
+    request = replace(ONE, method=Method.PRIVBAYES, score=Score.FULL_DEPENDENCE)
+    for refused in (lambda: preview(table, request), lambda: make(table, request, ANN)):
+        with pytest.raises(InvalidRequest, match="two levels, and job has 5"):
+            refused()
+    assert not table.gate.payments()
+    make(table, replace(request, columns=("senior",)), ANN)
+
+
+def test_history_alone_gives_the_same_model_for_nothing(table: ServedTable) -> None:
+    bought = make(table, ONE, ANN)
+    before = spent(table)
+    again = make(table, NOTHING, ANN)
+    assert spent(table) == before
+    assert again.epsilon_spent == 0
+    assert again.model == bought.model
+    assert again.rows.equals(bought.rows)
+    other = make(table, replace(NOTHING, seed=4), ANN)
+    assert not other.rows.equals(bought.rows)
+    assert resampled(bought.model, AXES, n_rows=None, seed=3).equals(bought.rows)
+    assert resampled(bought.model, AXES, n_rows=17, seed=3).num_rows == 17
+
+
+def test_what_statements_bought_is_used_and_what_nothing_is_known_of_is_named(
+    table: ServedTable,
+) -> None:
+    with pytest.raises(InvalidRequest, match="Nothing is known"):
+        make(table, NOTHING, ANN)
+    age_and_senior = Partition(("age", "senior"), np.arange(40).reshape(20, 2))
+    buy_tables(
+        table,
+        {age_and_senior: Weight.at_least(2), by("job"): Weight.at_least(2)},
+        ANN,
+        epsilon_cap=None,
+    )
+    made = make(table, NOTHING, ANN)
+    assert made.unknown == ("pay", "since")
+    assert made.tables == (("age", "senior"),)
+    assert distance(pair_of(made, "age", "senior"), real_pair("age", "senior")) < 0.05
+    before = spent(table)
+    preview_steps = {step.name: step for step in preview(table, ONE)}
+    assert preview_steps["reading the history"].n_tables == 2
+    assert "counting rows" not in preview_steps
+    assert spent(table) == before
+
+
+def test_a_preview_adds_up_to_the_price(table: ServedTable) -> None:
+    steps = preview(table, ONE)
+    assert float(sum(step.epsilon for step in steps)) == pytest.approx(1.0)
+    assert spent(table) == 0
+
+
+@pytest.mark.parametrize(
+    ("request_", "refusal", "said"),
+    [
+        (replace(ONE, columns=("age", "wage")), UnknownName, "no column wage"),
+        (replace(ONE, epsilon=Fraction(101)), InvalidTarget, "protects nobody"),
+        (replace(ONE, epsilon=Fraction(1, 2000)), InvalidTarget, "tells nothing"),
+        (replace(NOTHING, method=Method.PRIVBAYES), InvalidRequest, "needs an epsilon"),
+        (replace(ONE, epsilon=Fraction(11)), BudgetExhausted, "staff has 10 left"),
+    ],
+)
+def test_bad_requests_are_refused_and_cost_nothing(
+    table: ServedTable, request_: SynthesisRequest, refusal: type[Exception], said: str
+) -> None:
+    with pytest.raises(refusal, match=said):
+        make(table, request_, ANN)
+    assert spent(table) == 0
+    assert not table.gate.payments()
+
+
+def test_a_column_of_too_many_levels_is_refused(
+    table: ServedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.synthetic_tables.make.N_LEVELS_MAX", 19)
+    with pytest.raises(TooLarge, match="age has 20 levels"):
+        make(table, ONE, ANN)
+    assert make(table, replace(ONE, columns=("job", "pay")), ANN).rows.column_names == [
+        "job",
+        "pay",
+    ]
+
+
+def test_the_limit_of_one_query_is_the_limit_of_one_table(table: ServedTable) -> None:
+    limit = Limit(Subject(SubjectKind.ANALYST, "ann"), per_query=Fraction(1, 2))
+    table.gate._ledger.append("staff", lambda _history: LimitSet(limit, "owner"))
+    with pytest.raises(LimitReached, match="with one query"):
+        make(table, ONE, ANN)
+    assert spent(table) == 0
+    make(table, replace(ONE, epsilon=Fraction(1, 2)), ANN)
+
+
+class StoppedError(Exception):
+    """What a client that goes away amounts to."""
+
+
+@pytest.mark.parametrize(
+    "at", ["measuring columns", "scoring pairs", "measuring pairs", "drawing rows"]
+)
+def test_what_was_charged_before_a_stop_is_used_by_the_next(table: ServedTable, at: str) -> None:
+    def watch(step: Step) -> None:
+        if step.name == at:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        make(table, ONE, ANN, watch)
+    before = spent(table)
+    assert (before > 0) == (at != "counting rows")
+    assert not table.gate.history.pending
+    left = 1 - before if 1 - before > EPSILON_MIN else Fraction(0)
+    made = make(table, replace(ONE, epsilon=left), ANN)
+    assert made.unknown == ()
+    assert spent(table) <= 1
+
+
+def test_when_others_spend_the_rest_a_table_is_made_of_what_there_is(tmp_path: Path) -> None:
+    with served_staff(tmp_path, budget=Fraction(1)) as table:
+
+        def watch(step: Step) -> None:
+            if step.name == "measuring pairs":
+                rest = int((1 - spent(table)) * UNITS_PER_EPSILON)
+                buy_tables(table, {None: Weight(rest)}, Payer("bob"), epsilon_cap=None)
+
+        made = make(table, ONE, ANN, watch)
+        assert "0 left" in made.incomplete
+        assert made.epsilon_spent < 1
+        assert made.rows.num_rows == pytest.approx(N_ROWS, abs=300)
+        assert spent(table) == 1
+
+
+def test_values_are_of_their_columns(table: ServedTable) -> None:
+    made = make(table, replace(ONE, epsilon=Fraction(5)), ANN)
+    assert set(made.rows["job"].to_pylist()) == {"baker", "judge", "nurse", "another", None}
+    assert set(made.rows["senior"].to_pylist()) == {True, False}
+    assert set(made.rows["since"].to_pylist()) == set(AXES[4].levels)
+    pay = [value for value in made.rows["pay"].to_pylist() if value is not None]
+    assert len(pay) < made.rows.num_rows, "NULL is a level"
+    assert -1.0 in pay, "so is what stands for everything else"
+    inside = np.array([value for value in pay if value != -1.0])
+    assert ((inside >= 0) & (inside < 1000)).all()
+    counts, _ = np.histogram(inside, bins=[0, 10, 100, 1000])
+    real = np.bincount(staff()[:, 3], minlength=5)[:3]
+    assert np.abs(counts - real).max() < 50
+    assert len(set(inside.tolist())) > 0.99 * inside.size, "anywhere in its bin"
+
+
+def test_tables_are_raised_and_not_bought_twice(table: ServedTable) -> None:
+    half: dict[Partition | None, Weight] = {by("job"): Weight.at_least(Fraction(1, 2))}
+    price = price_of_tables(table, half)
+    assert buy_tables(table, half, ANN, epsilon_cap=None) == price == Fraction(1, 2)
+    assert buy_tables(table, half, ANN, epsilon_cap=Fraction(1, 2)) == Fraction(1, 2)
+    first, second = table.gate.measurements()
+    assert second.supersedes == 0
+    assert (first.weight.exact, second.weight.exact) == (Fraction(1, 2), Fraction(1))
+    assert buy_tables(table, {}, ANN, epsilon_cap=None) == 0
+
+
+def test_no_statistics_cost_nothing_is_not_said(table: ServedTable) -> None:
+    with pytest.raises(ValueError, match="for nothing"):
+        ask_statistics(table, [], ANN, epsilon_cap=None)
+    assert spent(table) == 0

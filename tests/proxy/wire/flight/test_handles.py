@@ -1,0 +1,93 @@
+"""A shelf keeps what it can, forgets the least recently used, and says how to get it again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cube.refusals import UnknownTicket
+from proxy.wire.flight.handles import KEY_BYTES, Shelf
+
+ANN, BOB = "ann", "bob"
+
+
+def shelf(n_items_max: int = 100, n_bytes_max: int = 100) -> Shelf[str]:
+    return Shelf("result", again="Ask again.", n_items_max=n_items_max, n_bytes_max=n_bytes_max)
+
+
+def test_an_item_is_found_under_its_key_as_often_as_wanted() -> None:
+    held = shelf()
+    key = held.put("answer", 1, ANN)
+    assert [held.get(key, ANN), held.get(key, ANN)] == ["answer", "answer"]
+
+
+def test_keys_are_long_and_never_repeat() -> None:
+    held = shelf()
+    keys = {held.put("same", 1, ANN) for _ in range(50)}
+    assert len(keys) == 50
+    assert {len(key) for key in keys} == {KEY_BYTES}
+
+
+@pytest.mark.parametrize("key", [b"", b"x", b"\0" * KEY_BYTES])
+def test_an_unknown_key_is_refused_with_the_way_out(key: bytes) -> None:
+    with pytest.raises(UnknownTicket) as caught:
+        shelf().get(key, ANN)
+    assert caught.value.explain() == "This server no longer holds that result. Ask again."
+
+
+def test_the_least_recently_used_item_is_forgotten_first() -> None:
+    held = shelf(n_items_max=2)
+    first, second = held.put("first", 1, ANN), held.put("second", 1, ANN)
+    held.get(first, ANN)
+    held.put("third", 1, ANN)
+    assert held.get(first, ANN) == "first"
+    with pytest.raises(UnknownTicket):
+        held.get(second, ANN)
+
+
+def test_the_newest_item_is_kept_however_large() -> None:
+    held = shelf(n_bytes_max=10)
+    held.put("small", 1, ANN)
+    key = held.put("huge", 1_000, ANN)
+    assert held.get(key, ANN) == "huge"
+    assert len(held) == 1
+
+
+def test_discarding_twice_is_harmless() -> None:
+    held = shelf()
+    key = held.put("answer", 1, ANN)
+    held.discard(key, ANN)
+    held.discard(key, ANN)
+    with pytest.raises(UnknownTicket):
+        held.get(key, ANN)
+
+
+def test_what_is_held_for_one_is_not_there_for_another() -> None:
+    held = shelf()
+    key = held.put("answer", 1, ANN)
+    refusals = []
+    for wanted in (key, bytes(KEY_BYTES)):
+        with pytest.raises(UnknownTicket) as caught:
+            held.get(wanted, BOB)
+        refusals.append(caught.value.explain())
+    assert len(set(refusals)) == 1
+    held.discard(key, BOB)
+    assert held.get(key, ANN) == "answer"
+
+
+@given(
+    sizes=st.lists(st.integers(0, 60), min_size=1, max_size=30),
+    closed=st.sets(st.integers(0, 29)),
+)
+def test_a_shelf_keeps_exactly_what_its_bounds_allow(sizes: list[int], closed: set[int]) -> None:
+    held = shelf(n_items_max=5, n_bytes_max=100)
+    expected: list[tuple[bytes, int]] = []
+    for position, size in enumerate(sizes):
+        key = held.put("x", size, ANN)
+        expected.append((key, size))
+        while len(expected) > 1 and (len(expected) > 5 or sum(s for _, s in expected) > 100):
+            expected.pop(0)
+        if position in closed:
+            held.discard(key, ANN)
+            expected.pop()
+    assert len(held) == len(expected)
+    assert [held.get(key, ANN) for key, _ in expected] == ["x"] * len(expected)
