@@ -26,7 +26,7 @@ from inference.history import counts_groups
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.synthetic_tables.make import make
-from proxy.synthetic_tables.request import Made, Method, Step, SynthesisRequest
+from proxy.synthetic_tables.request import MadeTable, Method, Progress, SynthesisRequest
 from proxy.tables.private_table import ServedTable
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Task:
     n_statements : int
         GROUP BY statements that are bought before; then a table from them alone is made too.
     delta : Fraction, optional
-        With normal noise, under this delta.
+        With Gaussian noise, under this delta.
     """
 
     table: str
@@ -93,11 +93,13 @@ def run_once(task: Task) -> dict[str, float]:
     return figures
 
 
-def _made(private: ServedTable, task: Task, epsilon: Fraction) -> tuple[Made, dict[str, float]]:
+def _made(
+    private: ServedTable, task: Task, epsilon: Fraction
+) -> tuple[MadeTable, dict[str, float]]:
     """A synthetic table, and the CPU seconds of each step."""
     begun: list[tuple[str, float]] = [("planning", time.process_time())]
 
-    def watch(step: Step) -> None:
+    def watch(step: Progress) -> None:
         begun.append((step.name, time.process_time()))
 
     request = SynthesisRequest(table=NAME, epsilon=epsilon, method=task.method, delta=task.delta)
@@ -111,7 +113,7 @@ def _made(private: ServedTable, task: Task, epsilon: Fraction) -> tuple[Made, di
     return made, figures
 
 
-def _errors(table: BenchTable, real: NDArray[np.int64], made: Made) -> dict[str, float]:
+def _errors(table: BenchTable, real: NDArray[np.int64], made: MadeTable) -> dict[str, float]:
     synthetic = positions(table.schema, made.rows)
     return {
         "pairs": pairs_distance(real, synthetic, table.sizes),
@@ -152,7 +154,7 @@ def _statements(table: BenchTable, n_statements: int) -> list[str]:
 
 
 def _counted_free(
-    table: BenchTable, private: ServedTable, real: NDArray[np.int64], made: Made
+    table: BenchTable, private: ServedTable, real: NDArray[np.int64], made: MadeTable
 ) -> dict[str, float]:
     """Ask counts of what was measured as SQL: which are free, and whether intervals cover."""
     engine = _engine(private)
@@ -184,7 +186,7 @@ def _counted_free(
     }
 
 
-def _measured_pairs(private: ServedTable, made: Made) -> list[Partition]:
+def _measured_pairs(private: ServedTable, made: MadeTable) -> list[Partition]:
     """How the pairs that the table rests on were counted."""
     pairs = {scope for scope in made.tables if len(scope) > 1}
     measured = (one.block for one in private.gate.history.measurements)

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import Partition, QueryBlock
-from cube.gaussian import NormalCounts
+from cube.gaussian import GaussianCounts
 from cube.query import N_FACTOR_CELLS_MAX, Factor, LinearQuery, Term
-from cube.statistic import Candidate, Choice, Distance, Score
+from cube.statistic import Choice, ChoiceCandidate, Distance, Score
 
 
 def encode_block(block: QueryBlock) -> dict[str, Any]:
@@ -49,9 +49,9 @@ def decode_block(encoded: dict[str, Any]) -> QueryBlock:
     return QueryBlock(query, partition)
 
 
-def encode_statistic(statistic: Distance | Choice | NormalCounts) -> dict[str, Any]:
+def encode_statistic(statistic: Distance | Choice | GaussianCounts) -> dict[str, Any]:
     """A statistic as JSON values."""
-    if isinstance(statistic, NormalCounts):
+    if isinstance(statistic, GaussianCounts):
         return {"kind": "normal_counts", "block": encode_block(statistic.block)}
     if isinstance(statistic, Distance):
         return {
@@ -67,7 +67,7 @@ def encode_statistic(statistic: Distance | Choice | NormalCounts) -> dict[str, A
     }
 
 
-def decode_statistic(encoded: dict[str, Any]) -> Distance | Choice | NormalCounts:
+def decode_statistic(encoded: dict[str, Any]) -> Distance | Choice | GaussianCounts:
     """The statistic that `encode_statistic` wrote.
 
     Raises
@@ -77,14 +77,16 @@ def decode_statistic(encoded: dict[str, Any]) -> Distance | Choice | NormalCount
     """
     match encoded["kind"]:
         case "normal_counts":
-            return NormalCounts(decode_block(encoded["block"]))
+            return GaussianCounts(decode_block(encoded["block"]))
         case "distance":
             return Distance(decode_block(encoded["block"]), tuple(encoded["reference"]))
         case "choice":
             return Choice(
                 Score(encoded["score"]),
                 tuple(Partition(*_decode_array(view)) for view in encoded["views"]),
-                tuple(Candidate(child, tuple(rest)) for child, *rest in encoded["candidates"]),
+                tuple(
+                    ChoiceCandidate(child, tuple(rest)) for child, *rest in encoded["candidates"]
+                ),
             )
         case other:
             raise ValueError(f"there is no statistic called {other!r}")

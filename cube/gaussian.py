@@ -1,4 +1,4 @@
-"""What is released with normal noise, and the terms on which it is accounted.
+"""What is released with Gaussian noise, and the terms on which it is accounted.
 
     NormalCounts    the rows of a block
     Distance        the same as with Laplace noise (statistic.py)
@@ -58,8 +58,8 @@ class Rho:
 
 
 @dataclass(frozen=True, slots=True)
-class NormalTerms:
-    """On which terms all normal noise of a table is accounted, once and for ever.
+class GaussianTerms:
+    """On which terms all Gaussian noise of a table is accounted, once and for ever.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class NormalTerms:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NormalCounts:
-    """The rows of a block, each released with normal noise of its own.
+class GaussianCounts:
+    """The rows of a block, each released with Gaussian noise of its own.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ class NormalCounts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NormallyCounted:
-    """The rows of a block with independent normal noise of one standard deviation.
+class GaussianNoisyCounts:
+    """The rows of a block with independent Gaussian noise of one standard deviation.
 
     They are no rows of the history: nothing that is asked in SQL is answered from them.
     """
@@ -108,25 +108,25 @@ class NormallyCounted:
     deviation: float
 
 
-NormalStatistic: TypeAlias = NormalCounts | Distance
+GaussianStatistic: TypeAlias = GaussianCounts | Distance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlannedNormal:
-    """A statistic to release with normal noise.
+class PlannedGaussian:
+    """A statistic to release with Gaussian noise.
 
     Parameters
     ----------
-    statistic : NormalCounts or Distance
+    statistic : GaussianCounts or Distance
     rho : Rho
         What is paid for all of it.
-    terms : NormalTerms
+    terms : GaussianTerms
         The table's; of a table that has none yet, those it is to have.
     """
 
-    statistic: NormalStatistic
+    statistic: GaussianStatistic
     rho: Rho
-    terms: NormalTerms
+    terms: GaussianTerms
 
 
-Asked: TypeAlias = PlannedStatistic | PlannedNormal
+Asked: TypeAlias = PlannedStatistic | PlannedGaussian

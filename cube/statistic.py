@@ -60,7 +60,7 @@ class Score(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Candidate:
+class ChoiceCandidate:
     """A child and its parents, by their places among a choice's views; parents ascending."""
 
     child: int
@@ -76,13 +76,13 @@ class Choice:
     score : Score
     views : tuple of Partition
         Columns as candidates see them: each a partition of one axis that leaves no level out.
-    candidates : tuple of Candidate
+    candidates : tuple of ChoiceCandidate
         Distinct. A candidate's views are of different axes.
     """
 
     score: Score
     views: tuple[Partition, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[ChoiceCandidate, ...]
 
     def __post_init__(self) -> None:
         for view in self.views:
@@ -95,7 +95,7 @@ class Choice:
         for candidate in self.candidates:
             self._check(candidate)
 
-    def _check(self, candidate: Candidate) -> None:
+    def _check(self, candidate: ChoiceCandidate) -> None:
         places = (candidate.child, *candidate.parents)
         if any(not 0 <= place < len(self.views) for place in places):
             raise ValueError("a candidate of views that are not there")
@@ -109,7 +109,7 @@ class Choice:
         if self.score is Score.FULL_DEPENDENCE and n_classes > N_CLASSES_OF_F:
             raise ValueError("this score is for a child of two classes")
 
-    def scope(self, candidate: Candidate) -> Scope:
+    def scope(self, candidate: ChoiceCandidate) -> Scope:
         """The axes that a candidate looks at, sorted."""
         places = (candidate.child, *candidate.parents)
         return tuple(sorted(self.views[place].axes[0] for place in places))

@@ -21,13 +21,13 @@ from cube.query import Scope
 from cube.schema import Schema
 from inference.blue.estimability import CutIndex
 from inference.blue.partition_reader import N_READ_CELLS_MAX, PartitionReader
-from inference.blue.relevance import Bearing, rows_that_bear
+from inference.blue.relevance import RelevantRows, rows_that_bear
 from inference.blue.workspace import LinearEstimates, Workspace
 from inference.blue.workspaces import Workspaces
 from inference.history import N_JOINT_ROWS_MAX, History
 from inference.noise_law.error_terms import ErrorTerms
 from inference.posterior import NotEstimable, Posterior, RowEstimate, widest
-from inference.recalled import Answer, Answers
+from inference.recalled import RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling, posteriors_of, split_dust
 
 N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fraction of a second
@@ -48,9 +48,9 @@ class Estimator:
         axes = tuple(sorted(schema.by_name))
         self._classes = Grid.undivided(axes, schema.sizes(axes))
         self._workspaces = Workspaces(schema)
-        self._bearings: dict[Scope, Bearing] = {}
+        self._bearings: dict[Scope, RelevantRows] = {}
         self._readers: dict[Scope, PartitionReader] = {}
-        self.answers = Answers()
+        self.answers = RecalledAnswers()
         """What was answered before; to be looked at only."""
         self._scalings: WeakKeyDictionary[QueryBlock, Scaling] = WeakKeyDictionary()
         self._cuts = CutIndex()
@@ -242,8 +242,8 @@ class Estimator:
         return tuple(sorted({*measured.scope, *(name for scope in scopes for name in scope)}))
 
     def _estimate(
-        self, block: QueryBlock, confidence: float, half_width: float, before: Answer
-    ) -> Answer:
+        self, block: QueryBlock, confidence: float, half_width: float, before: RecalledAnswer
+    ) -> RecalledAnswer:
         """The posteriors, and whether every way was tried.
 
         What was known `before`, from fewer measurements, is still an estimate. With the limits on
@@ -253,24 +253,26 @@ class Estimator:
         n_seen = len(self._history)
         scaling = self._scaling(block)
         if block.query.is_constant:
-            return Answer((scaling.constant(),) * block.n_rows, is_narrowest=True, n_seen=n_seen)
+            return RecalledAnswer(
+                (scaling.constant(),) * block.n_rows, is_narrowest=True, n_seen=n_seen
+            )
         rows = self._alone(measured, scaling)
         rows = _narrowest(rows, before.rows, confidence) if before.rows else rows
         for axes in self._scopes_to_read(measured.scope):
             rows = _narrowest(rows, self._read(measured, axes, scaling), confidence)
         if self._has_no_relations(measured) or self._has_only_been_measured(measured, before):
-            return Answer(rows, is_narrowest=True, n_seen=n_seen)
+            return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen)
         is_enough = widest(rows, confidence) <= half_width
         if is_enough and self._takes_long(measured):
-            return Answer(rows, is_narrowest=False, n_seen=n_seen)
+            return RecalledAnswer(rows, is_narrowest=False, n_seen=n_seen)
         workspace = self._workspace(measured)
         if workspace.is_apart(measured):
-            return Answer(rows, is_narrowest=True, n_seen=n_seen, is_apart=True)
+            return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen, is_apart=True)
         together = self._together(measured, workspace, scaling, confidence)
         rows = _narrowest(rows, together, confidence)
-        return Answer(rows, is_narrowest=True, n_seen=n_seen)
+        return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen)
 
-    def _has_only_been_measured(self, measured: QueryBlock, before: Answer) -> bool:
+    def _has_only_been_measured(self, measured: QueryBlock, before: RecalledAnswer) -> bool:
         """Whether a block stood apart, and nothing came since but its own measurement."""
         is_next = before.is_apart and before.n_seen == len(self._history) - 1
         return is_next and self._history.most_precise(measured) == before.n_seen
@@ -349,7 +351,7 @@ class Estimator:
             for place, posterior in enumerate(posteriors)
         )
 
-    def _bearing(self, scope: Scope) -> Bearing:
+    def _bearing(self, scope: Scope) -> RelevantRows:
         """The rows that a query of `scope` is estimated from."""
         bearing = self._bearings.get(scope)
         if bearing is None:

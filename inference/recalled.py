@@ -15,7 +15,7 @@ N_TERMS_A_ROW = 40  # that a row takes the room of, however few it has
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class RecalledAnswer:
     """What was found for a block at a confidence.
 
     Parameters
@@ -42,30 +42,30 @@ class Answer:
         return N_TERMS_A_ROW * len(self.rows) + sum(found)
 
 
-NEVER_ASKED = Answer((), is_narrowest=False, n_seen=-1)
+NEVER_ASKED = RecalledAnswer((), is_narrowest=False, n_seen=-1)
 
 
-class Answers:
+class RecalledAnswers:
     """Answers by what was asked, the last used of them."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[Hashable, Answer] = OrderedDict()
+        self._answers: OrderedDict[Hashable, RecalledAnswer] = OrderedDict()
         self._n_terms = 0
 
     def __len__(self) -> int:
         return len(self._answers)
 
-    def copy(self) -> "Answers":
+    def copy(self) -> "RecalledAnswers":
         """Equal answers, remembered apart."""
-        other = Answers()
+        other = RecalledAnswers()
         other._answers, other._n_terms = self._answers.copy(), self._n_terms
         return other
 
-    def get(self, asked: Hashable) -> Answer:
+    def get(self, asked: Hashable) -> RecalledAnswer:
         """What is remembered, or `NEVER_ASKED`."""
         return self._answers.get(asked, NEVER_ASKED)
 
-    def keep(self, asked: Hashable, answer: Answer) -> None:
+    def keep(self, asked: Hashable, answer: RecalledAnswer) -> None:
         """Remember an answer as the last used, and forget the first until the limits are kept."""
         before = self._answers.pop(asked, NEVER_ASKED)
         self._answers[asked] = answer

@@ -81,7 +81,7 @@ Loss = PowerLoss | ZeroOneLoss | LossTable
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BestReport:
     """The best report, and what it is expected to lose under the posterior."""
 
     value: int
@@ -166,7 +166,7 @@ def posterior_under(estimate: Posterior, prior: Floats) -> Floats:
     return np.asarray(weights / everything, dtype=np.float64)
 
 
-def best_report(posterior: Floats, loss: Loss) -> Report:
+def best_report(posterior: Floats, loss: Loss) -> BestReport:
     """The report of least expected loss.
 
     Parameters
@@ -178,7 +178,7 @@ def best_report(posterior: Floats, loss: Loss) -> Report:
 
     Returns
     -------
-    Report
+    BestReport
         A count in ``0..n``; of equally good ones the smallest.
 
     Raises
@@ -228,7 +228,7 @@ def _probabilities(given: Floats, name: str) -> Floats:
     return own
 
 
-def _by_power(posterior: Floats, exponent: float) -> Report:
+def _by_power(posterior: Floats, exponent: float) -> BestReport:
     """The best report for a convex loss: the first from which a larger one loses no less."""
     (counts,) = np.nonzero(posterior)
     weights = posterior[counts]
@@ -240,12 +240,12 @@ def _by_power(posterior: Floats, exponent: float) -> Report:
         return float(weights @ rises) >= -TIE_TOLERANCE * float(weights @ np.abs(rises))
 
     report = bisect.bisect_left(range(posterior.size - 1), True, key=next_loses_no_less)
-    return Report(report, float(weights @ np.abs(counts - float(report)) ** exponent))
+    return BestReport(report, float(weights @ np.abs(counts - float(report)) ** exponent))
 
 
-def _least(expected: Floats, sizes: Floats) -> Report:
+def _least(expected: Floats, sizes: Floats) -> BestReport:
     """The first report whose expected loss is the least, up to the rounding of sums of `sizes`."""
     best = int(np.argmin(expected))
     room = TIE_TOLERANCE * float(sizes[best])
     report = int(np.argmax(expected <= float(expected[best]) + room))
-    return Report(report, float(expected[report]))
+    return BestReport(report, float(expected[report]))

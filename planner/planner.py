@@ -16,7 +16,7 @@ from planner.domain.public import PublicRelation, PublicRows, no_public_rows
 from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import SyntheticName, TableNames
 from planner.lowering.outer import named_columns, outer_sql
-from planner.lowering.parts import World
+from planner.lowering.parts import PlanningContext
 from planner.lowering.probes import gives_no_rows
 from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
@@ -60,7 +60,7 @@ class Planner:
     ) -> None:
         if set(schemas) != set(defaults):
             raise ValueError("every table has a schema and a default target")
-        self._world = World(
+        self._world = PlanningContext(
             schemas=dict(schemas),
             rows={name: Rows.of(schema) for name, schema in schemas.items()},
             defaults=dict(defaults),

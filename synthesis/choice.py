@@ -35,7 +35,7 @@ class NoiseCost:
     Notes
     -----
     Pure epsilon: a weight ``w`` buys Laplace noise of scale ``1 / w``. Gaussian differential
-    privacy: a budget ``mu**2`` buys normal noise of standard deviation ``1 / mu``, whose mean
+    privacy: a budget ``mu**2`` buys Gaussian noise of standard deviation ``1 / mu``, whose mean
     absolute value is ``sqrt(2 / pi) / mu``; squares of mu add up under composition [1]_.
 
     References

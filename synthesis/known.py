@@ -2,7 +2,7 @@
 
 Only counts of whole partitions are read, each in its most precise measurement. What was asked of
 part of the table, or summed, is left aside; counts by more columns give the tables of their pairs.
-Counts that were released with normal noise, which are no rows of the history, are read beside it.
+Counts that were released with Gaussian noise, which are no rows of the history, are read beside it.
 Values that were paid for, and nothing else: reading them is free.
 """
 
@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from cube.block import Partition, QueryBlock
-from cube.gaussian import NormallyCounted
+from cube.gaussian import GaussianNoisyCounts
 from cube.query import counting
 from inference.history import History, counts_groups
 from synthesis.buckets import Buckets, GroupedEstimate
@@ -29,7 +29,7 @@ from synthesis.tables import (
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class KnownEstimates:
     """Independent estimates of one private table.
 
     Parameters
@@ -52,19 +52,19 @@ class Known:
 
     @classmethod
     def from_history(
-        cls, history: History, columns: Sequence[Column], beside: Iterable[NormallyCounted] = ()
-    ) -> "Known":
+        cls, history: History, columns: Sequence[Column], beside: Iterable[GaussianNoisyCounts] = ()
+    ) -> "KnownEstimates":
         """Everything that a history says of some columns, alone or in pairs.
 
         Parameters
         ----------
         history : History
         columns : sequence of Column
-        beside : iterable of NormallyCounted
-            What was counted with normal noise.
+        beside : iterable of GaussianNoisyCounts
+            What was counted with Gaussian noise.
         """
         names = {column.name for column in columns}
-        everything = [*_of_history(history, names), *_of_normal(beside, names)]
+        everything = [*_of_history(history, names), *_of_gaussian(beside, names)]
         found = [found for counts in everything for found in _estimates(counts, names)]
         tables = tuple(one for one in found if isinstance(one, TableEstimate))
         grouped = tuple(one for one in found if isinstance(one, GroupedEstimate))
@@ -98,8 +98,10 @@ def _of_history(history: History, names: Collection[str]) -> Iterator[_Counts]:
         yield _Counts(one.block.partition, one.values, 2.0 * one.noise_scale**2)
 
 
-def _of_normal(beside: Iterable[NormallyCounted], names: Collection[str]) -> Iterator[_Counts]:
-    """The same of what has normal noise; its estimates are independent of each other."""
+def _of_gaussian(
+    beside: Iterable[GaussianNoisyCounts], names: Collection[str]
+) -> Iterator[_Counts]:
+    """The same of what has Gaussian noise; its estimates are independent of each other."""
     for one in beside:
         scope = one.block.scope
         if counts_groups(one.block) and (not scope or any(name in names for name in scope)):

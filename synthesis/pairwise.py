@@ -11,7 +11,7 @@ import numpy as np
 
 from cube.query import Scope
 from synthesis.choice import LAPLACE, NoiseCost, choose_tables, one_way_share, score_share
-from synthesis.known import Known
+from synthesis.known import KnownEstimates
 from synthesis.model import PairwiseModel, Sketch, fit_model
 from synthesis.tables import Column, Floats, expected_l1
 
@@ -19,14 +19,14 @@ TOTAL_SHARE = 0.005  # for counting the rows, where nothing says how many there 
 WORTH_ADDING = 0.05  # of a one-way budget: less than that is not worth a purchase
 
 
-class Measurer(Protocol):
+class TableMeasurer(Protocol):
     """The one door to private data; what it tells is noisy and was paid for.
 
     Budgets are in the units of the `NoiseCost` that the tables are planned with, and add up. What
     is measured is known from then on.
     """
 
-    def known(self) -> Known:
+    def known(self) -> KnownEstimates:
         """What is known now."""
         ...
 
@@ -57,7 +57,7 @@ class Measurer(Protocol):
 
 def measured_model(
     columns: Sequence[Column],
-    measurer: Measurer,
+    measurer: TableMeasurer,
     *,
     budget: float,
     cost: NoiseCost = LAPLACE,
@@ -67,7 +67,7 @@ def measured_model(
     Parameters
     ----------
     columns : sequence of Column
-    measurer : Measurer
+    measurer : TableMeasurer
     budget : float
         Positive; never exceeded.
     cost : NoiseCost
@@ -98,18 +98,18 @@ def measured_model(
     return known_model(columns, measurer.known())
 
 
-def known_sketch(columns: Sequence[Column], known: Known) -> Sketch:
+def known_sketch(columns: Sequence[Column], known: KnownEstimates) -> Sketch:
     """A sketch from all that is known."""
     return Sketch.of(columns, known.tables, known.grouped)
 
 
-def known_model(columns: Sequence[Column], known: Known) -> PairwiseModel:
+def known_model(columns: Sequence[Column], known: KnownEstimates) -> PairwiseModel:
     """A model from all that is known; measures nothing."""
     return fit_model(known_sketch(columns, known))
 
 
 def one_way_budgets(
-    columns: Sequence[Column], known: Known, budget: float, cost: NoiseCost = LAPLACE
+    columns: Sequence[Column], known: KnownEstimates, budget: float, cost: NoiseCost = LAPLACE
 ) -> dict[str, float]:
     """What to add to each one-way table, of a budget for the whole table."""
     sizes = np.array([column.size for column in columns])

@@ -123,7 +123,7 @@ def estimated_total(tables: Iterable[TableEstimate]) -> float:
 
 
 def expected_l1(table: TableEstimate) -> float:
-    """About the expected L1 noise of a table: exact for normal noise, a little high for Laplace."""
+    """About the expected L1 noise of a table: exact for Gaussian noise, a bit high for Laplace."""
     return float(np.sqrt(2 / np.pi * table.variance).sum())
 
 

@@ -149,9 +149,7 @@ def test_a_component_imports_only_what_the_map_allows(component: str) -> None:
 
 @pytest.mark.parametrize("folder", FLOORS)
 def test_rooms_import_only_from_the_floors_below(folder: str) -> None:
-    height = {
-        name: -floor for floor, names in enumerate(FLOORS[folder]) for name in names.split()
-    }
+    height = {name: -floor for floor, names in enumerate(FLOORS[folder]) for name in names.split()}
     found = arrows(folder)
     assert found.keys() == height.keys(), "each room has a floor"
     for here, others in found.items():

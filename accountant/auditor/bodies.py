@@ -28,7 +28,7 @@ from accountant.auditor.fields import (
 from accountant.auditor.gaussian import Terms, terms_of
 from accountant.auditor.noises import Noise, noise_of
 from accountant.auditor.rows import Block, BlockReader
-from accountant.auditor.statistics import Normal, Statistic, statistic_of
+from accountant.auditor.statistics import Gaussian, Statistic, statistic_of
 from accountant.auditor.wrong import Wrong
 from cube.measurement import UNITS_PER_EPSILON
 
@@ -94,9 +94,9 @@ class Charge:
 
     @property
     def rho_units(self) -> int:
-        """What its normal noise was charged at."""
-        normal = (one for one in self.statistics if isinstance(one, Normal))
-        return sum(one.noise.rho_units for one in normal)
+        """What its Gaussian noise was charged at."""
+        gaussian = (one for one in self.statistics if isinstance(one, Gaussian))
+        return sum(one.noise.rho_units for one in gaussian)
 
     @property
     def accounts(self) -> tuple[str, ...]:
@@ -137,12 +137,14 @@ class Revoked:
 
 
 @dataclass(frozen=True, slots=True)
-class ForReaders:
+class InformationalEntry:
     """A declaration or a tally: well-formed, and nothing follows from it."""
 
 
 AccessBody: TypeAlias = Granted | Revoked
-TableBody: TypeAlias = Opened | Pinned | Budget | Limit | Charge | TakenOver | Measured | ForReaders
+TableBody: TypeAlias = (
+    Opened | Pinned | Budget | Limit | Charge | TakenOver | Measured | InformationalEntry
+)
 Body: TypeAlias = AccessBody | TableBody | EventBody
 
 
@@ -176,9 +178,9 @@ def _pinned(value: Json) -> Pinned:
     return Pinned()
 
 
-def _declared(value: Json) -> ForReaders:
+def _declared(value: Json) -> InformationalEntry:
     text(fields_of(value, ("declaration",)), "declaration")
-    return ForReaders()
+    return InformationalEntry()
 
 
 def _budget(value: Json) -> Budget:
@@ -213,8 +215,8 @@ def _charge(value: Json, blocks: BlockReader) -> Charge:
         asked = list_of(fields, "statistics", dict)
         statistics = tuple(statistic_of(one, blocks) for one in asked)
     terms = terms_of(fields["normal"]) if "normal" in fields else None
-    if (terms is not None) != any(isinstance(one, Normal) for one in statistics):
-        raise Wrong("a charge for normal noise says on which terms, and no other does")
+    if (terms is not None) != any(isinstance(one, Gaussian) for one in statistics):
+        raise Wrong("a charge for Gaussian noise says on which terms, and no other does")
     before, after = whole(fields, "units_before"), whole(fields, "units_after")
     analyst = check_name(text(fields, "analyst"))
     return Charge(analyst, groups, bought, before, after, statistics, terms)
@@ -243,7 +245,7 @@ def _measured(value: Json) -> Measured:
     return Measured(charge, tuple(map(tuple, values)), turn, tuple(released))
 
 
-def _served(value: Json) -> ForReaders:
+def _served(value: Json) -> InformationalEntry:
     fields = fields_of(value, ("since", "tallies"))
     moment(fields, "since")
     numbers = ("n_free", "n_paid", "plain_units_free", "plain_units_paid")
@@ -255,7 +257,7 @@ def _served(value: Json) -> ForReaders:
         widths = list_of(tally, "widths", int)
         if len(widths) != N_WIDTHS or min(widths) < 0:
             raise Wrong("a tally of fewer than no answers, or of other widths")
-    return ForReaders()
+    return InformationalEntry()
 
 
 def _granted(value: Json) -> Granted:

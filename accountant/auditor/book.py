@@ -1,7 +1,7 @@
 """The book of one table: what its entries say, side by side, up to any of them.
 
-Budgets and limits are in accounts.py, rows and noise in purchases.py, normal noise in normal.py,
-and what the rows cost in cost.py; here they are put together.
+Budgets and limits are in accounts.py, rows and noise in purchases.py, Gaussian noise in
+gaussian.py, and what the rows cost in cost.py; here they are put together.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from accountant.auditor.bodies import (
     TakenOver,
 )
 from accountant.auditor.cost import Finding, Paid, follow
-from accountant.auditor.gaussian import NormalAccount
+from accountant.auditor.gaussian import GaussianAccount
 from accountant.auditor.purchases import Purchases
 from accountant.auditor.verdict import TableVerdict
 from accountant.auditor.wrong import Wrong
@@ -42,7 +42,7 @@ class Book:
         self.data_fingerprint = opened.data_fingerprint
         self._accounts = Accounts(opened_by, opened.budget)
         self._purchases = Purchases()
-        self._normal = NormalAccount()
+        self._gaussian = GaussianAccount()
         self._paid: list[Paid] = []
         self._finding = Finding(0, exact=True)
         self._is_pinned = opened.is_pinned
@@ -77,13 +77,13 @@ class Book:
         self._accounts.correct_clock(at)
 
     def _charge(self, seq: int, body: Charge) -> None:
-        """What was paid for rows: all that was paid, but for normal noise."""
+        """What was paid for rows: all that was paid, but for Gaussian noise."""
         rows = self._purchases.charge(seq, body)
         if body.terms is not None:
-            self._normal.charge(seq, body.terms, body.rho_units)
-        units = body.units_after - self._normal.units
+            self._gaussian.charge(seq, body.terms, body.rho_units)
+        units = body.units_after - self._gaussian.units
         if units < (self._paid[-1].units if self._paid else 0):
-            raise Wrong("a charge that does not pay for its normal noise")
+            raise Wrong("a charge that does not pay for its Gaussian noise")
         self._paid.append(Paid(seq, rows, units))
 
     def add_up(self, n_entries: int, watch: Callable[[int], None]) -> tuple[int, str] | None:
@@ -108,13 +108,13 @@ class Book:
         """What the first entries say of the table."""
         measured = [one for one in self._purchases.measurements if one.seq <= n_entries]
         n_charges = sum(one.seq <= n_entries for one in self._paid)
-        delta, normal_units = self._normal.after(n_entries)
+        delta, gaussian_units = self._gaussian.after(n_entries)
         return TableVerdict(
             table=table,
             budget=self._accounts.budget_after(n_entries),
             spent=Fraction(self._accounts.spent_after(n_entries), UNITS_PER_EPSILON),
-            recomputed=Fraction(self._finding.units + normal_units, UNITS_PER_EPSILON),
-            normal=Fraction(normal_units, UNITS_PER_EPSILON),
+            recomputed=Fraction(self._finding.units + gaussian_units, UNITS_PER_EPSILON),
+            gaussian=Fraction(gaussian_units, UNITS_PER_EPSILON),
             delta=delta,
             exact=self._finding.exact,
             n_measurements=len(measured),

@@ -1,4 +1,4 @@
-"""Normal noise as a charge writes it: whether it is enough for its rho, and what all of it costs.
+"""Gaussian noise as a charge writes it: whether it is enough for its rho, and what all of it costs.
 
     rho      = (sensitivity / sigma)**2 / 2 at least, sigma in units of the answer
     epsilon  = order * rho + log(1 / (order * delta)) / (order - 1) + log(1 - 1 / order)
@@ -33,8 +33,8 @@ BITS: Final = 256  # of the fixed point that logarithms are computed in
 
 
 @dataclass(frozen=True, slots=True)
-class NormalNoise:
-    """Discrete normal noise of a deviation, for a rho."""
+class GaussianNoise:
+    """Discrete Gaussian noise of a deviation, for a rho."""
 
     rho_units: int
     scale: float
@@ -42,14 +42,14 @@ class NormalNoise:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On which terms a table's normal noise is accounted."""
+    """On which terms a table's Gaussian noise is accounted."""
 
     delta: Fraction
     order: Fraction
 
 
-class NormalAccount:
-    """All normal noise of one table, as the entries read so far leave it."""
+class GaussianAccount:
+    """All Gaussian noise of one table, as the entries read so far leave it."""
 
     def __init__(self) -> None:
         self._terms: Terms | None = None
@@ -64,7 +64,7 @@ class NormalAccount:
     def charge(self, seq: int, terms: Terms, rho_units: int) -> None:
         """More of it; Wrong if on other terms."""
         if self._terms not in (None, terms):
-            raise Wrong("normal noise on other terms than the table's")
+            raise Wrong("Gaussian noise on other terms than the table's")
         self._terms = terms
         self._rho_units += rho_units
         self._steps.append((seq, cost_units(terms, self._rho_units)))
@@ -75,15 +75,15 @@ class NormalAccount:
         return (self._terms.delta, units[-1]) if self._terms and units else (None, 0)
 
 
-def normal_noise_of(fields: Fields) -> NormalNoise:
+def gaussian_noise_of(fields: Fields) -> GaussianNoise:
     """The noise among the fields of what was bought; Wrong if it is none."""
     units, bits = whole(fields, "rho_units", 1), whole(fields, "lattice_bits")
     if units > RHO_UNITS_MAX or bits > LATTICE_BITS_MAX:
         raise Wrong(f"a rho of {units} units on a lattice of {bits} bits")
-    return NormalNoise(units, scale_of(fields, "noise_scale"))
+    return GaussianNoise(units, scale_of(fields, "noise_scale"))
 
 
-def check_normal(noise: NormalNoise, sensitivity: int) -> None:
+def check_gaussian(noise: GaussianNoise, sensitivity: int) -> None:
     """Raise Wrong unless the noise loses no more than its rho."""
     if (sensitivity / Fraction(noise.scale)) ** 2 > Fraction(2 * noise.rho_units, UNITS_PER_RHO):
         raise Wrong("the noise is smaller than the rho that was paid allows")

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from accountant.auditor.bodies import Bought, Charge, Measured, TakenOver
-from accountant.auditor.gaussian import check_normal
+from accountant.auditor.gaussian import check_gaussian
 from accountant.auditor.noises import check_noise
 from accountant.auditor.rows import LevelArray
-from accountant.auditor.statistics import Choice, Distance, Normal
+from accountant.auditor.statistics import Choice, Distance, Gaussian
 from accountant.auditor.tables import Row
 from accountant.auditor.wrong import Wrong
 
@@ -59,8 +59,8 @@ class Purchases:
         for statistic in charge.statistics:
             for array in statistic.arrays:
                 self._check_levels(array)
-            if isinstance(statistic, Normal):
-                check_normal(statistic.noise, statistic.sensitivity)
+            if isinstance(statistic, Gaussian):
+                check_gaussian(statistic.noise, statistic.sensitivity)
             else:
                 rows.append(_cost_of(statistic))
         self.pending[seq] = charge

@@ -1,6 +1,6 @@
 """Statistics that were paid for, and are no rows: noisy distances, and choices among candidates.
 
-And whatever has normal noise, which is paid for in rho and costs no cell anything (normal.py).
+And whatever has Gaussian noise, which is paid for in rho and costs no cell anything (gaussian.py).
 
 What one unit of weight costs a cell: a distance, what the rows that it is about cost it, for one
 record moves a sum of magnitudes by no more than it moves the rows; a choice, the same everywhere,
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from accountant.auditor.fields import Fields, Json, fields_of, list_of, one_of, whole
-from accountant.auditor.gaussian import NormalNoise, normal_noise_of
+from accountant.auditor.gaussian import GaussianNoise, gaussian_noise_of
 from accountant.auditor.noises import Noise, noise_of
 from accountant.auditor.rows import Block, BlockReader, LevelArray, Share, Term
 from accountant.auditor.wrong import Wrong
@@ -73,14 +73,14 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Normal:
-    """Rows, or their distance from public numbers, with normal noise.
+class Gaussian:
+    """Rows, or their distance from public numbers, with Gaussian noise.
 
     One record moves them by `sensitivity` at most, for the groups of a block share no cell.
     """
 
     share: Share
-    noise: NormalNoise
+    noise: GaussianNoise
     n_released: int
 
     @property
@@ -97,7 +97,7 @@ class Normal:
         """Any number may be released."""
 
 
-Statistic: TypeAlias = Distance | Choice | Normal
+Statistic: TypeAlias = Distance | Choice | Gaussian
 
 
 def statistic_of(value: Json, blocks: BlockReader) -> Statistic:
@@ -108,23 +108,23 @@ def statistic_of(value: Json, blocks: BlockReader) -> Statistic:
     if kind == "choice":
         return _choice(value, blocks)
     if kind == "normal_counts":
-        return _normal_counts(value, blocks)
+        return _gaussian_counts(value, blocks)
     raise Wrong(f"there is no statistic called {kind!r}")
 
 
-def _normal_counts(value: Json, blocks: BlockReader) -> Normal:
+def _gaussian_counts(value: Json, blocks: BlockReader) -> Gaussian:
     fields = fields_of(value, ("kind", "block", *OF_NORMAL))
     block = blocks.block(fields["block"])
-    return Normal(block.share, normal_noise_of(fields), block.n_rows)
+    return Gaussian(block.share, gaussian_noise_of(fields), block.n_rows)
 
 
-def _distance(value: Json, blocks: BlockReader) -> Distance | Normal:
+def _distance(value: Json, blocks: BlockReader) -> Distance | Gaussian:
     of_noise = OF_NORMAL if "rho_units" in value else OF_LAPLACE
     fields = fields_of(value, ("kind", "block", "reference", *of_noise))
     block = blocks.block(fields["block"])
     _check_reference(fields, block)
     if "rho_units" in fields:
-        return Normal(block.share, normal_noise_of(fields), 1)
+        return Gaussian(block.share, gaussian_noise_of(fields), 1)
     return Distance(block.share, noise_of(fields))
 
 

@@ -16,15 +16,15 @@ class TableVerdict:
     spent : Fraction
         What was charged.
     recomputed : Fraction
-        What the rows cost the most expensive cell, and with it normal noise.
+        What the rows cost the most expensive cell, and with it Gaussian noise.
     exact : bool
         Whether `recomputed` is that cost; otherwise a proved upper bound on it.
     n_measurements, n_raised : int
         How many blocks were measured, and how many of these were measured once more, finer.
     n_pending : int
         Charges that wait for their measurement.
-    normal : Fraction
-        What normal noise costs, of `recomputed`.
+    gaussian : Fraction
+        What Gaussian noise costs, of `recomputed`.
     delta : Fraction, optional
         With which probability it promises nothing; None where there is none.
     """
@@ -37,7 +37,7 @@ class TableVerdict:
     n_measurements: int
     n_pending: int
     n_raised: int
-    normal: Fraction = Fraction(0)
+    gaussian: Fraction = Fraction(0)
     delta: Fraction | None = None
 
 

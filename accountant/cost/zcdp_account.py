@@ -1,9 +1,9 @@
-"""What normal noise costs: the rho of a table's releases, as (epsilon, delta).
+"""What Gaussian noise costs: the rho of a table's releases, as (epsilon, delta).
 
     epsilon = order * rho + log(1 / (order * delta)) / (order - 1) + log(1 - 1 / order)
 
 for any order above 1 (Canonne, Kamath & Steinke 2020, Proposition 12). A table has one delta and
-one order, fixed by its first charge for normal noise: so its cost is a straight line in rho, and
+one order, fixed by its first charge for Gaussian noise: so its cost is a straight line in rho, and
 whoever adapts what he asks to what he was told gains nothing. The first charge pays the constant.
 
 Whole units of 2**-40 epsilon, rounded up; no float decides what was spent. Nothing here draws
@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from cube.gaussian import ORDER_MAX, ORDER_UNIT_BITS, UNITS_PER_RHO, NormalTerms
+from cube.gaussian import ORDER_MAX, ORDER_UNIT_BITS, UNITS_PER_RHO, GaussianTerms
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 
@@ -27,18 +27,18 @@ N_ORDERS_TRIED: Final = 4000
 
 
 @dataclass(frozen=True, slots=True)
-class NormalAccount:
-    """All normal noise of a table.
+class GaussianAccount:
+    """All Gaussian noise of a table.
 
     Parameters
     ----------
-    terms : NormalTerms, optional
+    terms : GaussianTerms, optional
         None before there is any.
     rho_units : int
         The sum over what was released, in units of 2**-60.
     """
 
-    terms: NormalTerms | None = None
+    terms: GaussianTerms | None = None
     rho_units: int = 0
 
     @property
@@ -49,7 +49,7 @@ class NormalAccount:
         units: int = math.ceil(cost_of(self.terms, self.rho_units) * UNITS_PER_EPSILON)
         return units
 
-    def followed_by(self, rho_units: int, terms: NormalTerms) -> "NormalAccount":
+    def followed_by(self, rho_units: int, terms: GaussianTerms) -> "GaussianAccount":
         """The account after so much more.
 
         Raises
@@ -58,10 +58,10 @@ class NormalAccount:
             If it is on other terms.
         """
         if self.terms not in (None, terms):
-            raise ValueError("normal noise on other terms than the table's")
-        return NormalAccount(terms, self.rho_units + rho_units)
+            raise ValueError("Gaussian noise on other terms than the table's")
+        return GaussianAccount(terms, self.rho_units + rho_units)
 
-    def terms_for(self, delta: Fraction, epsilon: Fraction) -> NormalTerms:
+    def terms_for(self, delta: Fraction, epsilon: Fraction) -> GaussianTerms:
         """The table's terms; where it has none yet, the best to spend `epsilon` on.
 
         Raises
@@ -73,25 +73,25 @@ class NormalAccount:
             return best_terms(delta, epsilon)
         if self.terms.delta != delta:
             raise InvalidRequest(
-                "The table's normal noise is accounted with another delta already.",
+                "The table's Gaussian noise is accounted with another delta already.",
                 hint=f"Ask with delta {float(self.terms.delta):g}, or without any.",
             )
         return self.terms
 
-    def most_rho_units(self, terms: NormalTerms, epsilon: Fraction) -> int:
+    def most_rho_units(self, terms: GaussianTerms, epsilon: Fraction) -> int:
         """The most that may be added so that the cost grows by `epsilon` at most; 0 for nothing."""
         units = self.units + int(epsilon * UNITS_PER_EPSILON)
         rho = (Fraction(units, UNITS_PER_EPSILON) - constant_of(terms)) / terms.order
         return max(0, math.floor(rho * UNITS_PER_RHO) - self.rho_units)
 
 
-def cost_of(terms: NormalTerms, rho_units: int) -> Fraction:
+def cost_of(terms: GaussianTerms, rho_units: int) -> Fraction:
     """The epsilon of so much rho, exactly as the order says but for `SLACK`."""
     return terms.order * Fraction(rho_units, UNITS_PER_RHO) + constant_of(terms)
 
 
 @lru_cache(maxsize=64)
-def constant_of(terms: NormalTerms) -> Fraction:
+def constant_of(terms: GaussianTerms) -> Fraction:
     """What the cost is beyond ``order * rho``: an upper bound, never below 0.
 
     Notes
@@ -105,7 +105,7 @@ def constant_of(terms: NormalTerms) -> Fraction:
     return max(Fraction(0), constant)
 
 
-def best_terms(delta: Fraction, epsilon: Fraction) -> NormalTerms:
+def best_terms(delta: Fraction, epsilon: Fraction) -> GaussianTerms:
     """The terms on which a first purchase gets the most rho for its epsilon.
 
     Floats look for them, on a grid; what the terms cost is exact whatever is found.
@@ -122,7 +122,7 @@ def best_terms(delta: Fraction, epsilon: Fraction) -> NormalTerms:
         tail = (-math.log(order) - log_delta) / (order - 1)
         return (float(epsilon) - max(0.0, tail + math.log1p(-1 / order))) / order
 
-    return NormalTerms(delta, Fraction(max(sorted(tried), key=rho), scale))
+    return GaussianTerms(delta, Fraction(max(sorted(tried), key=rho), scale))
 
 
 def _logarithm(value: Fraction) -> Decimal:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from accountant.source import CellCounts
 from cube.block import QueryBlock
-from cube.gaussian import NormalStatistic
+from cube.gaussian import GaussianStatistic
 from cube.query import Scope
 from cube.schema import Schema
 from cube.statistic import Distance
@@ -62,7 +62,7 @@ def distance_bound(distance: Distance, schema: Schema) -> int:
     return answer_bound(distance.block, schema) + sum(map(abs, distance.reference))
 
 
-def statistic_bound(statistic: NormalStatistic, schema: Schema) -> int:
+def statistic_bound(statistic: GaussianStatistic, schema: Schema) -> int:
     """A public bound on the magnitude of every number that noise is added to."""
     if isinstance(statistic, Distance):
         return distance_bound(statistic, schema)

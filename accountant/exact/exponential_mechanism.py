@@ -27,7 +27,7 @@ from accountant.source import CellCounts
 from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.query import Scope
 from cube.schema import Schema
-from cube.statistic import Candidate, Choice
+from cube.statistic import Choice, ChoiceCandidate
 
 
 def chosen(
@@ -89,7 +89,9 @@ def _survives(numerator: int, denominator: int) -> bool:
     return all(bernoulli_exp(1, 1) for _ in range(n_whole)) and bernoulli_exp(rest, denominator)
 
 
-def _table(choice: Choice, candidate: Candidate, scope: Scope, counts: CellCounts) -> Contingency:
+def _table(
+    choice: Choice, candidate: ChoiceCandidate, scope: Scope, counts: CellCounts
+) -> Contingency:
     """A candidate's contingency table, from the counts of its scope."""
 
     def classes(place: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -10,8 +10,8 @@ schema, the budget, what was charged before. Between the charge and the measurem
 time, not privacy and not budget: the charge waits, and is completed, once, without another charge.
 
 Statistics that are no rows, a noisy distance or a choice among candidates, go the same way: priced
-as rows that cost every cell no less, charged, then read. What has normal noise is priced by the
-table's account of it (normal_cost.py), on top of what rows cost.
+as rows that cost every cell no less, charged, then read. What has Gaussian noise is priced by the
+table's account of it (`zcdp_account.py`), on top of what rows cost.
 
 What reads is release.py, and nothing else; nothing else has exact values, or noise found again.
 Proof: proofs/gate.md.
@@ -28,7 +28,7 @@ from accountant.gate.statistics import charged_statistic, terms_of
 from accountant.ledger.entries import Charge, ChargedBlock, Measured, TakenOver
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
-from accountant.ledger.payments import Allowance, Payment
+from accountant.ledger.payments import BindingLimit, Payment
 from accountant.ledger.table_history import StalePlan, TableHistory
 from accountant.noise.laplace import LatticeNoise, NoiseSource
 from accountant.source import CellCounts, Source
@@ -123,7 +123,7 @@ class Gate:
         pricing = Pricing(self.schema, self.history_now())
         pricing.refuse(pricing.price(plan), payer, epsilon_cap)
 
-    def allowances(self, payer: Payer) -> tuple[Allowance, ...]:
+    def allowances(self, payer: Payer) -> tuple[BindingLimit, ...]:
         """The limits that bind somebody now."""
         return self.history_now().allowances(payer)
 
@@ -169,7 +169,7 @@ class Gate:
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan, LedgerUnavailable
         InvalidRequest
-            If normal noise is wanted on another delta than the table's.
+            If Gaussian noise is wanted on another delta than the table's.
         """
 
         def charged(history: TableHistory) -> Charge:
@@ -253,7 +253,7 @@ class Gate:
             for planned in plan
         )
         charged = tuple(map(charged_statistic, statistics))
-        terms = terms_of(history.normal, statistics)
+        terms = terms_of(history.gaussian, statistics)
         return Charge(payer, blocks, price.units_before, price.units_after, charged, terms)
 
 

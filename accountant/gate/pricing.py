@@ -61,7 +61,7 @@ class Pricing:
             check_statistic(asked, self._schema)
         added = [*history.added(plan), *rows_costing(statistics)]
         price = price_of(history.cost, history.units_of_rows, added)
-        account = account_with(history.normal, statistics)
+        account = account_with(history.gaussian, statistics)
         return Price(history.units_spent, price.units_after + account.units, price.exact)
 
     def refuse(self, price: Price, payer: Payer, epsilon_cap: Fraction | None) -> None:

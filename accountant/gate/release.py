@@ -24,12 +24,12 @@ from accountant.ledger.entries import (
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
-    ChargedNormal,
+    ChargedGaussian,
     ChargedStatistic,
 )
 from accountant.noise.laplace import LatticeNoise, NoiseSource
 from accountant.source import CellCounts, Source
-from cube.gaussian import NormalStatistic
+from cube.gaussian import GaussianStatistic
 from cube.measurement import Measurement
 from cube.query import Scope
 from cube.refusals import SourceUnavailable
@@ -117,12 +117,12 @@ class Release:
                 exact = self._exact(statistic)
                 drawn = self.noise.discrete_laplace(noise, len(exact))
                 return noise.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
-            case ChargedNormal(statistic, normal):
+            case ChargedGaussian(statistic, noise):
                 exact = self._exact(statistic)
-                drawn = self.noise.discrete_normal(normal, len(exact))
-                return normal.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
+                drawn = self.noise.discrete_gaussian(noise, len(exact))
+                return noise.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
 
-    def _exact(self, statistic: NormalStatistic) -> list[int]:
+    def _exact(self, statistic: GaussianStatistic) -> list[int]:
         """The exact numbers that noise is added to."""
         counts = self._read(statistic.block.scope)
         if isinstance(statistic, Distance):

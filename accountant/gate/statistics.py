@@ -1,26 +1,27 @@
 """What is asked beside rows: checked, priced and written into a charge as statistics.
 
-A noisy distance or a choice costs what rows would; what has normal noise is accounted by itself
-(normal_cost.py). Everything is decided on the plan, the public schema and the history of charges.
+A noisy distance or a choice costs what rows would; what has Gaussian noise is accounted by itself
+(`zcdp_account.py`). Everything is decided on the plan, the public schema and the history of
+charges.
 
 Proof: proofs/gate.md, "Statistics"; proofs/gaussian_noise.md.
 """
 
 from collections.abc import Sequence
 
-from accountant.cost.zcdp_account import NormalAccount
+from accountant.cost.zcdp_account import GaussianAccount
 from accountant.exact.exact_answers import statistic_bound
 from accountant.ledger.entries import (
     ChargedChoice,
     ChargedDistance,
-    ChargedNormal,
+    ChargedGaussian,
     ChargedStatistic,
 )
-from accountant.noise.gaussian import NormalNoise, sensitivity_of
+from accountant.noise.gaussian import GaussianNoise, sensitivity_of
 from accountant.noise.laplace import LatticeNoise
 from accountant.noise.lattice import OnLattice
 from cube.block import QueryBlock
-from cube.gaussian import Asked, NormalTerms, PlannedNormal
+from cube.gaussian import Asked, GaussianTerms, PlannedGaussian
 from cube.grid import arrays_of
 from cube.measurement import PlannedMeasurement
 from cube.query import counting
@@ -49,8 +50,8 @@ def check_statistic(asked: Asked, schema: Schema) -> None:
             check_fits(QueryBlock(counting(), view), schema)
         return
     check_fits(statistic.block, schema)
-    if isinstance(asked, PlannedNormal):
-        noise: OnLattice = NormalNoise.for_rho(asked.rho, sensitivity_of(statistic))
+    if isinstance(asked, PlannedGaussian):
+        noise: OnLattice = GaussianNoise.for_rho(asked.rho, sensitivity_of(statistic))
     else:
         noise = LatticeNoise.for_weight(asked.weight)
     noise.lattice_bound(statistic_bound(statistic, schema))
@@ -58,9 +59,9 @@ def check_statistic(asked: Asked, schema: Schema) -> None:
 
 def charged_statistic(asked: Asked) -> ChargedStatistic:
     """A statistic with the noise that is paid for it."""
-    if isinstance(asked, PlannedNormal):
-        noise = NormalNoise.for_rho(asked.rho, sensitivity_of(asked.statistic))
-        return ChargedNormal(asked.statistic, noise)
+    if isinstance(asked, PlannedGaussian):
+        noise = GaussianNoise.for_rho(asked.rho, sensitivity_of(asked.statistic))
+        return ChargedGaussian(asked.statistic, noise)
     if isinstance(asked.statistic, Distance):
         return ChargedDistance(asked.statistic, LatticeNoise.for_weight(asked.weight))
     return ChargedChoice(asked.statistic, asked.weight)
@@ -71,8 +72,8 @@ def rows_costing(statistics: Sequence[Asked]) -> list[PlannedMeasurement]:
     return [asked.costing for asked in statistics if isinstance(asked, PlannedStatistic)]
 
 
-def account_with(account: NormalAccount, statistics: Sequence[Asked]) -> NormalAccount:
-    """The account of normal noise once the statistics that have it are paid for.
+def account_with(account: GaussianAccount, statistics: Sequence[Asked]) -> GaussianAccount:
+    """The account of Gaussian noise once the statistics that have it are paid for.
 
     Raises
     ------
@@ -82,25 +83,25 @@ def account_with(account: NormalAccount, statistics: Sequence[Asked]) -> NormalA
     terms = terms_of(account, statistics)
     if terms is None:
         return account
-    normal = (asked for asked in statistics if isinstance(asked, PlannedNormal))
-    return account.followed_by(sum(asked.rho.units for asked in normal), terms)
+    with_gaussian = (asked for asked in statistics if isinstance(asked, PlannedGaussian))
+    return account.followed_by(sum(asked.rho.units for asked in with_gaussian), terms)
 
 
-def terms_of(account: NormalAccount, statistics: Sequence[Asked]) -> NormalTerms | None:
-    """The terms of what has normal noise: the table's, once it has some. None if nothing has.
+def terms_of(account: GaussianAccount, statistics: Sequence[Asked]) -> GaussianTerms | None:
+    """The terms of what has Gaussian noise: the table's, once it has some. None if nothing has.
 
     Raises
     ------
     InvalidRequest
         If the table's delta is another.
     """
-    wanted = {asked.terms for asked in statistics if isinstance(asked, PlannedNormal)}
+    wanted = {asked.terms for asked in statistics if isinstance(asked, PlannedGaussian)}
     if not wanted:
         return None
     terms = account.terms or min(wanted, key=lambda one: one.order)
     if any(one.delta != terms.delta for one in wanted):
         raise InvalidRequest(
-            "The table's normal noise is accounted with another delta already.",
+            "The table's Gaussian noise is accounted with another delta already.",
             hint=f"Ask with delta {float(terms.delta):g}.",
         )
     return terms

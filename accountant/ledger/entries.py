@@ -8,7 +8,7 @@
     limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: who, what, at which weight, cost before and after;
                     a row that was measured before may be raised, and says from which measurement;
-                    statistics, which are no rows, are paid for in the same way; those with normal
+                    statistics, which are no rows, are paid for in the same way; those with Gaussian
                     noise in rho, on terms that hold for all of the table's
     taken_over      another attempt is made to measure a charge; earlier ones count no more
     measurement     the noisy values of the rows of one charge, and of its statistics
@@ -32,11 +32,11 @@ from typing import Final, TypeAlias
 from accountant.ledger.credentials import Credential
 from accountant.ledger.ledger_events import EventBody
 from accountant.ledger.limits import Limit, Payer
-from accountant.noise.gaussian import NormalNoise
+from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise
 from cube.block import QueryBlock
 from cube.encoding import canonical_json
-from cube.gaussian import NormalCounts, NormalStatistic, NormalTerms
+from cube.gaussian import GaussianCounts, GaussianStatistic, GaussianTerms
 from cube.measurement import Measurement, PlannedMeasurement, Weight
 from cube.statistic import Choice, Distance
 
@@ -173,16 +173,16 @@ class ChargedChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class ChargedNormal:
-    """A statistic that was paid for in rho, and the normal noise that this bought."""
+class ChargedGaussian:
+    """A statistic that was paid for in rho, and the Gaussian noise that this bought."""
 
-    statistic: NormalStatistic
-    noise: NormalNoise
+    statistic: GaussianStatistic
+    noise: GaussianNoise
 
     @property
     def n_released(self) -> int:
         """A number for each row of counts; one for a distance."""
-        return self.statistic.block.n_rows if isinstance(self.statistic, NormalCounts) else 1
+        return self.statistic.block.n_rows if isinstance(self.statistic, GaussianCounts) else 1
 
     def check_told(self, released: int) -> None:
         """Any number of lattice steps may be released."""
@@ -192,14 +192,14 @@ class ChargedNormal:
         return released * 2.0**-self.noise.lattice_bits
 
 
-ChargedStatistic: TypeAlias = ChargedDistance | ChargedChoice | ChargedNormal
+ChargedStatistic: TypeAlias = ChargedDistance | ChargedChoice | ChargedGaussian
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
     """A plan was paid for; it may be measured once.
 
-    `terms` are there if anything has normal noise, and only then.
+    `terms` are there if anything has Gaussian noise, and only then.
     """
 
     payer: Payer
@@ -207,25 +207,25 @@ class Charge:
     units_before: int
     units_after: int
     statistics: tuple[ChargedStatistic, ...] = ()
-    terms: NormalTerms | None = None
+    terms: GaussianTerms | None = None
 
     def __post_init__(self) -> None:
         if (self.terms is not None) != any(
-            isinstance(one, ChargedNormal) for one in self.statistics
+            isinstance(one, ChargedGaussian) for one in self.statistics
         ):
-            raise ValueError("a charge for normal noise says on which terms, and no other does")
+            raise ValueError("a charge for Gaussian noise says on which terms, and no other does")
 
     @property
     def costing(self) -> tuple[PlannedMeasurement, ...]:
         """Rows that cost every cell what the statistics cost it that are paid for in epsilon."""
-        paid = (one for one in self.statistics if not isinstance(one, ChargedNormal))
+        paid = (one for one in self.statistics if not isinstance(one, ChargedGaussian))
         return tuple(one.costing for one in paid)
 
     @property
     def rho_units(self) -> int:
-        """What all of its normal noise costs."""
-        normal = (one for one in self.statistics if isinstance(one, ChargedNormal))
-        return sum(one.noise.rho.units for one in normal)
+        """What all of its Gaussian noise costs."""
+        gaussian = (one for one in self.statistics if isinstance(one, ChargedGaussian))
+        return sum(one.noise.rho.units for one in gaussian)
 
 
 @dataclass(frozen=True, slots=True)

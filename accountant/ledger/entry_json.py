@@ -20,7 +20,7 @@ from accountant.ledger.entries import (
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
-    ChargedNormal,
+    ChargedGaussian,
     ChargedStatistic,
     DataPinned,
     LimitSet,
@@ -33,7 +33,7 @@ from accountant.ledger.entries import (
 )
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Payer, Subject, Window
-from accountant.noise.gaussian import NormalNoise, sensitivity_of
+from accountant.noise.gaussian import GaussianNoise, sensitivity_of
 from accountant.noise.laplace import LatticeNoise
 from accountant.noise.lattice import LATTICE_BITS_MAX, OnLattice
 from cube.encoding import (
@@ -43,7 +43,7 @@ from cube.encoding import (
     encode_block,
     encode_statistic,
 )
-from cube.gaussian import NormalCounts, NormalTerms, Rho
+from cube.gaussian import GaussianCounts, GaussianTerms, Rho
 from cube.measurement import Weight
 from cube.statistic import Choice
 
@@ -150,8 +150,8 @@ def _read_charge(fields: Fields) -> Charge:
     )
 
 
-def _read_terms(fields: Fields) -> NormalTerms:
-    return NormalTerms(
+def _read_terms(fields: Fields) -> GaussianTerms:
+    return GaussianTerms(
         Fraction(_typed(fields["delta"], str)), Fraction(_typed(fields["order"], str))
     )
 
@@ -176,7 +176,7 @@ def _read_charged(fields: Fields) -> ChargedBlock:
 def _write_statistic(charged: ChargedStatistic) -> Fields:
     if isinstance(charged, ChargedDistance):
         return {**encode_statistic(charged.distance), **_write_noise(charged.noise)}
-    if isinstance(charged, ChargedNormal):
+    if isinstance(charged, ChargedGaussian):
         return {
             **encode_statistic(charged.statistic),
             "rho_units": charged.noise.rho.units,
@@ -189,11 +189,11 @@ def _read_statistic(fields: Fields) -> ChargedStatistic:
     statistic = decode_statistic(fields)
     if isinstance(statistic, Choice):
         return ChargedChoice(statistic, Weight(_typed(fields["weight_units"], int)))
-    if "rho_units" in fields or isinstance(statistic, NormalCounts):
-        noise = NormalNoise(
+    if "rho_units" in fields or isinstance(statistic, GaussianCounts):
+        noise = GaussianNoise(
             Rho(_typed(fields["rho_units"], int)), sensitivity_of(statistic), *_read_lattice(fields)
         )
-        return ChargedNormal(statistic, noise)
+        return ChargedGaussian(statistic, noise)
     charged = ChargedDistance(statistic, _read_noise(fields))
     charged.costing  # noqa: B018 - checks that the rows are whole and have no constant
     return charged

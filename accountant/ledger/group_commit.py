@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 
-class Waiting(Protocol):
+class CommitRequest(Protocol):
     """A request that somebody waits for."""
 
     is_done: bool
 
 
-Request = TypeVar("Request", bound=Waiting)
+Request = TypeVar("Request", bound=CommitRequest)
 
 
 class GroupCommit(Generic[Request]):

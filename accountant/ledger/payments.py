@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 
 from accountant.ledger.append_only import AppendOnly
-from accountant.ledger.entries import Charge, ChargedNormal, ChargedStatistic
+from accountant.ledger.entries import Charge, ChargedGaussian, ChargedStatistic
 from accountant.ledger.limits import Limit, Subject
-from cube.gaussian import NormalCounts, NormallyCounted
+from cube.gaussian import GaussianCounts, GaussianNoisyCounts
 from cube.measurement import UNITS_PER_EPSILON
 
 
@@ -33,7 +33,7 @@ class Payment:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReleasedStatistics:
     """The statistics of a charge, and what was released of each."""
 
     charge: int
@@ -55,14 +55,16 @@ class Told:
         )
 
     @property
-    def counts(self) -> tuple[NormallyCounted, ...]:
-        """Rows that were released with normal noise."""
+    def counts(self) -> tuple[GaussianNoisyCounts, ...]:
+        """Rows that were released with Gaussian noise."""
         found = []
         for charged, numbers in self._parts():
-            if isinstance(charged, ChargedNormal) and isinstance(charged.statistic, NormalCounts):
+            if isinstance(charged, ChargedGaussian) and isinstance(
+                charged.statistic, GaussianCounts
+            ):
                 values = np.array([charged.told(number) for number in numbers])
                 deviation = charged.noise.noise_scale
-                found.append(NormallyCounted(charged.statistic.block, values, deviation))
+                found.append(GaussianNoisyCounts(charged.statistic.block, values, deviation))
         return tuple(found)
 
     def _parts(self) -> Iterator[tuple[ChargedStatistic, tuple[int, ...]]]:
@@ -74,7 +76,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class BindingLimit:
     """A limit that binds somebody, and what counts towards it now.
 
     Parameters

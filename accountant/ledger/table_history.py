@@ -14,7 +14,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from accountant.cost.history_cost import CostState
-from accountant.cost.zcdp_account import NormalAccount
+from accountant.cost.zcdp_account import GaussianAccount
 from accountant.ledger.append_only import AppendOnly, GrowingSet
 from accountant.ledger.entries import (
     BudgetSet,
@@ -30,7 +30,14 @@ from accountant.ledger.entries import (
     TakenOver,
 )
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
-from accountant.ledger.payments import Allowance, Payment, Spendings, Told, none_later, units_of
+from accountant.ledger.payments import (
+    BindingLimit,
+    Payment,
+    ReleasedStatistics,
+    Spendings,
+    none_later,
+    units_of,
+)
 from accountant.noise.laplace import LatticeNoise, may_be_clamped
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement, Weight
@@ -69,13 +76,13 @@ class TableHistory:
         The table's cost as it was charged, in units of 2**-40 epsilon.
     cost : CostState
         What every cell has paid, computed from the rows of every charge.
-    normal : NormalAccount
-        All normal noise; what it costs is in `units_spent`, and no cell's.
+    gaussian : GaussianAccount
+        All Gaussian noise; what it costs is in `units_spent`, and no cell's.
     superseded : GrowingSet
         Places of measurements that a later one was raised from.
     payments : sequence of Payment
         Every charge, measured or waiting, in order.
-    told : sequence of Told
+    told : sequence of ReleasedStatistics
         Statistics that were released, in order.
     served : sequence of Served
         Tallies of answers, for reports.
@@ -96,10 +103,10 @@ class TableHistory:
     turns: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
     units_spent: int = 0
     cost: CostState = field(default_factory=CostState)
-    normal: NormalAccount = field(default_factory=NormalAccount)
+    gaussian: GaussianAccount = field(default_factory=GaussianAccount)
     superseded: GrowingSet = field(default_factory=GrowingSet)
     payments: AppendOnly[Payment] = field(default_factory=AppendOnly)
-    told: AppendOnly[Told] = field(default_factory=AppendOnly)
+    told: AppendOnly[ReleasedStatistics] = field(default_factory=AppendOnly)
     served: AppendOnly[Served] = field(default_factory=AppendOnly)
     now: str = ""
     read: GrowingSet = field(default_factory=GrowingSet)
@@ -113,7 +120,7 @@ class TableHistory:
     @property
     def units_of_rows(self) -> int:
         """What was charged for rows, and for statistics that cost what rows do."""
-        return self.units_spent - self.normal.units
+        return self.units_spent - self.gaussian.units
 
     def after(self, seq: int, at: str, body: TableBody) -> "TableHistory":
         """The history once entry number `seq`, made at `at`, says `body`.
@@ -155,7 +162,7 @@ class TableHistory:
         """Every analyst and group that has paid for something."""
         return tuple(sorted(self._accounts))
 
-    def allowances(self, payer: Payer) -> tuple[Allowance, ...]:
+    def allowances(self, payer: Payer) -> tuple[BindingLimit, ...]:
         """The limits that bind somebody at the moment `now`."""
         bound = []
         for account in payer.subjects:
@@ -164,7 +171,7 @@ class TableHistory:
                 limit = self.limits.get(Subject(SubjectKind.EACH_ANALYST))
             if limit is not None:
                 units = self.spent_by(account, limit.window.start(self.now))
-                bound.append(Allowance(limit, account, units))
+                bound.append(BindingLimit(limit, account, units))
         return tuple(bound)
 
     def measured_under(self, seq: int) -> tuple[Measurement, ...]:
@@ -177,7 +184,7 @@ class TableHistory:
                 found.append(self.measurements[place])
         return tuple(reversed(found))
 
-    def told_under(self, seq: int) -> Told | None:
+    def told_under(self, seq: int) -> ReleasedStatistics | None:
         """The statistics of a charge, once they are released."""
         return next((one for one in reversed(self.told) if one.charge == seq), None)
 
@@ -290,11 +297,11 @@ class TableHistory:
             *self.added([charged.planned for charged in charge.blocks]),
             *charge.costing,
         ]
-        normal = self.normal
+        gaussian = self.gaussian
         if charge.terms is not None:
-            normal = normal.followed_by(charge.rho_units, charge.terms)
-        if charge.units_after - normal.units < self.units_of_rows:
-            raise ValueError("a charge that does not pay for its normal noise")
+            gaussian = gaussian.followed_by(charge.rho_units, charge.terms)
+        if charge.units_after - gaussian.units < self.units_of_rows:
+            raise ValueError("a charge that does not pay for its Gaussian noise")
         checked = replace(charge, blocks=tuple(map(self._checked, charge.blocks)))
         return replace(
             self,
@@ -302,7 +309,7 @@ class TableHistory:
             payments=self.payments.followed_by([replace(payment, charge=checked)]),
             units_spent=charge.units_after,
             cost=self.cost.charged(added),
-            normal=normal,
+            gaussian=gaussian,
             _accounts=self._debited(payment),
         )
 
@@ -356,7 +363,7 @@ class TableHistory:
             raise ValueError("a measurement by who has been taken over from")
         if len(body.lattice_values) != len(charge.blocks):
             raise ValueError("a measurement of other rows than were charged")
-        told = Told(body.charge, charge.statistics, body.released)
+        told = ReleasedStatistics(body.charge, charge.statistics, body.released)
         new = tuple(
             charged.measured(values)
             for charged, values in zip(charge.blocks, body.lattice_values, strict=True)

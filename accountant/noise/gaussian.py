@@ -1,7 +1,7 @@
-"""The normal noise that a rho buys, on a lattice.
+"""The Gaussian noise that a rho buys, on a lattice.
 
 A row's exact answer is put on a power-of-two lattice far finer than the noise, and a discrete
-normal variable is added there. One record moves the rows of a block by its `sensitivity` at most,
+Gaussian variable is added there. One record moves the rows of a block by its `sensitivity` at most,
 in L2: it is in one group alone. That is read off the query, nobody's word is taken for it.
 
 Values only; what draws is noise.py. Proof: proofs/gaussian_noise.md.
@@ -13,14 +13,14 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.noise.lattice import STEP_BITS_UNDER_SCALE, OnLattice
-from cube.gaussian import NormalStatistic, Rho
+from cube.gaussian import GaussianStatistic, Rho
 
 # Of the deviation: OpenDP's own account, in floats rounded up, then stays within what was paid.
 MARGIN: Final = 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
-class NormalNoise(OnLattice):
+class GaussianNoise(OnLattice):
     """The noise that a rho buys for rows of a sensitivity.
 
     Parameters
@@ -31,7 +31,7 @@ class NormalNoise(OnLattice):
     lattice_bits : int
         The lattice is the whole multiples of ``2**-lattice_bits``.
     scale_in_steps : float
-        The parameter `sigma` of the discrete normal law, in lattice steps. A record loses
+        The parameter `sigma` of the discrete Gaussian law, in lattice steps. A record loses
         ``(sensitivity * 2**lattice_bits / sigma)**2 / 2``, which must not exceed rho.
     """
 
@@ -48,7 +48,7 @@ class NormalNoise(OnLattice):
             raise ValueError("the noise is smaller than the rho that is paid allows")
 
     @classmethod
-    def for_rho(cls, rho: Rho, sensitivity: int) -> "NormalNoise":
+    def for_rho(cls, rho: Rho, sensitivity: int) -> "GaussianNoise":
         """The finest useful lattice, and nearly the smallest scale that the rho allows on it."""
         deviation = sensitivity / math.sqrt(2 * rho.exact) * (1 + MARGIN)
         bits_of_deviation = math.frexp(deviation)[1] - 1  # 2**bits <= deviation
@@ -56,7 +56,7 @@ class NormalNoise(OnLattice):
         return cls(rho, sensitivity, lattice_bits, math.ldexp(deviation, lattice_bits))
 
 
-def sensitivity_of(statistic: NormalStatistic) -> int:
+def sensitivity_of(statistic: GaussianStatistic) -> int:
     """How far one record moves what is released, in L2, at most.
 
     Notes

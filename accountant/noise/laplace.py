@@ -2,7 +2,7 @@
 
 A discrete Laplace variable is added to a row on the lattice (lattice.py), by OpenDP's exact
 sampler. A row that is measured again at a larger weight has its noise refined on the same lattice
-instead of drawn anew (refinement.py). Discrete normal noise (normal_noise.py) is drawn here too.
+instead of drawn anew (refinement.py). Discrete Gaussian noise (normal_noise.py) is drawn here too.
 
 There is no seed to pass: repeatable noise is no noise. Proof: proofs/noise.md.
 """
@@ -15,7 +15,7 @@ from typing import Protocol
 
 import opendp.prelude as dp
 
-from accountant.noise.gaussian import NormalNoise
+from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.lattice import (
     LATTICE_ANSWER_MAX,
     STEP_BITS_UNDER_SCALE,
@@ -122,7 +122,7 @@ class NoiseSource(Protocol):
         """
         ...
 
-    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+    def discrete_gaussian(self, noise: GaussianNoise, size: int) -> tuple[int, ...]:
         """Draw `size` independent variables with ``Pr(k) ~ exp(-k**2 / (2 scale**2))``."""
         ...
 
@@ -162,8 +162,8 @@ class SystemNoise:
         refinement = Refinement.of_scales(coarse.scale_in_steps, fine.scale_in_steps)
         return tuple(refinement.draw(noise) for noise in drawn)
 
-    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
-        """Draw normal noise, in lattice steps, and check OpenDP's own account of what it costs.
+    def discrete_gaussian(self, noise: GaussianNoise, size: int) -> tuple[int, ...]:
+        """Draw Gaussian noise, in lattice steps, and check OpenDP's own account of what it costs.
 
         Raises
         ------

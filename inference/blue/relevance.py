@@ -13,7 +13,7 @@ from cube.query import Scope
 
 
 @dataclass(frozen=True, slots=True)
-class Bearing:
+class RelevantRows:
     """What a query is estimated from.
 
     Parameters
@@ -38,7 +38,7 @@ def rows_that_bear(
     *,
     n_cells_max: int,
     n_rows_max: int,
-) -> Bearing:
+) -> RelevantRows:
     """Choose the rows that a query of `scope` is estimated from.
 
     Parameters
@@ -77,4 +77,4 @@ def rows_that_bear(
             axes |= set(candidate)
             scopes.append(candidate)
             n_chosen = n_together
-    return Bearing(tuple(sorted(axes)), tuple(sorted(scopes)), n_chosen)
+    return RelevantRows(tuple(sorted(axes)), tuple(sorted(scopes)), n_chosen)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from cube.query import Scope
 from cube.schema import Schema
-from inference.blue.relevance import Bearing
+from inference.blue.relevance import RelevantRows
 from inference.blue.workspace import Workspace
 from inference.history import History
 
@@ -31,7 +31,7 @@ class _Kept:
 
     workspace: Workspace
     n_changes: int
-    bearing: Bearing | None = None
+    bearing: RelevantRows | None = None
     n_seen: int = 0
 
 
@@ -60,7 +60,7 @@ class Workspaces:
         other._is_fork = True
         return other
 
-    def of_scopes(self, bearing: Bearing, history: History) -> Workspace:
+    def of_scopes(self, bearing: RelevantRows, history: History) -> Workspace:
         """The workspace of all rows on some scopes."""
         known, places = self._behind(bearing, history)
         workspace = self._gone_on_with(known)
@@ -73,7 +73,7 @@ class Workspaces:
         _keep(self._of_scopes, bearing.axes, kept)
         return workspace
 
-    def n_rows_behind(self, bearing: Bearing, history: History) -> int:
+    def n_rows_behind(self, bearing: RelevantRows, history: History) -> int:
         """How many rows the workspace of some scopes has yet to take in."""
         _, places = self._behind(bearing, history)
         return sum(history[place].block.n_rows for some in places for place in some)
@@ -106,7 +106,9 @@ class Workspaces:
         missing = (one for one in places if known is None or not known.workspace.has(one))
         return sum(history[place].block.n_rows for place in missing)
 
-    def _behind(self, bearing: Bearing, history: History) -> tuple[_Kept | None, list[list[int]]]:
+    def _behind(
+        self, bearing: RelevantRows, history: History
+    ) -> tuple[_Kept | None, list[list[int]]]:
         """A workspace as it was last used, if it can be gone on with, and what it has not seen."""
         known = self._of_scopes.get(bearing.axes)
         if known is None or known.bearing is None:

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Bought:
+class EarlierMeasurement:
     """A measurement of the history that a batch may build on, and its place there."""
 
     measurement: Measurement
@@ -155,7 +155,7 @@ def purchases(
     candidates: CandidateRows,
     weights: Mapping[int, Weight],
     atoms: Atoms,
-    history: Sequence[Bought],
+    history: Sequence[EarlierMeasurement],
     queries: Sequence[QueryBlock],
 ) -> tuple[PlannedMeasurement, ...]:
     """Rows and their weights as measurements, those of equal weight bought together.

@@ -30,7 +30,12 @@ from cube.query import N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import InvalidTarget, TooLarge
 from cube.schema import Schema
 from inference.blue.atoms import Atoms
-from planner.batch.candidate_rows import Bought, CandidateRows, candidate_rows, purchases
+from planner.batch.candidate_rows import (
+    CandidateRows,
+    EarlierMeasurement,
+    candidate_rows,
+    purchases,
+)
 from planner.batch.search import cheapest
 from planner.batch.weights import Solution, WeightProblem
 from planner.measuring.weights import weight_for
@@ -165,7 +170,9 @@ def _bought_alone(queries: Sequence[Wanted]) -> BatchPlan:
     )
 
 
-def _bearing(history: Sequence[Measurement], scope: Scope, heaviest: Weight) -> tuple[Bought, ...]:
+def _bearing(
+    history: Sequence[Measurement], scope: Scope, heaviest: Weight
+) -> tuple[EarlierMeasurement, ...]:
     """The measurements on these columns that nothing has replaced, the most precise first."""
     replaced = {one.supersedes for one in history}
     within = set(scope)
@@ -174,7 +181,7 @@ def _bearing(history: Sequence[Measurement], scope: Scope, heaviest: Weight) -> 
         for place, one in enumerate(history)
         if place not in replaced and within.issuperset(one.block.scope)
     ]
-    found: list[Bought] = []
+    found: list[EarlierMeasurement] = []
     n_rows = 0
     for place in sorted(places, key=lambda place: -history[place].weight.units):
         one = history[place]
@@ -182,7 +189,9 @@ def _bearing(history: Sequence[Measurement], scope: Scope, heaviest: Weight) -> 
         if n_rows > N_HISTORY_ROWS_MAX:
             break
         is_near = one.weight.exact >= heaviest.exact * RAISABLE
-        found.append(Bought(one, place, may_be_raised=is_near and not may_be_clamped(one)))
+        found.append(
+            EarlierMeasurement(one, place, may_be_raised=is_near and not may_be_clamped(one))
+        )
     return tuple(found)
 
 
@@ -190,7 +199,7 @@ def _problem(
     queries: Sequence[Wanted],
     query_rows: Sequence[NDArray[np.float64]],
     candidates: CandidateRows,
-    bought: Sequence[Bought],
+    bought: Sequence[EarlierMeasurement],
 ) -> tuple[WeightProblem | None, list[list[int | None]]]:
     """The problem in numbers, and for each query's rows their places in it (None: always 0)."""
     places: dict[tuple[bytes, float, float], int] = {}

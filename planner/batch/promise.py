@@ -12,7 +12,7 @@ from dataclasses import replace
 from cube.measurement import WEIGHT_UNITS_MAX, PlannedMeasurement, Weight
 from cube.refusals import InvalidTarget
 from planner.batch.plan import BatchPlan
-from planner.measuring.forecast import Prospect
+from planner.measuring.forecast import Forecast
 from planner.measuring.weights import weight_for
 from planner.workload import Wanted
 
@@ -20,7 +20,7 @@ N_RAISES_MAX = 20
 MARGIN = 1 + 2.0**-20  # so that rounding does not leave a target missed by a hair
 
 
-def with_kept_promises(plan: BatchPlan, queries: Sequence[Wanted], prospect: Prospect) -> BatchPlan:
+def with_kept_promises(plan: BatchPlan, queries: Sequence[Wanted], prospect: Forecast) -> BatchPlan:
     """The plan at weights that the estimator promises every target for.
 
     Raises
@@ -53,7 +53,7 @@ def _raised(planned: PlannedMeasurement, times: float) -> PlannedMeasurement:
     return replace(planned, weight=Weight(units))
 
 
-def _itself(query: Wanted, prospect: Prospect) -> PlannedMeasurement:
+def _itself(query: Wanted, prospect: Forecast) -> PlannedMeasurement:
     """The query's own rows at a weight that is enough without any history."""
     row, multiplier = query.block.primitive
     weight = weight_for(query.target, multiplier)

@@ -16,7 +16,7 @@ SCHEMAS: Final = frozenset({"main", "public"})  # what clients of DuckDB and Pos
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class WrittenName:
     """A name as it was written; letter case counts only between double quotes."""
 
     text: str
@@ -65,7 +65,7 @@ class TableNames:
     declared: tuple[str, ...]
     synthetic: tuple[SyntheticName, ...] = ()
 
-    def meaning(self, word: Word, qualifier: Word | None = None) -> Meaning:
+    def meaning(self, word: WrittenName, qualifier: WrittenName | None = None) -> Meaning:
         """The table that a name means: a declared one's name, a synthetic one, or None.
 
         Raises
@@ -79,7 +79,9 @@ class TableNames:
                 return declared
         return self.synthetic_meaning(word, qualifier)
 
-    def synthetic_meaning(self, word: Word, qualifier: Word | None = None) -> SyntheticName | None:
+    def synthetic_meaning(
+        self, word: WrittenName, qualifier: WrittenName | None = None
+    ) -> SyntheticName | None:
         """The synthetic table that a name means, whatever others are called; None if none is.
 
         Raises

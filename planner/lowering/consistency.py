@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from cube.refusals import TooLarge, UnsupportedSql
 from planner.lowering.parts import PartBuilder
-from planner.sql.options import Manner
+from planner.sql.options import AnswerOptions
 from planner.workload import Consistency, ConsistentSets
 
 N_JOINT_CELLS_MAX = 2**16  # what is fitted in a second or two
@@ -19,7 +19,7 @@ N_CELLS_MAX = 1024  # of all sets: the error of each has a law of its own, some 
 COUNT = "COUNT(*)"
 
 
-def ask_consistency(part: PartBuilder, answers: Iterable[int], manner: Manner) -> None:
+def ask_consistency(part: PartBuilder, answers: Iterable[int], manner: AnswerOptions) -> None:
     """Let a part's counts agree, if its SELECT asks for that.
 
     Parameters
@@ -27,7 +27,7 @@ def ask_consistency(part: PartBuilder, answers: Iterable[int], manner: Manner) -
     part : PartBuilder
     answers : iterable of int
         The places of what the SELECT shows.
-    manner : Manner
+    manner : AnswerOptions
 
     Raises
     ------

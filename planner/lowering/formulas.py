@@ -19,7 +19,7 @@ from planner.lowering.parts import PartBuilder
 from planner.lowering.quantiles import quantile_answer, quantile_of
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import DIALECT, unsupported
-from planner.sql.names import Companion
+from planner.sql.names import CompanionColumn
 from planner.sql.nodes import Held, is_quantile
 from planner.workload import Answer, ColumnKind, SqlFormula
 
@@ -277,7 +277,7 @@ def _argument(node: exp.Expr) -> exp.Expr:
         )
     if value.find(exp.AggFunc) is not None:
         raise aggregated_twice(node)
-    if value.find(Held, Companion) is not None or is_quantile(value):
+    if value.find(Held, CompanionColumn) is not None or is_quantile(value):
         raise unsupported(node, "needs a value of each record", "Ask the inner answer first.")
     return value
 

@@ -18,7 +18,7 @@ from planner.lowering.parts import PartBuilder
 from planner.lowering.summands import conjuncts
 from planner.sql.messages import position, unsupported
 from planner.sql.nodes import Held
-from planner.sql.options import DEFAULT_LEVEL, MANNER, N_REPLICATES, NO_MANNER, Manner
+from planner.sql.options import DEFAULT_LEVEL, MANNER, N_REPLICATES, NO_MANNER, AnswerOptions
 from planner.workload import GroupKey, IndependenceQuestion
 
 FUNCTION = "DP_CHI2_TEST"
@@ -75,7 +75,7 @@ def lower_test(select: exp.Select, part: PartBuilder) -> None:
     for key in keys:
         check_key(key)
     part.group(keys, [range(len(keys))])
-    manner: Manner = select.meta.get(MANNER, NO_MANNER)
+    manner: AnswerOptions = select.meta.get(MANNER, NO_MANNER)
     part.question = IndependenceQuestion(
         shape=_shape(part.keys, test),
         level=float(DEFAULT_LEVEL) if manner.level is None else manner.level,

@@ -13,7 +13,7 @@ from cube.axis import MeasureAxis, NumericAxis
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.domain.public import Columns, PublicRelation
 from planner.lowering.outer import outer_sql
-from planner.lowering.parts import World
+from planner.lowering.parts import PlanningContext
 from planner.lowering.rows import Rows, lookups
 from planner.lowering.summands import conjuncts
 from planner.sql.messages import listed, position, shown, unsupported
@@ -26,7 +26,7 @@ _ONE_EQUALITY = "Join it by one equality: ON private_column = public_key."
 
 
 def joined_rows(
-    rows: Rows, place: int, entries: Sequence[Entry], world: World, select: exp.Select
+    rows: Rows, place: int, entries: Sequence[Entry], world: PlanningContext, select: exp.Select
 ) -> Rows:
     """Private rows with the columns of every public table in FROM beside.
 
@@ -37,7 +37,7 @@ def joined_rows(
     place : int
     entries : sequence of (Join or None, Expr)
         FROM, in order; each but the private one is a public table, or a subquery over such.
-    world : World
+    world : PlanningContext
     select : Select
         Its WHERE may hold the equality of a join that was written with a comma.
 
@@ -76,7 +76,7 @@ class _Join:
 
 
 def _with_lookups(
-    rows: Rows, join: exp.Join | None, entry: exp.Expr, by: _Join, world: World
+    rows: Rows, join: exp.Join | None, entry: exp.Expr, by: _Join, world: PlanningContext
 ) -> Rows:
     """The rows with one public table's columns beside."""
     table = _public_table(entry, world)
@@ -109,7 +109,7 @@ def _kind(join: exp.Join, entry: exp.Expr) -> str:
     return "INNER"
 
 
-def values_of(query: exp.Query, world: World, node: exp.Expr) -> list[exp.Expr]:
+def values_of(query: exp.Query, world: PlanningContext, node: exp.Expr) -> list[exp.Expr]:
     """The values that a subquery over public tables gives, as a list for IN."""
     columns = _shown(query, world, node)
     if len(columns) != 1:
@@ -127,7 +127,7 @@ def values_of(query: exp.Query, world: World, node: exp.Expr) -> list[exp.Expr]:
     return listed_values
 
 
-def _public_table(entry: exp.Expr, world: World) -> PublicRelation:
+def _public_table(entry: exp.Expr, world: PlanningContext) -> PublicRelation:
     # A public table's reference was replaced by its relation's name when FROM was read.
     if isinstance(entry, exp.Table) and entry.meta.get(IS_PUBLIC) in world.public:
         return world.public[entry.meta[IS_PUBLIC]]
@@ -138,7 +138,7 @@ def _public_table(entry: exp.Expr, world: World) -> PublicRelation:
     return PublicRelation(text, tuple(columns), None, columns)
 
 
-def _shown(query: exp.Query, world: World, node: exp.Expr) -> Columns:
+def _shown(query: exp.Query, world: PlanningContext, node: exp.Expr) -> Columns:
     """The columns of a query that reads public tables and nothing else."""
     tables = list(query.find_all(exp.Table))
     # A name of WITH may be that of a public table, and mean noisy answers: it has no such mark.

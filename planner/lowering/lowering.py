@@ -20,7 +20,7 @@ from planner.lowering.summands import conjuncts
 from planner.sql.messages import listed, position, shown, suggestion, unsupported
 from planner.sql.names import (
     COMPANIONS,
-    Companion,
+    CompanionColumn,
     column_name,
     is_companion,
     output_name,
@@ -157,7 +157,7 @@ class Lowering:
         rewritten: list[exp.Expr | None] = []
         for item, name in zip(select.expressions, names, strict=True):
             node = item.unalias()
-            if isinstance(node, Companion):
+            if isinstance(node, CompanionColumn):
                 rewritten.append(None)
                 continue
             column, answer = self._item(node, name)
@@ -191,7 +191,7 @@ class Lowering:
         return self._part.column(ColumnKind.ANSWER, answer), answer
 
     def _companion(
-        self, companion: Companion, answers: dict[str, int], several: set[str]
+        self, companion: CompanionColumn, answers: dict[str, int], several: set[str]
     ) -> exp.Column:
         wanted = companion.answer
         if wanted in several:
@@ -327,7 +327,7 @@ def _change(select: exp.Select, clause: str, change: Callable[[exp.Expr], exp.Ex
 
 def check_key(key: exp.Expr) -> None:
     """Refuse a group key that is an answer, or no value of a record."""
-    if isinstance(key, Companion) or key.find(exp.AggFunc) is not None:
+    if isinstance(key, CompanionColumn) or key.find(exp.AggFunc) is not None:
         raise unsupported(
             key,
             "is an answer, and answers are no group keys",

@@ -50,7 +50,7 @@ AggregateKey: TypeAlias = tuple[str, tuple[exp.Expr, ...], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class PlanningContext:
     """Everything public that statements are planned in.
 
     Parameters
@@ -94,12 +94,14 @@ class PartBuilder:
         What the outer SQL calls its relation.
     rows : Rows
         The private rows that it aggregates.
-    world : World
+    world : PlanningContext
     requested : RequestedTarget
         What the statement asks for, here.
     """
 
-    def __init__(self, name: str, rows: Rows, world: World, requested: RequestedTarget) -> None:
+    def __init__(
+        self, name: str, rows: Rows, world: PlanningContext, requested: RequestedTarget
+    ) -> None:
         self.name = name
         self.rows = rows
         self.default = world.defaults[rows.table]

@@ -19,7 +19,7 @@ from planner.sql.nodes import PublicLookup, is_output
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FromEntry:
     """One entry of FROM: what its columns stand for, in order.
 
     Parameters
@@ -49,7 +49,7 @@ class Rows:
     ----------
     table : str
     schema : Schema
-    sources : tuple of Source
+    sources : tuple of FromEntry
         What names may mean.
     conditions : tuple of Expr
         That hold for every row, over axes.
@@ -59,7 +59,7 @@ class Rows:
 
     table: str
     schema: Schema
-    sources: tuple[Source, ...]
+    sources: tuple[FromEntry, ...]
     conditions: tuple[exp.Expr, ...] = ()
     allowance: Allowance = field(default_factory=Allowance, compare=False)
 
@@ -69,7 +69,7 @@ class Rows:
         columns: dict[str, exp.Expr] = {
             axis.name: exp.Column(this=exp.to_identifier(axis.name)) for axis in schema.axes
         }
-        return cls(schema.table, schema, (Source(schema.table, columns),))
+        return cls(schema.table, schema, (FromEntry(schema.table, columns),))
 
     def renamed(self, name: str, columns: list[str] | None = None) -> "Rows":
         """The same as one entry of FROM, under a name and perhaps with new column names."""
@@ -77,14 +77,14 @@ class Rows:
         if columns:
             names = [*columns, *list(every)[len(columns) :]]
             every = dict(zip(names, every.values(), strict=True))
-        return replace(self, sources=(Source(name, every),))
+        return replace(self, sources=(FromEntry(name, every),))
 
     def showing(self, columns: Mapping[str, exp.Expr], conditions: tuple[exp.Expr, ...]) -> "Rows":
         """Some of the rows, with other columns."""
-        source = Source(self.sources[0].name, columns)
+        source = FromEntry(self.sources[0].name, columns)
         return replace(self, sources=(source,), conditions=conditions)
 
-    def joined(self, source: Source, condition: exp.Expr | None) -> "Rows":
+    def joined(self, source: FromEntry, condition: exp.Expr | None) -> "Rows":
         """With the columns of a public table beside."""
         conditions = self.conditions if condition is None else (*self.conditions, condition)
         return replace(self, sources=(*self.sources, source), conditions=conditions)
@@ -216,7 +216,7 @@ class Rows:
 
 def lookups(
     name: str, columns: Mapping[str, str], key: exp.Column, merged: str | None = None
-) -> Source:
+) -> FromEntry:
     """A public table as an entry of FROM: each column, looked up by `key`.
 
     Parameters
@@ -227,13 +227,13 @@ def lookups(
     key : Column
         An axis.
     merged : str, optional
-        See `Source`.
+        See `FromEntry`.
     """
     found: dict[str, exp.Expr] = {}
     for column, function in columns.items():
         found[column] = PublicLookup(this=function, expressions=[key.copy()])
         found[column].meta["text"] = f"{name}.{column}"
-    return Source(name, found, merged)
+    return FromEntry(name, found, merged)
 
 
 def mapped(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:

@@ -21,16 +21,16 @@ from planner.lowering.independence import asks_independence, lower_test
 from planner.lowering.joins import joined_rows, values_of
 from planner.lowering.linear import is_linear
 from planner.lowering.lowering import Lowering, count_of_units
-from planner.lowering.parts import PartBuilder, World
+from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.probes import empty_rows, has_limit_zero, is_probe, shown_columns
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
 from planner.sql.dialect import Statement
 from planner.sql.messages import listed, origin, position, unsupported
-from planner.sql.names import COMPANIONS, Companion, is_companion, read_companion
+from planner.sql.names import COMPANIONS, CompanionColumn, is_companion, read_companion
 from planner.sql.nodes import Held, aggregates_in
-from planner.sql.options import MANNER, NO_MANNER, REQUESTED, Manner
+from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions
 from planner.workload import RequestedTarget
 
 N_PARTS_MAX = 64  # SELECTs of one statement that aggregate private rows
@@ -49,7 +49,7 @@ class _Scope:
 class Splitter:
     """Cuts one statement."""
 
-    def __init__(self, world: World, requested: RequestedTarget) -> None:
+    def __init__(self, world: PlanningContext, requested: RequestedTarget) -> None:
         self._world = world
         self._requested = requested
         self.parts: list[PartBuilder] = []
@@ -134,7 +134,7 @@ class Splitter:
         sources = self._sources(select, scope)
         self._hold_subqueries(select, scope)
         is_test = not isinstance(sources, Answered) and asks_independence(select)
-        manner: Manner = select.meta.get(MANNER, NO_MANNER)
+        manner: AnswerOptions = select.meta.get(MANNER, NO_MANNER)
         if not is_test:
             manner.refuse_test()
         if isinstance(sources, Answered):
@@ -358,7 +358,7 @@ class Splitter:
         return own.resolved(item), tuple(conditions)
 
 
-def _companion_column(known: ShownAnswer, companion: Companion) -> exp.Column:
+def _companion_column(known: ShownAnswer, companion: CompanionColumn) -> exp.Column:
     return known.part.column(COMPANIONS[companion.name], known.answer, companion.confidence)
 
 

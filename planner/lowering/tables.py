@@ -18,8 +18,8 @@ from planner.domain.public import (
     remaining_of,
     synthetic_table,
 )
-from planner.domain.table_names import SyntheticName, Word
-from planner.lowering.parts import PartBuilder, World
+from planner.domain.table_names import SyntheticName, WrittenName
+from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.rows import Rows
 from planner.sql.messages import listed, origin, position, shown, suggestion, unsupported
 from planner.sql.nodes import AS_WRITTEN, IS_PUBLIC
@@ -50,11 +50,11 @@ class Tables:
 
     Parameters
     ----------
-    world : World
+    world : PlanningContext
         The private and public tables, and the views.
     """
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: PlanningContext) -> None:
         self._world = world
         self.allowance = Allowance()  # all that is private in a statement is found here
         self.public: dict[str, None] = {}  # the public relations read, in order
@@ -128,7 +128,7 @@ class Tables:
         return self._read_public(table, privacy_view(name), name)
 
     def _remaining(self, table: exp.Table, argument: str) -> Answered:
-        known = Word(argument).among(self._world.schemas)
+        known = WrittenName(argument).among(self._world.schemas)
         if known is None:
             raise UnknownName(
                 f"There is no private table {argument}.",
@@ -154,9 +154,9 @@ def column_names(alias: exp.Expr | None) -> list[str]:
     return [] if alias is None else [column.name for column in alias.args.get("columns") or []]
 
 
-def _word(identifier: exp.Identifier) -> Word:
+def _word(identifier: exp.Identifier) -> WrittenName:
     """An identifier as a name to look for."""
-    return Word(identifier.name, bool(identifier.args.get("quoted")))
+    return WrittenName(identifier.name, bool(identifier.args.get("quoted")))
 
 
 def _remaining_argument(table: exp.Table) -> str | None:

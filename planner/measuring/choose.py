@@ -28,8 +28,8 @@ from cube.refusals import InvalidTarget, TooLarge
 from cube.target import AccuracyTarget
 from inference.posterior import RowEstimate, widest
 from planner.measuring.candidates import N_CUBOIDS_MAX, Candidate, query_itself, wide_candidates
-from planner.measuring.forecast import Prospect
-from planner.measuring.offers import Market, Offer, PurchasePlan
+from planner.measuring.forecast import Forecast
+from planner.measuring.offers import Offer, PricingContext, PurchasePlan
 from planner.measuring.strategy import Strategy
 from planner.measuring.weights import affordable_units, smallest_weight, weight_for
 from planner.workload import Wanted
@@ -45,7 +45,7 @@ def meets(rows: Sequence[RowEstimate], target: AccuracyTarget) -> bool:
 def plan_purchases(
     wanted: Sequence[Wanted],
     estimates: Sequence[Sequence[RowEstimate]],
-    market: Market,
+    market: PricingContext,
     *,
     every_offer: bool = False,
 ) -> PurchasePlan:
@@ -56,7 +56,7 @@ def plan_purchases(
     wanted : sequence of Wanted
     estimates : sequence of (sequence of Posterior or NotEstimable)
         What the history says of the rows of each block.
-    market : Market
+    market : PricingContext
     every_offer : bool
         Price the offers that cannot be chosen too, for EXPLAIN. The choice is the same.
 
@@ -90,7 +90,7 @@ def _looked_at_again(
     unknown: Sequence[int],
     planned: tuple[PlannedMeasurement, ...],
     offers: Sequence[tuple[Offer, ...]],
-    market: Market,
+    market: PricingContext,
 ) -> tuple[tuple[PlannedMeasurement, ...], tuple[tuple[Offer, ...], ...]]:
     """The plan, topped up for `unknown` blocks that it no longer serves as when it was shorter.
 
@@ -130,8 +130,8 @@ class _Chooser:
 
     def __init__(
         self,
-        market: Market,
-        beside: Prospect,
+        market: PricingContext,
+        beside: Forecast,
         block: QueryBlock,
         target: AccuracyTarget,
         base: tuple[PlannedMeasurement, ...],

@@ -21,7 +21,7 @@ from inference.posterior import widest
 
 
 @dataclass(frozen=True, slots=True)
-class Climb:
+class RisingForecast:
     """The half-widths of one block under plans for the same rows at rising weights.
 
     Parameters
@@ -36,7 +36,7 @@ class Climb:
     at_foot: float = math.inf
 
 
-class Prospect:
+class Forecast:
     """The history of one table, and what it could become.
 
     Parameters
@@ -69,11 +69,11 @@ class Prospect:
         rows = estimator.estimate(block, target.confidence, target.half_width)
         return widest(rows, target.confidence)
 
-    def after(self, plan: Sequence[PlannedMeasurement]) -> "Prospect":
+    def after(self, plan: Sequence[PlannedMeasurement]) -> "Forecast":
         """What could become of the history once `plan` was bought."""
-        return Prospect(self.with_planned(plan).estimator, self.noise_for)
+        return Forecast(self.with_planned(plan).estimator, self.noise_for)
 
-    def with_planned(self, plan: Sequence[PlannedMeasurement]) -> "Prospect":
+    def with_planned(self, plan: Sequence[PlannedMeasurement]) -> "Forecast":
         """The prospect with the rows of `plan` put beside the history.
 
         What stands there already, no lighter, is left as it is; so a plan that grows may be given
@@ -86,22 +86,22 @@ class Prospect:
         estimator.add([self._imagined(planned) for planned in further])
         places = enumerate(further, start=self.estimator.n_measurements)
         added = {fingerprint(one.block): (place, one.weight) for place, one in places}
-        return Prospect(estimator, self.noise_for, {**self._planned, **added})
+        return Forecast(estimator, self.noise_for, {**self._planned, **added})
 
     def climb(
         self, block: QueryBlock, target: AccuracyTarget, lightest: Sequence[PlannedMeasurement]
-    ) -> Climb:
+    ) -> RisingForecast:
         """What `half_width` says of plans for the same blocks at rising weights, but sooner.
 
         The rows of `lightest` are put beside the history once. A plan that has the same blocks,
         none of them lighter, then only raises them there, which takes no algebra of rows.
         """
         if self._is_own(block, target, self._further(lightest)):
-            return Climb(lambda plan: self._half_width_of_own(block, target, plan))
+            return RisingForecast(lambda plan: self._half_width_of_own(block, target, plan))
         foot = self.with_planned(lightest)
         # The workspaces of the foot are copied, not made, from here on.
         rows = foot.estimator.estimate(block, target.confidence)
-        return Climb(
+        return RisingForecast(
             lambda plan: foot.half_width(block, target, plan), widest(rows, target.confidence)
         )
 

@@ -11,8 +11,8 @@ from accountant.cost.history_cost import Price
 from cube.measurement import PlannedMeasurement
 from cube.query import Scope
 from cube.schema import Schema
-from planner.measuring.forecast import Prospect
-from planner.measuring.ski_rental import Rents
+from planner.measuring.forecast import Forecast
+from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
 
 
@@ -60,24 +60,24 @@ class PurchasePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Market:
+class PricingContext:
     """What purchases are weighed and priced against: the state of one table.
 
     Parameters
     ----------
     schema : Schema
     strategy : Strategy
-    prospect : Prospect
+    prospect : Forecast
     price : callable
         `Gate.price`.
-    rents : Rents
+    rents : SkiRental
     left : callable
         What may still be spent on the table.
     """
 
     schema: Schema
     strategy: Strategy
-    prospect: Prospect
+    prospect: Forecast
     price: Callable[[Sequence[PlannedMeasurement]], Price]
-    rents: Rents
+    rents: SkiRental
     left: Callable[[], Fraction]

@@ -17,16 +17,16 @@ from cube.query import Scope
 from planner.measuring.candidates import is_every_cell
 
 
-class Rents:
+class SkiRental:
     """The rent of one table, in units of 2**-40 epsilon of table cost, scope by scope."""
 
     def __init__(self) -> None:
         self._n_charges = 0
         self._paid: dict[tuple[Scope, Scope | None], int] = {}
 
-    def copy(self) -> "Rents":
+    def copy(self) -> "SkiRental":
         """Equal rents, which do not change when these do."""
-        other = Rents()
+        other = SkiRental()
         other._n_charges, other._paid = self._n_charges, self._paid.copy()
         return other
 

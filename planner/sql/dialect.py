@@ -23,7 +23,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, TooLarge, UnsupportedSql
 from planner.sql.messages import position_at, shortened, unsupported
-from planner.sql.names import Companion
+from planner.sql.names import CompanionColumn
 from planner.sql.nodes import AS_WRITTEN, Held, PublicLookup
 from planner.sql.options import MANNER, REQUESTED, Option, read_options
 
@@ -103,7 +103,7 @@ class Tacit(Postgres):
             exp.Median: lambda self, node: self.func("MEDIAN", node.this),
             exp.StrPosition: lambda self, node: self.func("STRPOS", *node.iter_expressions()),
             Held: lambda _self, _node: "(SELECT ..)",
-            Companion: lambda _self, node: str(node.args["text"]),
+            CompanionColumn: lambda _self, node: str(node.args["text"]),
             PublicLookup: lambda _self, node: str(node.meta["text"]),
         }
 

@@ -18,7 +18,7 @@ COMPANIONS: dict[str, ColumnKind] = {
 _WITH_CONFIDENCE = ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH")
 
 
-class Companion(exp.Expression):
+class CompanionColumn(exp.Expression):
     """A column that accompanies an answer: DP_COST(n) and the like.
 
     `this` is the function's name, `answer` the folded name of an answer, `confidence` a number.
@@ -48,7 +48,7 @@ def is_companion(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.upper() in COMPANIONS
 
 
-def read_companion(node: exp.Expr) -> Companion:
+def read_companion(node: exp.Expr) -> CompanionColumn:
     """A companion's name and arguments; the first argument is an alias, not a column.
 
     Raises
@@ -76,7 +76,7 @@ def read_companion(node: exp.Expr) -> Companion:
         if value is None or not 0 < value < 1:
             raise unsupported(node, "needs a confidence between 0 and 1", "0.95 is usual.")
         confidence = float(value)
-    return Companion(
+    return CompanionColumn(
         this=name, answer=output_name(named.this), confidence=confidence, text=node.sql()
     )
 

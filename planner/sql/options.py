@@ -1,9 +1,9 @@
 """OPTIONS(..): how accurate a SELECT's answers are to be, and how they are made from counts.
 
 Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least) is inherited by the
-SELECTs inside. The `Manner` (level and replicates of a test, consistency of grouping sets) is of
-the SELECT that names it, and refused where it would change nothing; whether to fall back on a model
-is of the whole statement.
+SELECTs inside. The `AnswerOptions` (level and replicates of a test, consistency of grouping sets)
+is of the SELECT that names it, and refused where it would change nothing; whether to fall back on a
+model is of the whole statement.
 """
 
 import math
@@ -39,7 +39,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class AnswerOptions:
     """What OPTIONS say beside accuracy; None where they do not.
 
     Parameters
@@ -76,10 +76,10 @@ class Manner:
             )
 
 
-NO_MANNER = Manner()
+NO_MANNER = AnswerOptions()
 
 
-def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, Manner]:
+def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOptions]:
     """The target and the manner that options name.
 
     Raises
@@ -118,7 +118,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, Manner]:
         at_least=_double(named.get("at_least")),
     )
     n_replicates = None if replicates is None else int(replicates)
-    return target, Manner(_double(level), n_replicates, consistency, "fallback" in seen)
+    return target, AnswerOptions(_double(level), n_replicates, consistency, "fallback" in seen)
 
 
 def consistency_named(name: str) -> Consistency:

@@ -61,7 +61,7 @@ class CreateSynthetic:
     epsilon : Fraction
         0 if none was named.
     delta : Fraction, optional
-        With it, what is measured has normal noise.
+        With it, what is measured has Gaussian noise.
     method : str, optional
     n_rows, seed : int, optional
     columns : tuple of str

@@ -19,7 +19,7 @@ REPORT_FORMATS: Final = ("html", "json", "csv")
 MakeReport = Callable[[str], bytes]  # in one of `REPORT_FORMATS`
 
 
-class LedgerDesk(Protocol):
+class LedgerAdmin(Protocol):
     """What the protocol may ask for. Any method may raise `Refused`."""
 
     def set_limit(self, caller: Caller, table: str, change: LimitChange) -> LimitStatus | None:
@@ -35,7 +35,7 @@ class LedgerDesk(Protocol):
         ...
 
 
-class ServedLedgerDesk:
+class ServedLedgerAdmin:
     """The desk of the ledger that is served.
 
     Parameters

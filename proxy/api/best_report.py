@@ -41,17 +41,17 @@ class Belief:
                 hint="Probabilities sum to 1; a table of losses is square, one row a count.",
             ) from None
 
-    def reported(self, rows: tuple[RowEstimate, ...]) -> "Reported":
+    def reported(self, rows: tuple[RowEstimate, ...]) -> "ReportedCount":
         """The best report for the one row that was answered."""
         (estimate,) = rows
         if not isinstance(estimate, Posterior):
             raise TypeError("a count that was answered is estimable")
         report = best_report(posterior_under(estimate, self.prior), self.loss)
-        return Reported(report.value, report.expected_loss, estimate.value)
+        return ReportedCount(report.value, report.expected_loss, estimate.value)
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportedCount:
     """The best report, what it is expected to lose, and the answer that it is made from."""
 
     value: int

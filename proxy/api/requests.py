@@ -19,7 +19,7 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.sql.messages import listed
 from planner.workload import RequestedTarget
-from proxy.api.best_report import Belief, Reported
+from proxy.api.best_report import Belief, ReportedCount
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
 
 NOTHING_REQUESTED: Final = RequestedTarget()
@@ -164,7 +164,7 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Release:
+class QueryResult:
     """An answer that may leave the process.
 
     Parameters
@@ -228,7 +228,7 @@ class QueryEngine(Protocol):
         """The schema of the answer: free, reads no data, charges nothing."""
         ...
 
-    def answer(self, request: QueryRequest) -> Release:
+    def answer(self, request: QueryRequest) -> QueryResult:
         """The answer: the only call that may charge."""
         ...
 
@@ -244,7 +244,9 @@ class QueryEngine(Protocol):
         """Tables of counts, after the steps that lead to them; may charge for what is missing."""
         ...
 
-    def best_report(self, request: QueryRequest, belief: Belief) -> tuple[Reported, Release]:
+    def best_report(
+        self, request: QueryRequest, belief: Belief
+    ) -> tuple[ReportedCount, QueryResult]:
         """One count, and the best report of it; charges as `answer` does."""
         ...
 

@@ -78,8 +78,8 @@ def verify_ledger(
     for table in verdict.tables:
         if table.delta is not None:
             typer.echo(
-                f"{table.table}: epsilon {float(table.normal):.6g} of it for normal noise, private "
-                f"but for a probability of {float(table.delta):g}."
+                f"{table.table}: epsilon {float(table.gaussian):.6g} of it for Gaussian noise, "
+                f"private but for a probability of {float(table.delta):g}."
             )
     for note in verdict.notes:
         typer.echo(f"note: {note}")

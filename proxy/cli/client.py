@@ -107,7 +107,7 @@ class ServerAddress:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReceivedResult:
     """A result, and its receipt unless the statement was an EXPLAIN PRIVACY."""
 
     data: pa.Table
@@ -121,7 +121,7 @@ def target_of(
     return tacit_pb2.Target(half_width=half_width, confidence=confidence, epsilon=epsilon)
 
 
-def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> Answer:
+def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> ReceivedResult:
     """Ask one SELECT."""
     pieces: list[bytes] = []
     receipt = None
@@ -131,7 +131,7 @@ def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> Answer:
             pieces.append(reply.ipc)
             if reply.HasField("receipt"):
                 receipt = reply.receipt
-    return Answer(ipc_table(b"".join(pieces)), receipt)
+    return ReceivedResult(ipc_table(b"".join(pieces)), receipt)
 
 
 def explain(

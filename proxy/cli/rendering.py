@@ -16,14 +16,14 @@ from rich.table import Table
 from rich.text import Text
 
 from accountant.auditor.verdict import TableVerdict
-from proxy.cli.client import Answer
+from proxy.cli.client import ReceivedResult
 from proxy.protocol import tacit_pb2
 
 DECIMALS_MAX = 6
 BAR_LENGTH = 20
 
 
-def answer_table(answer: Answer) -> RenderableType:
+def answer_table(answer: ReceivedResult) -> RenderableType:
     """An answer with the interval of each of its columns, and what it cost below."""
     shown = _grid()
     receipts = _receipts_by_place(answer)
@@ -119,7 +119,7 @@ def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
     return shown
 
 
-def answer_csv(answer: Answer) -> str:
+def answer_csv(answer: ReceivedResult) -> str:
     """The result as CSV; every answer column is followed by the ends of its interval."""
     receipts = _receipts_by_place(answer)
     header: list[str] = []
@@ -137,7 +137,7 @@ def answer_csv(answer: Answer) -> str:
     return out.getvalue()
 
 
-def answer_json(answer: Answer) -> str:
+def answer_json(answer: ReceivedResult) -> str:
     """The result with its receipt, as one JSON object."""
     rows = zip(*(column.to_pylist() for column in answer.data.columns), strict=True)
     shown: dict[str, Any] = {
@@ -204,7 +204,7 @@ def _ends(values: Iterable[float]) -> list[float | None]:
     return [None if math.isnan(value) else value for value in values]
 
 
-def _receipts_by_place(answer: Answer) -> dict[int, tacit_pb2.ColumnReceipt]:
+def _receipts_by_place(answer: ReceivedResult) -> dict[int, tacit_pb2.ColumnReceipt]:
     """The receipt of each answer column. Names may repeat; then both lists keep their order."""
     waiting = [] if answer.receipt is None else list(answer.receipt.columns)
     found: dict[int, tacit_pb2.ColumnReceipt] = {}

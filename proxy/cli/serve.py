@@ -20,12 +20,12 @@ from rich.text import Text
 from threadpoolctl import threadpool_limits
 
 from accountant.auditor.verify import verify
-from proxy.admin.ledger_admin import ServedLedgerDesk
+from proxy.admin.ledger_admin import ServedLedgerAdmin
 from proxy.api.requests import BudgetStatus
 from proxy.bootstrap import Service, build
 from proxy.config.server import ServerSettings
 from proxy.config.settings import Settings, load
-from proxy.identity.authenticate import LedgerAccess
+from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.monitoring.health import Monitoring, Readiness
 from proxy.monitoring.logs import configure_logs
 from proxy.monitoring.metrics import Metrics
@@ -148,10 +148,10 @@ def _started(
     return start_server(
         service.engine,
         settings.server.listen,
-        access=LedgerAccess(service.ledger, allow_anonymous=settings.server.allow_anonymous),
+        access=LedgerAuthenticator(service.ledger, allow_anonymous=settings.server.allow_anonymous),
         tls=tls,
         public=service.public,
-        desk=ServedLedgerDesk(service.ledger, names, report),
+        desk=ServedLedgerAdmin(service.ledger, names, report),
         synthetic=service.engine.synthetic,
         monitoring=monitoring,
         times=settings.server.times,

@@ -38,7 +38,7 @@ app = typer.Typer(
 )
 
 
-class Method(StrEnum):
+class MethodOption(StrEnum):
     """How rows are made."""
 
     PAIRWISE = "pairwise"
@@ -80,7 +80,7 @@ DeltaOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="NUMBER",
-        help="Measure with normal noise, under the delta that the table's owner offers.",
+        help="Measure with Gaussian noise, under the delta that the table's owner offers.",
     ),
 ]
 
@@ -94,8 +94,8 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter an option
     epsilon: EpsilonOption = "0",
     delta: DeltaOption = None,
     method: Annotated[
-        Method, typer.Option(help="pairwise: noisy tables of pairs; privbayes: a network.")
-    ] = Method.PAIRWISE,
+        MethodOption, typer.Option(help="pairwise: noisy tables of pairs; privbayes: a network.")
+    ] = MethodOption.PAIRWISE,
     score: Annotated[
         Score | None,
         typer.Option(

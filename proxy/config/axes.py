@@ -21,7 +21,7 @@ from cube.axis import (
 from proxy.sources.problems import Problems, Section
 
 
-class Column(Section):
+class ColumnSection(Section):
     """What every column may say."""
 
     null: bool = False
@@ -31,7 +31,7 @@ class Column(Section):
         """The axis that is declared; ValueError if the declaration makes no sense."""
 
 
-class CategoryColumn(Column):
+class CategoryColumn(ColumnSection):
     """Text with listed levels."""
 
     kind: Literal["category"]
@@ -43,7 +43,7 @@ class CategoryColumn(Column):
         return CategoryAxis(name=name, null=self.null, other=self.other, values=tuple(self.levels))
 
 
-class IntegerColumn(Column):
+class IntegerColumn(ColumnSection):
     """Whole numbers from low to high."""
 
     kind: Literal["integer"]
@@ -58,7 +58,7 @@ class IntegerColumn(Column):
         )
 
 
-class NumericColumn(Column):
+class NumericColumn(ColumnSection):
     """Numbers in bins."""
 
     kind: Literal["numeric"]
@@ -70,7 +70,7 @@ class NumericColumn(Column):
         return NumericAxis(name=name, null=self.null, other=self.other, edges=tuple(self.edges))
 
 
-class BooleanColumn(Column):
+class BooleanColumn(ColumnSection):
     """Truth values."""
 
     kind: Literal["boolean"]
@@ -80,7 +80,7 @@ class BooleanColumn(Column):
         return BooleanAxis(name=name, null=self.null)
 
 
-class DateColumn(Column):
+class DateColumn(ColumnSection):
     """Days from low to high."""
 
     kind: Literal["date"]
@@ -93,7 +93,7 @@ class DateColumn(Column):
         return DateAxis(name=name, null=self.null, other=self.other, low=self.low, high=self.high)
 
 
-class MeasureColumn(Column):
+class MeasureColumn(ColumnSection):
     """Numbers that are summed and averaged, between bounds they are clamped to."""
 
     kind: Literal["measure"]
@@ -113,7 +113,7 @@ class MeasureColumn(Column):
         return MeasureAxis(name=name, null=self.null, low=low, high=high, step=step)
 
 
-COLUMN_KINDS: dict[str, type[Column]] = {
+COLUMN_KINDS: dict[str, type[ColumnSection]] = {
     "category": CategoryColumn,
     "integer": IntegerColumn,
     "numeric": NumericColumn,

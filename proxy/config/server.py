@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.config.synthetic_limits import DEFAULT_LIMITS, SyntheticLimits
-from proxy.scheduling.fair_share import DEFAULT_TIMES, Times
+from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
 from proxy.sources.problems import Problems
 from proxy.sources.public_table import N_BYTES_MAX, N_ROWS_MAX
 
@@ -46,7 +46,7 @@ class ServerSettings:
         Where synthetic tables are kept; beside the ledger's file if it is not said.
     synthetic_limits : SyntheticLimits
         How much is kept there.
-    times : Times
+    times : CallTimes
         That the work for a call may take.
     """
 
@@ -56,7 +56,7 @@ class ServerSettings:
     metrics_listen: str | None = None
     synthetic_dir: Path | None = None
     synthetic_limits: SyntheticLimits = DEFAULT_LIMITS
-    times: Times = DEFAULT_TIMES
+    times: CallTimes = DEFAULT_TIMES
 
 
 class ServerSection(BaseSettings):
@@ -125,7 +125,7 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
             n_bytes=section.synthetic_bytes_max,
             n_tables=section.synthetic_tables_max,
         ),
-        times=Times(statement=section.statement_seconds, job=section.job_seconds),
+        times=CallTimes(statement=section.statement_seconds, job=section.job_seconds),
     )
 
 

@@ -55,7 +55,7 @@ class TableSettings:
     strategy : Strategy
         How measurements are chosen when the history does not suffice.
     delta : Fraction, optional
-        What synthetic tables may be measured with normal noise under; None for no such noise.
+        What synthetic tables may be measured with Gaussian noise under; None for no such noise.
     sharing : Sharing
         Whether analysts are shown what others have asked; `history` in the file.
     """

@@ -24,7 +24,7 @@ from planner.sql.split_statements import split_statements
 from planner.workload import Aggregate, RequestedTarget, Wanted, Workload
 from proxy.api.requests import BatchReport, BatchRequest, BudgetStatus
 from proxy.engine.disclosure import unaffordable
-from proxy.tables.empty_history import Alone
+from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.private_table import ServedTable
 from proxy.tables.snapshot import TableSnapshot
 
@@ -59,7 +59,7 @@ def run_batch(
     request: BatchRequest,
     plan_statement: Callable[[str, RequestedTarget], Workload],
     table_named: Callable[[str], ServedTable],
-    alone_named: Callable[[str], Alone | None] = lambda _table: None,
+    alone_named: Callable[[str], EmptyHistory | None] = lambda _table: None,
 ) -> BatchReport:
     """Plan every statement of a request together, and buy the plan if the request says so.
 
@@ -93,7 +93,7 @@ def run_batch(
 def _of_asking_alone(
     request: BatchRequest,
     workloads: Sequence[Workload],
-    alone: Alone,
+    alone: EmptyHistory,
     cap: Fraction | None,
     budget: BudgetStatus,
 ) -> BatchReport:

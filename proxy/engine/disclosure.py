@@ -31,7 +31,7 @@ from proxy.engine.consistency import consistent
 from proxy.engine.results import AnsweredAggregate, AnsweredPart
 from proxy.engine.system_views import TableRecord
 from proxy.tables.disclosure import alone_for, shown_spent
-from proxy.tables.empty_history import Alone
+from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.private_table import ServedTable
 
 
@@ -45,7 +45,7 @@ def shown_record(table: ServedTable, caller: Caller) -> TableRecord:
     return TableRecord(table.info, budget, (), ())
 
 
-def shown_parts(alone: Alone, answered: Sequence[AnsweredPart]) -> list[AnsweredPart]:
+def shown_parts(alone: EmptyHistory, answered: Sequence[AnsweredPart]) -> list[AnsweredPart]:
     """Answered parts of one table, at the accuracy and the price of asking alone."""
     asked = [one for part in answered for item in part.aggregates for one in item.asked]
     plan = alone.bought(asked)
@@ -62,14 +62,14 @@ def shown_parts(alone: Alone, answered: Sequence[AnsweredPart]) -> list[Answered
     return shown
 
 
-def disclosed(alone: Alone | None, answered: Sequence[AnsweredPart]) -> list[AnsweredPart]:
+def disclosed(alone: EmptyHistory | None, answered: Sequence[AnsweredPart]) -> list[AnsweredPart]:
     """The parts of one table as they may be shown, with counts that agree if that was asked."""
     agreed = [consistent(one) for one in answered]
     return agreed if alone is None else [_without_intervals(p) for p in shown_parts(alone, agreed)]
 
 
 def disclosed_rows(
-    alone: Alone | None, wanted: Wanted, rows: Sequence[RowEstimate]
+    alone: EmptyHistory | None, wanted: Wanted, rows: Sequence[RowEstimate]
 ) -> tuple[RowEstimate, ...]:
     """The estimates of one block as they may be shown."""
     return tuple(rows) if alone is None else _shown_rows(wanted, alone.estimates([wanted])[0], rows)
@@ -101,7 +101,11 @@ def _without_intervals(part: AnsweredPart) -> AnsweredPart:
 
 
 def shown_refusal(
-    refusal: Refused, alone: Alone, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
+    refusal: Refused,
+    alone: EmptyHistory,
+    wanted: Sequence[Wanted],
+    payer: Payer,
+    cap: Fraction | None,
 ) -> Refused:
     """A refusal for want of budget, with the price of asking alone, and no word of what is left."""
     if isinstance(refusal, CostAboveCap):
@@ -109,7 +113,7 @@ def shown_refusal(
     return unaffordable(refusal, alone, alone.price(wanted))
 
 
-def unaffordable(refusal: Refused, alone: Alone, epsilon: Fraction) -> Refused:
+def unaffordable(refusal: Refused, alone: EmptyHistory, epsilon: Fraction) -> Refused:
     """The refusal of what costs who asks alone so much, and is not covered by what is left."""
     table = alone.info.schema.table
     return type(refusal)(

@@ -24,7 +24,7 @@ from planner.cache import BoundedCache
 from planner.domain.public import REMAINING, privacy_view
 from planner.sql.synthetic_statements import synthesis_statement
 from planner.workload import Outer, RequestedTarget, Workload
-from proxy.api.best_report import Belief, Reported, one_count
+from proxy.api.best_report import Belief, ReportedCount, one_count
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
 from proxy.api.receipts import with_receipt
 from proxy.api.requests import (
@@ -36,15 +36,15 @@ from proxy.api.requests import (
     ColumnReceipt,
     Explanation,
     QueryRequest,
+    QueryResult,
     Receipt,
-    Release,
     TableInfo,
     unknown_table,
 )
 from proxy.engine.batch import run_batch
 from proxy.engine.disclosure import disclosed, disclosed_rows, shown_record
 from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
-from proxy.engine.model_fallback import Fallback
+from proxy.engine.model_fallback import ModelFallback
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.relations import (
     N_ROWS_TRIED,
@@ -63,13 +63,13 @@ from proxy.engine.system_views import (
 )
 from proxy.engine.system_views import privacy_view as view_of
 from proxy.engine.targets import rehearse, settle
-from proxy.engine.usage import Tallies
-from proxy.engine.visibility import Key, Visible, visible, visible_key
+from proxy.engine.usage import UsageTallies
+from proxy.engine.visibility import Key, VisibleTables, visible, visible_key
 from proxy.marginals.make import make_marginals
 from proxy.monitoring.events import UNWATCHED, AnswerKind, Stage, Watcher
 from proxy.scheduling.large_statements import LargeStatements
 from proxy.sources.public_table import PublicTable
-from proxy.synthetic_tables.service import SyntheticDesk
+from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.statements import explain_statement, run_statement, statement_schema
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW, synthetic_view
@@ -104,17 +104,17 @@ class Engine:
         self._tables = dict(tables)
         self._public = [(table, table.relation()) for table in public]
         self._watcher = watcher
-        self.tallies = Tallies()
-        self.synthetic = SyntheticDesk(tables, [table.name for table in public], store)
+        self.tallies = UsageTallies()
+        self.synthetic = SyntheticTableService(tables, [table.name for table in public], store)
         self._outer = OuterSql()
         self._large = LargeStatements()
-        self._fallback = Fallback(self.synthetic, self._outer, self._public)
-        self._views: dict[frozenset[str], Visible] = {}
+        self._fallback = ModelFallback(self.synthetic, self._outer, self._public)
+        self._views: dict[frozenset[str], VisibleTables] = {}
         self._schemas: BoundedCache[tuple[Key, str, RequestedTarget], pa.Schema] = BoundedCache(
             n_entries_max=N_SCHEMAS_MAX, n_bytes_max=N_SCHEMAS_MAX * SCHEMA_BYTES
         )
 
-    def answer(self, request: QueryRequest) -> Release:
+    def answer(self, request: QueryRequest) -> QueryResult:
         """Answer a SELECT: from the history if that meets the target, else by measuring.
 
         A statement about a synthetic table is carried out at its desk, the one other place that
@@ -129,9 +129,9 @@ class Engine:
             workload = seen.planner.plan(request.sql, request.target)
             schema = self._schema(request, seen)  # what cannot be computed is refused unpaid
         if workload.explain_only:
-            return Release(self._explain(workload, request.caller).data, None)
+            return QueryResult(self._explain(workload, request.caller).data, None)
         if workload.is_probe:
-            return Release(schema.empty_table(), None)
+            return QueryResult(schema.empty_table(), None)
         try:
             with self._large.turn(request.caller.payer.analyst, workload.parts):
                 return self._answered(workload, request, seen)
@@ -181,7 +181,9 @@ class Engine:
                 self._watcher.answered(request.table, kind)
             yield made
 
-    def best_report(self, request: QueryRequest, belief: Belief) -> tuple[Reported, Release]:
+    def best_report(
+        self, request: QueryRequest, belief: Belief
+    ) -> tuple[ReportedCount, QueryResult]:
         """Answer one count, and say what is best reported of it."""
         planner = self._visible_to(request.caller).planner
         name, wanted = one_count(planner.plan(request.sql, request.target))
@@ -212,7 +214,7 @@ class Engine:
     def _opened_to(self, caller: Caller) -> dict[str, ServedTable]:
         return {name: table for name, table in self._tables.items() if caller.opens(name)}
 
-    def _visible_to(self, caller: Caller) -> Visible:
+    def _visible_to(self, caller: Caller) -> VisibleTables:
         """What a caller may know of just now, and a planner of nothing else."""
         tables, synthetic = self._opened_to(caller), self.synthetic.known(caller)
         names = frozenset(tables)
@@ -223,7 +225,9 @@ class Engine:
             self._views[names] = known
         return known
 
-    def _answered(self, workload: Workload, request: QueryRequest, seen: Visible) -> Release:
+    def _answered(
+        self, workload: Workload, request: QueryRequest, seen: VisibleTables
+    ) -> QueryResult:
         """The answer to a statement that is planned, from the history or by measuring."""
         payer = request.caller.payer
         self._rehearse(workload, request.caller, seen)
@@ -256,7 +260,7 @@ class Engine:
             in_order = [answered[part.name] for part in workload.parts]
             return self._released(workload, in_order, budgets, request.caller, seen)
 
-    def _rehearse(self, workload: Workload, caller: Caller, seen: Visible) -> None:
+    def _rehearse(self, workload: Workload, caller: Caller, seen: VisibleTables) -> None:
         """Refuse, before anything is paid, what would take too long to compute from the answers.
 
         Only where relations may be multiplied with each other: all else takes time in proportion.
@@ -282,8 +286,8 @@ class Engine:
         answered: Sequence[AnsweredPart],
         budgets: Sequence[BudgetStatus],
         caller: Caller,
-        seen: Visible,
-    ) -> Release:
+        seen: VisibleTables,
+    ) -> QueryResult:
         """The result with its receipt; without one if no private table was asked."""
         columns: list[ColumnReceipt] = []
         if workload.outer is None:
@@ -305,21 +309,21 @@ class Engine:
                 name = shown.column_names[place]
                 columns.append(column_receipt(name, answered[part], answer, ends))
         if not budgets:
-            return Release(data, None)
+            return QueryResult(data, None)
         receipt = Receipt(
             table=budgets[0].table,
             epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),
             columns=tuple(columns),
             budget=budgets[0],
         )
-        return Release(with_receipt(data, receipt), receipt)
+        return QueryResult(with_receipt(data, receipt), receipt)
 
     def _computed(
         self,
         outer: Outer,
         relations: dict[str, pa.Table],
         caller: Caller,
-        seen: Visible,
+        seen: VisibleTables,
         *,
         is_paid: bool,
     ) -> pa.Table:
@@ -333,7 +337,7 @@ class Engine:
             kept = "What was measured for it is paid for and kept."
             raise type(refusal)(f"{refusal.message} {kept}", hint=refusal.hint) from None
 
-    def _schema(self, request: QueryRequest, seen: Visible) -> pa.Schema:
+    def _schema(self, request: QueryRequest, seen: VisibleTables) -> pa.Schema:
         """The result's columns, from relations without answers."""
         key = (seen.key, request.sql, request.target)
         known = self._schemas.get(key)
@@ -352,7 +356,7 @@ class Engine:
         return schema
 
     def _public_relations(
-        self, names: Sequence[str], seen: Visible, caller: Caller | None
+        self, names: Sequence[str], seen: VisibleTables, caller: Caller | None
     ) -> dict[str, pa.Table]:
         """Public tables, and a caller's views of `data_privacy`, as the outer SQL calls them.
 

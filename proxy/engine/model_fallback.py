@@ -22,23 +22,23 @@ from planner.lowering.model_fallback import SOURCE_MODEL, modelled
 from planner.planner import Planner
 from planner.workload import ColumnKind, Workload
 from proxy.api.receipts import with_receipt
-from proxy.api.requests import BudgetStatus, ColumnReceipt, Receipt, Release
+from proxy.api.requests import BudgetStatus, ColumnReceipt, QueryResult, Receipt
 from proxy.engine.postprocessing import OuterSql
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.encoding import levels_of
 from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.service import SyntheticDesk
+from proxy.synthetic_tables.service import SyntheticTableService
 
 N_MODELS_MAX: Final = 16  # of which rows are at hand
 MODELS_BYTES_MAX: Final = 256 * 2**20
 
 
-class Fallback:
+class ModelFallback:
     """Answers statements from models. Thread-safe.
 
     Parameters
     ----------
-    desk : SyntheticDesk
+    desk : SyntheticTableService
     outer : OuterSql
     public : sequence of (PublicTable, PublicRelation)
         The public tables.
@@ -46,7 +46,7 @@ class Fallback:
 
     def __init__(
         self,
-        desk: SyntheticDesk,
+        desk: SyntheticTableService,
         outer: OuterSql,
         public: Sequence[tuple[PublicTable, PublicRelation]],
     ) -> None:
@@ -64,7 +64,7 @@ class Fallback:
         schema: pa.Schema,
         budget: BudgetStatus,
         epsilon_spent: Fraction,
-    ) -> Release | None:
+    ) -> QueryResult | None:
         """The answer from a model; None if the statement does not ask for it, or none can tell.
 
         Parameters
@@ -90,7 +90,7 @@ class Fallback:
                 for place, confidence in _answers(workload)
             )
             receipt = Receipt(budget.table, epsilon_spent, columns, budget)
-            return Release(with_receipt(data, receipt), receipt)
+            return QueryResult(with_receipt(data, receipt), receipt)
         return None
 
     def _answered(self, sql: str, record: SyntheticRecord) -> pa.Table:

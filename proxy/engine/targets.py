@@ -26,7 +26,7 @@ from proxy.engine.postprocessing import OuterSql
 from proxy.engine.results import AnsweredAggregate, AnsweredItem, AnsweredPart
 from proxy.monitoring.events import Stage
 from proxy.tables.acquisition import brought
-from proxy.tables.empty_history import Alone
+from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.in_flight import ANSWER_SECONDS
 from proxy.tables.private_table import ServedTable
 
@@ -73,7 +73,7 @@ def settle(  # noqa: PLR0913 - what is asked, who pays, and what they may be tol
     payer: Payer,
     outer: OuterSql,
     elsewhere: Fraction = Fraction(0),
-    alone: Alone | None = None,
+    alone: EmptyHistory | None = None,
 ) -> list[AnsweredPart]:
     """The parts, answered to their targets. May charge.
 
@@ -150,7 +150,7 @@ def rehearse(
     parts: Sequence[Part],
     payer: Payer,
     elsewhere: Fraction,
-    alone: Alone | None = None,
+    alone: EmptyHistory | None = None,
 ) -> Fraction:
     """Refuse what `settle` would refuse at once; the price. Charges nothing.
 
@@ -169,7 +169,7 @@ def rehearse(
 def _said(  # noqa: PLR0913, PLR0917 - all that a refusal may speak of
     refusal: Refused,
     table: ServedTable,
-    alone: Alone | None,
+    alone: EmptyHistory | None,
     wanted: Sequence[Wanted],
     payer: Payer,
     cap: Fraction | None,
@@ -216,7 +216,7 @@ def _capped(wanted: Wanted, cap: Fraction | None) -> Wanted:
 
 
 def _price(
-    table: ServedTable | Alone,
+    table: ServedTable | EmptyHistory,
     asked: Sequence[_Asked],
     shares: Mapping[int, float],
     payer: Payer,
@@ -239,7 +239,7 @@ def _price(
 
 
 def _checked_price(
-    table: ServedTable | Alone, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
+    table: ServedTable | EmptyHistory, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
 ) -> Fraction:
     snapshot = table.snapshot()
     plan = snapshot.plan(wanted, snapshot.estimates(wanted))

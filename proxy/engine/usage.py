@@ -29,7 +29,7 @@ PRICE_BYTES: Final = 512  # what one remembered price takes, roughly
 NOTHING: Final = (0,) * (len(WIDTH_BINS) + 1)
 
 
-class Tallies:
+class UsageTallies:
     """Counts since they were last written. Thread-safe."""
 
     def __init__(self) -> None:

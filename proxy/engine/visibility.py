@@ -16,7 +16,7 @@ from proxy.engine.postprocessing import OuterSql
 from proxy.engine.system_views import VIEW_SCHEMAS
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.service import SyntheticDesk
+from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW
 from proxy.tables.private_table import ServedTable
 
@@ -24,7 +24,7 @@ Key: TypeAlias = tuple[frozenset[str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Visible:
+class VisibleTables:
     """A view of the tables.
 
     Parameters
@@ -57,9 +57,9 @@ def visible(
     tables: Mapping[str, ServedTable],
     public: Sequence[tuple[PublicTable, PublicRelation]],
     synthetic: tuple[SyntheticRecord, ...],
-    desk: SyntheticDesk,
+    desk: SyntheticTableService,
     outer: OuterSql,
-) -> Visible:
+) -> VisibleTables:
     """The view of these tables."""
     given = {relation: _given(table.data) for table, relation in public}
     kept = {_relation(record): _kept(desk, record) for record in synthetic}
@@ -76,7 +76,7 @@ def visible(
         privacy_views=(*VIEW_SCHEMAS, SYNTHETIC_VIEW),
         public_rows=public_rows,
     )
-    return Visible(tables, rows, synthetic, planner)
+    return VisibleTables(tables, rows, synthetic, planner)
 
 
 def _relation(record: SyntheticRecord) -> PublicRelation:
@@ -88,5 +88,5 @@ def _given(table: pa.Table) -> Callable[[], pa.Table]:
     return lambda: table
 
 
-def _kept(desk: SyntheticDesk, record: SyntheticRecord) -> Callable[[], pa.Table]:
+def _kept(desk: SyntheticTableService, record: SyntheticRecord) -> Callable[[], pa.Table]:
     return lambda: desk.rows(record)

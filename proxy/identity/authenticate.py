@@ -1,7 +1,7 @@
 """From what a call shows to who makes it, or to what is doubtful about it.
 
-`Access` is what the door asks; `LedgerAccess` answers from the credentials in the ledger. What is
-doubtful is for the log alone. The client hears one text for all of it.
+`Authenticator` is what the door asks; `LedgerAuthenticator` answers from the credentials in the
+ledger. What is doubtful is for the log alone. The client hears one text for all of it.
 """
 
 import datetime as dt
@@ -16,13 +16,13 @@ from accountant.ledger.credentials import EVERY_TABLE, AccessBook, Credential, P
 from accountant.ledger.limits import Payer
 from cube.refusals import LedgerUnavailable
 from proxy.api.requests import Caller
-from proxy.identity.presented import Shown
+from proxy.identity.presented import PresentedCredentials
 
 REFRESH_SECONDS: Final = 1.0  # between two looks for a credential that is not known yet
 ANONYMOUS: Final = Caller(Payer("anonymous"), Role.ANALYST, (EVERY_TABLE,))
 
 
-class Doubt(StrEnum):
+class RejectionReason(StrEnum):
     """Why a call is nobody's."""
 
     MISSING = "credential_missing"
@@ -34,10 +34,10 @@ class Doubt(StrEnum):
     MISMATCH = "credentials_of_several"  # a token and a certificate, or a name, of two people
 
 
-class Access(Protocol):
+class Authenticator(Protocol):
     """Who may come in. Thread-safe."""
 
-    def identify(self, shown: Shown) -> Caller | Doubt:
+    def identify(self, shown: PresentedCredentials) -> Caller | RejectionReason:
         """Whose call it is."""
         ...
 
@@ -91,7 +91,7 @@ class SteadyTime:
         return max(utc_text(max(self._clock(), passed)), last_at)
 
 
-class LedgerAccess:
+class LedgerAuthenticator:
     """Credentials of a ledger.
 
     Parameters
@@ -117,16 +117,16 @@ class LedgerAccess:
         self._refreshing = threading.Lock()
         self._refreshed = -REFRESH_SECONDS
 
-    def identify(self, shown: Shown) -> Caller | Doubt:
+    def identify(self, shown: PresentedCredentials) -> Caller | RejectionReason:
         """Whose call it is; what others have just issued is looked for once a second at most."""
         if shown.is_nothing:
-            return ANONYMOUS if self._allow_anonymous else Doubt.MISSING
+            return ANONYMOUS if self._allow_anonymous else RejectionReason.MISSING
         found = self._judged(shown)
-        if isinstance(found, Doubt) and self._refresh():
+        if isinstance(found, RejectionReason) and self._refresh():
             return self._judged(shown)
         return found
 
-    def _judged(self, shown: Shown) -> Caller | Doubt:
+    def _judged(self, shown: PresentedCredentials) -> Caller | RejectionReason:
         return _judged(self._ledger.access, shown, self._steady.now(self._ledger.last_at))
 
     def _refresh(self) -> bool:
@@ -149,7 +149,7 @@ def utc_text(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).isoformat(timespec="milliseconds")
 
 
-def _judged(book: AccessBook, shown: Shown, now: str) -> Caller | Doubt:
+def _judged(book: AccessBook, shown: PresentedCredentials, now: str) -> Caller | RejectionReason:
     """The caller of a call that shows something, at a moment.
 
     With a certificate and a token, both must be in force and of one analyst; the token then says
@@ -158,43 +158,45 @@ def _judged(book: AccessBook, shown: Shown, now: str) -> Caller | Doubt:
     found: list[Credential] = []
     for find in (_by_certificate, _by_token):
         one = find(book, shown)
-        if isinstance(one, Doubt):
+        if isinstance(one, RejectionReason):
             return one
         if one is not None:
             found.append(one)
     if any(credential.is_expired(now) for credential in found):
-        return Doubt.EXPIRED
+        return RejectionReason.EXPIRED
     names = {credential.payer.analyst for credential in found}
     if shown.analyst is not None:
         names.add(shown.analyst)
     if len(names) != 1:
-        return Doubt.MISMATCH
+        return RejectionReason.MISMATCH
     credential = found[-1]
     payer = book.payer(credential.payer.analyst)
     return Caller(payer, credential.role, credential.tables)
 
 
-def _by_certificate(book: AccessBook, shown: Shown) -> Credential | Doubt | None:
+def _by_certificate(
+    book: AccessBook, shown: PresentedCredentials
+) -> Credential | RejectionReason | None:
     if shown.certificate is None:
         return None
     names = sorted(shown.certificate)
     found = [one for name in names if (one := book.shown(Proof.CERTIFICATE, name)) is not None]
     if len(found) > 1:
-        return Doubt.AMBIGUOUS
+        return RejectionReason.AMBIGUOUS
     return found[0] if found else _never_or_no_more(book, Proof.CERTIFICATE, names)
 
 
-def _by_token(book: AccessBook, shown: Shown) -> Credential | Doubt | None:
+def _by_token(book: AccessBook, shown: PresentedCredentials) -> Credential | RejectionReason | None:
     if shown.token_hash is None:
         return None
     found = book.shown(Proof.TOKEN, shown.token_hash)
     return found or _never_or_no_more(book, Proof.TOKEN, [shown.token_hash])
 
 
-def _never_or_no_more(book: AccessBook, proof: Proof, shown_as: list[str]) -> Doubt:
+def _never_or_no_more(book: AccessBook, proof: Proof, shown_as: list[str]) -> RejectionReason:
     """Whether what is shown was in force once."""
     was_issued = any(
         credential.proof is proof and credential.shown_as in shown_as
         for credential in book.issued.values()
     )
-    return Doubt.REVOKED if was_issued else Doubt.UNKNOWN
+    return RejectionReason.REVOKED if was_issued else RejectionReason.UNKNOWN

@@ -19,13 +19,13 @@ import grpc
 
 from cube.refusals import InvalidRequest, NotAllowed, NotAuthenticated
 from proxy.api.requests import Caller
-from proxy.identity.authenticate import Access, Doubt
+from proxy.identity.authenticate import Authenticator, RejectionReason
 from proxy.identity.call_context import note_caller
 from proxy.identity.presented import Malformed, shown_by
 from proxy.identity.roles import HANDSHAKE, JOBS, MAY_CALL, OPEN_SERVICES
 from proxy.monitoring.logs import write_log
-from proxy.scheduling.fair_share import DEFAULT_TIMES, FairShare, Shift, Times
-from proxy.scheduling.slow_clients import Patience, Places
+from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare, Shift
+from proxy.scheduling.slow_clients import CallSlots, SlowClientGuard
 
 N_CALLS_OF_ONE_MAX: Final = 40  # fewer than there are threads: one caller leaves room for others
 N_OPEN_CALLS_MAX: Final = 8  # of services that ask for no credential
@@ -35,27 +35,29 @@ Behaviour = Callable[[Any, grpc.ServicerContext], Any]
 Enter = Callable[[grpc.ServicerContext], AbstractContextManager[Shift]]
 
 
-class Door(grpc.ServerInterceptor):
+class IdentityInterceptor(grpc.ServerInterceptor):
     """Lets calls in.
 
     Parameters
     ----------
-    access : Access
+    access : Authenticator
         Knows who calls.
-    patience : Patience
+    patience : SlowClientGuard
         With those who are slow.
-    times : Times
+    times : CallTimes
         That the work for a call may take.
     """
 
-    def __init__(self, access: Access, patience: Patience, times: Times = DEFAULT_TIMES) -> None:
+    def __init__(
+        self, access: Authenticator, patience: SlowClientGuard, times: CallTimes = DEFAULT_TIMES
+    ) -> None:
         self._access = access
         self._patience = patience
         self._times = times
         self._share = FairShare()
         self._failures = FailureLog()
-        self._places = Places(N_CALLS_OF_ONE_MAX)
-        self._open_places = Places(N_OPEN_CALLS_MAX)
+        self._places = CallSlots(N_CALLS_OF_ONE_MAX)
+        self._open_places = CallSlots(N_OPEN_CALLS_MAX)
 
     # The handler's message types vary by method, so the signature is only as precise as Any.
     def intercept_service(
@@ -153,10 +155,10 @@ class Door(grpc.ServerInterceptor):
         try:
             shown = shown_by(context, may_be_basic=method == HANDSHAKE)
         except Malformed:
-            found: Caller | Doubt = Doubt.MALFORMED
+            found: Caller | RejectionReason = RejectionReason.MALFORMED
         else:
             found = self._access.identify(shown)
-        if isinstance(found, Doubt):
+        if isinstance(found, RejectionReason):
             self._failures.note(found)
             raise NotAuthenticated(
                 "This call shows no credential that is in force here.",
@@ -175,7 +177,7 @@ class FailureLog:
         self._lock = threading.Lock()
         self._logged = -LOG_SECONDS
 
-    def note(self, doubt: Doubt) -> None:
+    def note(self, doubt: RejectionReason) -> None:
         """One more call that was nobody's."""
         now = time.monotonic()
         with self._lock:

@@ -26,7 +26,7 @@ class Malformed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PresentedCredentials:
     """What one call shows.
 
     Parameters
@@ -49,7 +49,7 @@ class Shown:
         return self.token_hash is None and self.certificate is None
 
 
-def shown_by(context: grpc.ServicerContext, *, may_be_basic: bool) -> Shown:
+def shown_by(context: grpc.ServicerContext, *, may_be_basic: bool) -> PresentedCredentials:
     """What a call shows.
 
     Raises
@@ -61,9 +61,9 @@ def shown_by(context: grpc.ServicerContext, *, may_be_basic: bool) -> Shown:
     certificate = _certificate(context.auth_context())
     header = _header(context)
     if header is None:
-        return Shown(certificate=certificate)
+        return PresentedCredentials(certificate=certificate)
     analyst, token = _credentials(header, may_be_basic=may_be_basic)
-    return Shown(token_hash(token), analyst, certificate)
+    return PresentedCredentials(token_hash(token), analyst, certificate)
 
 
 def presented_token(context: grpc.ServicerContext) -> str | None:

@@ -24,7 +24,7 @@ from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest
 from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED
 from proxy.marginals.history import WholeTable, natural_partition, of_scope, whole_tables
 from proxy.marginals.purchase_plan import Added, divided, needed
-from proxy.marginals.reconcile import Agreement, Wish, agreed, raw
+from proxy.marginals.reconcile import Agreement, ReconcileSettings, agreed, raw
 from proxy.marginals.rows import long_table
 from proxy.tables.acquisition import brought
 from proxy.tables.direct_purchases import buy_tables
@@ -70,7 +70,7 @@ def make_marginals(
             SOURCE_MEASURED if one.scope in added else SOURCE_HISTORY for one in request.sets
         ]
     yield "reading the tables" if is_raw else "making the tables agree"
-    wish = Wish(
+    wish = ReconcileSettings(
         sets=request.sets,
         sources=tuple(sources),
         consistency=request.consistency,
@@ -173,7 +173,7 @@ def _bought_tables(  # noqa: PLR0913, PLR0917 - what to buy, for whom, and at th
     return buy_tables(table, purchase, payer, epsilon_cap=min(caps, default=None))
 
 
-def _made(table: ServedTable, request: MarginalsRequest, wish: Wish) -> Agreement:
+def _made(table: ServedTable, request: MarginalsRequest, wish: ReconcileSettings) -> Agreement:
     known = [one.measured for one in _known(table, request)]
     if wish.consistency is not Consistency.RAW:
         return agreed(wish, table.info.schema, known)

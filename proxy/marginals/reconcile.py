@@ -49,7 +49,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ReconcileSettings:
     """What is to be made of the tables.
 
     Parameters
@@ -71,7 +71,7 @@ class Wish:
 
 
 def raw(
-    wish: Wish,
+    wish: ReconcileSettings,
     schema: Schema,
     estimates: Sequence[Sequence[Posterior] | None],
     tables: Sequence[MeasuredTable],
@@ -98,7 +98,7 @@ def raw(
     return Agreement(tuple(rows), None, None, _model_note(rows))
 
 
-def agreed(wish: Wish, schema: Schema, tables: Sequence[MeasuredTable]) -> Agreement:
+def agreed(wish: ReconcileSettings, schema: Schema, tables: Sequence[MeasuredTable]) -> Agreement:
     """The sets, made to agree with one another and with every table there is."""
     found = _reconciled(wish, tables)
     rows = []
@@ -120,7 +120,7 @@ def agreed(wish: Wish, schema: Schema, tables: Sequence[MeasuredTable]) -> Agree
     return Agreement(tuple(rows), found.misfit, found.residual, notes)
 
 
-def _reconciled(wish: Wish, tables: Sequence[MeasuredTable]) -> Reconciled:
+def _reconciled(wish: ReconcileSettings, tables: Sequence[MeasuredTable]) -> Reconciled:
     noisy = [table.noisy for table in tables]
     match wish.consistency:
         case Consistency.EXACT:
@@ -138,7 +138,7 @@ def least_negative(tables: Sequence[NoisyTable], total: float | None) -> Reconci
 
 
 def _for_model(
-    wish: Wish, found: Reconciled, tables: Sequence[MeasuredTable]
+    wish: ReconcileSettings, found: Reconciled, tables: Sequence[MeasuredTable]
 ) -> tuple[ConsistentTable, ...]:
     """Tables that a model can be made to agree with."""
     if wish.consistency is Consistency.EXACT:

@@ -18,7 +18,7 @@ from accountant.ledger.entries import WIDTH_BINS
 from proxy.reporting import charts
 from proxy.reporting.amounts import of_units
 from proxy.reporting.cells import ColumnCost
-from proxy.reporting.model import Account, Answers, LedgerReport, TableReport
+from proxy.reporting.model import Account, AnswerCounts, LedgerReport, TableReport
 from proxy.reporting.pages import page_environment
 from proxy.reporting.wording import credential_text, limit_text
 
@@ -70,7 +70,7 @@ def to_html(
         report=report,
         verdict=report.verdict,
         pages=pages,
-        answers=sum((table.answers for table in report.tables), Answers()),
+        answers=sum((table.answers for table in report.tables), AnswerCounts()),
         versions=versions,
     )
     return text.encode()
@@ -172,7 +172,7 @@ def _by_spending(accounts: Sequence[Account]) -> list[Account]:
     return sorted(accounts, key=lambda account: (-account.units, account.name))
 
 
-def _width_bins(answers: Answers) -> list[tuple[str, int]]:
+def _width_bins(answers: AnswerCounts) -> list[tuple[str, int]]:
     """The bins of widths given, each with its name and count."""
     lows = (0.0, *WIDTH_BINS[:-1])
     names = [f"{low:.0%} to {high:.0%}" for low, high in zip(lows, WIDTH_BINS, strict=True)]

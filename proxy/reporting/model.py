@@ -18,7 +18,7 @@ from proxy.reporting.declared import DeclaredTable
 
 
 @dataclass(frozen=True, slots=True)
-class Purchase:
+class ReportedCharge:
     """One charge: who paid, for how much, and the table's cost before and after.
 
     It counts as of `counted_at`, which is earlier than `at` if a clock was corrected since.
@@ -40,7 +40,7 @@ class Purchase:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnswerCounts:
     """Answers that were given, and what plain Laplace would have cost for the same.
 
     Parameters
@@ -59,8 +59,8 @@ class Answers:
     plain_units_paid: int = 0
     widths: tuple[int, ...] = (0,) * (len(WIDTH_BINS) + 1)
 
-    def __add__(self, other: "Answers") -> "Answers":
-        return Answers(
+    def __add__(self, other: "AnswerCounts") -> "AnswerCounts":
+        return AnswerCounts(
             self.n_free + other.n_free,
             self.n_paid + other.n_paid,
             self.plain_units_free + other.plain_units_free,
@@ -96,7 +96,7 @@ class Account:
     name: str
     units: int
     n_charges: int
-    answers: Answers
+    answers: AnswerCounts
 
     @property
     def spent(self) -> Fraction:
@@ -105,7 +105,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance:
+class LimitUse:
     """A limit in force at the end, and who has used how much of it in the window then open.
 
     `used` is empty for a limit on somebody who never paid.
@@ -116,7 +116,7 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RuleChange:
     """One entry that is about rules: what may be spent, who may come in."""
 
     seq: int
@@ -138,14 +138,14 @@ class TableReport:
     data_fingerprint: str
     declared: DeclaredTable | None
     budgets: tuple[tuple[str, Fraction], ...]  # each, and since when
-    purchases: tuple[Purchase, ...]
+    purchases: tuple[ReportedCharge, ...]
     n_measurements: int
     n_raised: int
     n_pending: int
     analysts: tuple[Account, ...]
     groups: tuple[Account, ...]
     months: tuple[Account, ...]
-    allowances: tuple[Allowance, ...]
+    allowances: tuple[LimitUse, ...]
     columns: tuple[ColumnCost, ...]
     found: TableVerdict | None
 
@@ -170,9 +170,9 @@ class TableReport:
         return max(Fraction(0), self.budget - self.spent)
 
     @property
-    def answers(self) -> Answers:
+    def answers(self) -> AnswerCounts:
         """All that were given."""
-        return sum((account.answers for account in self.analysts), Answers())
+        return sum((account.answers for account in self.analysts), AnswerCounts())
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,5 +193,5 @@ class LedgerReport:
     heads: tuple[SignedHead, ...]
     as_of: str
     tables: tuple[TableReport, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[RuleChange, ...]
     credentials: tuple[tuple[Credential, str], ...]

@@ -35,11 +35,11 @@ from proxy.reporting.cells import column_costs
 from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.model import (
     Account,
-    Allowance,
-    Answers,
-    Change,
+    AnswerCounts,
     LedgerReport,
-    Purchase,
+    LimitUse,
+    ReportedCharge,
+    RuleChange,
     TableReport,
 )
 from proxy.reporting.paid_rows import EVERYTHING, PaidRows
@@ -105,7 +105,7 @@ class _LedgerReader:
 
     tables: "dict[str, _TableReader]" = field(default_factory=dict)
     access: AccessBook = field(default_factory=AccessBook)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[RuleChange] = field(default_factory=list)
     at: str = ""
 
     def take(self, entry: Entry) -> None:
@@ -150,12 +150,14 @@ class _TableReader:
     budgets: list[tuple[str, Fraction]] = field(default_factory=list)
     limits: dict[Subject, Limit] = field(default_factory=dict)
     payers: dict[tuple[str, tuple[str, ...]], Payer] = field(default_factory=dict)
-    purchases: list[Purchase] = field(default_factory=list)
+    purchases: list[ReportedCharge] = field(default_factory=list)
     rows: PaidRows = field(default_factory=PaidRows)
     waiting: dict[int, list[int]] = field(default_factory=dict)
     weights: list[int] = field(default_factory=list)  # of each measurement, by its place
     n_raised: int = 0
-    answers: dict[tuple[str, str], Answers] = field(default_factory=dict)  # by month and analyst
+    answers: dict[tuple[str, str], AnswerCounts] = field(
+        default_factory=dict
+    )  # by month and analyst
 
     def take(self, at: str, body: Body) -> None:
         """Read an entry that is neither a charge nor a measurement."""
@@ -169,14 +171,14 @@ class _TableReader:
             case Served():
                 for tally in body.tallies:
                     key = at[:MONTH_LENGTH], tally.analyst
-                    given = Answers(
+                    given = AnswerCounts(
                         tally.n_free,
                         tally.n_paid,
                         tally.plain_units_free,
                         tally.plain_units_paid,
                         tally.widths,
                     )
-                    self.answers[key] = self.answers.get(key, Answers()) + given
+                    self.answers[key] = self.answers.get(key, AnswerCounts()) + given
 
     def correct_clock(self, at: str) -> None:
         """Let nothing count as of a later time than `at`."""
@@ -202,7 +204,7 @@ class _TableReader:
         statistics = fields.get("statistics", ())
         for charged in statistics:
             if "rho_units" in charged:
-                continue  # normal noise costs the table, and no cell more than another
+                continue  # Gaussian noise costs the table, and no cell more than another
             # A distance costs what its rows would; a choice, as the count of everything.
             self.rows.add(charged.get("block", EVERYTHING), charged["weight_units"])
         self.waiting[entry.seq] = weights
@@ -211,7 +213,7 @@ class _TableReader:
             self.payers[name] = Payer(*name)
         units = fields["units_before"], fields["units_after"]
         self.purchases.append(
-            Purchase(
+            ReportedCharge(
                 seq=entry.seq,
                 at=entry.at,
                 payer=self.payers[name],
@@ -256,13 +258,13 @@ class _TableReader:
             found=found,
         )
 
-    def _allowances(self, as_of: str) -> tuple[Allowance, ...]:
+    def _allowances(self, as_of: str) -> tuple[LimitUse, ...]:
         limits = sorted(
             (limit for limit in self.limits.values() if not limit.is_empty),
             key=lambda limit: limit.subject,
         )
         own = {limit.subject for limit in limits}
-        return tuple(Allowance(limit, self._used(limit, as_of, own)) for limit in limits)
+        return tuple(LimitUse(limit, self._used(limit, as_of, own)) for limit in limits)
 
     def _used(
         self, limit: Limit, as_of: str, own: set[Subject]
@@ -290,12 +292,12 @@ def _counts_for(limit: Limit, account: Subject, own: set[Subject]) -> bool:
 
 
 def _accounts(
-    bought: Iterable[tuple[str, Purchase]], given: Iterable[tuple[str, Answers]]
+    bought: Iterable[tuple[str, ReportedCharge]], given: Iterable[tuple[str, AnswerCounts]]
 ) -> tuple[Account, ...]:
     """Purchases and answers added up by name, in the order of names."""
     units: dict[str, int] = defaultdict(int)
     n_charges: dict[str, int] = defaultdict(int)
-    answers: dict[str, Answers] = defaultdict(Answers)
+    answers: dict[str, AnswerCounts] = defaultdict(AnswerCounts)
     for name, one in bought:
         units[name] += one.units
         n_charges[name] += 1

@@ -16,10 +16,10 @@ from accountant.ledger.entries import WIDTH_BINS
 from proxy.reporting.amounts import exact_text, of_units
 from proxy.reporting.model import (
     Account,
-    Allowance,
-    Answers,
+    AnswerCounts,
     LedgerReport,
-    Purchase,
+    LimitUse,
+    ReportedCharge,
     TableReport,
 )
 from proxy.reporting.wording import limit_text
@@ -123,7 +123,7 @@ def to_csv(report: LedgerReport) -> bytes:
     return buffer.getvalue().encode()
 
 
-def _bought(purchase: Purchase) -> str:
+def _bought(purchase: ReportedCharge) -> str:
     """What was bought at once, in words."""
     told = f"{purchase.n_statistics} statistics" if purchase.n_statistics else ""
     measured = f"{purchase.n_blocks} measured together" if purchase.n_blocks or not told else ""
@@ -150,7 +150,7 @@ def _table(table: TableReport) -> dict[str, Any]:
         "left": exact_text(table.left),
         "recomputed": None if found is None else exact_text(found.recomputed),
         "recomputed_exactly": None if found is None else found.exact,
-        "spent_on_normal_noise": None if found is None else exact_text(found.normal),
+        "spent_on_normal_noise": None if found is None else exact_text(found.gaussian),
         "delta": None if found is None or found.delta is None else exact_text(found.delta),
         "n_charges": len(table.purchases),
         "n_measurements": table.n_measurements,
@@ -200,7 +200,7 @@ def _account(account: Account) -> dict[str, Any]:
     }
 
 
-def _answers(answers: Answers) -> dict[str, Any]:
+def _answers(answers: AnswerCounts) -> dict[str, Any]:
     return {
         "n_free": answers.n_free,
         "n_paid": answers.n_paid,
@@ -211,7 +211,7 @@ def _answers(answers: Answers) -> dict[str, Any]:
     }
 
 
-def _allowance(allowance: Allowance) -> dict[str, Any]:
+def _allowance(allowance: LimitUse) -> dict[str, Any]:
     def text(value: Fraction | None) -> str | None:
         return None if value is None else exact_text(value)
 

@@ -15,10 +15,10 @@ from accountant.ledger.entries import (
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Window
 from proxy.reporting.amounts import exact_text
-from proxy.reporting.model import Change
+from proxy.reporting.model import RuleChange
 
 
-def change(entry: Entry, body: Body, before: Limit | None) -> Change | None:
+def change(entry: Entry, body: Body, before: Limit | None) -> RuleChange | None:
     """An entry that is about rules, in words; None for one that is not.
 
     Parameters
@@ -46,10 +46,10 @@ def change(entry: Entry, body: Body, before: Limit | None) -> Change | None:
                 detail = f"{detail}; before: {limit_text(before)}"
         case _:
             return _of_the_ledger(entry, body)
-    return Change(entry.seq, entry.at, entry.table, kind, subject, detail, by)
+    return RuleChange(entry.seq, entry.at, entry.table, kind, subject, detail, by)
 
 
-def _of_the_ledger(entry: Entry, body: Body) -> Change | None:
+def _of_the_ledger(entry: Entry, body: Body) -> RuleChange | None:
     """An entry that is about no table."""
     subject = ""
     match body:
@@ -64,7 +64,7 @@ def _of_the_ledger(entry: Entry, body: Body) -> Change | None:
             kind, by, detail = "clock corrected", body.by, f"before: {body.was or 'no entry'}"
         case _:
             return None
-    return Change(entry.seq, entry.at, entry.table, kind, subject, detail, by)
+    return RuleChange(entry.seq, entry.at, entry.table, kind, subject, detail, by)
 
 
 def rollback_text(body: RollbackAccepted) -> str:

@@ -35,7 +35,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class CallTimes:
     """How long the work for one call may take, in seconds.
 
     Parameters
@@ -50,7 +50,7 @@ class Times:
     job: float = 600.0
 
 
-DEFAULT_TIMES: Final = Times()
+DEFAULT_TIMES: Final = CallTimes()
 
 
 @dataclass(slots=True, eq=False)
@@ -158,13 +158,13 @@ class Shift:
     ----------
     share : FairShare
     analyst : str
-    times : Times
+    times : CallTimes
     is_gone : callable
         Whether nobody waits for the answer any more.
     """
 
     def __init__(
-        self, share: FairShare, analyst: str, times: Times, is_gone: Callable[[], bool]
+        self, share: FairShare, analyst: str, times: CallTimes, is_gone: Callable[[], bool]
     ) -> None:
         self._share = share
         self._analyst = analyst

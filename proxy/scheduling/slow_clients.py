@@ -24,7 +24,7 @@ LOOK_SECONDS: Final = 0.5
 Item = TypeVar("Item")
 
 
-class Patience:
+class SlowClientGuard:
     """Cuts off clients that are waited for too long. Thread-safe.
 
     Parameters
@@ -90,7 +90,7 @@ class Patience:
             self.cut_off_overdue()
 
 
-class Places:
+class CallSlots:
     """So many calls at once for each caller, so that one alone cannot keep all others out.
 
     Parameters

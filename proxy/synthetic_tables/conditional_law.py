@@ -30,7 +30,7 @@ N_SHARES_MAX: Final = 100_000
 SHARE: Final = "share"
 
 
-class Way(StrEnum):
+class LawBasis(StrEnum):
     """What a law rests on."""
 
     EXACT = "exact"  # the model's own numbers
@@ -61,13 +61,13 @@ class ModelLaw:
     ----------
     data : pyarrow.Table
         A row for each combination of the columns' values, and its share.
-    way : Way
+    way : LawBasis
     n_rows : float, optional
         How many rows' worth of drawing it rests on, or how many were counted; None if exact.
     """
 
     data: pa.Table
-    way: Way
+    way: LawBasis
     n_rows: float | None = None
 
 
@@ -115,7 +115,7 @@ def _of_network(network: BayesianNetwork, asked: _Resolved, seed: int) -> ModelL
         law = law_given(network, columns, asked.given, np.random.default_rng(seed))
     except ValueError:
         raise _nothing_given("The model") from None
-    way = Way.EXACT if law.n_effective is None else Way.WEIGHTED
+    way = LawBasis.EXACT if law.n_effective is None else LawBasis.WEIGHTED
     return ModelLaw(_table(asked.columns, law.shares), way, law.n_effective)
 
 
@@ -130,7 +130,7 @@ def _counted(rows: pa.Table, asked: _Resolved, axes: Sequence[Axis]) -> ModelLaw
         raise _nothing_given("The table")
     counts = np.zeros([axis.size for axis in asked.columns])
     np.add.at(counts, tuple(places[axis.name][is_given] for axis in asked.columns), 1.0)
-    return ModelLaw(_table(asked.columns, counts / n_rows), Way.COUNTED, float(n_rows))
+    return ModelLaw(_table(asked.columns, counts / n_rows), LawBasis.COUNTED, float(n_rows))
 
 
 def _table(axes: Sequence[Axis], shares: Floats) -> pa.Table:

@@ -1,4 +1,4 @@
-"""The till of a synthetic table that is measured with normal noise, under a delta.
+"""The till of a synthetic table that is measured with Gaussian noise, under a delta.
 
 The same purchases as with Laplace noise; budgets are parts of ``mu**2``, twice the rho that the
 epsilon buys on the table's terms. What is bought is no row of the history: the next synthetic table
@@ -15,48 +15,48 @@ from accountant.ledger.limits import Payer
 from cube.block import Partition, QueryBlock
 from cube.gaussian import (
     UNITS_PER_RHO,
-    NormalCounts,
-    NormalStatistic,
-    NormalTerms,
-    PlannedNormal,
+    GaussianCounts,
+    GaussianStatistic,
+    GaussianTerms,
+    PlannedGaussian,
     Rho,
 )
 from cube.query import counting
 from cube.statistic import Distance, Statistic
 from proxy.synthetic_tables.request import Watch
-from proxy.synthetic_tables.spending import Till
+from proxy.synthetic_tables.spending import LaplaceSpending
 from proxy.tables.private_table import ServedTable
 
 RHO_PER_BUDGET: Final = Fraction(1, 2)  # rho = mu**2 / 2
 
 
 @dataclass(frozen=True, slots=True)
-class NormalBudget:
-    """What an epsilon buys of normal noise on a table, as it is now.
+class GaussianBudget:
+    """What an epsilon buys of Gaussian noise on a table, as it is now.
 
     Parameters
     ----------
-    terms : NormalTerms
+    terms : GaussianTerms
     opening : Fraction
         The epsilon that the first charge pays for the terms; 0 once they are paid for.
     budget : Fraction
         In ``mu**2``.
     """
 
-    terms: NormalTerms
+    terms: GaussianTerms
     opening: Fraction
     budget: Fraction
 
     @classmethod
-    def of(cls, table: ServedTable, epsilon: Fraction, delta: Fraction) -> "NormalBudget":
+    def of(cls, table: ServedTable, epsilon: Fraction, delta: Fraction) -> "GaussianBudget":
         """The most that may be bought.
 
         Raises
         ------
         InvalidRequest
-            If the table's normal noise is accounted with another delta.
+            If the table's Gaussian noise is accounted with another delta.
         """
-        account = table.gate.history.normal
+        account = table.gate.history.gaussian
         terms = account.terms_for(delta, epsilon)
         rho = Fraction(account.most_rho_units(terms, epsilon), UNITS_PER_RHO)
         opening = constant_of(terms) if account.terms is None else Fraction(0)
@@ -68,47 +68,47 @@ class NormalBudget:
         return self.terms.order * RHO_PER_BUDGET
 
 
-class NormalTill(Till):
+class GaussianSpending(LaplaceSpending):
     """Pays for one synthetic table in rho.
 
     Parameters
     ----------
     table, payer, epsilon, watch
-        As of a `Till`; the epsilon is what the table's cost may grow by.
+        As of a `LaplaceSpending`; the epsilon is what the table's cost may grow by.
     delta : Fraction
         The table's.
 
     Raises
     ------
     InvalidRequest
-        If the table's normal noise is accounted with another delta.
+        If the table's Gaussian noise is accounted with another delta.
     """
 
     def __init__(
         self, table: ServedTable, payer: Payer, epsilon: Fraction, watch: Watch, delta: Fraction
     ) -> None:
         super().__init__(table, payer, epsilon, watch)
-        bought = NormalBudget.of(table, epsilon, delta)
+        bought = GaussianBudget.of(table, epsilon, delta)
         self._terms, self.budget = bought.terms, bought.budget
 
     def buy(self, budgets: Mapping[Partition | None, float | Fraction]) -> None:
-        """Count the groups of partitions; see `Till.buy`."""
+        """Count the groups of partitions; see `LaplaceSpending.buy`."""
         self._release(
-            [(NormalCounts(QueryBlock(counting(), one)), budgets[one]) for one in budgets]
+            [(GaussianCounts(QueryBlock(counting(), one)), budgets[one]) for one in budgets]
         )
 
     def ask(self, statistics: Sequence[Statistic], budget: float | Fraction) -> tuple[float, ...]:
-        """What distances are, each for a part `budget` of ``mu**2``; see `Till.ask`."""
+        """What distances are, each for a part `budget` of ``mu**2``; see `LaplaceSpending.ask`."""
         asked = [one for one in statistics if isinstance(one, Distance)]
         if len(asked) < len(statistics):
-            raise ValueError("a choice has no normal noise")
+            raise ValueError("a choice has no Gaussian noise")
         return self._release([(one, budget) for one in asked])
 
     def _release(
-        self, wanted: Sequence[tuple[NormalStatistic, float | Fraction]]
+        self, wanted: Sequence[tuple[GaussianStatistic, float | Fraction]]
     ) -> tuple[float, ...]:
         planned = [
-            PlannedNormal(one, Rho(units), self._terms)
+            PlannedGaussian(one, Rho(units), self._terms)
             for one, budget in wanted
             if (units := int(Fraction(budget) * RHO_PER_BUDGET * UNITS_PER_RHO)) > 0
         ]

@@ -27,13 +27,13 @@ from cube.refusals import (
     UnknownName,
 )
 from planner.sql.messages import suggestion
-from proxy.synthetic_tables.gaussian_spending import NormalBudget, NormalTill
+from proxy.synthetic_tables.gaussian_spending import GaussianBudget, GaussianSpending
 from proxy.synthetic_tables.models import Model, decoded_model, drawn, encoded
 from proxy.synthetic_tables.network_measurer import NetworkMeasurer
 from proxy.synthetic_tables.network_settings import attributes_of, check_score, settings_of
 from proxy.synthetic_tables.pairwise_measurer import PAIRS, GateMeasurer, known_now
-from proxy.synthetic_tables.request import Made, Method, PlannedStep, SynthesisRequest, Watch
-from proxy.synthetic_tables.spending import Till
+from proxy.synthetic_tables.request import MadeTable, Method, PlannedStep, SynthesisRequest, Watch
+from proxy.synthetic_tables.spending import LaplaceSpending
 from proxy.tables.private_table import ServedTable
 from synthesis.choice import GAUSSIAN, LAPLACE, score_share
 from synthesis.pairwise import (
@@ -56,7 +56,7 @@ SEED_BITS: Final = 63
 
 def make(
     table: ServedTable, request: SynthesisRequest, payer: Payer, watch: Watch = lambda _step: None
-) -> Made:
+) -> MadeTable:
     """Make a synthetic table of a private one. May charge.
 
     Parameters
@@ -81,9 +81,11 @@ def make(
     if request.epsilon:
         check_affordable(table, request.epsilon, payer)
     if request.epsilon and request.delta is not None:
-        till: Till = NormalTill(table, payer, request.epsilon, watch, request.delta)
+        till: LaplaceSpending = GaussianSpending(
+            table, payer, request.epsilon, watch, request.delta
+        )
     else:
-        till = Till(table, payer, request.epsilon, watch)
+        till = LaplaceSpending(table, payer, request.epsilon, watch)
     seed = secrets.randbits(SEED_BITS) if request.seed is None else request.seed
     if request.method is Method.PRIVBAYES:
         fitted = _network(till, columns_of(axes), request, seed)
@@ -92,7 +94,7 @@ def make(
     till.step("drawing rows", PAIRS)
     rows = drawn(fitted.model, axes, n_rows=request.n_rows, seed=seed)
     till.step("storing rows", DRAWN)
-    return Made(
+    return MadeTable(
         rows=rows,
         method=request.method,
         epsilon_spent=till.spent,
@@ -114,9 +116,11 @@ class _Fitted:
     incomplete: str = ""
 
 
-def _pairwise(till: Till, columns: Sequence[Column], request: SynthesisRequest) -> _Fitted:
+def _pairwise(
+    till: LaplaceSpending, columns: Sequence[Column], request: SynthesisRequest
+) -> _Fitted:
     measurer = GateMeasurer(till, columns)
-    if isinstance(till, NormalTill):
+    if isinstance(till, GaussianSpending):
         model = measured_model(
             columns, measurer, budget=PLANNED * float(till.budget), cost=GAUSSIAN
         )
@@ -135,7 +139,7 @@ def _pairwise(till: Till, columns: Sequence[Column], request: SynthesisRequest) 
 
 
 def _network(
-    till: Till, columns: Sequence[Column], request: SynthesisRequest, seed: int
+    till: LaplaceSpending, columns: Sequence[Column], request: SynthesisRequest, seed: int
 ) -> _Fitted:
     if not request.epsilon:
         raise InvalidRequest(
@@ -176,8 +180,8 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     steps = [PlannedStep(name="reading the history", epsilon=Fraction(0), n_tables=len(known))]
     left, cost, price = float(request.epsilon), LAPLACE, 1.0
     if request.epsilon and request.delta is not None:
-        bought = NormalBudget.of(table, request.epsilon, request.delta)
-        steps.append(_planned("opening normal noise", float(bought.opening), 0))
+        bought = GaussianBudget.of(table, request.epsilon, request.delta)
+        steps.append(_planned("opening Gaussian noise", float(bought.opening), 0))
         left, cost, price = float(bought.budget), GAUSSIAN, float(bought.epsilon_per_budget)
     if left and known.n_rows is None:  # until they are counted, what is public has to do
         known = replace(known, n_rows=float(table.info.schema.n_records_max))
@@ -257,7 +261,7 @@ def check_delta(table: ServedTable, request: SynthesisRequest) -> None:
         return
     if request.method is not Method.PAIRWISE:
         raise InvalidRequest(
-            f"The method {request.method} has no normal noise, and takes no delta.",
+            f"The method {request.method} has no Gaussian noise, and takes no delta.",
             hint="Leave delta out, or ask for the method pairwise.",
         )
     if table.delta is None:

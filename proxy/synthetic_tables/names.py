@@ -24,7 +24,7 @@ CheckMayChange: TypeAlias = Callable[[SyntheticRecord], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Maker:
+class NamingContext:
     """Who is to make a table of what, and what they may know of.
 
     Parameters
@@ -52,7 +52,7 @@ class Names:
     def held(
         self,
         order: CreateSynthetic,
-        maker: Maker,
+        maker: NamingContext,
         there: Records,
         check: CheckMayChange,
         n_tables_max: int,
@@ -63,7 +63,7 @@ class Names:
         ----------
         order : CreateSynthetic
             Without a name, a free one is found.
-        maker : Maker
+        maker : NamingContext
         there : mapping
             The synthetic tables that are there.
         check : callable
@@ -95,7 +95,7 @@ class Names:
             with self._lock:
                 self._making.pop(key, None)
 
-    def _n_places(self, maker: Maker, there: Records) -> int:
+    def _n_places(self, maker: NamingContext, there: Records) -> int:
         """How many tables of the source somebody has made, and is making."""
         own = (maker.source, maker.analyst)
         n_made = sum((one.table, one.made_by) == own for one in there.values())
@@ -104,7 +104,7 @@ class Names:
     def _replaced(
         self,
         name: str,
-        maker: Maker,
+        maker: NamingContext,
         there: Records,
         *,
         is_replacing: bool,
@@ -122,7 +122,7 @@ class Names:
             raise NameTaken(f"The name {name} is taken.", hint="Choose another.")
         return record
 
-    def _free(self, maker: Maker, there: Records) -> str:
+    def _free(self, maker: NamingContext, there: Records) -> str:
         """A name for a table that nobody has named."""
         stem = maker.source if is_synthetic_name(maker.source) else "synthetic"
         for number in range(1, N_OWN_NAMES_TRIED):

@@ -12,7 +12,7 @@ import numpy as np
 from cube.block import Partition, QueryBlock
 from cube.query import counting
 from cube.statistic import Choice
-from proxy.synthetic_tables.spending import Till, product_partition
+from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
 from synthesis.tables import Floats
 
 CHOSEN: Final = 0.7  # of the whole, once the network is chosen
@@ -24,12 +24,12 @@ class NetworkMeasurer:
 
     Parameters
     ----------
-    till : Till
+    till : LaplaceSpending
     n_columns : int
         There is at most one choice for each.
     """
 
-    def __init__(self, till: Till, n_columns: int) -> None:
+    def __init__(self, till: LaplaceSpending, n_columns: int) -> None:
         self._till = till
         self._n_columns = n_columns
         self._n_chosen = 0

@@ -10,13 +10,13 @@ from cube.statistic import N_CLASSES_OF_F, Score
 from proxy.synthetic_tables.request import Method, SynthesisRequest
 from synthesis.privbayes.attributes import Attribute
 from synthesis.privbayes.hierarchies import layered_attribute, plain_attribute
-from synthesis.privbayes.learning import Settings
+from synthesis.privbayes.learning import LearningSettings
 from synthesis.tables import Column
 
 
-def settings_of(request: SynthesisRequest) -> Settings:
+def settings_of(request: SynthesisRequest) -> LearningSettings:
     """The method's settings."""
-    return Settings(score=request.score, degree=request.degree)
+    return LearningSettings(score=request.score, degree=request.degree)
 
 
 def attributes_of(columns: Sequence[Column], request: SynthesisRequest) -> list[Attribute]:

@@ -13,9 +13,9 @@ from cube.block import Partition, QueryBlock
 from cube.query import Scope, counting
 from cube.refusals import BudgetExhausted, LimitReached
 from cube.statistic import Distance
-from proxy.synthetic_tables.spending import Till, product_partition
+from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
 from proxy.tables.private_table import ServedTable
-from synthesis.known import Known
+from synthesis.known import KnownEstimates
 from synthesis.model import Sketch
 from synthesis.tables import Column, Floats
 
@@ -30,17 +30,17 @@ class GateMeasurer:
 
     Parameters
     ----------
-    till : Till
+    till : LaplaceSpending
     columns : sequence of Column
     """
 
-    def __init__(self, till: Till, columns: Sequence[Column]) -> None:
+    def __init__(self, till: LaplaceSpending, columns: Sequence[Column]) -> None:
         self._till = till
         self._columns = tuple(columns)
         self._levels = {c.name: np.arange(c.size) for c in columns}
         self.stopped: str | None = None
 
-    def known(self) -> Known:
+    def known(self) -> KnownEstimates:
         """What the history says now."""
         return known_now(self._till.table, self._columns)
 
@@ -92,8 +92,8 @@ class GateMeasurer:
         self._till.step(name, done)
 
 
-def known_now(table: ServedTable, columns: Sequence[Column]) -> Known:
+def known_now(table: ServedTable, columns: Sequence[Column]) -> KnownEstimates:
     """What the history of a table says of some columns, and what it was told beside it."""
     snapshot = table.snapshot()
     told = (counts for one in snapshot.charges.told for counts in one.counts)
-    return Known.from_history(snapshot.history, columns, told)
+    return KnownEstimates.from_history(snapshot.history, columns, told)

@@ -59,7 +59,7 @@ class SyntheticRecord:
     made_at : str
         UTC, as the ledger writes it.
     delta : Fraction, optional
-        What it was measured under, with normal noise; None for noise that promises for certain.
+        What it was measured under, with Gaussian noise; None for noise that promises for certain.
     score : Score
         Of the method privbayes, like the next two: what parents were chosen by.
     degree : int

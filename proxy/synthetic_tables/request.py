@@ -41,7 +41,7 @@ class SynthesisRequest:
     seed : int, optional
         Of the rows' own randomness, which protects nothing; None for any.
     delta : Fraction, optional
-        With it, the table is measured with normal noise; the one that the private table offers.
+        With it, the table is measured with Gaussian noise; the one that the private table offers.
     score : Score
         Of the method privbayes, like the next two: what parents are chosen by.
     degree : int
@@ -75,7 +75,7 @@ class SynthesisRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Progress:
     """How far it has come.
 
     Parameters
@@ -93,7 +93,7 @@ class Step:
     epsilon_spent: Fraction
 
 
-Watch: TypeAlias = Callable[[Step], None]  # may raise to stop; what was charged stays charged
+Watch: TypeAlias = Callable[[Progress], None]  # may raise to stop; what was charged stays charged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class PlannedStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Made:
+class MadeTable:
     """A synthetic table and where it comes from.
 
     Parameters

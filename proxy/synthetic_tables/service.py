@@ -23,7 +23,7 @@ from cube.refusals import (
     TooLarge,
     UnknownName,
 )
-from planner.domain.table_names import TableNames, Word
+from planner.domain.table_names import TableNames, WrittenName
 from planner.sql.messages import listed, shortened, suggestion
 from planner.sql.synthetic_statements import CreateSynthetic
 from proxy.api.requests import BudgetStatus, Caller, unknown_table
@@ -32,10 +32,10 @@ from proxy.sources.public_table import sql_type_of
 from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_law
 from proxy.synthetic_tables.models import decoded_model
-from proxy.synthetic_tables.names import Maker, Names
+from proxy.synthetic_tables.names import Names, NamingContext
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.make import make_report
-from proxy.synthetic_tables.request import Made, PlannedStep, SynthesisRequest, Watch
+from proxy.synthetic_tables.request import MadeTable, PlannedStep, SynthesisRequest, Watch
 from proxy.synthetic_tables.resolve import named, named_columns, request_of
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.disclosure import check_may_see_history, shown_budget
@@ -44,7 +44,7 @@ from proxy.tables.private_table import ServedTable
 ID_BYTES: Final = 8
 
 
-class SyntheticDesk:
+class SyntheticTableService:
     """The synthetic tables of the private tables that are served. Thread-safe.
 
     Parameters
@@ -264,7 +264,7 @@ class SyntheticDesk:
         known = {record.full_name: record for record in self.listed(caller)}
         source, _, own = name.rpartition(".")
         names = TableNames((), tuple(known))
-        found = names.synthetic_meaning(Word(own), Word(source) if source else None)
+        found = names.synthetic_meaning(WrittenName(own), WrittenName(source) if source else None)
         return None if found is None else known[found]
 
     def _kept(
@@ -272,7 +272,7 @@ class SyntheticDesk:
         caller: Caller,
         name: str,
         request: SynthesisRequest,
-        made: Made,
+        made: MadeTable,
         replaced: SyntheticRecord | None,
     ) -> SyntheticRecord:
         """Keep what was made; with as many rows as there are, if nobody has said how many."""
@@ -330,7 +330,7 @@ class SyntheticDesk:
         """A name for a table to come, and the table that it replaces, if any."""
         store = self._store
         declared = (*(name for name in self._tables if caller.opens(name)), *self._public)
-        maker = Maker(caller.payer.analyst, source, frozenset(map(str.casefold, declared)))
+        maker = NamingContext(caller.payer.analyst, source, frozenset(map(str.casefold, declared)))
 
         def check(record: SyntheticRecord) -> None:
             _check_may_change(caller, record)
@@ -338,7 +338,7 @@ class SyntheticDesk:
         return self._names.held(order, maker, store.tables(), check, store.limits.n_tables)
 
 
-NO_TABLES: Final = SyntheticDesk({})
+NO_TABLES: Final = SyntheticTableService({})
 
 
 def _n_rows_of(model: Mapping[str, Any]) -> int:

@@ -16,12 +16,12 @@ from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.query import Scope
 from cube.statistic import PlannedStatistic, Statistic
-from proxy.synthetic_tables.request import Step, Watch
+from proxy.synthetic_tables.request import Progress, Watch
 from proxy.tables.direct_purchases import ask_statistics, buy_tables
 from proxy.tables.private_table import ServedTable
 
 
-class Till:
+class LaplaceSpending:
     """Pays for one synthetic table.
 
     Parameters
@@ -43,7 +43,7 @@ class Till:
 
     def step(self, name: str, done: float) -> None:
         """Tell whoever watches that a step begins."""
-        self._watch(Step(name, done, self.spent))
+        self._watch(Progress(name, done, self.spent))
 
     def buy(self, budgets: Mapping[Partition | None, float | Fraction]) -> None:
         """Add to the weights of partitions' counts.

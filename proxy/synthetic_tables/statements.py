@@ -12,10 +12,10 @@ import pyarrow as pa
 from cube.refusals import CostAboveCap, UnsupportedSql
 from planner.sql.synthetic_statements import CreateSynthetic, SynthesisStatement
 from proxy.api.receipts import with_receipt
-from proxy.api.requests import BudgetStatus, Caller, Explanation, QueryRequest, Receipt, Release
+from proxy.api.requests import BudgetStatus, Caller, Explanation, QueryRequest, QueryResult, Receipt
 from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.request import PlannedStep, Step
-from proxy.synthetic_tables.service import SyntheticDesk
+from proxy.synthetic_tables.request import PlannedStep, Progress
+from proxy.synthetic_tables.service import SyntheticTableService
 
 
 def _columns(**types: pa.DataType) -> pa.Schema:
@@ -44,8 +44,8 @@ def statement_schema(statement: SynthesisStatement) -> pa.Schema:
 
 
 def run_statement(
-    desk: SyntheticDesk, statement: SynthesisStatement, request: QueryRequest
-) -> Release:
+    desk: SyntheticTableService, statement: SynthesisStatement, request: QueryRequest
+) -> QueryResult:
     """Carry a statement out; what it gives. May charge.
 
     Raises
@@ -56,18 +56,18 @@ def run_statement(
     if not isinstance(statement, CreateSynthetic):
         dropped = desk.drop(caller, statement.written, if_exists=statement.if_exists)
         row = {"name": statement.name, "dropped": dropped is not None}
-        return Release(pa.Table.from_pylist([row], schema=DROPPED_SCHEMA), None)
+        return QueryResult(pa.Table.from_pylist([row], schema=DROPPED_SCHEMA), None)
     if statement.explain_only:
-        return Release(preview_table(desk.preview(caller, statement)), None)
+        return QueryResult(preview_table(desk.preview(caller, statement)), None)
     check_cap(statement.epsilon, request.target.epsilon_cap)
     record = desk.create(caller, statement, unwatched)
     receipt = receipt_of(record, desk.budget(caller, record.table))
     data = pa.Table.from_pylist([_created_row(record)], schema=CREATED_SCHEMA)
-    return Release(with_receipt(data, receipt), receipt)
+    return QueryResult(with_receipt(data, receipt), receipt)
 
 
 def explain_statement(
-    desk: SyntheticDesk, statement: SynthesisStatement, caller: Caller
+    desk: SyntheticTableService, statement: SynthesisStatement, caller: Caller
 ) -> Explanation:
     """The most that a statement would cost. Charges nothing.
 
@@ -109,7 +109,7 @@ def receipt_of(record: SyntheticRecord, budget: BudgetStatus) -> Receipt:
     return Receipt(record.table, record.epsilon_spent, (), budget)
 
 
-def unwatched(_step: Step) -> None:
+def unwatched(_step: Progress) -> None:
     """Nobody waits for steps."""
 
 

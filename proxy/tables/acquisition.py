@@ -23,8 +23,8 @@ from planner.measuring.choose import meets
 from planner.measuring.offers import PurchasePlan
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage
-from proxy.tables.coalescing import Need
-from proxy.tables.in_flight import Promises, Purchase
+from proxy.tables.coalescing import PendingRequest
+from proxy.tables.in_flight import PromisedPurchases, Purchase
 from proxy.tables.private_table import ServedTable
 from proxy.tables.snapshot import TableSnapshot
 from proxy.tables.turns import Turn
@@ -34,7 +34,7 @@ N_OVERTAKEN_MAX: Final = 3  # times that a plan is made again because others wer
 
 def brought(
     table: ServedTable, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
-) -> Need:
+) -> PendingRequest:
     """What is wanted, known as well as it is wanted. May charge.
 
     Raises
@@ -44,7 +44,7 @@ def brought(
     LedgerUnavailable, SourceUnavailable
         What was charged waits, and is completed for whoever asks next.
     """
-    need = Need(tuple(wanted), payer, cap)
+    need = PendingRequest(tuple(wanted), payer, cap)
     recalled = table.recalled(wanted)
     if recalled is not None:
         need.known = recalled
@@ -62,11 +62,11 @@ def brought(
     return need
 
 
-def _look(table: ServedTable, need: Need) -> None:
+def _look(table: ServedTable, need: PendingRequest) -> None:
     need.known = table.look(need.wanted)
 
 
-def _lead(table: ServedTable, need: Need) -> None:
+def _lead(table: ServedTable, need: PendingRequest) -> None:
     """Buy what is missing, for oneself and for those who wait and may be served together."""
     party = [need]
     try:
@@ -80,7 +80,7 @@ def _lead(table: ServedTable, need: Need) -> None:
         _call(party[1:])
 
 
-def _begun(table: ServedTable, party: list[Need]) -> Purchase | None:
+def _begun(table: ServedTable, party: list[PendingRequest]) -> Purchase | None:
     """The purchase that a party needs, begun; None once its leader lacks nothing.
 
     The party is the leader, and grows by those who come while it waits for others' purchases.
@@ -110,7 +110,11 @@ def _begun(table: ServedTable, party: list[Need]) -> Purchase | None:
 
 
 def _begun_in(
-    table: ServedTable, turn: Turn, plan: PurchasePlan, promises: Promises, leader: Need
+    table: ServedTable,
+    turn: Turn,
+    plan: PurchasePlan,
+    promises: PromisedPurchases,
+    leader: PendingRequest,
 ) -> Purchase | None:
     """The purchase of a plan, begun; None if it took longer than one's turn and others bought.
 
@@ -125,7 +129,9 @@ def _begun_in(
     return None
 
 
-def _planned(snapshot: TableSnapshot, party: list[Need], promises: Promises) -> PurchasePlan | None:
+def _planned(
+    snapshot: TableSnapshot, party: list[PendingRequest], promises: PromisedPurchases
+) -> PurchasePlan | None:
     """What a party is to buy; its leader alone, if that is refused for all of them.
 
     None if what is promised is worth waiting for.
@@ -148,14 +154,14 @@ def _plan(
     snapshot: TableSnapshot,
     wanted: Sequence[Wanted],
     known: Sequence[Sequence[RowEstimate]],
-    promises: Promises,
+    promises: PromisedPurchases,
 ) -> PurchasePlan | None:
     if promises.rows:
         return snapshot.plan_beside(promises.rows, wanted)
     return snapshot.plan(wanted, known)
 
 
-def _carry_out(table: ServedTable, party: Sequence[Need], purchase: Purchase) -> None:
+def _carry_out(table: ServedTable, party: Sequence[PendingRequest], purchase: Purchase) -> None:
     """Charge and measure; who lacks something afterwards has to try again."""
     leader = party[0]
     try:
@@ -171,20 +177,20 @@ def _carry_out(table: ServedTable, party: Sequence[Need], purchase: Purchase) ->
         _share(party, purchase.plan, Fraction(payment.units, UNITS_PER_EPSILON))
 
 
-def _part(party: Sequence[Need]) -> None:
+def _part(party: Sequence[PendingRequest]) -> None:
     """From now on each is served alone."""
     for one in party:
         one.is_alone = True
 
 
-def _call(party: Sequence[Need]) -> None:
+def _call(party: Sequence[PendingRequest]) -> None:
     """Have them look for themselves."""
     for one in party:
         one.leads = False
         one.called.set()
 
 
-def _share(party: Sequence[Need], plan: PurchasePlan, paid: Fraction) -> None:
+def _share(party: Sequence[PendingRequest], plan: PurchasePlan, paid: Fraction) -> None:
     """Share what was paid among those who needed it, as it was planned.
 
     Others may have paid for cells meanwhile, so that it came to more or less than was planned.

@@ -24,7 +24,7 @@ N_COMPANIONS_MAX: Final = 32  # of one that leads: so many plans others wait for
 
 
 @dataclass(slots=True, eq=False)
-class Need:
+class PendingRequest:
     """What one request wants of one table, how well that is known, and what it has cost so far.
 
     Parameters
@@ -64,12 +64,12 @@ class Need:
         return None if self.cap is None else self.cap - sum(self.epsilons, Fraction(0))
 
 
-class Counter:
+class PurchaseQueue:
     """Where the requests of one table wait that lack something. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._queues: dict[Payer, list[Need]] = {}
+        self._queues: dict[Payer, list[PendingRequest]] = {}
         """Who waits, for each payer of whom somebody leads."""
 
     @property
@@ -83,7 +83,7 @@ class Counter:
         """Whether somebody leads just now."""
         return bool(self._queues)
 
-    def leads(self, need: Need) -> bool:
+    def leads(self, need: PendingRequest) -> bool:
         """Wait for one's turn: whether it is to lead. False if another has led for it meanwhile.
 
         Whoever leads must `pass_on`.
@@ -108,7 +108,7 @@ class Counter:
             raise too_long()
         return need.leads
 
-    def companions(self, need: Need) -> list[Need]:
+    def companions(self, need: PendingRequest) -> list[PendingRequest]:
         """Those who wait and may be served together with one that leads; they wait for it now."""
         if need.is_alone:
             return []
@@ -118,7 +118,7 @@ class Counter:
             waiting_here[:] = [one for one in waiting_here if one not in found]
         return found
 
-    def pass_on(self, need: Need) -> None:
+    def pass_on(self, need: PendingRequest) -> None:
         """Let the next one lead who waits and pays from the same purse."""
         with self._lock:
             waiting_here = self._queues[need.payer]
@@ -129,7 +129,7 @@ class Counter:
             else:
                 del self._queues[need.payer]
 
-    def _has_left(self, need: Need) -> bool:
+    def _has_left(self, need: PendingRequest) -> bool:
         """Take one away that will not wait longer; False if it was called at the last moment."""
         with self._lock:
             if need.called.is_set():

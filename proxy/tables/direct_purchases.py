@@ -18,7 +18,7 @@ from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import counting
 from cube.refusals import TooLarge
 from planner.measuring.offers import PurchasePlan
-from proxy.tables.in_flight import Promises
+from proxy.tables.in_flight import PromisedPurchases
 from proxy.tables.private_table import ServedTable
 from proxy.tables.snapshot import TableSnapshot
 
@@ -118,7 +118,7 @@ def _carried_out(
             table.gate.refresh()
 
 
-def _quiet(table: ServedTable) -> Promises:
+def _quiet(table: ServedTable) -> PromisedPurchases:
     """Wait until nothing is being bought."""
     table.purchases.complete_overdue()
     while (promises := table.purchases.promises()).rows:

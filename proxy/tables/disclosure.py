@@ -12,13 +12,13 @@ from typing import Final
 from accountant.ledger.credentials import Role
 from cube.refusals import NotAllowed
 from proxy.api.requests import BudgetStatus, Caller, LimitStatus
-from proxy.tables.empty_history import Alone
+from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.private_table import ServedTable
 
 N_SHOWN_STEPS: Final = 10  # of a budget
 
 
-def alone_for(table: ServedTable, caller: Caller) -> Alone | None:
+def alone_for(table: ServedTable, caller: Caller) -> EmptyHistory | None:
     """What a caller is shown a table's prices by; None if they may be shown its own."""
     return table.alone if caller.role is Role.ANALYST else None
 

@@ -16,12 +16,12 @@ from inference.estimator import Estimator
 from inference.posterior import RowEstimate
 from planner.cache import BoundedCache
 from planner.measuring.offers import PurchasePlan
-from planner.measuring.ski_rental import Rents
+from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
 from proxy.api.requests import TableInfo
 from proxy.monitoring.events import UNWATCHED
-from proxy.tables.snapshot import Known, TableSnapshot
+from proxy.tables.snapshot import KnownHistory, TableSnapshot
 
 N_PLANS_MAX: Final = 1024
 OFFER_BYTES: Final = 2**14  # what a remembered offer takes, roughly
@@ -30,7 +30,7 @@ PLANS_BYTES_MAX: Final = 2**26
 Plans: TypeAlias = BoundedCache[tuple[object, ...], PurchasePlan]
 
 
-class Alone:
+class EmptyHistory:
     """One table on an empty history. Thread-safe.
 
     Parameters
@@ -52,7 +52,7 @@ class Alone:
         empty = TableHistory(
             opened=history.opened, declaration=history.declaration, budget=history.budget
         )
-        known = Known(empty, Estimator(self.info.schema), Rents())
+        known = KnownHistory(empty, Estimator(self.info.schema), SkiRental())
         return _Remembering(self.info, self._strategy, known, self._plans)
 
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
@@ -72,7 +72,9 @@ class Alone:
 class _Remembering(TableSnapshot):
     """A snapshot of an empty history: what was planned on one holds for all with its budget."""
 
-    def __init__(self, info: TableInfo, strategy: Strategy, known: Known, plans: Plans) -> None:
+    def __init__(
+        self, info: TableInfo, strategy: Strategy, known: KnownHistory, plans: Plans
+    ) -> None:
         super().__init__(info.schema, strategy, known, UNWATCHED)
         self._plans = plans
 

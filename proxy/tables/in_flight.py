@@ -61,7 +61,7 @@ class Purchase:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Promises:
+class PromisedPurchases:
     """What others are buying at one moment.
 
     Parameters
@@ -98,7 +98,7 @@ class Purchases:
         self._changed = threading.Condition()
         self._repairing = threading.Lock()
 
-    def promises(self) -> Promises:
+    def promises(self) -> PromisedPurchases:
         """What is paid for, or about to be, and not measured yet.
 
         To be looked at before the history is, and one's own before that of others: what is
@@ -114,9 +114,9 @@ class Purchases:
             *(charged.planned for charge in foreign.values() for charged in charge.blocks),
         )
         n_measured = len(history.measurements)
-        return Promises(own, frozenset(foreign), rows, len(history.read), n_measured)
+        return PromisedPurchases(own, frozenset(foreign), rows, len(history.read), n_measured)
 
-    def are_as(self, promises: Promises) -> bool:
+    def are_as(self, promises: PromisedPurchases) -> bool:
         """Whether nothing was begun, measured or charged since somebody looked."""
         now = self.promises()
         return (now.own, now.foreign, now.n_read, now.n_measured) == (
@@ -188,7 +188,7 @@ class Purchases:
                 if new is not None:
                     self._completed(seq, new)
 
-    def wait(self, promises: Promises) -> None:
+    def wait(self, promises: PromisedPurchases) -> None:
         """Until all of it is measured or given up; or until some of it is overdue.
 
         Raises

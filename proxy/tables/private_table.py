@@ -12,7 +12,7 @@ from typing import Final
 
 from accountant.gate.gate import Gate
 from accountant.ledger.limits import Payer
-from accountant.ledger.payments import Allowance
+from accountant.ledger.payments import BindingLimit
 from accountant.ledger.table_history import TableHistory
 from cube.measurement import UNITS_PER_EPSILON
 from cube.pace import checkpoint
@@ -21,16 +21,16 @@ from cube.target import AccuracyTarget
 from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import RowEstimate
-from planner.measuring.ski_rental import Rents
+from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
 from proxy.api.requests import BudgetStatus, LimitStatus, TableInfo
 from proxy.config.sharing import Sharing
 from proxy.monitoring.events import UNWATCHED, Stage, Watcher
-from proxy.tables.coalescing import Counter
-from proxy.tables.empty_history import Alone
+from proxy.tables.coalescing import PurchaseQueue
+from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.in_flight import Purchases
-from proxy.tables.snapshot import Known, TableSnapshot
+from proxy.tables.snapshot import KnownHistory, TableSnapshot
 from proxy.tables.turns import Turns
 
 N_BLOCKS_AT_ONCE: Final = 16  # that are looked at while others wait: mostly a few milliseconds
@@ -50,7 +50,7 @@ class ServedTable:
         How measurements are chosen.
     watcher : Watcher
     delta : Fraction, optional
-        With which probability its owner lets nothing be promised, for who asks with normal noise.
+        With which probability its owner lets nothing be promised, for who asks with Gaussian noise.
     sharing : Sharing
         Whether analysts are shown what others have asked.
     """
@@ -68,17 +68,17 @@ class ServedTable:
     ) -> None:
         self.info = TableInfo(schema, default)
         is_private = sharing is Sharing.PRIVATE
-        self.alone = Alone(self.info, gate, strategy) if is_private else None
+        self.alone = EmptyHistory(self.info, gate, strategy) if is_private else None
         self.delta = delta
         self.gate = gate
         self.watcher = watcher
         self.turns = Turns()
         self.purchases = Purchases(gate, watcher)
-        self.counter = Counter()
+        self.counter = PurchaseQueue()
         self._strategy = strategy
         self._lock = threading.Lock()  # of what follows; held for moments
         self._estimator = Estimator(schema)
-        self._rents = Rents()
+        self._rents = SkiRental()
 
     @property
     def history(self) -> History:
@@ -118,7 +118,7 @@ class ServedTable:
         with self._held():
             charges = self.gate.history_now()
             self._take_in(charges)
-            known = Known(charges, self._estimator.snapshot(), self._rents.copy())
+            known = KnownHistory(charges, self._estimator.snapshot(), self._rents.copy())
         checkpoint()
         return TableSnapshot(self.info.schema, self._strategy, known, self.watcher)
 
@@ -159,7 +159,7 @@ def _size(one: Wanted) -> int:
     return one.block.n_rows + factors + (0 if partition is None else partition.labels.size)
 
 
-def _limit_status(allowance: Allowance) -> LimitStatus:
+def _limit_status(allowance: BindingLimit) -> LimitStatus:
     limit = allowance.limit
     return LimitStatus(
         subject=str(limit.subject),

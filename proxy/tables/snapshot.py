@@ -21,16 +21,16 @@ from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import RowEstimate
 from planner.measuring.choose import plan_purchases
-from planner.measuring.forecast import Prospect
-from planner.measuring.offers import Market, PurchasePlan
-from planner.measuring.ski_rental import Rents
+from planner.measuring.forecast import Forecast
+from planner.measuring.offers import PricingContext, PurchasePlan
+from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage, Watcher
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownHistory:
     """What a snapshot is of: what was charged and measured, and what follows from it.
 
     Parameters
@@ -39,13 +39,13 @@ class Known:
         What the ledger says, and the moment at which limits are looked at.
     estimator : Estimator
         Of what was measured; nobody else asks it.
-    rents : Rents
+    rents : SkiRental
         Of what was charged.
     """
 
     charges: TableHistory
     estimator: Estimator
-    rents: Rents
+    rents: SkiRental
 
 
 class TableSnapshot:
@@ -56,17 +56,21 @@ class TableSnapshot:
     schema : Schema
     strategy : Strategy
         How measurements are chosen.
-    known : Known
+    known : KnownHistory
     watcher : Watcher
     """
 
-    def __init__(self, schema: Schema, strategy: Strategy, known: Known, watcher: Watcher) -> None:
+    def __init__(
+        self, schema: Schema, strategy: Strategy, known: KnownHistory, watcher: Watcher
+    ) -> None:
         self.charges = known.charges
         self._estimator = known.estimator
         self._watcher = watcher
         self._pricing = Pricing(schema, known.charges)
-        self.prospect = Prospect(known.estimator, self._noise_for)
-        self._market = Market(schema, strategy, self.prospect, self.price, known.rents, self._left)
+        self.prospect = Forecast(known.estimator, self._noise_for)
+        self._market = PricingContext(
+            schema, strategy, self.prospect, self.price, known.rents, self._left
+        )
 
     @property
     def history(self) -> History:

@@ -13,18 +13,18 @@ from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from cube.refusals import ConfigurationInvalid
-from proxy.admin.ledger_admin import LedgerDesk
+from proxy.admin.ledger_admin import LedgerAdmin
 from proxy.api.requests import QueryEngine
 from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
-from proxy.identity.authenticate import Access
-from proxy.identity.interceptor import Door
+from proxy.identity.authenticate import Authenticator
+from proxy.identity.interceptor import IdentityInterceptor
 from proxy.monitoring.events import UNWATCHED
 from proxy.monitoring.health import Monitoring, Readiness
 from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grpc
-from proxy.scheduling.fair_share import DEFAULT_TIMES, Times
-from proxy.scheduling.slow_clients import Patience
+from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
+from proxy.scheduling.slow_clients import SlowClientGuard
 from proxy.sources.public_table import PublicTable
-from proxy.synthetic_tables.service import NO_TABLES, SyntheticDesk
+from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.errors import Firewall
 from proxy.wire.flight.service import FlightSqlService
 from proxy.wire.sessions.sessions import Sessions
@@ -87,11 +87,11 @@ class RunningServer:
         Started.
     address : str
         What it is bound to, with the port it got.
-    patience : Patience
+    patience : SlowClientGuard
         Started; stopped with the server.
     """
 
-    def __init__(self, server: grpc.Server, address: str, patience: Patience) -> None:
+    def __init__(self, server: grpc.Server, address: str, patience: SlowClientGuard) -> None:
         self.address = address
         self._server = server
         self._patience = patience
@@ -106,13 +106,13 @@ def start_server(  # noqa: PLR0913 - what a server is made of, by name
     engine: QueryEngine,
     listen: str,
     *,
-    access: Access,
+    access: Authenticator,
     tls: TlsIdentity | None = None,
     public: tuple[PublicTable, ...] = (),
-    desk: LedgerDesk | None = None,
-    synthetic: SyntheticDesk = NO_TABLES,
+    desk: LedgerAdmin | None = None,
+    synthetic: SyntheticTableService = NO_TABLES,
     monitoring: Monitoring | None = None,
-    times: Times = DEFAULT_TIMES,
+    times: CallTimes = DEFAULT_TIMES,
 ) -> RunningServer:
     """Serve an engine.
 
@@ -122,20 +122,20 @@ def start_server(  # noqa: PLR0913 - what a server is made of, by name
         What answers.
     listen : str
         ``host:port``, with an IPv6 host in brackets; port 0 takes any free one.
-    access : Access
+    access : Authenticator
         Who may come in.
     tls : TlsIdentity, optional
         Needed unless the host is a loopback address.
     public : tuple of PublicTable
         Tables that the catalog lists beside the engine's private ones.
-    desk : LedgerDesk, optional
+    desk : LedgerAdmin, optional
         For owners and auditors; without one, limits and reports are not offered.
-    synthetic : SyntheticDesk, optional
+    synthetic : SyntheticTableService, optional
         The synthetic tables; without one there are none.
     monitoring : Monitoring, optional
         Who hears of every call, and what the health service says; without it nobody, and that the
         server is ready.
-    times : Times
+    times : CallTimes
         That the work for a call may take.
 
     Raises
@@ -146,10 +146,10 @@ def start_server(  # noqa: PLR0913 - what a server is made of, by name
     _check_address(listen, tls)
     if monitoring is None:
         monitoring = Monitoring(UNWATCHED, Readiness(SERVICES, is_ready=True))
-    patience = Patience()
+    patience = SlowClientGuard()
     server = grpc.server(
         futures.ThreadPoolExecutor(N_THREADS, thread_name_prefix="tacit-call"),
-        interceptors=[Firewall(monitoring.watcher), Door(access, patience, times)],
+        interceptors=[Firewall(monitoring.watcher), IdentityInterceptor(access, patience, times)],
         options=_OPTIONS,
         maximum_concurrent_rpcs=N_CALLS_MAX,
     )

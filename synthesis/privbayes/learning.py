@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from cube.block import N_GROUPS_MAX, Partition
-from cube.statistic import N_PARENTS_MAX, Candidate, Choice, Score
+from cube.statistic import N_PARENTS_MAX, Choice, ChoiceCandidate, Score
 from synthesis.privbayes.attributes import Attribute, check_distinct
 from synthesis.privbayes.network import BayesianNetwork, Node, Parent, fitted_network
 from synthesis.privbayes.parents import (
@@ -27,7 +27,7 @@ from synthesis.tables import Floats
 N_BINARY: Final = 2
 
 
-class Measurer(Protocol):
+class ChoiceMeasurer(Protocol):
     """The one door to private data; what it returns is released, and was paid for."""
 
     def choose(self, choice: Choice, budget: Fraction) -> int:
@@ -45,7 +45,7 @@ class Measurer(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class LearningSettings:
     """How the method proceeds.
 
     Parameters
@@ -71,24 +71,24 @@ class Settings:
             raise ValueError(f"a column has 0 to {N_PARENTS_MAX} parents")
 
 
-DEFAULTS = Settings()
+DEFAULTS = LearningSettings()
 
 
 def learned_network(  # noqa: PLR0913 - what to buy, from whom, and how, which is by keyword
     attributes: Sequence[Attribute],
-    measurer: Measurer,
+    measurer: ChoiceMeasurer,
     rng: np.random.Generator,
     *,
     budget: Fraction,
     n_rows: float,
-    settings: Settings = DEFAULTS,
+    settings: LearningSettings = DEFAULTS,
 ) -> BayesianNetwork:
     """Buy a network and its tables.
 
     Parameters
     ----------
     attributes : sequence of Attribute
-    measurer : Measurer
+    measurer : ChoiceMeasurer
     rng : numpy.random.Generator
         Decides with which column to begin; protects nothing.
     budget : Fraction
@@ -96,7 +96,7 @@ def learned_network(  # noqa: PLR0913 - what to buy, from whom, and how, which i
     n_rows : float
         About how many rows there are, a public or a noisy number: it decides which tables are
         useful.
-    settings : Settings
+    settings : LearningSettings
 
     Notes
     -----
@@ -133,7 +133,7 @@ def _views(by_name: Mapping[str, Attribute], node: Node) -> tuple[Partition, ...
     return (by_name[node.child].views[0], *parents)
 
 
-def _check(attributes: Sequence[Attribute], budget: Fraction, settings: Settings) -> None:
+def _check(attributes: Sequence[Attribute], budget: Fraction, settings: LearningSettings) -> None:
     """Raise ValueError, before anything is bought, if no network can be learned."""
     check_distinct(attributes)
     if len(attributes) > N_COLUMNS_MAX:
@@ -149,7 +149,7 @@ def _chosen_nodes(
     choose: Callable[[Choice], int],
     rng: np.random.Generator,
     n_cells_max: float,
-    settings: Settings,
+    settings: LearningSettings,
 ) -> list[Node]:
     """Columns in the order of the network, with their parents.
 
@@ -178,7 +178,7 @@ def _choice(
     views = tuple(view for attribute in attributes for view in attribute.views)
     first = np.cumsum([0, *(len(attribute.views) for attribute in attributes)]).tolist()
     candidates = (
-        Candidate(first[child], tuple(first[place] + level for place, level in parents))
+        ChoiceCandidate(first[child], tuple(first[place] + level for place, level in parents))
         for child, parents in pairs
     )
     return Choice(score, views, tuple(candidates))

@@ -28,7 +28,7 @@ from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.gaussian import NormalNoise
+from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource, SystemNoise
 from cube.axis import IntegerAxis
 from cube.block import Partition, QueryBlock
@@ -99,8 +99,8 @@ class QuieterNoise:
     ) -> tuple[int, ...]:
         return self._noise.refined_laplace(coarse, _quieter(fine), drawn)
 
-    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
-        return tuple(drawn * 4 // 5 for drawn in self._noise.discrete_normal(noise, size))
+    def discrete_gaussian(self, noise: GaussianNoise, size: int) -> tuple[int, ...]:
+        return tuple(drawn * 4 // 5 for drawn in self._noise.discrete_gaussian(noise, size))
 
 
 def _quieter(noise: LatticeNoise) -> LatticeNoise:

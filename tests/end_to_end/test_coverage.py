@@ -14,7 +14,7 @@ import pytest
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
-from accountant.noise.gaussian import NormalNoise
+from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, SystemNoise
 from cube.target import AccuracyTarget
 from planner.measuring.strategy import Strategy
@@ -77,8 +77,8 @@ class ScaledNoise:
         refined = self._system.refined_laplace(coarse, fine, unscaled)
         return tuple(round(self._factor * value) for value in refined)
 
-    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
-        drawn = self._system.discrete_normal(noise, size)
+    def discrete_gaussian(self, noise: GaussianNoise, size: int) -> tuple[int, ...]:
+        drawn = self._system.discrete_gaussian(noise, size)
         return tuple(round(self._factor * value) for value in drawn)
 
 

@@ -19,13 +19,13 @@ from adbc_driver_manager import NotSupportedError, OperationalError, Programming
 from proxy.api.requests import LOCAL, Caller
 from proxy.cli import app as cli
 from proxy.engine.engine import Engine
-from proxy.identity.presented import Shown
+from proxy.identity.presented import PresentedCredentials
 from proxy.identity.tokens import new_token, token_hash
 from proxy.monitoring.logs import configure_logs
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.synthetic_tables import make as making
-from proxy.synthetic_tables.request import Made, Step, Watch
+from proxy.synthetic_tables.request import MadeTable, Progress, Watch
 from proxy.wire.errors import EPSILON_KEY
 from tests.support.identities import bearer, refusal
 from tests.support.serving import serving
@@ -45,7 +45,7 @@ CALLERS = {token_hash(TOKENS[caller.payer.analyst]): caller for caller in (ANN, 
 class KnownByToken:
     """Ann, bob and eve are known by their tokens; whoever shows none owns everything."""
 
-    def identify(self, shown: Shown) -> Caller:
+    def identify(self, shown: PresentedCredentials) -> Caller:
         return LOCAL if shown.token_hash is None else CALLERS[shown.token_hash]
 
 
@@ -283,8 +283,8 @@ def halting(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Makes the making wait, once columns are measured, until the event is set."""
     go_on, make = threading.Event(), making.make
 
-    def halted(table: Any, request: Any, payer: Any, watch: Watch) -> Made:
-        def pause(step: Step) -> None:
+    def halted(table: Any, request: Any, payer: Any, watch: Watch) -> MadeTable:
+        def pause(step: Progress) -> None:
             watch(step)
             if step.name.startswith("scor"):
                 go_on.wait(PATIENCE_SECONDS)

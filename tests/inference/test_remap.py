@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
 from inference.remap import (
+    BestReport,
     Loss,
     LossTable,
     PowerLoss,
-    Report,
     ZeroOneLoss,
     best_report,
     count_posterior,
@@ -66,11 +66,11 @@ def loss_of_the_best_mechanism(prior: Floats, losses: Floats, alpha: float) -> f
     return float(problem.value)
 
 
-def report_for(released: float, *, noise_scale: float, prior: Floats, loss: Loss) -> Report:
+def report_for(released: float, *, noise_scale: float, prior: Floats, loss: Loss) -> BestReport:
     return best_report(count_posterior(released, noise_scale=noise_scale, prior=prior), loss)
 
 
-def reports_of(prior: Floats, loss: Loss, alpha: float) -> list[Report]:
+def reports_of(prior: Floats, loss: Loss, alpha: float) -> list[BestReport]:
     scale = -1 / math.log(alpha)
     return [
         report_for(released, noise_scale=scale, prior=prior, loss=loss)

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.noise.gaussian import NormalNoise
+from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
 from planner.measuring.strategy import Strategy
 from proxy.engine.engine import Engine
@@ -38,7 +38,7 @@ class SameNoise:
         share = fine.scale_in_steps / coarse.scale_in_steps
         return tuple(round(value * share) for value in drawn)
 
-    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+    def discrete_gaussian(self, noise: GaussianNoise, size: int) -> tuple[int, ...]:
         drawn = self._generator.normal(scale=noise.scale_in_steps, size=size)
         return tuple(round(value) for value in drawn.tolist())
 

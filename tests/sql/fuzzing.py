@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from cube.refusals import Refused
 from planner.workload import RequestedTarget
-from proxy.api.requests import QueryRequest, Release
+from proxy.api.requests import QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from tests.sql.cases import spent
 from tests.sql.comparing import Row, oracle_rows, rows_of, same_rows, same_sequence
@@ -66,7 +66,7 @@ class Ended:
     """How a statement ended on one engine."""
 
     sql: str
-    release: Release | None
+    release: QueryResult | None
     refusal: Refused | None
     charged: Fraction
 

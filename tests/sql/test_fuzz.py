@@ -14,7 +14,7 @@ import pytest
 from cube.refusals import UnsupportedSql
 from cube.schema import Schema
 from planner.lowering.summands import Product, summed
-from proxy.api.requests import QueryRequest, Release
+from proxy.api.requests import QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.engine.relations import relation
 from proxy.engine.results import AnsweredPart
@@ -86,7 +86,7 @@ def null_counts_as_if_it_were_there(patch: pytest.MonkeyPatch) -> None:
 def an_odd_answer_is_refused(patch: pytest.MonkeyPatch) -> None:
     right = Engine.answer
 
-    def wrong(engine: Engine, request: QueryRequest) -> Release:
+    def wrong(engine: Engine, request: QueryRequest) -> QueryResult:
         release = right(engine, request)
         total = sum(sum(column.to_pylist()) for column in _never_null(release.data))
         if round(total) % 2:

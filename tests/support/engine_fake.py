@@ -19,7 +19,7 @@ from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericA
 from cube.refusals import InvalidRequest, InvalidSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from proxy.api.best_report import Belief, Reported
+from proxy.api.best_report import Belief, ReportedCount
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
 from proxy.api.requests import (
     LOCAL,
@@ -30,8 +30,8 @@ from proxy.api.requests import (
     ColumnReceipt,
     Explanation,
     QueryRequest,
+    QueryResult,
     Receipt,
-    Release,
     TableInfo,
 )
 
@@ -99,10 +99,10 @@ class CannedEngine:
             return EXPLANATION.schema
         return self._known(request).schema
 
-    def answer(self, request: QueryRequest) -> Release:
+    def answer(self, request: QueryRequest) -> QueryResult:
         self._count("answer", request)
         if request.sql == EXPLAIN_ALL:
-            return Release(EXPLANATION, None)
+            return QueryResult(EXPLANATION, None)
         data = self._known(request)
         with self._lock:
             is_free = request.sql in self._history
@@ -110,7 +110,7 @@ class CannedEngine:
         epsilon = Fraction(0) if is_free else COST
         receipt = self._receipt(data, epsilon, "history" if is_free else "measured")
         told = {b"tacit.receipt": json.dumps({"epsilon_spent": float(epsilon)}).encode()}
-        return Release(data.replace_schema_metadata(told), receipt)
+        return QueryResult(data.replace_schema_metadata(told), receipt)
 
     def explain(self, request: QueryRequest) -> Explanation:
         self._count("explain", request)
@@ -147,7 +147,7 @@ class CannedEngine:
         self,
         request: QueryRequest,
         belief: Belief,  # noqa: ARG002 - the protocol names it
-    ) -> tuple[Reported, Release]:
+    ) -> tuple[ReportedCount, QueryResult]:
         """It knows none."""
         raise InvalidRequest(f"There is no report of {request.sql}.")
 

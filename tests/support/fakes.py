@@ -16,7 +16,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.stores.key_file import fingerprint_key, key_beside
 from accountant.ledger.stores.sqlite_store import SqliteStore
 from accountant.ledger.table_history import TableHistory
-from accountant.noise.gaussian import NormalNoise
+from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource, SystemNoise
 from cube.schema import Schema
 
@@ -94,7 +94,7 @@ class NoNoise:
     ) -> tuple[int, ...]:
         return (0,) * len(drawn)
 
-    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:  # noqa: ARG002 - a fake
+    def discrete_gaussian(self, noise: GaussianNoise, size: int) -> tuple[int, ...]:  # noqa: ARG002 - a fake
         return (0,) * size
 
 
@@ -120,7 +120,7 @@ class BrokenNoise:
         scales = (coarse.noise_scale, fine.noise_scale)
         raise RuntimeError(f"no entropy to refine {list(drawn)} between {scales}")
 
-    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
+    def discrete_gaussian(self, noise: GaussianNoise, size: int) -> tuple[int, ...]:
         raise RuntimeError(f"no entropy for {size} values of scale {noise.noise_scale}")
 
 
@@ -171,8 +171,8 @@ class DyingNoise:
         self.after()
         return refined
 
-    def discrete_normal(self, noise: NormalNoise, size: int) -> tuple[int, ...]:
-        drawn = self.noise.discrete_normal(noise, size)
+    def discrete_gaussian(self, noise: GaussianNoise, size: int) -> tuple[int, ...]:
+        drawn = self.noise.discrete_gaussian(noise, size)
         self.after()
         return drawn
 

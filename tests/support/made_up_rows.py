@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cube.query import Scope
 from synthesis.buckets import GroupedEstimate
-from synthesis.known import Known
+from synthesis.known import KnownEstimates
 from synthesis.model import Sketch
 from synthesis.tables import Column, TableEstimate
 
@@ -45,7 +45,9 @@ class MadeUpRows:
         self.pairs_bought: dict[Scope, float] = {}
         self.counts_bought = 0.0
         self._rng = np.random.default_rng(seed)
-        self._known = Known(tuple(self.nearly_exact(*known)), n_rows=len(rows) if known else None)
+        self._known = KnownEstimates(
+            tuple(self.nearly_exact(*known)), n_rows=len(rows) if known else None
+        )
 
     def exact(self, *scope: str) -> NDArray[np.float64]:
         """The counts of a few columns' cells."""
@@ -57,7 +59,7 @@ class MadeUpRows:
             TableEstimate(scope, self.exact(*scope), np.array(NEARLY_EXACT)) for scope in scopes
         ]
 
-    def known(self) -> Known:
+    def known(self) -> KnownEstimates:
         return self._known
 
     def count(self, budget: float) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from accountant.exact.scores import Contingency, grid_scores, sensitivity
 from cube.block import Partition
-from cube.statistic import Candidate, Choice
+from cube.statistic import Choice, ChoiceCandidate
 from synthesis.privbayes.attributes import Attribute
 from synthesis.privbayes.network import BayesianNetwork, Node, Parent
 
@@ -97,7 +97,7 @@ class KnownRecords:
         classes: NDArray[np.int64] = view.labels[self.columns[view.axes[0]]]
         return classes
 
-    def _table(self, choice: Choice, candidate: Candidate) -> Contingency:
+    def _table(self, choice: Choice, candidate: ChoiceCandidate) -> Contingency:
         views = [choice.views[place] for place in candidate.parents]
         parents = [(self._classes(view), view.n_groups) for view in views]
         child = self._classes(choice.views[candidate.child])

@@ -5,19 +5,19 @@ from contextlib import contextmanager
 
 import grpc
 
-from proxy.admin.ledger_admin import LedgerDesk
+from proxy.admin.ledger_admin import LedgerAdmin
 from proxy.api.requests import LOCAL, Caller, QueryEngine
-from proxy.identity.authenticate import Access
-from proxy.identity.presented import Shown
-from proxy.scheduling.fair_share import DEFAULT_TIMES, Times
-from proxy.synthetic_tables.service import NO_TABLES, SyntheticDesk
+from proxy.identity.authenticate import Authenticator
+from proxy.identity.presented import PresentedCredentials
+from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
+from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.server import TlsIdentity, start_server
 
 
 class EverybodyLocal:
     """Everybody owns everything, whatever they show: for tests that are not about identity."""
 
-    def identify(self, shown: Shown) -> Caller:  # noqa: ARG002 - the protocol names it
+    def identify(self, shown: PresentedCredentials) -> Caller:  # noqa: ARG002 - the protocol names it
         return LOCAL
 
 
@@ -25,11 +25,11 @@ class EverybodyLocal:
 def serving(  # noqa: PLR0913 - what a server is made of, by name
     engine: QueryEngine,
     tls: TlsIdentity | None = None,
-    access: Access | None = None,
-    desk: LedgerDesk | None = None,
-    synthetic: SyntheticDesk = NO_TABLES,
+    access: Authenticator | None = None,
+    desk: LedgerAdmin | None = None,
+    synthetic: SyntheticTableService = NO_TABLES,
     *,
-    times: Times = DEFAULT_TIMES,
+    times: CallTimes = DEFAULT_TIMES,
 ) -> Iterator[str]:
     access = EverybodyLocal() if access is None else access
     running = start_server(

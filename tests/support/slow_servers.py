@@ -18,7 +18,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from planner.workload import RequestedTarget
-from proxy.api.requests import LOCAL, Caller, QueryRequest, Release
+from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
@@ -64,7 +64,7 @@ class Server:
         self.table = ServedTable(SCHEMA, DEFAULT, self.gate)
         self.engine = Engine({SCHEMA.table: self.table})
 
-    def ask(self, sql: str, half_width: float = 20.0, caller: Caller = LOCAL) -> Release:
+    def ask(self, sql: str, half_width: float = 20.0, caller: Caller = LOCAL) -> QueryResult:
         target = RequestedTarget(half_width=half_width, confidence=0.95)
         return self.engine.answer(QueryRequest(sql=sql, target=target, caller=caller))
 
@@ -89,15 +89,15 @@ def starting(folder: Path) -> Iterator[StartServer]:
         yield another
 
 
-def epsilon(release: Release) -> Fraction:
+def epsilon(release: QueryResult) -> Fraction:
     assert release.receipt is not None
     return release.receipt.epsilon_spent
 
 
 @contextmanager
-def asking(server: Server, sql: str, n_threads: int) -> Iterator[list[Release]]:
+def asking(server: Server, sql: str, n_threads: int) -> Iterator[list[QueryResult]]:
     """Ask in threads; once the block is left, all have answered."""
-    answers: list[Release] = []
+    answers: list[QueryResult] = []
     with ThreadPoolExecutor(n_threads) as pool:
         asked = [pool.submit(server.ask, sql) for _ in range(n_threads)]
         yield answers

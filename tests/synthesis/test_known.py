@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from cube.block import Partition, QueryBlock
-from cube.gaussian import NormallyCounted
+from cube.gaussian import GaussianNoisyCounts
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from inference.history import History
 from synthesis.agreement import agreed_buckets
 from synthesis.buckets import Buckets, GroupedEstimate, joined
-from synthesis.known import Known
+from synthesis.known import KnownEstimates
 from synthesis.model import Sketch, fit_model
 from synthesis.tables import Column, TableEstimate
 
@@ -29,10 +29,10 @@ def partition(labels: object, *axes: str) -> QueryBlock:
     return QueryBlock(counting(), Partition(axes, np.array(labels, dtype=np.int64)))
 
 
-def known(*measurements: Measurement) -> Known:
+def known(*measurements: Measurement) -> KnownEstimates:
     history = History()
     history.add(measurements)
-    return Known.from_history(history, COLUMNS)
+    return KnownEstimates.from_history(history, COLUMNS)
 
 
 def test_counts_of_levels_are_tables_in_the_order_of_the_levels() -> None:
@@ -66,7 +66,7 @@ def test_counts_by_more_columns_give_the_tables_of_their_pairs() -> None:
     block = QueryBlock(counting(), Partition(("a", "b", "c"), values.reshape(4, 3, 2)))
     history = History()
     history.add([measured(block, *values.tolist())])
-    found = Known.from_history(history, columns)
+    found = KnownEstimates.from_history(history, columns)
     assert [table.scope for table in found.tables] == [("a", "b"), ("a", "c"), ("b", "c")]
     for table, axis, n_summed in zip(found.tables, (2, 1, 0), (2, 3, 4), strict=True):
         assert np.array_equal(table.values, values.reshape(4, 3, 2).sum(axis=axis))
@@ -74,7 +74,7 @@ def test_counts_by_more_columns_give_the_tables_of_their_pairs() -> None:
     one_way = Sketch.of(columns, found.tables).one_ways["a"]
     assert np.array_equal(one_way.values, values.reshape(4, 6).sum(axis=1))
     assert one_way.variance == pytest.approx(6 * 2.0), "as if it were there once"
-    [of_two] = Known.from_history(history, COLUMNS[:1]).tables
+    [of_two] = KnownEstimates.from_history(history, COLUMNS[:1]).tables
     assert of_two.scope == ("a",)
     assert (of_two.variance == 6 * 2.0).all()
 
@@ -146,13 +146,13 @@ def test_counts_with_normal_noise_stand_beside_the_history_with_the_noise_they_h
     history.add([measured(partition([0, 1, 2, 3], "a"), 10, 20, 30, 40)])
     adults = counting([Factor(("b",), np.array([0, 1, 1]))])
     beside = [
-        NormallyCounted(partition([0, 1, 2, 3], "a"), np.array([12.0, 18, 30, 44]), 3.0),
-        NormallyCounted(QueryBlock(counting()), np.array([100.0]), 5.0),
-        NormallyCounted(partition([0, 0, 1], "b"), np.array([60.0, 41.0]), 2.0),
-        NormallyCounted(partition([0, 1], "elsewhere"), np.array([60.0, 41.0]), 2.0),
-        NormallyCounted(QueryBlock(adults, Partition(("a",), np.arange(4))), np.zeros(4), 2.0),
+        GaussianNoisyCounts(partition([0, 1, 2, 3], "a"), np.array([12.0, 18, 30, 44]), 3.0),
+        GaussianNoisyCounts(QueryBlock(counting()), np.array([100.0]), 5.0),
+        GaussianNoisyCounts(partition([0, 0, 1], "b"), np.array([60.0, 41.0]), 2.0),
+        GaussianNoisyCounts(partition([0, 1], "elsewhere"), np.array([60.0, 41.0]), 2.0),
+        GaussianNoisyCounts(QueryBlock(adults, Partition(("a",), np.arange(4))), np.zeros(4), 2.0),
     ]
-    found = Known.from_history(history, COLUMNS, beside)
+    found = KnownEstimates.from_history(history, COLUMNS, beside)
     assert [table.scope for table in found.tables] == [("a",), ("a",)]
     assert [float(table.variance[0]) for table in found.tables] == [2.0, 9.0]
     [grouped] = found.grouped

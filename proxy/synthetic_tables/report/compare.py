@@ -135,7 +135,7 @@ class ComparedTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class TableComparison:
     """Everything that can be compared.
 
     Parameters
@@ -182,7 +182,7 @@ def compare(
     *,
     total: Total | None,
     confidence: float,
-) -> Comparison:
+) -> TableComparison:
     """Count the synthetic rows in the groups of each known table.
 
     Parameters
@@ -206,7 +206,7 @@ def compare(
         for table in known
         if levels.keys() >= set(table.scope) and table.is_known.any()
     }
-    return Comparison(
+    return TableComparison(
         n_rows=n_rows,
         total=total,
         scale=scale,

@@ -2,7 +2,7 @@
 
 Posteriors as any query gets them; nothing is bought, and nothing private is near. Counts are looked
 at in the finest groups of levels that are known: a pair that was bought over merged levels has no
-finer ones to offer. What was counted with normal noise no query sees; it is added here.
+finer ones to offer. What was counted with Gaussian noise no query sees; it is added here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from cube.axis import Axis
 from cube.block import Partition, QueryBlock
-from cube.gaussian import NormallyCounted
+from cube.gaussian import GaussianNoisyCounts
 from cube.query import Scope, counting
 from cube.target import AccuracyTarget
 from inference.history import History, counts_groups
@@ -23,7 +23,7 @@ from planner.workload import Wanted
 from proxy.synthetic_tables.make import columns_of
 from proxy.synthetic_tables.report.compare import Integers, KnownTable, Total
 from proxy.tables.private_table import ServedTable
-from synthesis.known import Known
+from synthesis.known import KnownEstimates
 
 N_CELLS_MAX = 10_000  # of a table in a report: each has a law of its own, and nobody reads more
 ANY_WIDTH = 1e15  # whatever history says is enough: slow ways to make it narrower are left untried
@@ -46,7 +46,7 @@ def known_tables(
     snapshot = table.snapshot()
     [[everything]] = snapshot.estimates([Wanted(QueryBlock(counting()), target)])
     beside = [one for told in snapshot.charges.told for one in told.counts]
-    counted = Known.from_history(snapshot.history, columns_of(axes), beside)
+    counted = KnownEstimates.from_history(snapshot.history, columns_of(axes), beside)
     groupings = _groupings(counted, snapshot.history.partition_scopes, axes)
     known: dict[Scope, KnownTable] = {}
     for scope, groups in groupings:
@@ -56,7 +56,7 @@ def known_tables(
         best = known.get(scope)
         if best is None or _knows_more(found, best):
             known[scope] = found
-    for found in _normally_counted(beside, axes, confidence):
+    for found in _gaussian_noisy_counts(beside, axes, confidence):
         best = known.get(found.scope)
         if best is None or _knows_more(found, best):
             known[found.scope] = found
@@ -65,8 +65,8 @@ def known_tables(
 
 def _total(
     everything: RowEstimate,
-    beside: Sequence[NormallyCounted],
-    counted: Known,
+    beside: Sequence[GaussianNoisyCounts],
+    counted: KnownEstimates,
     confidence: float,
 ) -> Total | None:
     """About how many rows there are, with an interval of a count of them."""
@@ -81,11 +81,11 @@ def _total(
     return Total(value if counted.n_rows is None else counted.n_rows, value - reach, value + reach)
 
 
-def _normally_counted(
-    beside: Sequence[NormallyCounted], axes: Sequence[Axis], confidence: float
+def _gaussian_noisy_counts(
+    beside: Sequence[GaussianNoisyCounts], axes: Sequence[Axis], confidence: float
 ) -> Iterator[KnownTable]:
-    """What was counted with normal noise: sums of it are normal, too."""
-    found = Known.from_history(History(), columns_of(axes), beside)
+    """What was counted with Gaussian noise: sums of it are Gaussian, too."""
+    found = KnownEstimates.from_history(History(), columns_of(axes), beside)
     levels = {axis.name: np.arange(axis.size) for axis in axes}
     tables = [(one, tuple(levels[name] for name in one.scope)) for one in found.tables]
     tables += [(one.table, tuple(each.labels for each in one.groups)) for one in found.grouped]
@@ -96,7 +96,7 @@ def _normally_counted(
 
 
 def _reach(confidence: float) -> float:
-    """How many standard deviations a normal interval reaches to either side."""
+    """How many standard deviations a Gaussian interval reaches to either side."""
     return float(norm.ppf((1 + confidence) / 2))
 
 
@@ -105,7 +105,9 @@ def _knows_more(one: KnownTable, other: KnownTable) -> bool:
     return (one.is_known.all(), one.is_known.sum()) > (other.is_known.all(), other.is_known.sum())
 
 
-def _groupings(counted: Known, scopes: Iterable[Scope], axes: Sequence[Axis]) -> list[Grouping]:
+def _groupings(
+    counted: KnownEstimates, scopes: Iterable[Scope], axes: Sequence[Axis]
+) -> list[Grouping]:
     """Ways to group levels: as they are where that may be known, and in the groups counted."""
     levels = {axis.name: np.arange(axis.size) for axis in axes}
     within = [scope for scope in scopes if levels.keys() >= set(scope)]

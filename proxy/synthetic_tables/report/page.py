@@ -17,7 +17,7 @@ from proxy.reporting.declared import DeclaredColumn
 from proxy.reporting.pages import page_environment
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report import charts
-from proxy.synthetic_tables.report.compare import ComparedTable, Comparison, Integers
+from proxy.synthetic_tables.report.compare import ComparedTable, Integers, TableComparison
 
 N_LISTED_MAX: Final = 12  # counts of a column or a drawn pair that are named: the furthest off
 N_RUNS_MAX: Final = 3  # runs of levels that name a group; of more, the rest is a number
@@ -70,7 +70,7 @@ class PairLine:
 
 def render_report(
     record: SyntheticRecord,
-    comparison: Comparison,
+    comparison: TableComparison,
     columns: Sequence[DeclaredColumn],
     versions: Mapping[str, str],
 ) -> str:
@@ -79,7 +79,7 @@ def render_report(
     Parameters
     ----------
     record : SyntheticRecord
-    comparison : Comparison
+    comparison : TableComparison
     columns : sequence of DeclaredColumn
         Of the synthetic table, in its order.
     versions : mapping of str to str
@@ -133,7 +133,9 @@ def _card(column: DeclaredColumn, compared: ComparedTable, name: str) -> ColumnC
     )
 
 
-def _pair_lines(comparison: Comparison, columns: Mapping[str, DeclaredColumn]) -> list[PairLine]:
+def _pair_lines(
+    comparison: TableComparison, columns: Mapping[str, DeclaredColumn]
+) -> list[PairLine]:
     """All pairs, the one that agrees least first."""
 
     def agreement(scope: Scope) -> tuple[float, float]:

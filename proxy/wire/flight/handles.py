@@ -29,7 +29,7 @@ class _Held(Generic[Item]):
     n_bytes: int
 
 
-class Shelf(Generic[Item]):
+class HandleStore(Generic[Item]):
     """Items under unguessable keys, bounded in number and in bytes.
 
     The newest item is always kept, whatever its size: a client that was just charged must be able

@@ -19,17 +19,17 @@ from google.protobuf.message import DecodeError, Message
 
 from cube.refusals import InvalidRequest
 from planner.sql.synthetic_statements import synthesis_statement
-from proxy.api.requests import QueryEngine, QueryRequest, Receipt, Release
+from proxy.api.requests import QueryEngine, QueryRequest, QueryResult, Receipt
 from proxy.identity.call_context import caller_of
 from proxy.identity.presented import HEADER, presented_token
 from proxy.protocol import flight_pb2, flight_pb2_grpc
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources.public_table import PublicTable
-from proxy.synthetic_tables.service import NO_TABLES, SyntheticDesk
+from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.arrow_ipc import flight_messages, schema_bytes
 from proxy.wire.errors import NotOffered, report_epsilon
 from proxy.wire.flight.catalog import METADATA_COMMANDS, Catalog, metadata_schema, metadata_table
-from proxy.wire.flight.handles import Shelf
+from proxy.wire.flight.handles import HandleStore
 from proxy.wire.flight.session_options import SESSION_ACTIONS, session_action
 from proxy.wire.sessions.sessions import Sessions
 
@@ -69,7 +69,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         What the clients have set.
     public : tuple of PublicTable
         Tables to list beside the engine's private ones.
-    synthetic : SyntheticDesk, optional
+    synthetic : SyntheticTableService, optional
         Synthetic tables to list beside them.
     """
 
@@ -78,19 +78,19 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         engine: QueryEngine,
         sessions: Sessions,
         public: tuple[PublicTable, ...] = (),
-        synthetic: SyntheticDesk = NO_TABLES,
+        synthetic: SyntheticTableService = NO_TABLES,
     ) -> None:
         self._engine = engine
         self._sessions = sessions
         self._public = public
         self._synthetic = synthetic
-        self._prepared: Shelf[str] = Shelf(
+        self._prepared: HandleStore[str] = HandleStore(
             "prepared statement",
             again="Prepare it again: that is free.",
             n_items_max=N_PREPARED_MAX,
             n_bytes_max=PREPARED_BYTES_MAX,
         )
-        self._releases: Shelf[tuple[flight_pb2.FlightData, ...]] = Shelf(
+        self._releases: HandleStore[tuple[flight_pb2.FlightData, ...]] = HandleStore(
             "result", again=_ASK_AGAIN, n_items_max=N_RELEASES_MAX, n_bytes_max=RELEASES_BYTES_MAX
         )
 
@@ -218,11 +218,11 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         for name, description in {**_ACTIONS, **SESSION_ACTIONS}.items():
             yield flight_pb2.ActionType(type=name, description=description)
 
-    def _answered(self, text: str, context: grpc.ServicerContext) -> Release:
+    def _answered(self, text: str, context: grpc.ServicerContext) -> QueryResult:
         """The answer to a client's text, once what it sets is kept."""
         asked = self._sessions.run(text, context)
         if asked.reply is not None:
-            return Release(asked.reply, None)
+            return QueryResult(asked.reply, None)
         return self._engine.answer(
             QueryRequest(sql=asked.sql, target=asked.target, caller=caller_of(context))
         )

@@ -60,7 +60,7 @@ _IN_RANGE: Final = RequestedTarget(half_width=1.0, confidence=0.5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class StatementInSession:
     """A client's text without the settings it begins with.
 
     Parameters
@@ -92,7 +92,7 @@ class Sessions:
         self._lock = threading.Lock()
         self._held: OrderedDict[Key, tuple[RequestedTarget, float]] = OrderedDict()
 
-    def run(self, sql: str, context: grpc.ServicerContext) -> Asked:
+    def run(self, sql: str, context: grpc.ServicerContext) -> StatementInSession:
         """Take the settings off a text, and keep them for its session.
 
         None is kept if any of them, or a header of the call, is refused.
@@ -101,7 +101,7 @@ class Sessions:
         headers = header_target(context.invocation_metadata())
         return _asked(commands, statement, headers.over(self.change(commands, context)))
 
-    def preview(self, sql: str, context: grpc.ServicerContext) -> Asked:
+    def preview(self, sql: str, context: grpc.ServicerContext) -> StatementInSession:
         """What `run` would say; nothing is kept."""
         commands, statement = split_settings(sql)
         headers = header_target(context.invocation_metadata())
@@ -226,9 +226,11 @@ def _with(target: RequestedTarget, name: str, value: Fraction | None) -> Request
             raise ValueError(f"no setting {name}")
 
 
-def _asked(commands: tuple[Command, ...], statement: str, target: RequestedTarget) -> Asked:
+def _asked(
+    commands: tuple[Command, ...], statement: str, target: RequestedTarget
+) -> StatementInSession:
     reply = None if statement or not commands else _reply(commands[-1], target)
-    return Asked(statement, target, reply)
+    return StatementInSession(statement, target, reply)
 
 
 def _reply(last: Command, target: RequestedTarget) -> pa.Table:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cube.refusals import InvalidRequest, InvalidTarget
 from planner.lowering.independence import FUNCTION, GIVEN
-from proxy.api.requests import Release
+from proxy.api.requests import QueryResult
 from proxy.engine.independence import TESTED_SCHEMA
 from proxy.protocol import tacit_pb2
 
@@ -56,7 +56,7 @@ def check_is_test(schema: pa.Schema) -> None:
 
 
 def independence_reply(
-    release: Release, receipt: tacit_pb2.Receipt
+    release: QueryResult, receipt: tacit_pb2.Receipt
 ) -> tacit_pb2.TestIndependenceReply:
     """The outcome as a message."""
     (row,) = release.data.to_pylist()

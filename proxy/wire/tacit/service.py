@@ -14,7 +14,7 @@ from accountant.ledger.limits import SubjectKind
 from cube.refusals import InvalidRequest
 from cube.target import AccuracyTarget
 from planner.workload import RequestedTarget
-from proxy.admin.ledger_admin import LedgerDesk
+from proxy.admin.ledger_admin import LedgerAdmin
 from proxy.admin.limits import LimitChange
 from proxy.api.axis_text import axis_kind, describe_levels
 from proxy.api.epsilon import exact_epsilon
@@ -23,14 +23,14 @@ from proxy.api.requests import (
     LimitStatus,
     QueryEngine,
     QueryRequest,
-    Release,
+    QueryResult,
     TableInfo,
     unknown_table,
 )
 from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2
 from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.service import NO_TABLES, SyntheticDesk
+from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.arrow_ipc import stream_bytes, stream_chunks
 from proxy.wire.errors import NotOffered, report_epsilon
 from proxy.wire.sessions.sessions import Sessions
@@ -52,9 +52,9 @@ class TacitService(SyntheticMethods):
         Answers the statements.
     sessions : Sessions
         What the clients have set.
-    desk : LedgerDesk, optional
+    desk : LedgerAdmin, optional
         For owners and auditors; without one, what they ask for is not offered.
-    synthetic : SyntheticDesk, optional
+    synthetic : SyntheticTableService, optional
         The synthetic tables; without one there are none.
     """
 
@@ -62,8 +62,8 @@ class TacitService(SyntheticMethods):
         self,
         engine: QueryEngine,
         sessions: Sessions,
-        desk: LedgerDesk | None = None,
-        synthetic: SyntheticDesk = NO_TABLES,
+        desk: LedgerAdmin | None = None,
+        synthetic: SyntheticTableService = NO_TABLES,
     ) -> None:
         super().__init__(synthetic, sessions)
         self._engine = engine
@@ -81,7 +81,7 @@ class TacitService(SyntheticMethods):
                 QueryRequest(sql=asked.sql, target=target, caller=caller_of(context))
             )
         else:
-            release = Release(asked.reply, None)
+            release = QueryResult(asked.reply, None)
         if release.receipt is not None:
             report_epsilon(context, release.receipt.epsilon_spent)
         for chunk in stream_chunks(release.data):
@@ -226,7 +226,7 @@ class TacitService(SyntheticMethods):
             yield tacit_pb2.AuditReportReply(chunk=report[start : start + REPORT_CHUNK_BYTES])
 
     @property
-    def _desk(self) -> LedgerDesk:
+    def _desk(self) -> LedgerAdmin:
         if self._given_desk is None:
             raise NotOffered("This server answers queries; it has no ledger to administer.")
         return self._given_desk

@@ -20,8 +20,8 @@ from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.synthetic_tables.conditional_law import LawQuestion
 from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.request import Step, Watch
-from proxy.synthetic_tables.service import SyntheticDesk
+from proxy.synthetic_tables.request import Progress, Watch
+from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.statements import check_cap, receipt_of
 from proxy.wire.arrow_ipc import stream_chunks
 from proxy.wire.errors import report_epsilon
@@ -40,12 +40,12 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
 
     Parameters
     ----------
-    synthetic : SyntheticDesk
+    synthetic : SyntheticTableService
     sessions : Sessions
         What the clients have set: a cap on epsilon holds here, too.
     """
 
-    def __init__(self, synthetic: SyntheticDesk, sessions: Sessions) -> None:
+    def __init__(self, synthetic: SyntheticTableService, sessions: Sessions) -> None:
         self._synthetic = synthetic
         self._sessions = sessions
 
@@ -56,7 +56,7 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
         order, caller = _order(request), caller_of(context)
         check_cap(order.epsilon, self._sessions.preview("", context).target.epsilon_cap)
         for told in _told(lambda watch: self._synthetic.create(caller, order, watch), context):
-            if isinstance(told, Step):
+            if isinstance(told, Progress):
                 report_epsilon(context, told.epsilon_spent)
                 yield tacit_pb2.SyntheticProgress(
                     step=told.name, done=told.done, epsilon_spent=float(told.epsilon_spent)
@@ -193,11 +193,11 @@ def _order(request: tacit_pb2.CreateSyntheticRequest) -> CreateSynthetic:
 
 def _told(
     create: Callable[[Watch], SyntheticRecord], context: grpc.ServicerContext
-) -> Iterator[Step | SyntheticRecord]:
+) -> Iterator[Progress | SyntheticRecord]:
     """The steps of a table that is made meanwhile, and the table."""
-    said: SimpleQueue[Step | SyntheticRecord | BaseException] = SimpleQueue()
+    said: SimpleQueue[Progress | SyntheticRecord | BaseException] = SimpleQueue()
 
-    def watch(step: Step) -> None:
+    def watch(step: Progress) -> None:
         if not context.is_active():
             raise ClientGoneError
         said.put(step)

@@ -1,4 +1,4 @@
-"""The epsilon of normal noise: against high precision, published numbers, and a fine search."""
+"""The epsilon of Gaussian noise: against high precision, published numbers, and a fine search."""
 
 import math
 from fractions import Fraction
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from accountant.auditor import gaussian as audited
-from accountant.cost.zcdp_account import SLACK, NormalAccount, best_terms, constant_of, cost_of
-from cube.gaussian import DELTA_MAX, DELTA_MIN, ORDER_MAX, UNITS_PER_RHO, NormalTerms
+from accountant.cost.zcdp_account import SLACK, GaussianAccount, best_terms, constant_of, cost_of
+from cube.gaussian import DELTA_MAX, DELTA_MIN, ORDER_MAX, UNITS_PER_RHO, GaussianTerms
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 
@@ -20,11 +20,11 @@ BILLIONTH = Fraction(1, 10**9)
 
 deltas = st.fractions(DELTA_MIN, DELTA_MAX)
 orders = st.integers(1025, ORDER_MAX * 1024).map(lambda units: Fraction(units, 1024))
-terms = st.builds(NormalTerms, deltas, orders)
+terms = st.builds(GaussianTerms, deltas, orders)
 rhos = st.integers(0, 2**63)
 
 
-def exact_constant(one: NormalTerms) -> mpmath.mpf:
+def exact_constant(one: GaussianTerms) -> mpmath.mpf:
     """By a library that shares nothing with ours."""
     order = mpmath.mpf(one.order.numerator) / one.order.denominator
     delta = mpmath.mpf(one.delta.numerator) / one.delta.denominator
@@ -34,7 +34,7 @@ def exact_constant(one: NormalTerms) -> mpmath.mpf:
 @settings(deadline=None)
 @given(terms)
 def test_the_constant_is_the_exact_one_rounded_up_by_less_than_anybody_pays(
-    one: NormalTerms,
+    one: GaussianTerms,
 ) -> None:
     with mpmath.workdps(90):
         exact = max(mpmath.mpf(0), exact_constant(one))
@@ -45,9 +45,9 @@ def test_the_constant_is_the_exact_one_rounded_up_by_less_than_anybody_pays(
 
 @settings(deadline=None)
 @given(terms, rhos)
-def test_the_auditor_finds_the_same_cost_by_other_means(one: NormalTerms, rho_units: int) -> None:
+def test_the_auditor_finds_the_same_cost_by_other_means(one: GaussianTerms, rho_units: int) -> None:
     by_auditor = audited.cost_units(audited.Terms(one.delta, one.order), rho_units)
-    assert by_auditor == NormalAccount(one, rho_units).units
+    assert by_auditor == GaussianAccount(one, rho_units).units
 
 
 @settings(deadline=None)
@@ -73,7 +73,7 @@ def test_a_billionth_buys_the_noise_that_others_find(
 ) -> None:
     """The conversion that AIM and MST use gives a mu of 0.17305 for an epsilon of 1."""
     one = best_terms(BILLIONTH, Fraction(epsilon))
-    rho = NormalAccount().most_rho_units(one, Fraction(epsilon)) / UNITS_PER_RHO
+    rho = GaussianAccount().most_rho_units(one, Fraction(epsilon)) / UNITS_PER_RHO
     assert 1 / math.sqrt(2 * rho) == pytest.approx(deviation_of_mu_one, rel=2e-4)
 
 
@@ -81,7 +81,7 @@ def test_a_billionth_buys_the_noise_that_others_find(
 @given(st.floats(0.01, 8), st.sampled_from([1e-5, 1e-9, 1e-12]))
 def test_the_best_terms_are_as_good_as_a_fine_search_finds(epsilon: float, delta: float) -> None:
     one = best_terms(Fraction(delta), Fraction(epsilon))
-    rho = NormalAccount().most_rho_units(one, Fraction(epsilon)) / UNITS_PER_RHO
+    rho = GaussianAccount().most_rho_units(one, Fraction(epsilon)) / UNITS_PER_RHO
 
     def epsilon_of(log_less: float) -> float:
         order = 1 + math.exp(log_less)
@@ -95,12 +95,12 @@ def test_the_best_terms_are_as_good_as_a_fine_search_finds(epsilon: float, delta
 
 @given(terms, rhos, rhos)
 def test_more_rho_costs_more_and_the_sum_costs_what_the_steps_do(
-    one: NormalTerms, first: int, second: int
+    one: GaussianTerms, first: int, second: int
 ) -> None:
-    account = NormalAccount().followed_by(first, one)
+    account = GaussianAccount().followed_by(first, one)
     both = account.followed_by(second, one)
     assert account.units <= both.units
-    assert both == NormalAccount().followed_by(first + second, one)
+    assert both == GaussianAccount().followed_by(first + second, one)
     exact = cost_of(one, first + second) * UNITS_PER_EPSILON
     assert exact <= both.units < exact + 1
 
@@ -108,9 +108,9 @@ def test_more_rho_costs_more_and_the_sum_costs_what_the_steps_do(
 @settings(deadline=None)
 @given(terms, st.integers(0, 2**60), st.fractions(0, 10))
 def test_the_most_that_may_be_bought_is_all_of_an_epsilon_and_no_more(
-    one: NormalTerms, held: int, epsilon: Fraction
+    one: GaussianTerms, held: int, epsilon: Fraction
 ) -> None:
-    account = NormalAccount(one, held)
+    account = GaussianAccount(one, held)
     most = account.most_rho_units(one, epsilon)
     available = int(epsilon * UNITS_PER_EPSILON)
     assert account.followed_by(most, one).units - account.units <= available
@@ -119,17 +119,17 @@ def test_the_most_that_may_be_bought_is_all_of_an_epsilon_and_no_more(
 
 
 def test_terms_are_fixed_for_ever_and_nothing_costs_nothing() -> None:
-    one = NormalTerms(BILLIONTH, Fraction(38))
-    assert NormalAccount().units == 0
-    account = NormalAccount().followed_by(1, one)
+    one = GaussianTerms(BILLIONTH, Fraction(38))
+    assert GaussianAccount().units == 0
+    account = GaussianAccount().followed_by(1, one)
     assert account.units == math.ceil(constant_of(one) * UNITS_PER_EPSILON)
     with pytest.raises(ValueError, match="other terms"):
-        account.followed_by(1, NormalTerms(BILLIONTH, Fraction(39)))
+        account.followed_by(1, GaussianTerms(BILLIONTH, Fraction(39)))
     assert account.terms_for(BILLIONTH, Fraction(1, 10)) is one
     with pytest.raises(InvalidRequest, match="another delta"):
         account.terms_for(2 * BILLIONTH, Fraction(1))
     with pytest.raises(ValueError, match="for nothing"):
-        NormalAccount().terms_for(BILLIONTH, Fraction(0))
+        GaussianAccount().terms_for(BILLIONTH, Fraction(0))
 
 
 @pytest.mark.parametrize(
@@ -145,14 +145,14 @@ def test_terms_are_fixed_for_ever_and_nothing_costs_nothing() -> None:
 )
 def test_terms_that_promise_nothing_are_none(delta: Fraction, order: Fraction) -> None:
     with pytest.raises(ValueError, match=r"a delta is|an order is"):
-        NormalTerms(delta, order)
+        GaussianTerms(delta, order)
 
 
 @pytest.mark.parametrize("order", [Fraction(3), Fraction(34), Fraction(293)])
 @pytest.mark.parametrize("rho", [0.001, 0.015, 0.4])
 def test_normal_noise_keeps_the_delta_that_was_promised(order: Fraction, rho: float) -> None:
-    """The exact delta of one normal release at the epsilon of the account (Balle & Wang 2018)."""
-    one = NormalTerms(BILLIONTH, order)
+    """The exact delta of one Gaussian release at the epsilon of the account (Balle & Wang 2018)."""
+    one = GaussianTerms(BILLIONTH, order)
     epsilon, mu = float(cost_of(one, int(rho * UNITS_PER_RHO))), math.sqrt(2 * rho)
     log_second = epsilon + stats.norm.logcdf(-epsilon / mu - mu / 2)
     delta = stats.norm.cdf(-epsilon / mu + mu / 2) - math.exp(log_second)
@@ -167,7 +167,7 @@ def test_whoever_stops_when_it_suits_him_gets_no_more_than_delta() -> None:
     """
     delta, n_walks, n_steps = Fraction(1, 1000), 40_000, 200
     one = best_terms(delta, Fraction(1))
-    rho = 4 * NormalAccount().most_rho_units(one, Fraction(1)) / UNITS_PER_RHO
+    rho = 4 * GaussianAccount().most_rho_units(one, Fraction(1)) / UNITS_PER_RHO
     steps = rho * np.geomspace(1e-4, 1, n_steps)
     generator = np.random.default_rng(20261122)
     grown = np.diff(steps, prepend=0.0)

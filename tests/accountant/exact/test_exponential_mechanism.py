@@ -19,7 +19,7 @@ from cube.axis import IntegerAxis
 from cube.block import Partition
 from cube.measurement import Weight
 from cube.schema import Schema
-from cube.statistic import Candidate, Choice, Score
+from cube.statistic import Choice, ChoiceCandidate, Score
 from tests.support.branches import LeftOut, Path, law_of
 from tests.support.fakes import KnownTable
 
@@ -110,7 +110,12 @@ def test_far_scores_and_many_candidates_are_no_trouble() -> None:
 
 
 BINARY = schema_of([2, 2, 2], N_RECORDS_MAX)
-PAIRS = [Candidate(0, (1,)), Candidate(0, (2,)), Candidate(1, (2,)), Candidate(2, (0, 1))]
+PAIRS = [
+    ChoiceCandidate(0, (1,)),
+    ChoiceCandidate(0, (2,)),
+    ChoiceCandidate(1, (2,)),
+    ChoiceCandidate(2, (0, 1)),
+]
 VIEWS = tuple(view(axis.name, [0, 1]) for axis in BINARY.axes)
 
 
@@ -213,7 +218,7 @@ def test_views_are_what_candidates_see(rows: list[tuple[int, int, int]], score: 
     merged = [(coarse[one], other, another) for one, other, another in rows]
     other_schema = schema_of([3, 4, 3])
     other = KnownTable(other_schema, np.array(merged, dtype=np.int64).reshape(-1, 3))
-    candidates = (Candidate(0, (1,)), Candidate(2, (0, 1)), Candidate(1, (0, 2)))
+    candidates = (ChoiceCandidate(0, (1,)), ChoiceCandidate(2, (0, 1)), ChoiceCandidate(1, (0, 2)))
     rest = (view("c1", range(4)), view("c2", range(3)))
     choice = Choice(score, (view("c0", coarse), *rest), candidates)
     plain = Choice(score, (view("c0", range(3)), *rest), candidates)
@@ -235,8 +240,8 @@ def test_the_candidate_that_is_told_best_is_taken() -> None:
         assert choice.candidates[
             chosen(choice, Weight.at_least(2), table.measure, table.schema)
         ] in (
-            Candidate(0, (2,)),
-            Candidate(2, (0, 1)),
+            ChoiceCandidate(0, (2,)),
+            ChoiceCandidate(2, (0, 1)),
         )
 
 

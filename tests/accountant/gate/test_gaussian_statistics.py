@@ -1,4 +1,4 @@
-"""Normal noise at the gate: charged before it is read, released once, replayed, and audited."""
+"""Gaussian noise at the gate: charged before it is read, released once, replayed, and audited."""
 
 import re
 from collections.abc import Callable
@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.auditor.verify import verify
-from accountant.cost.zcdp_account import NormalAccount, best_terms
+from accountant.cost.zcdp_account import GaussianAccount, best_terms
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
-from accountant.ledger.entries import ChargedNormal, Entry, Measured
+from accountant.ledger.entries import ChargedGaussian, Entry, Measured
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json, decode_statistic, encode_statistic
-from cube.gaussian import Asked, NormalTerms, Rho
+from cube.gaussian import Asked, GaussianTerms, Rho
 from cube.measurement import UNITS_PER_EPSILON
 from cube.query import counting
 from cube.refusals import (
@@ -34,7 +34,7 @@ from cube.refusals import (
 from cube.statistic import Distance, PlannedStatistic
 from tests.support.audited import Change, rewritten, to
 from tests.support.fakes import FailingSource, KnownTable, NoNoise
-from tests.support.gaussian import BILLIONTH, COUNTS, RHO, TERMS, normally
+from tests.support.gaussian import BILLIONTH, COUNTS, RHO, TERMS, with_gaussian_noise
 from tests.support.seven_people import (
     BUDGET,
     BY_SEX,
@@ -47,8 +47,8 @@ from tests.support.seven_people import (
 
 ANN = Payer("ann")
 FROM_NOTHING = Distance(BY_SEX, (0, 0))
-ONCE = NormalAccount(TERMS, RHO.units)
-TWICE = NormalAccount(TERMS, 2 * RHO.units)
+ONCE = GaussianAccount(TERMS, RHO.units)
+TWICE = GaussianAccount(TERMS, 2 * RHO.units)
 
 
 def told(gate: Gate, *asked: Asked) -> tuple[float, ...]:
@@ -62,7 +62,7 @@ def told(gate: Gate, *asked: Asked) -> tuple[float, ...]:
 def test_counts_and_distances_are_what_they_are(ledger: Ledger, table: KnownTable) -> None:
     gate = open_table(ledger, SCHEMA, BUDGET, table, NoNoise())
     (bought,) = gate.measure(plan(BY_SEX), ANN, epsilon_cap=None)
-    values = told(gate, *normally(COUNTS, FROM_NOTHING))
+    values = told(gate, *with_gaussian_noise(COUNTS, FROM_NOTHING))
     assert values == (*bought.values, bought.values.sum())
     (counted,) = gate.history.told[-1].counts
     assert counted.block.n_rows == 2
@@ -75,19 +75,25 @@ def test_what_it_costs_is_the_accounts_and_adds_up_with_what_rows_cost(
     ledger: Ledger, table: KnownTable
 ) -> None:
     gate = open_table(ledger, SCHEMA, 3 * BUDGET, table, SystemNoise())
-    first = gate.charge([], ANN, epsilon_cap=None, statistics=normally(COUNTS))
+    first = gate.charge([], ANN, epsilon_cap=None, statistics=with_gaussian_noise(COUNTS))
     assert first.units == ONCE.units
     second = gate.charge(
-        plan(EVERYONE), ANN, epsilon_cap=None, statistics=normally(QueryBlock(counting()))
+        plan(EVERYONE),
+        ANN,
+        epsilon_cap=None,
+        statistics=with_gaussian_noise(QueryBlock(counting())),
     )
     assert second.units == TWICE.units - ONCE.units + QUARTER.units
     history = gate.history
-    assert history.normal == TWICE
+    assert history.gaussian == TWICE
     assert history.units_of_rows == QUARTER.units
     assert history.units_spent == TWICE.units + QUARTER.units
-    mixed: list[Asked] = [*normally(FROM_NOTHING), PlannedStatistic(FROM_NOTHING, QUARTER)]
+    mixed: list[Asked] = [
+        *with_gaussian_noise(FROM_NOTHING),
+        PlannedStatistic(FROM_NOTHING, QUARTER),
+    ]
     third = gate.charge([], ANN, epsilon_cap=None, statistics=mixed)
-    three = NormalAccount(TERMS, 3 * RHO.units)
+    three = GaussianAccount(TERMS, 3 * RHO.units)
     assert third.units == three.units - TWICE.units + QUARTER.units
     buy(gate, *plan(BY_SEX))
     assert gate.history.units_of_rows == 3 * QUARTER.units
@@ -95,17 +101,17 @@ def test_what_it_costs_is_the_accounts_and_adds_up_with_what_rows_cost(
     assert verdict.problem is None
     (found,) = verdict.tables
     assert found.spent == found.recomputed == gate.budget().spent
-    assert (found.delta, found.normal) == (BILLIONTH, Fraction(three.units, UNITS_PER_EPSILON))
+    assert (found.delta, found.gaussian) == (BILLIONTH, Fraction(three.units, UNITS_PER_EPSILON))
 
 
 def test_the_order_is_the_tables_and_another_delta_is_refused(
     ledger: Ledger, table: KnownTable
 ) -> None:
     gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-    told(gate, *normally(COUNTS))
-    tuned = normally(COUNTS, terms=NormalTerms(BILLIONTH, Fraction(300)))
+    told(gate, *with_gaussian_noise(COUNTS))
+    tuned = with_gaussian_noise(COUNTS, terms=GaussianTerms(BILLIONTH, Fraction(300)))
     assert gate.charge([], ANN, epsilon_cap=None, statistics=tuned).charge.terms == TERMS
-    other = normally(COUNTS, terms=best_terms(2 * BILLIONTH, Fraction(1)))
+    other = with_gaussian_noise(COUNTS, terms=best_terms(2 * BILLIONTH, Fraction(1)))
     with pytest.raises(InvalidRequest, match="another delta"):
         gate.charge([], ANN, epsilon_cap=None, statistics=other)
 
@@ -116,16 +122,16 @@ def test_what_cannot_be_paid_is_refused_before_anything_is_read(
     epsilon = Fraction(ONCE.units, UNITS_PER_EPSILON)
     gate = open_table(ledger, SCHEMA, epsilon, table, SystemNoise())
     for refusal, asked, cap in (
-        (CostAboveCap, normally(COUNTS), epsilon - Fraction(1, UNITS_PER_EPSILON)),
-        (BudgetExhausted, normally(COUNTS, FROM_NOTHING), None),
-        (TooLarge, normally(Distance(EVERYONE, (2**40,)), rho=Rho(2**63)), None),
-        (ValueError, normally(foreign()), None),
+        (CostAboveCap, with_gaussian_noise(COUNTS), epsilon - Fraction(1, UNITS_PER_EPSILON)),
+        (BudgetExhausted, with_gaussian_noise(COUNTS, FROM_NOTHING), None),
+        (TooLarge, with_gaussian_noise(Distance(EVERYONE, (2**40,)), rho=Rho(2**63)), None),
+        (ValueError, with_gaussian_noise(foreign()), None),
     ):
         with pytest.raises(refusal):
             gate.charge([], ANN, epsilon_cap=cap, statistics=asked)
     assert table.scopes_read == []
     assert gate.budget().spent == 0
-    told(gate, *normally(COUNTS))
+    told(gate, *with_gaussian_noise(COUNTS))
     assert gate.budget().left == 0
 
 
@@ -137,7 +143,7 @@ def test_what_could_not_be_read_is_completed_and_not_paid_again(
     ledger: Ledger, table: KnownTable
 ) -> None:
     gate = open_table(ledger, SCHEMA, BUDGET, FailingSource(table, 1, "fire"), NoNoise())
-    payment = gate.charge([], ANN, epsilon_cap=None, statistics=normally(COUNTS))
+    payment = gate.charge([], ANN, epsilon_cap=None, statistics=with_gaussian_noise(COUNTS))
     with pytest.raises(SourceUnavailable):
         gate.complete(payment.seq)
     assert gate.history.told_under(payment.seq) is None
@@ -149,17 +155,17 @@ def test_what_could_not_be_read_is_completed_and_not_paid_again(
 def test_the_ledger_is_read_back(tmp_path: Path, table: KnownTable) -> None:
     with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-        values = told(gate, *normally(COUNTS, FROM_NOTHING))
+        values = told(gate, *with_gaussian_noise(COUNTS, FROM_NOTHING))
         buy(gate, *plan(BY_SEX))
         charged = gate.payments()[0].charge
     with open_ledger(tmp_path / "people.ledger") as ledger:
         again = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
         assert again.history.told[0].values == values
-        assert again.history.normal == TWICE
+        assert again.history.gaussian == TWICE
         assert again.payments()[0].charge.terms == charged.terms
-        noises = [one.noise for one in charged.statistics if isinstance(one, ChargedNormal)]
+        noises = [one.noise for one in charged.statistics if isinstance(one, ChargedGaussian)]
         read = again.payments()[0].charge.statistics
-        assert [one.noise for one in read if isinstance(one, ChargedNormal)] == noises
+        assert [one.noise for one in read if isinstance(one, ChargedGaussian)] == noises
         assert verify(ledger.entries()).problem is None
 
 
@@ -170,7 +176,7 @@ def test_counts_are_read_as_they_were_written() -> None:
 
 def test_rows_of_fractions_cannot_be_asked_for() -> None:
     with pytest.raises(ValueError, match="whole coefficients"):
-        normally(QueryBlock(counting().scaled(Fraction(1, 2))))
+        with_gaussian_noise(QueryBlock(counting().scaled(Fraction(1, 2))))
 
 
 @pytest.mark.parametrize("released", [(), (1, 2), (1, 2, 3, 4)])
@@ -178,7 +184,7 @@ def test_a_measurement_of_other_rows_is_refused(
     ledger: Ledger, table: KnownTable, released: tuple[int, ...]
 ) -> None:
     gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-    asked = normally(COUNTS, FROM_NOTHING)
+    asked = with_gaussian_noise(COUNTS, FROM_NOTHING)
     body = Measured(gate.charge([], ANN, epsilon_cap=None, statistics=asked).seq, (), 0, released)
     with pytest.raises(ValueError, match="other statistics"):
         ledger.append(SCHEMA.table, lambda _history: body)
@@ -193,7 +199,7 @@ def test_the_released_counts_have_the_noise_that_was_paid(
     """
     with open_ledger(tmp_path / "many.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(200), table, SystemNoise())
-        values = np.array(told(gate, *normally(*[COUNTS] * 400))).reshape(400, 2)
+        values = np.array(told(gate, *with_gaussian_noise(*[COUNTS] * 400))).reshape(400, 2)
     exact = np.array(told_without_noise(tmp_path, table))
     squares = (values - exact) ** 2 * 2 * float(RHO.exact)
     standard_error = (2 / squares.size) ** 0.5
@@ -204,11 +210,13 @@ def test_the_released_counts_have_the_noise_that_was_paid(
 
 def told_without_noise(folder: Path, table: KnownTable) -> tuple[float, ...]:
     with open_ledger(folder / "exact.ledger") as ledger:
-        return told(open_table(ledger, SCHEMA, BUDGET, table, NoNoise()), *normally(COUNTS))
+        return told(
+            open_table(ledger, SCHEMA, BUDGET, table, NoNoise()), *with_gaussian_noise(COUNTS)
+        )
 
 
 steps = st.one_of(
-    st.integers(1, 2**50).map(lambda units: normally(COUNTS, rho=Rho(units))),
+    st.integers(1, 2**50).map(lambda units: with_gaussian_noise(COUNTS, rho=Rho(units))),
     st.just([PlannedStatistic(FROM_NOTHING, QUARTER)]),
 )
 
@@ -239,17 +247,17 @@ def cheaper(body: dict[str, object]) -> None:
 
 LIES: list[tuple[int, Change | Callable[[dict[str, object]], None], str]] = [
     (CHARGE, to(RHO.units - 2**30, *FIRST, "rho_units"), "smaller than the rho"),
-    (CHARGE, to(2 * RHO.units, *FIRST, "rho_units"), "does not pay for its normal noise"),
+    (CHARGE, to(2 * RHO.units, *FIRST, "rho_units"), "does not pay for its Gaussian noise"),
     (CHARGE, to((1.0).hex(), *FIRST, "noise_scale"), "smaller than the rho"),
     (CHARGE, to(0, *FIRST, "rho_units"), "below 1"),
     (CHARGE, to(2**63 + 1, *FIRST, "rho_units"), "a rho of"),
-    (CHARGE, to("1/1000000001", "normal", "delta"), "does not pay for its normal noise"),
+    (CHARGE, to("1/1000000001", "normal", "delta"), "does not pay for its Gaussian noise"),
     (CHARGE, to("1/10", "normal", "delta"), "a delta of"),
     (CHARGE, to("1", "normal", "order"), "an order of"),
     (CHARGE, to("4/3", "normal", "order"), "an order of"),
-    (CHARGE, to(str(2 * TERMS.order), "normal", "order"), "does not pay for its normal noise"),
+    (CHARGE, to(str(2 * TERMS.order), "normal", "order"), "does not pay for its Gaussian noise"),
     (CHARGE, lambda body: body.pop("normal"), "says on which terms"),
-    (CHARGE, cheaper, "does not pay for its normal noise"),
+    (CHARGE, cheaper, "does not pay for its Gaussian noise"),
     (5, to("1/999999999", "normal", "delta"), "other terms"),
     (5, to("300", "normal", "order"), "other terms"),
     (TOLD, to([4, 2], "released"), "one number for each"),
@@ -264,8 +272,8 @@ FOR_THE_AUDITOR_ALONE = [
 @pytest.fixture
 def entries(ledger: Ledger, table: KnownTable) -> list[Entry]:
     gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-    told(gate, *normally(COUNTS, FROM_NOTHING))
-    told(gate, *normally(FROM_NOTHING))
+    told(gate, *with_gaussian_noise(COUNTS, FROM_NOTHING))
+    told(gate, *with_gaussian_noise(FROM_NOTHING))
     return list(ledger.entries())
 
 

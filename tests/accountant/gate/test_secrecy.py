@@ -23,7 +23,7 @@ from cube.refusals import Refused, SourceUnavailable
 from cube.schema import Schema
 from cube.statistic import Distance
 from tests.support.fakes import BrokenNoise, FailingSource, KnownTable, PlantedNoise
-from tests.support.gaussian import normally
+from tests.support.gaussian import with_gaussian_noise
 from tests.support.seven_people import (
     ADULTS,
     AGE,
@@ -92,7 +92,10 @@ def test_an_exact_count_is_in_no_file_and_no_repr(
         gate = open_table(ledger, CANARY_SCHEMA, BUDGET, CanarySource(), SystemNoise())
         bought = gate.measure(plan(EVERYONE, BY_SEX), Payer("ann"), epsilon_cap=None)
         asked = gate.charge(
-            [], Payer("ann"), epsilon_cap=None, statistics=normally(EVERYONE, FROM_NOTHING)
+            [],
+            Payer("ann"),
+            epsilon_cap=None,
+            statistics=with_gaussian_noise(EVERYONE, FROM_NOTHING),
         )
         assert gate.complete(asked.seq) == ()
         assert len(gate.history.told) == 1
@@ -147,7 +150,7 @@ def test_no_failure_of_normal_noise_carries_an_exact_count(
     ledger: Ledger, source: Source, noise: SystemNoise, raised: type[Exception]
 ) -> None:
     gate = open_table(ledger, CANARY_SCHEMA, BUDGET, source, noise)
-    asked = normally(EVERYONE, FROM_NOTHING)
+    asked = with_gaussian_noise(EVERYONE, FROM_NOTHING)
     payment = gate.charge([], Payer("ann"), epsilon_cap=None, statistics=asked)
     with pytest.raises(raised) as failed:
         gate.complete(payment.seq)

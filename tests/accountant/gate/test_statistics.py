@@ -30,7 +30,7 @@ from cube.encoding import canonical_json, decode_statistic, encode_statistic
 from cube.measurement import Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from cube.refusals import BudgetExhausted, SourceUnavailable, TooLarge
-from cube.statistic import Candidate, Choice, Distance, PlannedStatistic, Score
+from cube.statistic import Choice, ChoiceCandidate, Distance, PlannedStatistic, Score
 from tests.accountant.gate.test_secrecy import CANARY_SCHEMA, CanarySource, frames_of, shows_canary
 from tests.support.audited import Change, rewritten, to
 from tests.support.fakes import FailingSource, KnownTable, NoNoise
@@ -44,7 +44,7 @@ WHICH = Choice(
         Partition(("age",), np.arange(6, dtype=np.int64)),
         Partition(("sex",), np.arange(2, dtype=np.int64)),
     ),
-    (Candidate(0, (1,)), Candidate(1, (0,))),
+    (ChoiceCandidate(0, (1,)), ChoiceCandidate(1, (0,))),
 )
 
 

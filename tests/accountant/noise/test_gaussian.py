@@ -1,4 +1,4 @@
-"""Normal noise: what one record moves, the exact loss, and the law of what is drawn, with teeth."""
+"""Gaussian noise: what one record moves, the exact loss, the law of what is drawn, with teeth."""
 
 import itertools
 import math
@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from accountant.exact.exact_answers import exact_answers, exact_distance
-from accountant.noise.gaussian import NormalNoise, sensitivity_of
+from accountant.noise.gaussian import GaussianNoise, sensitivity_of
 from accountant.noise.laplace import SystemNoise
 from accountant.noise.lattice import LATTICE_BITS_MAX
 from accountant.source import CellCounts
 from cube.axis import CategoryAxis
 from cube.block import Partition, QueryBlock
-from cube.gaussian import RHO_UNITS_MAX, NormalCounts, Rho
+from cube.gaussian import RHO_UNITS_MAX, GaussianCounts, Rho
 from cube.query import Factor, LinearQuery, Term
 from cube.schema import Schema
 from cube.statistic import Distance
@@ -40,7 +40,7 @@ Samples = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 def test_a_lattice_is_fine_enough_and_its_noise_is_what_the_rho_allows(
     rho: Rho, sensitivity: int
 ) -> None:
-    noise = NormalNoise.for_rho(rho, sensitivity)
+    noise = GaussianNoise.for_rho(rho, sensitivity)
     moved = Fraction(sensitivity * 2**noise.lattice_bits)
     lost = (moved / Fraction(noise.scale_in_steps)) ** 2 / 2
     assert rho.exact * (1 - Fraction(1, 2**38)) < lost <= rho.exact
@@ -48,20 +48,20 @@ def test_a_lattice_is_fine_enough_and_its_noise_is_what_the_rho_allows(
     assert noise.lattice_bits == 0 or noise.scale_in_steps < 2**21
     assert noise.lattice_bits <= LATTICE_BITS_MAX
     assert Fraction(noise.noise_scale) * 2**noise.lattice_bits == Fraction(noise.scale_in_steps)
-    assert len(SystemNoise().discrete_normal(noise, 1)) == 1, "OpenDP's own account agrees"
+    assert len(SystemNoise().discrete_gaussian(noise, 1)) == 1, "OpenDP's own account agrees"
 
 
 def test_noise_smaller_than_its_rho_allows_cannot_be_stated_or_drawn() -> None:
-    noise = NormalNoise.for_rho(Rho.at_most(Fraction(1, 2)), 3)
+    noise = GaussianNoise.for_rho(Rho.at_most(Fraction(1, 2)), 3)
     with pytest.raises(ValueError, match="smaller than the rho"):
-        NormalNoise(noise.rho, 3, noise.lattice_bits, noise.scale_in_steps * 0.999)
+        GaussianNoise(noise.rho, 3, noise.lattice_bits, noise.scale_in_steps * 0.999)
     with pytest.raises(ValueError, match="smaller than the rho"):
-        NormalNoise(noise.rho, 4, noise.lattice_bits, noise.scale_in_steps)
+        GaussianNoise(noise.rho, 4, noise.lattice_bits, noise.scale_in_steps)
     with pytest.raises(ValueError, match="moves nothing"):
-        NormalNoise(noise.rho, 0, noise.lattice_bits, noise.scale_in_steps)
+        GaussianNoise(noise.rho, 0, noise.lattice_bits, noise.scale_in_steps)
     object.__setattr__(noise, "scale_in_steps", noise.scale_in_steps * 0.999)
     with pytest.raises(ValueError, match="smaller than the rho"):
-        SystemNoise().discrete_normal(noise, 1)
+        SystemNoise().discrete_gaussian(noise, 1)
 
 
 def narrow(name: str, size: int) -> CategoryAxis:
@@ -93,7 +93,7 @@ def test_one_record_moves_what_is_released_by_no_more_than_the_sensitivity(
     block = QueryBlock(query, Partition(("age", "sex"), labels))
     numbers = data.draw(st.lists(st.integers(-9, 9), min_size=block.n_rows, max_size=block.n_rows))
     distance = Distance(block, tuple(numbers))
-    squared = sensitivity_of(NormalCounts(block)) ** 2
+    squared = sensitivity_of(GaussianCounts(block)) ** 2
     assert sensitivity_of(distance) ** 2 == squared
     before = np.array(counts).reshape(3, 2)
     attained = 0
@@ -133,8 +133,8 @@ def test_the_renyi_divergence_of_the_discrete_law_is_no_more_than_was_paid(
 @pytest.fixture(scope="module")
 def samples() -> Samples:
     """Draws in units of their deviation."""
-    noise = NormalNoise.for_rho(Rho.at_most(Fraction(1, 7)), 1)
-    drawn = SystemNoise().discrete_normal(noise, N_SAMPLES)
+    noise = GaussianNoise.for_rho(Rho.at_most(Fraction(1, 7)), 1)
+    drawn = SystemNoise().discrete_gaussian(noise, N_SAMPLES)
     return np.array(drawn, dtype=np.float64) / noise.scale_in_steps
 
 
@@ -162,7 +162,7 @@ def test_draws_do_not_follow_each_other(samples: Samples) -> None:
 @settings(deadline=None)
 @given(st.integers(-(2**40), 2**40), st.integers(-(2**70), 2**70), rhos)
 def test_a_sampler_held_within_int64_leaves_no_trace(exact: int, drawn: int, rho: Rho) -> None:
-    noise = NormalNoise.for_rho(rho, 1)
+    noise = GaussianNoise.for_rho(rho, 1)
     held = max(-(2**63), min(2**63 - 1, drawn))
     answer_bound = 2**62 >> noise.lattice_bits
     if abs(exact) <= answer_bound:

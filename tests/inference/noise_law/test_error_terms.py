@@ -17,7 +17,7 @@ from inference import recalled as answers_module
 from inference.estimator import Estimator
 from inference.noise_law.error_terms import NO_TERMS, ErrorTerms
 from inference.posterior import NotEstimable, Posterior, RowEstimate
-from inference.recalled import NEVER_ASKED, Answer, Answers
+from inference.recalled import NEVER_ASKED, RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling
 from tests.support.cubes import SIZES, blocks, dense_rows, partitions
 
@@ -194,12 +194,12 @@ def test_terms_that_do_not_belong_together_are_refused() -> None:
         ErrorTerms(two, two, two)
 
 
-def answer_with(n_terms: int) -> Answer:
+def answer_with(n_terms: int) -> RecalledAnswer:
     law = Estimator(SCHEMA).estimate(QueryBlock(LinearQuery((), Fraction(3))), CONFIDENCE)
     assert isinstance(law[0], Posterior)
     places = np.zeros(n_terms, dtype=np.int64)
     row = Posterior(0.0, law[0].law, terms=ErrorTerms(places, places, np.ones(n_terms)))
-    return Answer((row, NotEstimable("not asked")), is_narrowest=True, n_seen=0)
+    return RecalledAnswer((row, NotEstimable("not asked")), is_narrowest=True, n_seen=0)
 
 
 def test_answers_are_forgotten_by_their_number_and_by_their_size(
@@ -208,7 +208,7 @@ def test_answers_are_forgotten_by_their_number_and_by_their_size(
     monkeypatch.setattr(answers_module, "N_ANSWERS_MAX", 3)
     monkeypatch.setattr(answers_module, "N_TERMS_MAX", 10)
     monkeypatch.setattr(answers_module, "N_TERMS_A_ROW", 0)
-    answers, small = Answers(), answer_with(1)
+    answers, small = RecalledAnswers(), answer_with(1)
     for asked in ("a", "b", "c"):
         answers.keep(asked, small)
     answers.keep("a", answers.get("a"))

@@ -14,7 +14,7 @@ from cube.query import Factor, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
-from planner.measuring.forecast import Prospect
+from planner.measuring.forecast import Forecast
 from tests.support.cubes import SIZES, blocks
 
 TARGET = AccuracyTarget(half_width=1e-3, confidence=0.9)  # never met: every way is tried
@@ -68,7 +68,7 @@ def heavier(weight: Weight, by: int) -> Weight:
 def test_a_plan_put_there_in_steps_is_as_good_as_put_there_at_once(
     plan: list[tuple[QueryBlock, Weight]], asked: QueryBlock, n_first: int, raised: int
 ) -> None:
-    prospect = Prospect(Estimator(SCHEMA), noise_for)
+    prospect = Forecast(Estimator(SCHEMA), noise_for)
     lighter = [planned(block, weight) for block, weight in plan]
     whole = [planned(block, heavier(weight, raised)) for block, weight in plan]
     begun = prospect.with_planned(lighter[:n_first])
@@ -90,7 +90,7 @@ def test_a_climb_says_what_would_be_said_of_each_plan(
     asked: QueryBlock,
     rises: list[int],
 ) -> None:
-    prospect = Prospect(Estimator(SCHEMA), noise_for).after([planned(*one) for one in bought])
+    prospect = Forecast(Estimator(SCHEMA), noise_for).after([planned(*one) for one in bought])
     prospect.half_width(asked, TARGET)
     climb = prospect.climb(asked, TARGET, [planned(*one) for one in plan])
     for rise in rises:
@@ -105,7 +105,7 @@ def test_a_block_alone_is_climbed_beside_whatever_else_is_planned() -> None:
     ((first, n_first), (second, n_second), *_) = SIZES.items()
     one = QueryBlock(counting([Factor((first,), np.arange(n_first) % 2)]))
     other = QueryBlock(counting(), Partition((second,), np.arange(n_second)))
-    beside = Prospect(Estimator(SCHEMA), noise_for).with_planned([planned(other, Weight(2**40))])
+    beside = Forecast(Estimator(SCHEMA), noise_for).with_planned([planned(other, Weight(2**40))])
     beside.half_width(one, TARGET)
     lightest = [planned(other, Weight(2**40)), planned(one, Weight(1))]
     plan = [planned(other, Weight(2**40)), planned(one, Weight(2**39))]

@@ -13,7 +13,7 @@ from cube.query import Factor, Scope, counting
 from cube.schema import Schema
 from cube.statistic import Distance
 from planner.measuring.candidates import hierarchy
-from planner.measuring.ski_rental import Rents
+from planner.measuring.ski_rental import SkiRental
 
 SCHEMA = Schema(
     table="t",
@@ -34,9 +34,9 @@ def cells(scope: Scope) -> QueryBlock:
     return hierarchy(scope, SCHEMA)[0]
 
 
-def paid(*purchases: tuple[int, QueryBlock]) -> Rents:
+def paid(*purchases: tuple[int, QueryBlock]) -> SkiRental:
     """The rents after purchases at these prices, one after the other."""
-    rents, spent = Rents(), 0
+    rents, spent = SkiRental(), 0
     for units, block in purchases:
         rents.add([Charge(Payer("me"), (ChargedBlock(block, NOISE),), spent, spent + units)])
         spent += units
@@ -72,7 +72,7 @@ def test_what_costs_nothing_is_no_rent() -> None:
 
 
 def test_what_statistics_cost_is_no_rent() -> None:
-    rents = Rents()
+    rents = SkiRental()
     asked = ChargedDistance(Distance(narrow("a"), (3,)), NOISE)
     rents.add([Charge(Payer("me"), (), 0, 5, (asked,))])
     assert rents.n_charges == 1

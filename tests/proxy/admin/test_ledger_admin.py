@@ -18,10 +18,10 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Subject, SubjectKind, Window
 from accountant.noise.laplace import SystemNoise
 from cube.refusals import InvalidRequest, Refused
-from proxy.admin.ledger_admin import ServedLedgerDesk
+from proxy.admin.ledger_admin import ServedLedgerAdmin
 from proxy.admin.limits import LimitChange
 from proxy.engine.engine import Engine
-from proxy.identity.authenticate import LedgerAccess
+from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.sources.duckdb_source import DuckDbSource
@@ -78,9 +78,9 @@ def world(tmp_path: Path) -> Iterator[World]:
         def report(report_format: str) -> bytes:
             return json.dumps(report_format).encode() + REPORT
 
-        desk = ServedLedgerDesk(ledger, ["people"], report)
+        desk = ServedLedgerAdmin(ledger, ["people"], report)
         with (
-            serving(engine, access=LedgerAccess(ledger), desk=desk) as address,
+            serving(engine, access=LedgerAuthenticator(ledger), desk=desk) as address,
             grpc.insecure_channel(address) as channel,
         ):
             yield World(ledger, TacitStub(channel))

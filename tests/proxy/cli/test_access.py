@@ -12,7 +12,7 @@ import structlog
 
 from accountant.ledger.open_ledger import open_ledger
 from proxy.cli import app as cli
-from proxy.identity.authenticate import LedgerAccess
+from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.tokens import is_token, new_token
 from proxy.monitoring.logs import configure_logs
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
@@ -201,7 +201,7 @@ def served_once(folder: Path) -> None:
 def address(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     with (
         open_ledger(folder / "people.ledger") as ledger,
-        serving(CannedEngine(), access=LedgerAccess(ledger)) as served,
+        serving(CannedEngine(), access=LedgerAuthenticator(ledger)) as served,
     ):
         (folder / "ann.token").write_text(token_for(ledger, "ann", "people") + "\n")
         monkeypatch.setenv("TACIT_SERVER", served)

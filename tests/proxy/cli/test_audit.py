@@ -17,7 +17,7 @@ from accountant.ledger.stores.key_file import key_beside
 from accountant.ledger.stores.mark import mark_beside
 from cube.refusals import LedgerSetBack
 from proxy.cli import app as cli
-from tests.proxy.reporting.ledgers import write_normal
+from tests.proxy.reporting.ledgers import write_gaussian
 from tests.support.audited import rechained, write_ledger
 from tests.support.postgres import PostgresServer
 
@@ -87,12 +87,13 @@ def test_a_good_ledger_is_said_to_be_good(run: Run, path: Path) -> None:
 
 
 def test_a_delta_is_said_with_the_epsilon_that_it_goes_with(run: Run, tmp_path: Path) -> None:
-    write_normal(tmp_path / "normal.ledger")
-    ended = run("verify", tmp_path / "normal.ledger")
+    write_gaussian(tmp_path / "gaussian.ledger")
+    ended = run("verify", tmp_path / "gaussian.ledger")
     assert ended.code == 0
-    (line,) = (line for line in ended.out.splitlines() if "normal noise" in line)
+    (line,) = (line for line in ended.out.splitlines() if "Gaussian noise" in line)
     assert re.fullmatch(
-        r"people: epsilon 0\.\d+ of it for normal noise, private but for a probability of 1e-09\.",
+        r"people: epsilon 0\.\d+ of it for Gaussian noise, "
+        r"private but for a probability of 1e-09\.",
         line,
     )
 

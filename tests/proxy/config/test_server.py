@@ -9,7 +9,7 @@ from cube.refusals import ConfigurationInvalid
 from proxy.cli.serve import who_may_come_in
 from proxy.config.server import ServerSettings, TlsFiles, read_server
 from proxy.config.synthetic_limits import SyntheticLimits
-from proxy.scheduling.fair_share import Times
+from proxy.scheduling.fair_share import CallTimes
 from proxy.sources.problems import Problems
 
 TLS = {"tls_certificate": "server.pem", "tls_key": "server.key"}
@@ -56,8 +56,8 @@ def test_nor_beside_certificates_that_everybody_shows(folder: Path) -> None:
 
 
 def test_how_long_a_statement_and_a_job_may_take_can_be_said(folder: Path) -> None:
-    assert read(folder).times == Times(statement=10.0, job=600.0)
-    assert read(folder, statement_seconds=30, job_seconds=5).times == Times(30.0, 5.0)
+    assert read(folder).times == CallTimes(statement=10.0, job=600.0)
+    assert read(folder, statement_seconds=30, job_seconds=5).times == CallTimes(30.0, 5.0)
     for key in ("statement_seconds", "job_seconds"):
         for wrong in (4.9, 0, -1, 1e6, "10s", float("nan")):
             with pytest.raises(ConfigurationInvalid, match=rf"server\.{key}"):

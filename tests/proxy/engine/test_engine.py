@@ -17,7 +17,7 @@ from cube.refusals import (
     SourceUnavailable,
 )
 from planner.workload import RequestedTarget
-from proxy.api.requests import LOCAL, QueryRequest, Release
+from proxy.api.requests import LOCAL, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.engine.explain import EXPLANATION_SCHEMA
 from proxy.sources.duckdb_source import DuckDbSource
@@ -36,7 +36,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         yield engine
 
 
-def ask(engine: Engine, sql: str, **target: object) -> Release:
+def ask(engine: Engine, sql: str, **target: object) -> QueryResult:
     return engine.answer(QueryRequest(sql=sql, target=RequestedTarget(**target)))  # type: ignore[arg-type]  # one helper for every kind of target
 
 

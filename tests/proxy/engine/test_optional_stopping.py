@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from planner.optional_stopping import TAILS, surer
 from planner.planner import Planner
-from proxy.api.requests import LOCAL, QueryRequest, Release
+from proxy.api.requests import LOCAL, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.engine.targets import N_ROUNDS_MAX, OVERSHOOT, SHARE_MIN
 from tests.support.worlds import DEFAULT, SCHEMA, people_engine, random_rows
@@ -49,11 +49,11 @@ def test_a_search_is_what_noisy_values_may_stop(sql: str, is_searched: bool) -> 
     assert part.cut_at(part.confidence) == wanted
 
 
-def ask(engine: Engine, sql: str) -> Release:
+def ask(engine: Engine, sql: str) -> QueryResult:
     return engine.answer(QueryRequest(sql=sql))
 
 
-def half_width(release: Release) -> float:
+def half_width(release: QueryResult) -> float:
     assert release.receipt is not None
     (column,) = release.receipt.columns
     assert column.confidence in {0.95, surer(0.95)}

@@ -24,10 +24,10 @@ from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import BudgetExhausted, Refused
 from planner.workload import RequestedTarget
 from proxy.admin.limits import LimitChange, change_limit
-from proxy.api.requests import LOCAL, Caller, QueryRequest, Release
+from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.config.sharing import Sharing
 from proxy.engine.engine import Engine
-from proxy.identity.presented import Shown
+from proxy.identity.presented import PresentedCredentials
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.sources.duckdb_source import DuckDbSource
@@ -92,7 +92,7 @@ class EverybodyIs:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    def identify(self, shown: Shown) -> Caller:  # noqa: ARG002 - the protocol names it
+    def identify(self, shown: PresentedCredentials) -> Caller:  # noqa: ARG002 - the protocol names it
         return self._caller
 
 
@@ -234,7 +234,7 @@ def test_the_comparison_has_teeth(tmp_path: Path) -> None:
     assert sum(differ) > len(differ) * 2 / 3
 
 
-def ask(engine: Engine, sql: str, caller: Caller) -> Release:
+def ask(engine: Engine, sql: str, caller: Caller) -> QueryResult:
     return engine.answer(QueryRequest(sql=sql, caller=caller))
 
 
@@ -321,7 +321,7 @@ def test_statements_of_two_tables_and_limits_tell_nothing_either(tmp_path: Path)
     assert limit.left == Fraction(45)
 
 
-def _released(release: Release) -> object:
+def _released(release: QueryResult) -> object:
     return (release.data.to_pylist(), str(release.receipt))
 
 

@@ -11,7 +11,7 @@ from cube.refusals import BudgetExhausted
 from cube.target import AccuracyTarget
 from planner.measuring.strategy import Strategy
 from planner.workload import RequestedTarget
-from proxy.api.requests import LOCAL, QueryRequest, Release
+from proxy.api.requests import LOCAL, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from tests.support.worlds import people_engine, random_rows
 
@@ -20,7 +20,7 @@ BUDGET = Fraction(50)
 CITIES = ("Oslo", "Paris", "Rome")
 
 
-def ask(engine: Engine, sql: str, half_width: float) -> Release:
+def ask(engine: Engine, sql: str, half_width: float) -> QueryResult:
     """Answer a SELECT to within a half-width."""
     target = RequestedTarget(half_width=half_width, confidence=0.95)
     return engine.answer(QueryRequest(sql=sql, target=target))

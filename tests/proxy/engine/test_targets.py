@@ -14,7 +14,7 @@ from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from cube.refusals import BudgetExhausted, CostAboveCap, TargetNotReached
 from planner.workload import RequestedTarget
-from proxy.api.requests import LOCAL, QueryRequest, Release
+from proxy.api.requests import LOCAL, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
@@ -33,7 +33,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         yield engine
 
 
-def ask(engine: Engine, sql: str) -> Release:
+def ask(engine: Engine, sql: str) -> QueryResult:
     return engine.answer(QueryRequest(sql=sql))
 
 

@@ -14,7 +14,7 @@ from cryptography import x509
 
 from accountant.ledger.ledger import Ledger
 from proxy.cli.client import Declined, ServerAddress, Unreachable, list_tables
-from proxy.identity.authenticate import LedgerAccess
+from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.issuing import Grant, issue_certificate
 from proxy.wire.server import TlsIdentity
 from tests.support.certificates import LOOPBACK, Authority, Identity
@@ -52,7 +52,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     tls = TlsIdentity(server.certificate, server.key, client_ca=authority.certificate)
     with (
         credentials(tmp_path) as ledger,
-        serving(CannedEngine(), tls, LedgerAccess(ledger)) as address,
+        serving(CannedEngine(), tls, LedgerAuthenticator(ledger)) as address,
     ):
         yield World(authority, ledger, address, ca)
 

@@ -15,7 +15,7 @@ from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.noise.laplace import SystemNoise
 from proxy.engine.engine import Engine
-from proxy.identity.authenticate import LedgerAccess
+from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.sources.duckdb_source import DuckDbSource
@@ -50,7 +50,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             gate = open_table(ledger, schema, Fraction(1), source, SystemNoise())
             tables[name] = ServedTable(schema, DEFAULT, gate)
         with (
-            serving(Engine(tables), access=LedgerAccess(ledger)) as address,
+            serving(Engine(tables), access=LedgerAuthenticator(ledger)) as address,
             grpc.insecure_channel(address) as channel,
         ):
             found = World(ledger, TacitStub(channel))

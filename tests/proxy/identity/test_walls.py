@@ -5,7 +5,7 @@ import inspect
 from functools import cache
 from pathlib import Path
 
-from proxy.identity.authenticate import LedgerAccess
+from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.wire.server import start_server
 
 PROXY = Path(__file__).resolve().parents[3] / "proxy"
@@ -43,5 +43,5 @@ def test_only_one_module_reads_a_header_and_one_a_certificate() -> None:
 def test_a_server_is_told_who_may_come_in() -> None:
     access = inspect.signature(start_server).parameters["access"]
     assert access.default is inspect.Parameter.empty
-    anonymous = inspect.signature(LedgerAccess).parameters["allow_anonymous"]
+    anonymous = inspect.signature(LedgerAuthenticator).parameters["allow_anonymous"]
     assert anonymous.default is False

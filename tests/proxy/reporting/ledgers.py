@@ -25,7 +25,7 @@ from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from cube.schema import Schema
 from tests.support.fakes import KnownTable
-from tests.support.gaussian import normally
+from tests.support.gaussian import with_gaussian_noise
 
 SCRIPT = '<script>alert("ann")</script>'
 ANN, BOB, EVE = Payer("ann", ("sales",)), Payer("bob", ("ops", "sales")), Payer(SCRIPT)
@@ -145,11 +145,11 @@ def write_overspent(path: Path) -> list[Entry]:
         return list(ledger.entries())
 
 
-def write_normal(path: Path) -> list[Entry]:
-    """One table on which normal noise was measured."""
+def write_gaussian(path: Path) -> list[Entry]:
+    """One table on which Gaussian noise was measured."""
     with opened_ledger(path) as ledger:
         gate = opened_gate(ledger, "people", Fraction(1))
-        asked = normally(grouped("city"))
+        asked = with_gaussian_noise(grouped("city"))
         gate.complete(gate.charge([], ANN, epsilon_cap=None, statistics=asked).seq)
         return list(ledger.entries())
 

@@ -11,7 +11,7 @@ from proxy.reporting.make import ReportFormat, make_report
 from tests.proxy.reporting.ledgers import (
     SCRIPT,
     judged,
-    write_normal,
+    write_gaussian,
     write_overspent,
     write_unasked,
     write_year,
@@ -153,6 +153,6 @@ def test_a_browser_shows_it(text: str, tmp_path: Path) -> None:
 
 
 def test_a_delta_is_said_where_there_is_one(tmp_path: Path, text: str) -> None:
-    told = made(write_normal(tmp_path / "normal.ledger"))
+    told = made(write_gaussian(tmp_path / "gaussian.ledger"))
     assert "Private but for a probability of 0.000000001." in told
     assert "Private but for a probability" not in text

@@ -19,7 +19,7 @@ from proxy.reporting.model import LedgerReport, TableReport
 from proxy.reporting.reading import read_report
 from tests.proxy.reporting.ledgers import SCRIPT, UNIT, judged, write_year
 from tests.support.fakes import KnownTable
-from tests.support.gaussian import BILLIONTH, normally
+from tests.support.gaussian import BILLIONTH, with_gaussian_noise
 from tests.support.seven_people import BUDGET, BY_SEX, HALF, QUARTER, RECORDS, SCHEMA, buy
 
 
@@ -157,9 +157,9 @@ def test_statistics_cost_the_cells_and_are_named(tmp_path: Path) -> None:
 
 
 def test_normal_noise_costs_the_table_and_no_cell_more_than_another(tmp_path: Path) -> None:
-    with open_ledger(tmp_path / "normal.ledger") as ledger:
+    with open_ledger(tmp_path / "gaussian.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, BUDGET, KnownTable(SCHEMA, RECORDS), SystemNoise())
-        asked = normally(BY_SEX)
+        asked = with_gaussian_noise(BY_SEX)
         gate.complete(gate.charge([], Payer("ann"), epsilon_cap=None, statistics=asked).seq)
         buy(gate, PlannedMeasurement(BY_SEX, QUARTER))
         entries = list(ledger.entries())
@@ -167,6 +167,9 @@ def test_normal_noise_costs_the_table_and_no_cell_more_than_another(tmp_path: Pa
     [table] = read_report(entries, judged(entries)).tables
     assert table.units_spent == history.units_spent
     assert table.found is not None
-    assert (table.found.delta, table.found.normal) == (BILLIONTH, of_units(history.normal.units))
+    assert (table.found.delta, table.found.gaussian) == (
+        BILLIONTH,
+        of_units(history.gaussian.units),
+    )
     ages = {cost.column: cost for cost in table.columns}["age"]
     assert max(ages.at_least) == history.units_of_rows == QUARTER.units

@@ -9,12 +9,18 @@ import pytest
 
 from cube.pace import checkpoint, current_pace, seconds_left, take_longer, waiting
 from cube.refusals import TooSlow
-from proxy.scheduling.fair_share import ASIDE_SECONDS_MAX, QUANTUM_SECONDS, FairShare, Shift, Times
+from proxy.scheduling.fair_share import (
+    ASIDE_SECONDS_MAX,
+    QUANTUM_SECONDS,
+    CallTimes,
+    FairShare,
+    Shift,
+)
 
-LONG = Times(statement=60.0, job=60.0)
+LONG = CallTimes(statement=60.0, job=60.0)
 
 
-def shift(share: FairShare, analyst: str, times: Times = LONG, *, gone: bool = False) -> Shift:
+def shift(share: FairShare, analyst: str, times: CallTimes = LONG, *, gone: bool = False) -> Shift:
     return Shift(share, analyst, times, lambda: gone)
 
 
@@ -36,20 +42,20 @@ def test_work_has_a_pace_and_leaves_none_behind() -> None:
 
 
 def test_a_statement_that_has_no_time_left_is_told_at_its_next_step() -> None:
-    one = shift(FairShare(), "ann", Times(statement=0.02, job=60.0))
+    one = shift(FairShare(), "ann", CallTimes(statement=0.02, job=60.0))
     with pytest.raises(TooSlow, match=r"0\.02 seconds"), one.working():
         busy(5.0)
 
 
 def test_a_job_may_take_longer_and_is_known_by_what_it_turns_out_to_be() -> None:
-    one = shift(FairShare(), "ann", Times(statement=0.02, job=60.0))
+    one = shift(FairShare(), "ann", CallTimes(statement=0.02, job=60.0))
     with one.working():
         take_longer()
         busy(0.05)
 
 
 def test_a_step_that_needs_time_is_not_begun_without() -> None:
-    with shift(FairShare(), "ann", Times(statement=0.5, job=60.0)).working():
+    with shift(FairShare(), "ann", CallTimes(statement=0.5, job=60.0)).working():
         checkpoint(0.1)
         with pytest.raises(TooSlow):
             checkpoint(1.0)
@@ -88,7 +94,7 @@ def test_who_finds_no_place_in_time_is_refused_and_forgotten() -> None:
     with (
         shift(share, "ann").working(),
         pytest.raises(TooSlow),
-        shift(share, "ann", Times(statement=0.02, job=1.0)).working(),
+        shift(share, "ann", CallTimes(statement=0.02, job=1.0)).working(),
     ):
         raise AssertionError
     assert not share._accounts
@@ -204,7 +210,7 @@ def test_who_was_idle_has_saved_up_no_more_than_a_moment() -> None:
 
 def test_who_waits_is_told_when_the_time_is_over_and_keeps_nobody_waiting() -> None:
     share = FairShare()
-    one = shift(share, "ann", Times(statement=0.02, job=1.0))
+    one = shift(share, "ann", CallTimes(statement=0.02, job=1.0))
 
     def wait_in_vain() -> None:
         with one.working(), waiting():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cube.refusals import Refused
-from planner.domain.table_names import SyntheticName, TableNames, Word
+from planner.domain.table_names import SyntheticName, TableNames, WrittenName
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.engine.engine import Engine
@@ -193,12 +193,23 @@ def test_every_synthetic_table_has_a_name_that_means_it(
     }
     names = TableNames(tuple(declared), tuple(by_key.values()))
     for one in by_key.values():
-        assert names.meaning(Word(one.name), Word(one.source)) == one
+        assert names.meaning(WrittenName(one.name), WrittenName(one.source)) == one
         assert (
-            names.meaning(Word(one.name, is_quoted=True), Word(one.source, is_quoted=True)) == one
+            names.meaning(
+                WrittenName(one.name, is_quoted=True), WrittenName(one.source, is_quoted=True)
+            )
+            == one
         )
         brief = names.brief(one)
         if brief == one.name:
-            assert names.meaning(Word(brief)) == names.meaning(Word(brief), Word("public")) == one
+            assert (
+                names.meaning(WrittenName(brief))
+                == names.meaning(WrittenName(brief), WrittenName("public"))
+                == one
+            )
     for name in declared:
-        assert names.meaning(Word(name)) == names.meaning(Word(name), Word("MAIN")) == name
+        assert (
+            names.meaning(WrittenName(name))
+            == names.meaning(WrittenName(name), WrittenName("MAIN"))
+            == name
+        )

@@ -19,7 +19,7 @@ from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.engine.engine import Engine
 from proxy.synthetic_tables import make as making
-from proxy.synthetic_tables.request import Made, Step
+from proxy.synthetic_tables.request import MadeTable, Progress
 from proxy.synthetic_tables.statements import CREATED_SCHEMA, DROPPED_SCHEMA, PREVIEW_SCHEMA
 from tests.support.synthetic import ANN, BOB, EVE, asked, spent, synthetic_engine
 from tests.support.worlds import SCHEMA
@@ -331,7 +331,7 @@ class StoppedError(Exception):
 
 
 def test_what_is_stopped_stays_charged_and_known_and_leaves_no_table(engine: Engine) -> None:
-    def stop(step: Step) -> None:
+    def stop(step: Progress) -> None:
         if step.done >= SCORING:
             raise StoppedError
 
@@ -373,7 +373,7 @@ def test_a_name_is_held_while_its_table_is_made(
     told: list[str] = []
     make = making.make
 
-    def meanwhile(*arguments: Any) -> Made:
+    def meanwhile(*arguments: Any) -> MadeTable:
         monkeypatch.setattr(making, "make", make)
         told.append(refusal(engine, f"{MAKE} WITH (epsilon => 1)").code)
         return make(*arguments)

@@ -13,7 +13,7 @@ from accountant.ledger.limits import Payer
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import Refused, SourceUnavailable
 from planner.workload import RequestedTarget
-from proxy.api.requests import LOCAL, Caller, QueryRequest, Release
+from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.tables.turns import Turns
 from tests.support.slow_servers import Server, epsilon, starting, until
 
@@ -128,7 +128,7 @@ def meeting(
     *,
     half_widths: Sequence[float] = (),
     caps: Sequence[Fraction | None] = (),
-) -> list[Future[Release]]:
+) -> list[Future[QueryResult]]:
     """Ask several statements so that all of them wait before anything is planned; all are over."""
     n = len(statements)
     asked = zip(
@@ -139,7 +139,7 @@ def meeting(
         strict=True,
     )
 
-    def ask(sql: str, caller: Caller, half_width: float, cap: Fraction | None) -> Release:
+    def ask(sql: str, caller: Caller, half_width: float, cap: Fraction | None) -> QueryResult:
         target = RequestedTarget(half_width=half_width, confidence=0.95, epsilon_cap=cap)
         return server.engine.answer(QueryRequest(sql=sql, target=target, caller=caller))
 
@@ -151,7 +151,7 @@ def meeting(
         return running
 
 
-def half_width(release: Release) -> float:
+def half_width(release: QueryResult) -> float:
     assert release.receipt is not None
     (column,) = release.receipt.columns
     return float(column.high[0] - column.low[0]) / 2

@@ -8,10 +8,10 @@ import pytest
 
 from cube.pace import checkpoint, seconds_left
 from cube.refusals import TooSlow
-from proxy.api.requests import BatchReport, BatchRequest, QueryRequest, Release
+from proxy.api.requests import BatchReport, BatchRequest, QueryRequest, QueryResult
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.scheduling.fair_share import Times
+from proxy.scheduling.fair_share import CallTimes
 from proxy.wire.errors import CODE_KEY
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
 from tests.support.serving import serving
@@ -27,7 +27,7 @@ class EndlessEngine(CannedEngine):
         self.begun, self.ended = threading.Event(), threading.Event()
         self.job_seconds = 0.0
 
-    def answer(self, request: QueryRequest) -> Release:
+    def answer(self, request: QueryRequest) -> QueryResult:
         self.begun.set()
         try:
             while True:
@@ -49,7 +49,7 @@ def engine() -> EndlessEngine:
 
 @pytest.fixture
 def stub(engine: EndlessEngine) -> Iterator[TacitStub]:
-    times = Times(statement=STATEMENT_SECONDS, job=JOB_SECONDS)
+    times = CallTimes(statement=STATEMENT_SECONDS, job=JOB_SECONDS)
     with serving(engine, times=times) as address, grpc.insecure_channel(address) as channel:
         yield TacitStub(channel)
 
@@ -65,7 +65,7 @@ def test_a_statement_ends_at_its_deadline(stub: TacitStub, engine: EndlessEngine
 
 
 def test_nobody_works_on_for_a_client_that_hung_up(engine: EndlessEngine) -> None:
-    times = Times(statement=1000.0, job=1000.0)
+    times = CallTimes(statement=1000.0, job=1000.0)
     with serving(engine, times=times) as address, grpc.insecure_channel(address) as channel:
         call = TacitStub(channel).Query(tacit_pb2.QueryRequest(sql=COUNT_ALL), timeout=60)
         assert engine.begun.wait(30)

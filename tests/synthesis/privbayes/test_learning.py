@@ -14,7 +14,7 @@ from cube.statistic import N_CANDIDATES_MAX, Choice, Score
 from synthesis.privbayes.answering import exact_law
 from synthesis.privbayes.attributes import Attribute
 from synthesis.privbayes.drawing import draw_rows
-from synthesis.privbayes.learning import DEFAULTS, Settings, learned_network
+from synthesis.privbayes.learning import DEFAULTS, LearningSettings, learned_network
 from synthesis.privbayes.network import (
     BayesianNetwork,
     Node,
@@ -40,7 +40,7 @@ def learned(
     port: KnownRecords,
     *,
     budget: Fraction = Fraction(1),
-    settings: Settings = DEFAULTS,
+    settings: LearningSettings = DEFAULTS,
 ) -> BayesianNetwork:
     rng = np.random.default_rng(5)
     n_rows = float(port.n_records)
@@ -75,7 +75,7 @@ def test_the_golden_network_is_found_as_well_as_by_the_reference(
     n: int, degree: int, epsilon: str, published: float
 ) -> None:
     """Its mean over 60 seeds; ours may be 1.5 times it over 20."""
-    settings = Settings(theta=ANY_TABLE, degree=degree)
+    settings = LearningSettings(theta=ANY_TABLE, degree=degree)
     errors = []
     for seed in range(N_SEEDS):
         port = KnownRecords(NAMES, golden_records(n, seed), np.random.default_rng(100 + seed))
@@ -87,7 +87,7 @@ def test_the_golden_network_is_found_as_well_as_by_the_reference(
 
 def test_without_noise_the_golden_joint_law_is_found() -> None:
     port = KnownRecords(NAMES, golden_records(100_000, 3))
-    network = learned(GOLDEN.attributes, port, settings=Settings(theta=ANY_TABLE, degree=2))
+    network = learned(GOLDEN.attributes, port, settings=LearningSettings(theta=ANY_TABLE, degree=2))
     assert np.abs(joint(network) - joint(GOLDEN)).sum() / 2 < 0.01
     assert network.degree == 2
     assert network.total == 100_000
@@ -101,7 +101,7 @@ def test_single_parents_by_information_are_the_best_tree(seed: int) -> None:
     records[:, 4] = np.where(rng.random(400) < 0.7, records[:, 0], records[:, 4])
     names = [f"c{place}" for place in range(6)]
     attributes = [Attribute.plain(name, 3) for name in names]
-    settings = Settings(score=Score.INFORMATION, degree=1, theta=ANY_TABLE)
+    settings = LearningSettings(score=Score.INFORMATION, degree=1, theta=ANY_TABLE)
     network = learned(attributes, KnownRecords(names, records), settings=settings)
     bits = np.zeros((6, 6))
     for first, second in combinations(range(6), 2):
@@ -120,7 +120,7 @@ def test_single_parents_by_information_are_the_best_tree(seed: int) -> None:
 def test_the_budget_is_spent_and_never_exceeded(score: Score, budget: Fraction) -> None:
     """Three choices of a tenth each, four tables of equal parts of the rest."""
     port = KnownRecords(NAMES, golden_records(5_000, 1), np.random.default_rng(2))
-    settings = Settings(score=score, theta=ANY_TABLE, degree=1)
+    settings = LearningSettings(score=score, theta=ANY_TABLE, degree=1)
     learned(GOLDEN.attributes, port, budget=budget, settings=settings)
     prices = [price for _, price in port.choices]
     assert prices == [budget / 10] * 3
@@ -130,7 +130,7 @@ def test_the_budget_is_spent_and_never_exceeded(score: Score, budget: Fraction) 
 def test_a_choice_of_one_candidate_is_free() -> None:
     """The last column has one maximal set of parents when all fit."""
     port = KnownRecords(NAMES, golden_records(5_000, 1), np.random.default_rng(2))
-    learned(GOLDEN.attributes, port, settings=Settings(theta=ANY_TABLE, degree=3))
+    learned(GOLDEN.attributes, port, settings=LearningSettings(theta=ANY_TABLE, degree=3))
     assert len(port.choices) == 2
     spent = sum(price for _, price in port.choices) + sum(price for _, price in port.measured)
     assert spent == 1
@@ -148,7 +148,7 @@ def test_no_table_is_larger_than_is_useful(theta: float) -> None:
     names = [f"c{place}" for place in range(5)]
     attributes = [Attribute.plain(name, size) for name, size in zip(names, sizes, strict=True)]
     port = KnownRecords(names, records, rng)
-    network = learned(attributes, port, settings=Settings(theta=theta))
+    network = learned(attributes, port, settings=LearningSettings(theta=theta))
     most = useful_cells(0.7, 5, 20_000, theta)
     for node, law in zip(network.nodes, network.conditionals, strict=True):
         assert not node.parents or law.size <= most
@@ -164,7 +164,7 @@ def test_a_parent_enters_at_a_coarser_level_where_the_finer_one_is_too_large() -
     views = tuple(Partition(("a",), np.arange(100) // width) for width in (1, 10, 50))
     attributes = [Attribute("a", views), Attribute.plain("b", 2)]
     port = KnownRecords(["a", "b"], records, rng)
-    network = learned(attributes, port, settings=Settings(theta=400.0))
+    network = learned(attributes, port, settings=LearningSettings(theta=400.0))
     (parent,) = network.nodes[1].parents
     assert parent == Parent("a", 2)
     rows = draw_rows(network, rng, n_rows=20_000)
@@ -239,7 +239,7 @@ def test_a_network_says_where_there_were_too_many_candidates() -> None:
     """Of 25 binary columns, sets of four parents are more than a choice may have, midway."""
     names = [f"c{place:02}" for place in range(25)]
     port = TakesTheFirst(names, np.zeros((10, 25), dtype=np.int64))
-    settings = Settings(theta=ANY_TABLE, degree=4)
+    settings = LearningSettings(theta=ANY_TABLE, degree=4)
     network = learned([Attribute.plain(name, 2) for name in names], port, settings=settings)
     degrees = [node.degree_max for node in network.nodes]
     assert (degrees[0], degrees[10], degrees[20], degrees[24]) == (4, 4, 3, 4)
@@ -262,10 +262,12 @@ def test_what_cannot_be_done_is_refused() -> None:
         with pytest.raises(ValueError, match=said):
             learned(attributes, port, budget=budget)
     with pytest.raises(ValueError, match="two classes"):
-        learned([Attribute.plain("A", 3)], port, settings=Settings(score=Score.FULL_DEPENDENCE))
+        learned(
+            [Attribute.plain("A", 3)], port, settings=LearningSettings(score=Score.FULL_DEPENDENCE)
+        )
     with pytest.raises(ValueError, match="share"):
-        Settings(network_share=Fraction(1))
+        LearningSettings(network_share=Fraction(1))
     with pytest.raises(ValueError, match="parents"):
-        Settings(degree=9)
+        LearningSettings(degree=9)
     assert not port.choices
     assert not port.measured

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from proxy.synthetic_tables.report.compare import Comparison, KnownTable, Total, compare
+from proxy.synthetic_tables.report.compare import KnownTable, TableComparison, Total, compare
 
 Integers = NDArray[np.int64]
 LEVELS = {"a": np.array([0, 0, 1, 2, 2, 2]), "b": np.array([1, 0, 1, 1, 1, 0])}
@@ -18,7 +18,7 @@ def known(scope: tuple[str, ...], *groups: list[int], half_width: float = 1.0) -
     return KnownTable(scope, labels, values, values - half_width, values + half_width)
 
 
-def compared(*tables: KnownTable, total: Total | None = None) -> Comparison:
+def compared(*tables: KnownTable, total: Total | None = None) -> TableComparison:
     return compare(LEVELS, tables, total=total, confidence=0.95)
 
 

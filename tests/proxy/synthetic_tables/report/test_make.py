@@ -19,7 +19,7 @@ from proxy.synthetic_tables.make import make
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.from_history import known_tables
 from proxy.synthetic_tables.report.make import make_report
-from proxy.synthetic_tables.request import Made, Method, SynthesisRequest
+from proxy.synthetic_tables.request import MadeTable, Method, SynthesisRequest
 from proxy.tables.direct_purchases import buy_tables
 from proxy.tables.private_table import ServedTable
 from tests.support.html_pages import Page
@@ -42,7 +42,7 @@ def table(tmp_path: Path) -> Iterator[ServedTable]:
         yield table
 
 
-def record_of(made: Made) -> SyntheticRecord:
+def record_of(made: MadeTable) -> SyntheticRecord:
     return SyntheticRecord(
         id="r1",
         name="staff_1",

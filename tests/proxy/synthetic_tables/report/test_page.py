@@ -13,7 +13,7 @@ from cube.declaration import declare
 from cube.schema import Schema
 from proxy.reporting.declared import DeclaredColumn, DeclaredTable
 from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.report.compare import Comparison, KnownTable, Total, compare
+from proxy.synthetic_tables.report.compare import KnownTable, TableComparison, Total, compare
 from proxy.synthetic_tables.report.page import group_name, percent, render_report
 from proxy.synthetic_tables.request import Method
 from tests.support.chromium import screenshot
@@ -53,7 +53,7 @@ def columns_of(*names: str) -> list[DeclaredColumn]:
     return list(DeclaredTable.parse(declare(schema, version="1")).columns)
 
 
-def comparison_of(columns: list[DeclaredColumn], n_rows: int = 100) -> Comparison:
+def comparison_of(columns: list[DeclaredColumn], n_rows: int = 100) -> TableComparison:
     """Of two columns and their pair: the ages known one by one, but not all, the pair in groups."""
     age, city, _ = (column.name for column in columns)
     rng = np.random.default_rng(5)
@@ -142,7 +142,9 @@ def test_larger_tables_are_named(text: str) -> None:
 
 def test_a_comparison_of_nothing_says_so() -> None:
     columns = columns_of("age", "city", "kind")
-    nothing = Comparison(n_rows=9, total=None, scale=1.0, confidence=0.9, one_ways={}, pairs={})
+    nothing = TableComparison(
+        n_rows=9, total=None, scale=1.0, confidence=0.9, one_ways={}, pairs={}
+    )
     seen = seen_in(render_report(RECORD, nothing, columns, {}))
     assert "There is nothing to compare with." in seen
     assert "the private number is not known" in seen

@@ -5,13 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cube.refusals import UnknownTicket
-from proxy.wire.flight.handles import KEY_BYTES, Shelf
+from proxy.wire.flight.handles import KEY_BYTES, HandleStore
 
 ANN, BOB = "ann", "bob"
 
 
-def shelf(n_items_max: int = 100, n_bytes_max: int = 100) -> Shelf[str]:
-    return Shelf("result", again="Ask again.", n_items_max=n_items_max, n_bytes_max=n_bytes_max)
+def shelf(n_items_max: int = 100, n_bytes_max: int = 100) -> HandleStore[str]:
+    return HandleStore(
+        "result", again="Ask again.", n_items_max=n_items_max, n_bytes_max=n_bytes_max
+    )
 
 
 def test_an_item_is_found_under_its_key_as_often_as_wanted() -> None:

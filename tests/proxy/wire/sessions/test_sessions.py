@@ -19,8 +19,8 @@ from proxy.wire.sessions.sessions import (
     IDLE_SECONDS_MAX,
     N_SESSIONS_MAX,
     SET_SCHEMA,
-    Asked,
     Sessions,
+    StatementInSession,
     header_target,
 )
 
@@ -43,7 +43,7 @@ class Call:
         return self._metadata
 
 
-def run(sessions: Sessions, sql: str, peer: str = "a", **headers: str) -> Asked:
+def run(sessions: Sessions, sql: str, peer: str = "a", **headers: str) -> StatementInSession:
     metadata = [(name.replace("_", "-"), value) for name, value in headers.items()]
     call: Any = Call(peer, metadata)
     return sessions.run(sql, call)

@@ -17,11 +17,11 @@ from adbc_driver_manager import dbapi
 
 from planner.measuring.strategy import Strategy
 from planner.workload import RequestedTarget
-from proxy.identity.interceptor import Door
+from proxy.identity.interceptor import IdentityInterceptor
 from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub, add_FlightServiceServicer_to_server
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.scheduling.slow_clients import Patience
+from proxy.scheduling.slow_clients import SlowClientGuard
 from proxy.wire.flight.service import FlightSqlService
 from proxy.wire.sessions.sessions import SET_SCHEMA, Sessions
 from tests.support.engine_fake import COUNT_ALL, COUNT_BY_SEX, CannedEngine
@@ -57,7 +57,7 @@ def address(engine: CannedEngine) -> Iterator[str]:
 
 def started(sessions: Sessions) -> tuple[grpc.Server, str]:
     """A Flight SQL server whose sessions the test can see."""
-    door = Door(EverybodyLocal(), Patience())
+    door = IdentityInterceptor(EverybodyLocal(), SlowClientGuard())
     server = grpc.server(futures.ThreadPoolExecutor(2), interceptors=[door])
     add_FlightServiceServicer_to_server(FlightSqlService(CannedEngine(), sessions), server)
     port = server.add_insecure_port("127.0.0.1:0")

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 from accountant.ledger.credentials import Role
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
-from proxy.identity.authenticate import LedgerAccess
+from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.issuing import Grant, issue_token, revoke
 from proxy.identity.roles import MAY_CALL, OPEN_SERVICES
 from proxy.identity.tokens import new_token
@@ -60,7 +60,7 @@ def engine() -> CannedEngine:
 
 @pytest.fixture
 def address(engine: CannedEngine, ledger: Ledger) -> Iterator[str]:
-    with serving(engine, access=LedgerAccess(ledger)) as served:
+    with serving(engine, access=LedgerAuthenticator(ledger)) as served:
         yield served
 
 
@@ -312,7 +312,7 @@ def test_nobody_but_the_log_is_told_why_and_that_not_each_time(
 def test_anonymous_calls_are_an_analysts_where_they_are_allowed(
     engine: CannedEngine, ledger: Ledger
 ) -> None:
-    access = LedgerAccess(ledger, allow_anonymous=True)
+    access = LedgerAuthenticator(ledger, allow_anonymous=True)
     with serving(engine, access=access) as address, grpc.insecure_channel(address) as channel:
         assert tables_seen(channel, None) == ["people", "ad_hoc"]
         assert refusal(lambda: tables_seen(channel, new_token())) == (UNAUTHENTICATED, REFUSED)

@@ -9,7 +9,7 @@ import pytest
 
 from cube.refusals import BudgetExhausted, CostAboveCap, InvalidTarget, Refused
 from planner.workload import RequestedTarget
-from proxy.api.requests import QueryRequest, Release
+from proxy.api.requests import QueryRequest, QueryResult
 from proxy.engine.engine import Engine
 from tests.support.synthetic import asked, spent, synthetic_engine
 
@@ -27,7 +27,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
         yield engine
 
 
-def answer(engine: Engine, sql: str) -> Release:
+def answer(engine: Engine, sql: str) -> QueryResult:
     return engine.answer(QueryRequest(sql=sql))
 
 

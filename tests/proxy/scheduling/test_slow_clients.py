@@ -15,14 +15,14 @@ from structlog.testing import capture_logs
 
 from accountant.ledger.ledger import Ledger
 from cube.refusals import TooManyCalls
-from proxy.api.requests import QueryRequest, Release
+from proxy.api.requests import QueryRequest, QueryResult
 from proxy.cli.serve import allow_many_connections
-from proxy.identity.authenticate import LedgerAccess
+from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.interceptor import N_CALLS_OF_ONE_MAX, N_OPEN_CALLS_MAX
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.scheduling import slow_clients as patience_module
-from proxy.scheduling.slow_clients import Patience, Places
+from proxy.scheduling.slow_clients import CallSlots, SlowClientGuard
 from proxy.wire.server import N_CALLS_MAX, N_THREADS
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
 from tests.support.identities import (
@@ -47,8 +47,8 @@ HUGE_ANSWER = pa.concat_tables([PIECE] * 200)  # more than connections buffer: 4
 class TalkativeEngine(CannedEngine):
     """Knows one more statement, whose answer takes a while to send."""
 
-    def answer(self, request: QueryRequest) -> Release:
-        return Release(HUGE_ANSWER, None) if request.sql == HUGE else super().answer(request)
+    def answer(self, request: QueryRequest) -> QueryResult:
+        return QueryResult(HUGE_ANSWER, None) if request.sql == HUGE else super().answer(request)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def address(ledger: Ledger) -> Iterator[str]:
-    with serving(TalkativeEngine(), access=LedgerAccess(ledger)) as served:
+    with serving(TalkativeEngine(), access=LedgerAuthenticator(ledger)) as served:
         yield served
 
 
@@ -209,7 +209,7 @@ class Waiting:
 
 def test_patience_ends_for_those_only_who_are_waited_for_too_long() -> None:
     now = [0.0]
-    patience = Patience(clock=lambda: now[0])
+    patience = SlowClientGuard(clock=lambda: now[0])
     slow: Any = Waiting()
     quick: Any = Waiting()
     with patience.waiting_for(slow, 10):
@@ -226,7 +226,7 @@ def test_patience_ends_for_those_only_who_are_waited_for_too_long() -> None:
 
 def test_time_that_the_server_takes_is_nobodys_fault() -> None:
     now = [0.0]
-    patience = Patience(clock=lambda: now[0])
+    patience = SlowClientGuard(clock=lambda: now[0])
     call: Any = Waiting()
 
     def pieces() -> Iterator[int]:
@@ -241,7 +241,7 @@ def test_time_that_the_server_takes_is_nobodys_fault() -> None:
 
 
 def test_so_many_places_each_and_no_more() -> None:
-    places = Places(2)
+    places = CallSlots(2)
     with places.taken_by("ann"), places.taken_by("ann"):
         with pytest.raises(TooManyCalls), places.taken_by("ann"):
             pass

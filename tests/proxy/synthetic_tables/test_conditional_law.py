@@ -11,7 +11,7 @@ from cube.refusals import Refused
 from proxy.api.requests import LOCAL
 from proxy.engine.engine import Engine
 from proxy.synthetic_tables import conditional_law as laws
-from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, Way
+from proxy.synthetic_tables.conditional_law import LawBasis, LawQuestion, ModelLaw
 from synthesis.privbayes import answering
 from tests.support.synthetic import ANN, EVE, asked, spent, synthetic_engine
 
@@ -41,7 +41,7 @@ def shares(found: ModelLaw) -> dict[tuple[object, ...], float]:
 def test_a_network_tells_the_law_without_rows(engine: Engine) -> None:
     before = spent(engine)
     joint = law(engine, "net", "city,member")
-    assert (joint.way, joint.n_rows) == (Way.EXACT, None)
+    assert (joint.way, joint.n_rows) == (LawBasis.EXACT, None)
     assert joint.data.schema.types == [pa.string(), pa.bool_(), pa.float64()]
     by_both = shares(joint)
     assert set(by_both) == {
@@ -68,7 +68,7 @@ def test_where_it_is_not_exact_it_says_so_and_says_the_same_again(
     exact = law(engine, "net", "city", member="true")
     monkeypatch.setattr(answering, "exact_law", lambda *_: None)
     drawn = law(engine, "net", "city", member="true")
-    assert drawn.way is Way.WEIGHTED
+    assert drawn.way is LawBasis.WEIGHTED
     assert drawn.n_rows is not None
     assert 1000 < drawn.n_rows <= answering.N_ROWS_WEIGHTED
     for level, share in shares(exact).items():
@@ -79,7 +79,7 @@ def test_where_it_is_not_exact_it_says_so_and_says_the_same_again(
 def test_of_a_pairwise_table_shares_are_counted_among_its_rows(engine: Engine) -> None:
     found = law(engine, "pairs", "visits", city="NULL", member="false")
     (n_rows,) = asked(engine, "SELECT COUNT(*) AS n FROM pairs WHERE city IS NULL AND NOT member")
-    assert (found.way, found.n_rows) == (Way.COUNTED, n_rows["n"])
+    assert (found.way, found.n_rows) == (LawBasis.COUNTED, n_rows["n"])
     counted = asked(
         engine,
         "SELECT visits, COUNT(*) AS n FROM pairs WHERE city IS NULL AND NOT member GROUP BY visits",

@@ -1,4 +1,4 @@
-"""Synthetic tables measured with normal noise: what they cost, what is kept, what is refused."""
+"""Synthetic tables measured with Gaussian noise: what they cost, what is kept, what is refused."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.ledger.entries import ChargedNormal
+from accountant.ledger.entries import ChargedGaussian
 from accountant.ledger.limits import Payer
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import BudgetExhausted, InvalidRequest
@@ -16,7 +16,7 @@ from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.engine.engine import Engine
 from proxy.synthetic_tables.make import make, preview
 from proxy.synthetic_tables.pairwise_measurer import known_now
-from proxy.synthetic_tables.request import Made, Method, SynthesisRequest
+from proxy.synthetic_tables.request import MadeTable, Method, SynthesisRequest
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.private_table import ServedTable
 from synthesis.tables import Column
@@ -41,7 +41,7 @@ def spent(table: ServedTable) -> Fraction:
     return table.gate.budget().spent
 
 
-def error(made: Made, *names: str) -> float:
+def error(made: MadeTable, *names: str) -> float:
     """The distance of a pair of category or whole-number columns from the rows."""
     found, real = np.zeros(SCHEMA.sizes(names)), np.zeros(SCHEMA.sizes(names))
     columns = []
@@ -61,10 +61,10 @@ def test_it_costs_what_was_asked_and_resembles_the_rows(table: ServedTable) -> N
     assert error(made, "age", "senior") < 0.1
     history = table.gate.history
     assert history.units_of_rows == 0
-    assert history.normal.units == history.units_spent
+    assert history.gaussian.units == history.units_spent
     assert len(history.measurements) == 0, "nothing of it is a row of the history"
     charged = [one for payment in table.gate.payments() for one in payment.charge.statistics]
-    assert all(isinstance(one, ChargedNormal) for one in charged)
+    assert all(isinstance(one, ChargedGaussian) for one in charged)
 
 
 def test_what_was_told_is_found_by_the_next_table_and_by_one_for_nothing(
@@ -82,11 +82,11 @@ def test_what_was_told_is_found_by_the_next_table_and_by_one_for_nothing(
 
 
 def test_a_second_table_buys_more_for_the_same(table: ServedTable) -> None:
-    first = table.gate.history.normal
+    first = table.gate.history.gaussian
     make(table, ONE, ANN)
-    once = table.gate.history.normal
+    once = table.gate.history.gaussian
     make(table, replace(ONE, seed=4), ANN)
-    twice = table.gate.history.normal
+    twice = table.gate.history.gaussian
     assert first.terms is None
     assert twice.terms == once.terms
     assert twice.rho_units - once.rho_units > 1.5 * once.rho_units
@@ -99,14 +99,14 @@ def test_it_uses_what_the_history_has_and_pays_beside_it(table: ServedTable) -> 
     make(table, ONE, ANN)
     history = table.gate.history
     assert history.units_of_rows == pure
-    assert spent(table) == Fraction(pure + history.normal.units, UNITS_PER_EPSILON) <= 2
+    assert spent(table) == Fraction(pure + history.gaussian.units, UNITS_PER_EPSILON) <= 2
 
 
 def test_the_preview_says_what_each_step_costs(table: ServedTable) -> None:
     steps = preview(table, ONE)
     assert spent(table) == 0
     assert float(sum(step.epsilon for step in steps)) == pytest.approx(1, abs=1e-6)
-    assert steps[1].name == "opening normal noise"
+    assert steps[1].name == "opening Gaussian noise"
     assert 0.3 < steps[1].epsilon < 0.6
     make(table, ONE, ANN)
     again = preview(table, ONE)

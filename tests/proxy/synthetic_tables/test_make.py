@@ -22,7 +22,7 @@ from cube.refusals import (
 )
 from cube.statistic import Score
 from proxy.synthetic_tables.make import EPSILON_MIN, make, preview, resampled
-from proxy.synthetic_tables.request import Made, Method, Step, SynthesisRequest
+from proxy.synthetic_tables.request import MadeTable, Method, Progress, SynthesisRequest
 from proxy.tables.direct_purchases import ask_statistics, buy_tables, price_of_tables
 from proxy.tables.private_table import ServedTable
 from tests.support.made_up_rows import distance
@@ -47,7 +47,7 @@ def by(name: str) -> Partition:
     return Partition((name,), np.arange(SCHEMA.by_name[name].size, dtype=np.int64))
 
 
-def pair_of(made: Made, *names: str) -> np.ndarray:
+def pair_of(made: MadeTable, *names: str) -> np.ndarray:
     """The joint counts of two columns of category or whole-number type."""
     columns = []
     for name in names:
@@ -67,7 +67,7 @@ def real_pair(*names: str) -> np.ndarray:
 
 
 def test_a_table_costs_no_more_than_was_asked_and_resembles_the_rows(table: ServedTable) -> None:
-    steps: list[Step] = []
+    steps: list[Progress] = []
     made = make(table, ONE, ANN, steps.append)
     assert made.epsilon_spent == spent(table)
     assert Fraction(99, 100) < spent(table) <= 1
@@ -219,7 +219,7 @@ class StoppedError(Exception):
     "at", ["measuring columns", "scoring pairs", "measuring pairs", "drawing rows"]
 )
 def test_what_was_charged_before_a_stop_is_used_by_the_next(table: ServedTable, at: str) -> None:
-    def watch(step: Step) -> None:
+    def watch(step: Progress) -> None:
         if step.name == at:
             raise StoppedError
 
@@ -237,7 +237,7 @@ def test_what_was_charged_before_a_stop_is_used_by_the_next(table: ServedTable, 
 def test_when_others_spend_the_rest_a_table_is_made_of_what_there_is(tmp_path: Path) -> None:
     with served_staff(tmp_path, budget=Fraction(1)) as table:
 
-        def watch(step: Step) -> None:
+        def watch(step: Progress) -> None:
             if step.name == "measuring pairs":
                 rest = int((1 - spent(table)) * UNITS_PER_EPSILON)
                 buy_tables(table, {None: Weight(rest)}, Payer("bob"), epsilon_cap=None)

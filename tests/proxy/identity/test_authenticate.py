@@ -14,9 +14,15 @@ from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import InvalidRequest, LedgerUnavailable
 from proxy.api.requests import Caller
 from proxy.identity import authenticate as access_module
-from proxy.identity.authenticate import ANONYMOUS, Doubt, LedgerAccess, SteadyTime, utc_text
+from proxy.identity.authenticate import (
+    ANONYMOUS,
+    LedgerAuthenticator,
+    RejectionReason,
+    SteadyTime,
+    utc_text,
+)
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
-from proxy.identity.presented import Shown
+from proxy.identity.presented import PresentedCredentials
 from proxy.identity.tokens import new_token, token_hash
 
 BY = "a test"
@@ -33,19 +39,23 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def access(ledger: Ledger) -> LedgerAccess:
-    return LedgerAccess(ledger)
+def access(ledger: Ledger) -> LedgerAuthenticator:
+    return LedgerAuthenticator(ledger)
 
 
-def by_token(token: str, name: str | None = None, *certificate: str) -> Shown:
-    return Shown(token_hash(token), name, frozenset(certificate) if certificate else None)
+def by_token(token: str, name: str | None = None, *certificate: str) -> PresentedCredentials:
+    return PresentedCredentials(
+        token_hash(token), name, frozenset(certificate) if certificate else None
+    )
 
 
-def by_certificate(*names: str) -> Shown:
-    return Shown(certificate=frozenset(names))
+def by_certificate(*names: str) -> PresentedCredentials:
+    return PresentedCredentials(certificate=frozenset(names))
 
 
-def test_a_token_says_who_calls_and_what_is_open(ledger: Ledger, access: LedgerAccess) -> None:
+def test_a_token_says_who_calls_and_what_is_open(
+    ledger: Ledger, access: LedgerAuthenticator
+) -> None:
     _, token = issue_token(ledger, ANN, by=BY)
     _, other = issue_token(ledger, BOB, by=BY)
     assert access.identify(by_token(token)) == ANN_CALLS
@@ -54,7 +64,7 @@ def test_a_token_says_who_calls_and_what_is_open(ledger: Ledger, access: LedgerA
 
 
 def test_an_analyst_is_of_the_groups_of_all_his_credentials(
-    ledger: Ledger, access: LedgerAccess
+    ledger: Ledger, access: LedgerAuthenticator
 ) -> None:
     """Or a group's limit would bind only who comes in with the right one."""
     grouped, _ = issue_token(ledger, ANN, by=BY)
@@ -64,76 +74,76 @@ def test_an_analyst_is_of_the_groups_of_all_his_credentials(
     assert access.identify(by_token(plain)) == Caller(Payer("ann"), Role.ANALYST, ("people",))
 
 
-def test_a_certificate_says_so_too(ledger: Ledger, access: LedgerAccess) -> None:
+def test_a_certificate_says_so_too(ledger: Ledger, access: LedgerAuthenticator) -> None:
     issue_certificate(ledger, ANN, "ann@example.org", by=BY)
     assert access.identify(by_certificate("x.example", "ann@example.org")) == ANN_CALLS
-    assert access.identify(by_certificate("x.example")) is Doubt.UNKNOWN
-    assert access.identify(by_certificate()) is Doubt.UNKNOWN
+    assert access.identify(by_certificate("x.example")) is RejectionReason.UNKNOWN
+    assert access.identify(by_certificate()) is RejectionReason.UNKNOWN
 
 
 def test_a_name_that_a_token_does_not_go_with_is_nobody(
-    ledger: Ledger, access: LedgerAccess
+    ledger: Ledger, access: LedgerAuthenticator
 ) -> None:
     _, token = issue_token(ledger, ANN, by=BY)
     for name in ("bob", "Ann", "", "ann "):
-        assert access.identify(by_token(token, name)) is Doubt.MISMATCH
+        assert access.identify(by_token(token, name)) is RejectionReason.MISMATCH
 
 
 def test_a_token_and_a_certificate_are_of_one_analyst_or_of_nobody(
-    ledger: Ledger, access: LedgerAccess
+    ledger: Ledger, access: LedgerAuthenticator
 ) -> None:
     _, anns = issue_token(ledger, ANN, by=BY)
     _, bobs = issue_token(ledger, BOB, by=BY)
     narrow = Grant(analyst="ann", tables=("other",))
     issue_certificate(ledger, narrow, "ann", by=BY)
     assert access.identify(by_token(anns, None, "ann")) == ANN_CALLS  # the token says what is open
-    assert access.identify(by_token(bobs, None, "ann")) is Doubt.MISMATCH
-    assert access.identify(by_token(anns, None, "nobody")) is Doubt.UNKNOWN
-    assert access.identify(by_token(new_token(), None, "ann")) is Doubt.UNKNOWN
+    assert access.identify(by_token(bobs, None, "ann")) is RejectionReason.MISMATCH
+    assert access.identify(by_token(anns, None, "nobody")) is RejectionReason.UNKNOWN
+    assert access.identify(by_token(new_token(), None, "ann")) is RejectionReason.UNKNOWN
 
 
 def test_a_certificate_with_the_names_of_two_is_of_nobody(
-    ledger: Ledger, access: LedgerAccess
+    ledger: Ledger, access: LedgerAuthenticator
 ) -> None:
     issue_certificate(ledger, ANN, "ann", by=BY)
     issue_certificate(ledger, BOB, "bob", by=BY)
-    assert access.identify(by_certificate("ann", "bob")) is Doubt.AMBIGUOUS
+    assert access.identify(by_certificate("ann", "bob")) is RejectionReason.AMBIGUOUS
 
 
-def test_what_is_revoked_or_over_is_nobodys(ledger: Ledger, access: LedgerAccess) -> None:
+def test_what_is_revoked_or_over_is_nobodys(ledger: Ledger, access: LedgerAuthenticator) -> None:
     credential, token = issue_token(ledger, ANN, by=BY)
     revoke(ledger, credential.id, by=BY)
-    assert access.identify(by_token(token)) is Doubt.REVOKED
+    assert access.identify(by_token(token)) is RejectionReason.REVOKED
     over = Grant(analyst="ann", tables=("people",), expires="2020-01-01T00:00:00.000+00:00")
     _, late = issue_token(ledger, over, by=BY)
-    assert access.identify(by_token(late)) is Doubt.EXPIRED
+    assert access.identify(by_token(late)) is RejectionReason.EXPIRED
     certificate = issue_certificate(ledger, over, "ann", by=BY)
-    assert access.identify(by_certificate("ann")) is Doubt.EXPIRED
+    assert access.identify(by_certificate("ann")) is RejectionReason.EXPIRED
     revoke(ledger, certificate.id, by=BY)
     issue_certificate(ledger, ANN, "ann", by=BY)
     assert access.identify(by_certificate("ann")) == ANN_CALLS
 
 
 def test_a_credential_that_is_over_makes_a_good_one_beside_it_worthless(
-    ledger: Ledger, access: LedgerAccess
+    ledger: Ledger, access: LedgerAuthenticator
 ) -> None:
     _, token = issue_token(ledger, ANN, by=BY)
     over = Grant(analyst="ann", tables=("people",), expires="2020-01-01T00:00:00.000+00:00")
     issue_certificate(ledger, over, "ann", by=BY)
-    assert access.identify(by_token(token, None, "ann")) is Doubt.EXPIRED
+    assert access.identify(by_token(token, None, "ann")) is RejectionReason.EXPIRED
 
 
 def test_nobody_is_anonymous_unless_that_is_allowed_and_nothing_is_shown(ledger: Ledger) -> None:
-    assert LedgerAccess(ledger).identify(Shown()) is Doubt.MISSING
-    allowing = LedgerAccess(ledger, allow_anonymous=True)
-    assert allowing.identify(Shown()) is ANONYMOUS
+    assert LedgerAuthenticator(ledger).identify(PresentedCredentials()) is RejectionReason.MISSING
+    allowing = LedgerAuthenticator(ledger, allow_anonymous=True)
+    assert allowing.identify(PresentedCredentials()) is ANONYMOUS
     assert ANONYMOUS.role is Role.ANALYST
-    assert allowing.identify(by_token(new_token())) is Doubt.UNKNOWN
-    assert allowing.identify(by_certificate("ann")) is Doubt.UNKNOWN
+    assert allowing.identify(by_token(new_token())) is RejectionReason.UNKNOWN
+    assert allowing.identify(by_certificate("ann")) is RejectionReason.UNKNOWN
 
 
 def test_what_another_process_issues_is_found_when_it_is_shown(
-    tmp_path: Path, ledger: Ledger, access: LedgerAccess
+    tmp_path: Path, ledger: Ledger, access: LedgerAuthenticator
 ) -> None:
     with open_ledger(tmp_path / "a.ledger") as other:
         _, token = issue_token(other, ANN, by=BY)
@@ -159,27 +169,31 @@ class Clocks:
 def test_a_clock_that_is_set_back_revives_no_token(ledger: Ledger) -> None:
     clocks = Clocks()
     ledger._clock = lambda: utc_text(clocks.moment)
-    access = LedgerAccess(ledger, steady=clocks.steady())
+    access = LedgerAuthenticator(ledger, steady=clocks.steady())
     _, token = issue_token(ledger, replace(ANN, expires="2026-11-10T00:00:00.000+00:00"), by=BY)
     assert access.identify(by_token(token)) == ANN_CALLS
     clocks.wait(days=9.5)
-    assert access.identify(by_token(token)) is Doubt.EXPIRED
+    assert access.identify(by_token(token)) is RejectionReason.EXPIRED
     clocks.moment -= dt.timedelta(days=5)
-    assert access.identify(by_token(token)) is Doubt.EXPIRED, "this process saw the time pass"
+    assert access.identify(by_token(token)) is RejectionReason.EXPIRED, (
+        "this process saw the time pass"
+    )
     clocks.moment += dt.timedelta(days=5)
     issue_token(ledger, BOB, by=BY)
     clocks.moment -= dt.timedelta(days=5)
-    restarted = LedgerAccess(ledger, steady=clocks.steady())
-    assert restarted.identify(by_token(token)) is Doubt.EXPIRED, "the ledger has seen a later time"
+    restarted = LedgerAuthenticator(ledger, steady=clocks.steady())
+    assert restarted.identify(by_token(token)) is RejectionReason.EXPIRED, (
+        "the ledger has seen a later time"
+    )
 
 
 def test_a_clock_that_was_ahead_for_a_moment_shuts_nobody_out_after_it(ledger: Ledger) -> None:
     clocks = Clocks()
     ledger._clock = lambda: utc_text(clocks.moment)
-    access = LedgerAccess(ledger, steady=clocks.steady())
+    access = LedgerAuthenticator(ledger, steady=clocks.steady())
     _, token = issue_token(ledger, replace(ANN, expires="2026-11-10T00:00:00.000+00:00"), by=BY)
     right, clocks.moment = clocks.moment, clocks.moment + dt.timedelta(days=26_000)
-    assert access.identify(by_token(token)) is Doubt.EXPIRED
+    assert access.identify(by_token(token)) is RejectionReason.EXPIRED
     clocks.moment = right
     assert access.identify(by_token(token)) == ANN_CALLS
 
@@ -201,17 +215,17 @@ class Counting:
 
 def test_strangers_make_the_ledger_be_read_once_a_second_at_most(ledger: Ledger) -> None:
     counting = Counting(ledger)
-    access = LedgerAccess(counting)
+    access = LedgerAuthenticator(counting)
     for _ in range(100):
-        assert access.identify(by_token(new_token())) is Doubt.UNKNOWN
+        assert access.identify(by_token(new_token())) is RejectionReason.UNKNOWN
     assert 1 <= counting.n_refreshed <= 100 * access_module.REFRESH_SECONDS
 
 
 def test_a_ledger_that_cannot_be_read_lets_in_whom_it_knew_and_nobody_else(ledger: Ledger) -> None:
     _, token = issue_token(ledger, ANN, by=BY)
-    access = LedgerAccess(Counting(ledger, is_broken=True))
+    access = LedgerAuthenticator(Counting(ledger, is_broken=True))
     assert access.identify(by_token(token)) == ANN_CALLS
-    assert access.identify(by_token(new_token())) is Doubt.UNKNOWN
+    assert access.identify(by_token(new_token())) is RejectionReason.UNKNOWN
 
 
 # Issuing.
@@ -242,7 +256,7 @@ def test_a_name_that_would_not_fit_on_a_line_is_refused(ledger: Ledger, name: st
 
 
 @pytest.mark.parametrize("name", ["'; DROP TABLE entries; --", '"ann"', "<script>", "{}", "ann:b"])
-def test_any_other_name_is_a_name(ledger: Ledger, access: LedgerAccess, name: str) -> None:
+def test_any_other_name_is_a_name(ledger: Ledger, access: LedgerAuthenticator, name: str) -> None:
     grant = Grant(analyst=name, groups=(name,), tables=(name,))
     _, token = issue_token(ledger, grant, by=BY)
     assert access.identify(by_token(token)) == Caller(Payer(name, (name,)), Role.ANALYST, (name,))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.identity.certificates import names_in
-from proxy.identity.presented import Malformed, Shown, presented_token, shown_by
+from proxy.identity.presented import Malformed, PresentedCredentials, presented_token, shown_by
 from proxy.identity.tokens import token_hash
 from tests.support.certificates import Authority
 
@@ -37,7 +37,7 @@ class Call:
 
 def shown(
     *headers: str | bytes, may_be_basic: bool = False, certificate: bytes | None = None
-) -> Shown:
+) -> PresentedCredentials:
     call: Any = Call(*headers, certificate=certificate)
     return shown_by(call, may_be_basic=may_be_basic)
 
@@ -49,7 +49,7 @@ def basic(text: str) -> str:
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_a_bearer_token_is_known_by_its_hash(scheme: str) -> None:
     found = shown(f"{scheme} {TOKEN}")
-    assert found == Shown(token_hash=token_hash(TOKEN))
+    assert found == PresentedCredentials(token_hash=token_hash(TOKEN))
     assert TOKEN not in repr(found)
 
 
@@ -62,7 +62,7 @@ def test_a_call_without_a_header_shows_nothing() -> None:
 def test_a_name_and_a_token_may_come_as_user_and_password(name: str) -> None:
     header = basic(f"{name}:{TOKEN}")
     for found in (header, header.rstrip("=")):
-        assert shown(found, may_be_basic=True) == Shown(token_hash(TOKEN), name)
+        assert shown(found, may_be_basic=True) == PresentedCredentials(token_hash(TOKEN), name)
 
 
 @pytest.mark.parametrize(
