@@ -29,7 +29,7 @@ ANN = Payer("ann")
 WITHOUT_MATPLOTLIB = """
 import sys
 sys.modules["matplotlib"] = None
-from proxy.synthesis.report.make import make_report
+from proxy.synthetic_tables.report.make import make_report
 make_report(None, None, None)
 """
 NEARLY_EXACT = Weight.at_least(100.0)
