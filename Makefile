@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-slow check format protocol clean
+.PHONY: demo test test-slow check docs format protocol clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -26,6 +26,10 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# The site, in build/docs. A warning is an error: a link or an anchor that leads nowhere is one.
+docs: $(READY)
+	$(BIN)/python -m sphinx -b html -c docs -d build/doctrees -j 2 -W --keep-going -q . build/docs
+
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -40,4 +44,4 @@ protocol:
 	  proxy/protocol/flight_sql.proto
 
 clean:
-	rm -rf $(VENV) $(VENV)-protocol build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-protocol build docs/generated dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
