@@ -51,6 +51,7 @@ myst_heading_anchors = 4
 autodoc_inherit_docstrings = False
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
+toc_object_entries = False  # the navigation of every page would have 1,500 names more
 
 html_theme = "furo"
 html_title = f"Tacit {release}"
