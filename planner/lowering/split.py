@@ -26,11 +26,11 @@ from planner.lowering.probes import empty_rows, has_limit_zero, is_probe, shown_
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
-from planner.sql.dialect import Statement
 from planner.sql.messages import listed, origin, position, unsupported
 from planner.sql.names import COMPANIONS, CompanionColumn, is_companion, read_companion
 from planner.sql.nodes import Held, aggregates_in
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions
+from planner.sql.query_tree import QueryTree
 from planner.workload import RequestedTarget
 
 N_PARTS_MAX = 64  # SELECTs of one statement that aggregate private rows
@@ -56,7 +56,7 @@ class Splitter:
         self.tables = Tables(world)
         self._held: list[tuple[exp.Expr, _Scope]] = []
 
-    def statement(self, statement: Statement) -> tuple[exp.Query, Mapping[str, ShownAnswer]]:
+    def statement(self, query: QueryTree) -> tuple[exp.Query, Mapping[str, ShownAnswer]]:
         """The same statement over noisy and public relations, and the answers it shows.
 
         Raises
@@ -64,8 +64,8 @@ class Splitter:
         Refused
             If it asks for anything but aggregates of private rows.
         """
-        tree = self._tree = statement.tree
-        self._has_subqueries = statement.has_subqueries
+        tree = self._tree = query.tree
+        self._has_subqueries = query.has_subqueries
         relation = self._query(tree, _Scope({}, self._requested))
         if isinstance(relation, Answered):
             return tree, relation.answers
