@@ -321,14 +321,23 @@ class Splitter:
                 node.replace(held)
 
     def _put_back(self, query: exp.Query) -> None:
-        """Read the subqueries that were held, and put them in their places again."""
+        """Read the subqueries that were held, and put them in their places again.
+
+        One of them may have several places, by a name that stands for it; it is read once.
+        """
+        placed: set[str] = set()
         for held in list(query.find_all(Held)) if self._held else []:
             node, scope = self._held[int(held.this.name)]
+            if held.this.name in placed:
+                self.tables.allowance.put_in(node, held)
+                held.replace(node.copy())
+                continue
             if isinstance(self._query(node, scope), Rows):
                 raise unsupported(
                     node, "is a subquery that shows private rows", "Aggregate in the subquery."
                 )
             held.replace(node)
+            placed.add(held.this.name)
 
     def _total_of(self, held: Held, rows: Rows) -> Total | None:
         """A held subquery as one linear answer of the same private table, if it is that."""
