@@ -57,7 +57,7 @@ def read_server_facts(words: Sequence[Token]) -> ServerFacts | None:
         if column is None:
             return None
         columns.append(column)
-    return None if reader.rest else ServerFacts(tuple(columns))
+    return None if reader.ahead is not None else ServerFacts(tuple(columns))
 
 
 def _column(reader: WordReader) -> tuple[str, Fact] | None:
@@ -72,7 +72,8 @@ def _column(reader: WordReader) -> tuple[str, Fact] | None:
     if reader.passed("AS"):
         name = reader.next_word()
         return (name.text, fact) if name is not None and is_name(name) else None
-    if reader.rest and reader.rest[0].token_type in (TokenType.VAR, TokenType.IDENTIFIER):
+    alias = reader.ahead
+    if alias is not None and alias.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
         reader.next_word()
-        return reader.latest.text, fact
+        return alias.text, fact
     return word.text.lower(), fact

@@ -241,13 +241,14 @@ class _Reader(WordReader):
             raise self._expected(word)
 
     def _expect_end(self) -> None:
-        if self.rest:
+        if self.ahead is not None:
             raise self._expected("the end of the statement")
 
     def _expected(self, what: str) -> InvalidSql:
         """The refusal of whatever comes next."""
-        at_end = not self.rest
-        return _expected(what, self.latest if at_end else self.rest[0], is_after=at_end)
+        if self.ahead is None:
+            return _expected(what, self.latest, is_after=True)
+        return _expected(what, self.ahead)
 
 
 def _expected(what: str, word: Token, *, is_after: bool = False) -> InvalidSql:

@@ -72,7 +72,7 @@ def read_session_word(words: Sequence[Token]) -> SessionWord | None:
     """
     reader = WordReader(words)
     if reader.passed("DISCARD"):
-        if not reader.passed("ALL") or reader.rest:
+        if not reader.passed("ALL") or reader.ahead is not None:
             raise _malformed(reader, "Write DISCARD ALL.")
         return DiscardAll()
     for beginning, word in _BEGINNINGS.items():
@@ -84,7 +84,7 @@ def read_session_word(words: Sequence[Token]) -> SessionWord | None:
             _pass_modes(reader)
         else:
             any(reader.passed(*chain) for chain in _CHAINS)
-        if reader.rest:
+        if reader.ahead is not None:
             raise _malformed(reader, "BEGIN, COMMIT and ROLLBACK stand alone: nothing is undone.")
         return word
     return None
@@ -96,7 +96,7 @@ def _pass_modes(reader: WordReader) -> None:
 
 
 def _malformed(reader: WordReader, hint: str) -> InvalidSql:
-    word = reader.rest[0] if reader.rest else reader.latest
+    word = reader.latest if reader.ahead is None else reader.ahead
     return InvalidSql(
         f"The statement does not parse near {shortened(word.text)}.",
         hint=hint,

@@ -178,10 +178,14 @@ class WordReader:
 
     def next_word(self) -> Token | None:
         """The next word, which is then behind; None at the end."""
-        if self._place == len(self._words):
-            return None
-        self._place += 1
-        return self._words[self._place - 1]
+        word = self.ahead
+        self._place += word is not None
+        return word
+
+    @property
+    def ahead(self) -> Token | None:
+        """The next word, which stays the next; None at the end."""
+        return self._words[self._place] if self._place < len(self._words) else None
 
     @property
     def rest(self) -> Sequence[Token]:

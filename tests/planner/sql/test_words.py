@@ -73,8 +73,10 @@ def test_words_are_read_from_the_first_to_the_last() -> None:
     assert not reader.passed("IF", "NOT")
     assert reader.passed("IF", "EXISTS")
     assert [word.text for word in reader.rest] == ["x"]
-    word = reader.next_word()
+    word = reader.ahead
     assert word is not None
-    assert word.text == reader.latest.text == "x"
-    assert reader.next_word() is None
+    assert word.text == "x"
+    assert reader.next_word() is word is reader.latest
+    assert reader.next_word() is reader.ahead is None
+    assert reader.latest is word
     assert not reader.passed("X")
