@@ -21,7 +21,8 @@ from planner.lowering.probes import gives_no_rows
 from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
-from planner.sql.dialect import parse
+from planner.sql.query_tree import parse
+from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
 
 N_PLANS_MAX = 4096
@@ -83,7 +84,7 @@ class Planner:
         )
 
     def plan(self, sql: str, requested: RequestedTarget = _NO_REQUEST) -> Workload:
-        """What `sql` asks for.
+        """What the query `sql` asks for, or would if it is only to be explained.
 
         A target in the SQL's OPTIONS goes before `requested`, and that before the table's default.
 
@@ -106,20 +107,20 @@ class Planner:
         return workload
 
     def _planned(self, sql: str, requested: RequestedTarget) -> Workload:
-        statement = parse(sql)
-        is_probe = gives_no_rows(statement.tree)
+        query = parse(read_query(sql))
+        is_probe = gives_no_rows(query.tree)
         splitter = Splitter(self._world, requested)
-        tree, answers = splitter.statement(statement)
+        tree, answers = splitter.statement(query)
         columns = _shown_as_it_is(tree, splitter)
         if columns is not None:
             part = splitter.parts[0].build(columns)
-            return Workload((part,), None, statement.explain_only)
+            return Workload((part,), None)
         named_columns(tree)
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))
         outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals, reads)
         parts = tuple(part.build() for part in splitter.parts)
-        return Workload(parts, outer, statement.explain_only, is_probe)
+        return Workload(parts, outer, is_probe)
 
 
 def _shown_as_it_is(tree: exp.Query, splitter: Splitter) -> tuple[OutputColumn, ...] | None:

@@ -365,15 +365,12 @@ class Workload:
         In the order in which they are answered.
     outer : Outer, optional
         None if the one part's relation is the result.
-    explain_only : bool
-        Whether only a forecast is asked for.
     is_probe : bool
         Whether the result has no rows whatever the answers (LIMIT 0): only its columns are asked.
     """
 
     parts: tuple[Part, ...]
     outer: Outer | None
-    explain_only: bool
     is_probe: bool = False
 
     @property

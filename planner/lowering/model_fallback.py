@@ -6,10 +6,11 @@ what would show one is NULL, and DP_SOURCE says where they come from.
 
 from sqlglot import exp
 
-from planner.sql.dialect import parse
 from planner.sql.messages import DIALECT
 from planner.sql.names import COMPANIONS
 from planner.sql.options import MANNER, NO_MANNER
+from planner.sql.query_tree import parse
+from planner.sql.statements import read_query
 from planner.workload import ColumnKind
 
 SOURCE_MODEL = "model"
@@ -28,7 +29,7 @@ def modelled(sql: str) -> str | None:
     Refused
         As `parse`.
     """
-    tree = parse(sql).tree
+    tree = parse(read_query(sql)).tree
     if not any(
         select.meta.get(MANNER, NO_MANNER).falls_back for select in tree.find_all(exp.Select)
     ):

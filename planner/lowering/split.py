@@ -26,11 +26,11 @@ from planner.lowering.probes import empty_rows, has_limit_zero, is_probe, shown_
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
-from planner.sql.dialect import Statement
 from planner.sql.messages import listed, origin, position, unsupported
 from planner.sql.names import COMPANIONS, CompanionColumn, is_companion, read_companion
 from planner.sql.nodes import Held, aggregates_in
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions
+from planner.sql.query_tree import QueryTree
 from planner.workload import RequestedTarget
 
 N_PARTS_MAX = 64  # SELECTs of one statement that aggregate private rows
@@ -56,7 +56,7 @@ class Splitter:
         self.tables = Tables(world)
         self._held: list[tuple[exp.Expr, _Scope]] = []
 
-    def statement(self, statement: Statement) -> tuple[exp.Query, Mapping[str, ShownAnswer]]:
+    def statement(self, query: QueryTree) -> tuple[exp.Query, Mapping[str, ShownAnswer]]:
         """The same statement over noisy and public relations, and the answers it shows.
 
         Raises
@@ -64,8 +64,8 @@ class Splitter:
         Refused
             If it asks for anything but aggregates of private rows.
         """
-        tree = self._tree = statement.tree
-        self._has_subqueries = statement.has_subqueries
+        tree = self._tree = query.tree
+        self._has_subqueries = query.has_subqueries
         relation = self._query(tree, _Scope({}, self._requested))
         if isinstance(relation, Answered):
             return tree, relation.answers
@@ -321,14 +321,23 @@ class Splitter:
                 node.replace(held)
 
     def _put_back(self, query: exp.Query) -> None:
-        """Read the subqueries that were held, and put them in their places again."""
+        """Read the subqueries that were held, and put them in their places again.
+
+        One of them may have several places, by a name that stands for it; it is read once.
+        """
+        placed: set[str] = set()
         for held in list(query.find_all(Held)) if self._held else []:
             node, scope = self._held[int(held.this.name)]
+            if held.this.name in placed:
+                self.tables.allowance.put_in(node, held)
+                held.replace(node.copy())
+                continue
             if isinstance(self._query(node, scope), Rows):
                 raise unsupported(
                     node, "is a subquery that shows private rows", "Aggregate in the subquery."
                 )
             held.replace(node)
+            placed.add(held.this.name)
 
     def _total_of(self, held: Held, rows: Rows) -> Total | None:
         """A held subquery as one linear answer of the same private table, if it is that."""

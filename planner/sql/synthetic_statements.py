@@ -3,7 +3,6 @@
     CREATE [OR REPLACE] SYNTHETIC TABLE name FROM table
         [WITH (epsilon => 1, method => 'pairwise', rows => 48842, seed => 7, columns => (age, sex))]
         [WITH (epsilon => 1, method => 'privbayes', score => 'R', degree => 3, hierarchies => true)]
-    EXPLAIN PRIVACY CREATE SYNTHETIC TABLE ..
     DROP SYNTHETIC TABLE [IF EXISTS] [source.]name
 
 Without an epsilon a table is made of what is known already, for nothing. What a method does, which
@@ -14,16 +13,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NoReturn, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.axis import NAME_LENGTH_MAX
 from cube.refusals import InvalidSql, InvalidTarget
 from cube.statistic import N_PARENTS_MAX
-from planner.sql.dialect import words_of
 from planner.sql.exact_number import exact_number
 from planner.sql.messages import position_at, shortened, suggestion
+from planner.sql.words import WordReader, is_name, worded_statements
 
 OPTION_NAMES = (
     "epsilon",
@@ -40,7 +39,6 @@ N_ROWS_WRITTEN_MAX = 2**62  # larger numbers are no numbers of rows anywhere
 SEED_MAX = 2**63 - 1
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_WORD = re.compile(r"[^\W\d][\w$]*")
 _ARROWS = (TokenType.FARROW, TokenType.EQ)
 
 
@@ -56,8 +54,6 @@ class CreateSynthetic:
         The table it is made of.
     is_replacing : bool
         Whether a synthetic table of that name gives way.
-    explain_only : bool
-        Whether only its cost is asked for.
     epsilon : Fraction
         0 if none was named.
     delta : Fraction, optional
@@ -74,7 +70,6 @@ class CreateSynthetic:
     name: str
     table: str
     is_replacing: bool = False
-    explain_only: bool = False
     epsilon: Fraction = Fraction(0)
     delta: Fraction | None = None
     method: str | None = None
@@ -84,6 +79,7 @@ class CreateSynthetic:
     score: str | None = None
     degree: int | None = None
     hierarchies: bool | None = None
+    verb: ClassVar[str] = "CREATE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +92,7 @@ class DropSynthetic:
     name: str
     if_exists: bool = False
     source: str | None = None
+    verb: ClassVar[str] = "DROP"
 
     @property
     def written(self) -> str:
@@ -103,34 +100,24 @@ class DropSynthetic:
         return self.name if self.source is None else f"{self.source}.{self.name}"
 
 
-SynthesisStatement: TypeAlias = CreateSynthetic | DropSynthetic
+SyntheticStatement: TypeAlias = CreateSynthetic | DropSynthetic
 _Value: TypeAlias = Fraction | str | bool | tuple[str, ...]  # of an option
 
 
-def synthesis_statement(sql: str) -> SynthesisStatement | None:
-    """The statement about a synthetic table that a text is; None if it is another statement.
-
-    >>> synthesis_statement("DROP SYNTHETIC TABLE IF EXISTS s")
-    DropSynthetic(name='s', if_exists=True, source=None)
-    >>> synthesis_statement("CREATE SYNTHETIC TABLE s FROM adult WITH (rows => 1e3)").n_rows
-    1000
-    >>> synthesis_statement("SELECT COUNT(*) FROM synthetic") is None
-    True
+def read_synthetic(words: Sequence[Token]) -> SyntheticStatement | None:
+    """The statement about a synthetic table; None if the words begin otherwise.
 
     Raises
     ------
     InvalidSql, InvalidTarget, TooLarge, UnsupportedSql
         If it is one, and is malformed, or a number in it is none or too long.
     """
-    if "synthetic" not in sql.casefold():  # spares every other statement being read twice
-        return None
-    reader = _Reader(words_of(sql))
-    explain_only = reader.passed("EXPLAIN", "PRIVACY")
+    reader = _Reader(words)
     if reader.passed("CREATE", "OR", "REPLACE", "SYNTHETIC"):
-        return reader.create(is_replacing=True, explain_only=explain_only)
+        return reader.create(is_replacing=True)
     if reader.passed("CREATE", "SYNTHETIC"):
-        return reader.create(is_replacing=False, explain_only=explain_only)
-    if not explain_only and reader.passed("DROP", "SYNTHETIC"):
+        return reader.create(is_replacing=False)
+    if reader.passed("DROP", "SYNTHETIC"):
         return reader.drop()
     return None
 
@@ -143,26 +130,15 @@ def is_synthetic_name(text: str) -> bool:
     """
     if _IDENTIFIER.fullmatch(text) is None or len(text) > NAME_LENGTH_MAX:
         return False
-    (word,) = words_of(text)
+    (only,) = worded_statements(text)
+    (word,) = only.words
     return word.token_type == TokenType.VAR
 
 
-class _Reader:
-    """Reads words from the first to the last."""
+class _Reader(WordReader):
+    """Reads a statement about a synthetic table."""
 
-    def __init__(self, words: Sequence[Token]) -> None:
-        self._words = words
-        self._place = 0
-
-    def passed(self, *expected: str) -> bool:
-        """Whether these words come next, which are then behind."""
-        found = self._words[self._place : self._place + len(expected)]
-        if tuple(word.text.upper() for word in found) != expected:
-            return False
-        self._place += len(expected)
-        return True
-
-    def create(self, *, is_replacing: bool, explain_only: bool) -> CreateSynthetic:
+    def create(self, *, is_replacing: bool) -> CreateSynthetic:
         self._expect("TABLE")
         name = self._new_name()
         self._expect("FROM")
@@ -178,7 +154,7 @@ class _Reader:
                     raise InvalidTarget(f"WITH names {option} twice.", hint="Keep one of them.")
                 found[option] = value
         self._expect_end()
-        return _created(name, table, found, is_replacing=is_replacing, explain_only=explain_only)
+        return _created(name, table, found, is_replacing=is_replacing)
 
     def drop(self) -> DropSynthetic:
         self._expect("TABLE")
@@ -197,8 +173,9 @@ class _Reader:
                 f"WITH has no {shortened(name)}.",
                 hint=suggestion(name, OPTION_NAMES) or f"It has {', '.join(OPTION_NAMES)}.",
             )
-        if self._next("=>").token_type not in _ARROWS:
-            self._fail("=>", back=1)
+        arrow = self._next("=>")
+        if arrow.token_type not in _ARROWS:
+            raise _expected("=>", arrow)
         match name:
             case "columns":
                 return name, self._columns()
@@ -249,44 +226,41 @@ class _Reader:
 
     def _name(self, what: str) -> str:
         word = self._next(what)
-        is_plain = word.token_type != TokenType.STRING and _WORD.fullmatch(word.text) is not None
-        if word.token_type != TokenType.IDENTIFIER and not is_plain:
-            self._fail(what, back=1)
+        if not is_name(word):
+            raise _expected(what, word)
         return word.text
 
     def _next(self, what: str) -> Token:
-        if self._place == len(self._words):
-            self._fail(what)
-        self._place += 1
-        return self._words[self._place - 1]
+        word = self.next_word()
+        if word is None:
+            raise self._expected(what)
+        return word
 
     def _expect(self, word: str) -> None:
         if not self.passed(word):
-            self._fail(word)
+            raise self._expected(word)
 
     def _expect_end(self) -> None:
-        if self._place < len(self._words):
-            self._fail("the end of the statement")
+        if self.ahead is not None:
+            raise self._expected("the end of the statement")
 
-    def _fail(self, expected: str, back: int = 0) -> NoReturn:
-        place = self._place - back
-        at_end = place >= len(self._words)
-        word = self._words[min(place, len(self._words) - 1)]
-        raise InvalidSql(
-            f"There should be {expected} {'after' if at_end else 'before'} "
-            f"{shortened(word.text)!a}.",
-            hint="Write CREATE SYNTHETIC TABLE s FROM t WITH (epsilon => 1, columns => (a, b)).",
-            position=position_at(word.line, word.col),
-        )
+    def _expected(self, what: str) -> InvalidSql:
+        """The refusal of whatever comes next."""
+        if self.ahead is None:
+            return _expected(what, self.latest, is_after=True)
+        return _expected(what, self.ahead)
+
+
+def _expected(what: str, word: Token, *, is_after: bool = False) -> InvalidSql:
+    return InvalidSql(
+        f"There should be {what} {'after' if is_after else 'before'} {shortened(word.text)!a}.",
+        hint="Write CREATE SYNTHETIC TABLE s FROM t WITH (epsilon => 1, columns => (a, b)).",
+        position=position_at(word.line, word.col),
+    )
 
 
 def _created(
-    name: str,
-    table: str,
-    found: dict[str, _Value],
-    *,
-    is_replacing: bool,
-    explain_only: bool,
+    name: str, table: str, found: dict[str, _Value], *, is_replacing: bool
 ) -> CreateSynthetic:
     """The statement, once its numbers are in range."""
     epsilon, method, columns = found.get("epsilon"), found.get("method"), found.get("columns")
@@ -305,7 +279,6 @@ def _created(
         name=name,
         table=table,
         is_replacing=is_replacing,
-        explain_only=explain_only,
         epsilon=epsilon if isinstance(epsilon, Fraction) else Fraction(0),
         delta=delta if isinstance(delta, Fraction) else None,
         method=method if isinstance(method, str) else None,

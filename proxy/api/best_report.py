@@ -67,7 +67,7 @@ def one_count(workload: Workload) -> tuple[str, Wanted]:
     UnsupportedSql
         If it asks for anything else, or for nothing at all.
     """
-    if len(workload.parts) == 1 and not (workload.explain_only or workload.is_probe):
+    if len(workload.parts) == 1 and not workload.is_probe:
         (part,) = workload.parts
         if len(part.aggregates) == len(part.answers) == part.n_rows == 1:
             (aggregate,) = part.aggregates

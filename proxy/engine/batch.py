@@ -18,7 +18,7 @@ from cube.schema import Schema
 from inference.posterior import Posterior, RowEstimate
 from planner.batch.plan import BatchPlan, plan_batch
 from planner.batch.promise import with_kept_promises
-from planner.sql.split_statements import split_statements
+from planner.sql.statements import Explain, Query, Statement, not_answered, read_file
 from planner.workload import Aggregate, RequestedTarget, Wanted, Workload
 from proxy.api.requests import BatchReport, BatchRequest, BudgetStatus
 from proxy.engine.disclosure import unaffordable
@@ -73,7 +73,7 @@ def run_batch(
     beside = RequestedTarget(
         half_width=request.target.half_width, confidence=request.target.confidence
     )
-    workloads = [plan_statement(sql, beside) for sql in split_statements(request.sql)]
+    workloads = [plan_statement(_text(one), beside) for one in read_file(request.sql)]
     tables = _check_together(workloads)
     table, alone = table_named(tables[0]), alone_named(tables[0])
     cap = _cap(request.target.epsilon_cap, workloads)
@@ -143,13 +143,22 @@ def _planned_and_bought(
     )
 
 
+def _text(statement: Statement) -> str:
+    """The query that a statement of a batch is."""
+    match statement:
+        case Query(text=text):
+            return text
+        case Explain():
+            raise InvalidRequest(
+                "A batch has no EXPLAIN PRIVACY statement.",
+                hint="Leave it out: a plan is shown, and bought only when asked for.",
+            )
+        case other:
+            raise not_answered(other.verb)
+
+
 def _check_together(workloads: Sequence[Workload]) -> list[str]:
     """The one private table that the statements ask."""
-    if any(workload.explain_only for workload in workloads):
-        raise InvalidRequest(
-            "A batch has no EXPLAIN PRIVACY statement.",
-            hint="Leave it out: a plan is shown, and bought only when asked for.",
-        )
     tables = sorted({table for workload in workloads for table in workload.tables})
     if not tables:
         raise InvalidRequest("The statements ask nothing of a private table.")

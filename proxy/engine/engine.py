@@ -12,7 +12,6 @@ from fractions import Fraction
 import pyarrow as pa
 
 from accountant.ledger.limits import Payer
-from cube.pace import take_longer
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
@@ -22,7 +21,7 @@ from cube.refusals import (
 )
 from planner.cache import BoundedCache
 from planner.domain.public import REMAINING, privacy_view
-from planner.sql.synthetic_statements import synthesis_statement
+from planner.sql.statements import Explain, Query, not_answered, read_statement
 from planner.workload import Outer, RequestedTarget, Workload
 from proxy.api.best_report import Belief, ReportedCount, one_count
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
@@ -45,6 +44,7 @@ from proxy.engine.batch import run_batch
 from proxy.engine.disclosure import disclosed, disclosed_rows, shown_record
 from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
 from proxy.engine.model_fallback import ModelFallback
+from proxy.engine.other_statements import columns_of_other, explain_other, run_other
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.relations import (
     N_ROWS_TRIED,
@@ -70,7 +70,6 @@ from proxy.monitoring.events import UNWATCHED, AnswerKind, Stage, Watcher
 from proxy.scheduling.large_statements import LargeStatements
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.service import SyntheticTableService
-from proxy.synthetic_tables.statements import explain_statement, run_statement, statement_schema
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW, synthetic_view
 from proxy.tables.disclosure import alone_for, check_may_see_history, shown_budget
@@ -117,19 +116,21 @@ class Engine:
     def answer(self, request: QueryRequest) -> QueryResult:
         """Answer a SELECT: from the history if that meets the target, else by measuring.
 
-        A statement about a synthetic table is carried out at its desk, the one other place that
-        charges a budget.
+        Any other statement is carried out, too; one that makes a synthetic table may charge.
         """
-        synthesis = synthesis_statement(request.sql)
-        if synthesis is not None:
-            take_longer()
-            return run_statement(self.synthetic, synthesis, request)
+        match read_statement(request.sql):
+            case Query():
+                return self._answer_query(request)
+            case Explain(of=Query()):
+                return QueryResult(self._explain_query(request).data, None)
+            case other:
+                return run_other(self.synthetic, other, request)
+
+    def _answer_query(self, request: QueryRequest) -> QueryResult:
         with self._watcher.stage(Stage.PLAN):
             seen = self._visible_to(request.caller)
             workload = seen.planner.plan(request.sql, request.target)
             schema = self._schema(request, seen)  # what cannot be computed is refused unpaid
-        if workload.explain_only:
-            return QueryResult(self._explain(workload, request.caller).data, None)
         if workload.is_probe:
             return QueryResult(schema.empty_table(), None)
         try:
@@ -148,13 +149,11 @@ class Engine:
 
     def explain(self, request: QueryRequest) -> Explanation:
         """What a SELECT would cost and where its answers would come from. Charges nothing."""
-        synthesis = synthesis_statement(request.sql)
-        if synthesis is not None:
-            take_longer()
-            return explain_statement(self.synthetic, synthesis, request.caller)
-        seen = self._visible_to(request.caller)
-        self._schema(request, seen)
-        return self._explain(seen.planner.plan(request.sql, request.target), request.caller)
+        match read_statement(request.sql):
+            case Query() | Explain(of=Query()):
+                return self._explain_query(request)
+            case other:
+                return explain_other(self.synthetic, other, request.caller)
 
     def plan_batch(self, request: BatchRequest) -> BatchReport:
         """Plan the statements of a file together; buys the plan if the request says so."""
@@ -185,6 +184,8 @@ class Engine:
         self, request: QueryRequest, belief: Belief
     ) -> tuple[ReportedCount, QueryResult]:
         """Answer one count, and say what is best reported of it."""
+        if not isinstance(statement := read_statement(request.sql), Query):
+            raise not_answered(statement.verb)
         planner = self._visible_to(request.caller).planner
         name, wanted = one_count(planner.plan(request.sql, request.target))
         release = self.answer(request)
@@ -195,13 +196,12 @@ class Engine:
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
-        synthesis = synthesis_statement(request.sql)
-        if synthesis is not None:
-            return statement_schema(synthesis)
-        seen = self._visible_to(request.caller)
-        schema = self._schema(request, seen)
-        workload = seen.planner.plan(request.sql, request.target)
-        return EXPLANATION_SCHEMA if workload.explain_only else schema
+        match read_statement(request.sql):
+            case Query() | Explain(of=Query()) as asked:
+                schema = self._schema(request, self._visible_to(request.caller))
+                return schema if isinstance(asked, Query) else EXPLANATION_SCHEMA
+            case other:
+                return columns_of_other(other)
 
     def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
         """The public schema of every private table that a caller may know of."""
@@ -385,13 +385,15 @@ class Engine:
         tables = self._opened_to(caller).values()
         return [shown_record(table, caller) for table in tables]
 
-    def _explain(self, workload: Workload, caller: Caller) -> Explanation:
+    def _explain_query(self, request: QueryRequest) -> Explanation:
+        caller, seen = request.caller, self._visible_to(request.caller)
+        with self._watcher.stage(Stage.PLAN):
+            workload = seen.planner.plan(request.sql, request.target)
+            self._schema(request, seen)
         found: list[ExplainedPart] = []
-        budgets: list[BudgetStatus] = []
-        for name in workload.tables:
-            table = self._tables[name]
+        tables = [self._tables[name] for name in workload.tables]
+        for name, table in zip(workload.tables, tables, strict=True):
             priced = alone_for(table, caller) or table
             with self._large.turn(caller.payer.analyst, workload.parts):
                 found.extend(explained(priced.snapshot(), workload.of_table(name)))
-            budgets.append(shown_budget(table, caller))
-        return build_explanation(found, budgets)
+        return build_explanation(found, [shown_budget(table, caller) for table in tables])

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from cube.refusals import CostAboveCap, UnsupportedSql
-from planner.sql.synthetic_statements import CreateSynthetic, SynthesisStatement
+from planner.sql.synthetic_statements import CreateSynthetic, SyntheticStatement
 from proxy.api.receipts import with_receipt
 from proxy.api.requests import BudgetStatus, Caller, Explanation, QueryRequest, QueryResult, Receipt
 from proxy.synthetic_tables.record import SyntheticRecord
@@ -36,15 +36,13 @@ PREVIEW_SCHEMA: Final = _columns(step=pa.string(), epsilon=pa.float64(), n_table
 DROPPED_SCHEMA: Final = _columns(name=pa.string(), dropped=pa.bool_())
 
 
-def statement_schema(statement: SynthesisStatement) -> pa.Schema:
+def statement_schema(statement: SyntheticStatement) -> pa.Schema:
     """The columns of what a statement gives."""
-    if not isinstance(statement, CreateSynthetic):
-        return DROPPED_SCHEMA
-    return PREVIEW_SCHEMA if statement.explain_only else CREATED_SCHEMA
+    return CREATED_SCHEMA if isinstance(statement, CreateSynthetic) else DROPPED_SCHEMA
 
 
 def run_statement(
-    desk: SyntheticTableService, statement: SynthesisStatement, request: QueryRequest
+    desk: SyntheticTableService, statement: SyntheticStatement, request: QueryRequest
 ) -> QueryResult:
     """Carry a statement out; what it gives. May charge.
 
@@ -57,8 +55,6 @@ def run_statement(
         dropped = desk.drop(caller, statement.written, if_exists=statement.if_exists)
         row = {"name": statement.name, "dropped": dropped is not None}
         return QueryResult(pa.Table.from_pylist([row], schema=DROPPED_SCHEMA), None)
-    if statement.explain_only:
-        return QueryResult(preview_table(desk.preview(caller, statement)), None)
     check_cap(statement.epsilon, request.target.epsilon_cap)
     record = desk.create(caller, statement, unwatched)
     receipt = receipt_of(record, desk.budget(caller, record.table))
@@ -67,7 +63,7 @@ def run_statement(
 
 
 def explain_statement(
-    desk: SyntheticTableService, statement: SynthesisStatement, caller: Caller
+    desk: SyntheticTableService, statement: SyntheticStatement, caller: Caller
 ) -> Explanation:
     """The most that a statement would cost. Charges nothing.
 

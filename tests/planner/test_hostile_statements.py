@@ -30,7 +30,8 @@ from planner.domain.public import PublicRelation
 from planner.domain.scratchpad import N_LOOKUP_VALUES_MAX, Scratchpad
 from planner.lowering.outer import N_NODES_RUN_MAX
 from planner.planner import Planner
-from planner.sql.dialect import parse
+from planner.sql.query_tree import parse
+from planner.sql.statements import Query
 from planner.workload import QuantileFormula
 from proxy.config.settings import load
 
@@ -51,7 +52,7 @@ def planner(adult: Schema) -> Planner:
 
 
 def scalar(sql: str) -> exp.Expr:
-    tree: exp.Expr = parse(f"SELECT {sql}").tree.selects[0]
+    tree: exp.Expr = parse(Query(f"SELECT {sql}")).tree.selects[0]
     return tree
 
 

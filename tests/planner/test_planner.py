@@ -82,11 +82,18 @@ def test_a_target_out_of_range_is_refused(people: Planner, requested: RequestedT
         people.plan("SELECT COUNT(*) FROM people", requested)
 
 
-def test_explain_privacy_plans_the_same_and_is_marked(people: Planner) -> None:
+def test_explain_privacy_plans_the_same(people: Planner) -> None:
     explained = people.plan("explain privacy SELECT COUNT(*) FROM people;")
-    assert explained.explain_only
-    assert not people.plan("SELECT COUNT(*) FROM people").explain_only
-    assert part_of(explained).aggregates[0].sql == "COUNT(*)"
+    (asked,) = part_of(people.plan("SELECT COUNT(*) FROM people")).aggregates
+    assert part_of(explained).aggregates[0].sql == asked.sql == "COUNT(*)"
+    assert part_of(explained).aggregates[0].target == asked.target
+
+
+@pytest.mark.parametrize("sql", ["SET tacit.epsilon = 1", "DROP SYNTHETIC TABLE s", "BEGIN"])
+def test_only_queries_are_planned(people: Planner, sql: str) -> None:
+    verb, *_ = sql.split()
+    with pytest.raises(UnsupportedSql, match=f"Only SELECT is answered, not {verb}"):
+        people.plan(sql)
 
 
 def test_the_columns_are_those_of_the_select_list(people: Planner) -> None:

@@ -27,10 +27,13 @@ from planner.batch.plan import plan_batch
 from planner.domain.public import PublicRelation
 from planner.domain.scratchpad import N_LOOKUP_VALUES_MAX, Scratchpad
 from planner.planner import Planner
-from planner.sql.split_statements import split_statements
+from planner.sql.statements import read_file, read_query, read_text
 from planner.workload import Wanted
 from proxy.api.requests import QueryRequest
 from tests.planner import test_fixtures
+from tests.planner.sql.test_settings import REFUSED as REFUSED_SETTINGS
+from tests.planner.sql.test_synthetic_statements import MALFORMED
+from tests.planner.sql.test_transactions import REFUSED as REFUSED_WORDS
 from tests.sql import world
 from tests.sql.cases import cases, request
 from tests.sql.test_refused import LONG
@@ -60,10 +63,16 @@ UNREACHED = {
 
 
 Asked = Callable[[], object]
-# Files of statements, which are cut before any of them is planned.
+# Files of statements, which are read before any of them is planned.
 FILES: list[Asked] = [
-    partial(split_statements, text)
+    partial(read_file, text)
     for text in ("-" * (2**20 + 1), "SELECT 'open", " ; ; ", "SELECT 1;" * 501)
+]
+
+# Statements that are carried out around queries, and so are never planned.
+AROUND: list[Asked] = [
+    *(partial(read_text, text) for text in (*REFUSED_SETTINGS, *REFUSED_WORDS, *MALFORMED)),
+    partial(read_query, "SET tacit.epsilon = 1"),
 ]
 
 DAYS = Schema(
@@ -187,7 +196,7 @@ def reached(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, int]]:
         with pytest.raises(Refused) as refusal:
             test_fixtures.PLANNER.plan(fixture.sql)
         lines.update(frames(refusal.tb))
-    for ask in (*FILES, *BATCHES, *WIDE):
+    for ask in (*FILES, *AROUND, *BATCHES, *WIDE):
         with pytest.raises(Refused) as refusal:
             ask()
         lines.update(frames(refusal.tb))

@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 
 from cube.refusals import Refused, UnknownName
-from planner.sql.dialect import parse
 from planner.sql.messages import position
+from planner.sql.query_tree import parse
+from planner.sql.statements import Query
 from tests.sql import refusal_list
 from tests.sql.refusal_list import CLASSES, ROOT
 
@@ -77,7 +78,7 @@ def test_a_position_stands_before_the_way_out() -> None:
 
 
 def test_positions_are_where_the_words_stand() -> None:
-    placed = [node for node in parse(SQL).tree.walk() if "start" in node.meta]
+    placed = [node for node in parse(Query(SQL)).tree.walk() if "start" in node.meta]
     lines = SQL.split("\n")
     for node in placed:
         start = node.meta["start"]

@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 
 from planner.domain.table_names import TableNames
 from proxy.api.requests import TableInfo
+from proxy.engine.other_statements import CATALOG, DB_SCHEMA
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
@@ -22,8 +23,6 @@ from proxy.wire.arrow_ipc import schema_bytes
 from proxy.wire.flight.like_pattern import matches
 from proxy.wire.flight.sql_info import SQL_INFO_SCHEMA, sql_info_table
 
-CATALOG: Final = "tacit"
-DB_SCHEMA: Final = "public"
 TABLE_TYPE: Final = "TABLE"
 TYPE_NAME_KEY: Final = "ARROW:FLIGHT:SQL:TYPE_NAME"  # or clients show every type as unknown
 

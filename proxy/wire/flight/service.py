@@ -18,7 +18,8 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
 
 from cube.refusals import InvalidRequest
-from planner.sql.synthetic_statements import synthesis_statement
+from planner.sql.statements import read_text
+from planner.sql.synthetic_statements import SyntheticStatement
 from proxy.api.requests import QueryEngine, QueryRequest, QueryResult, Receipt
 from proxy.identity.call_context import caller_of
 from proxy.identity.presented import HEADER, presented_token
@@ -230,7 +231,8 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
     def _updated(self, command: Message, context: grpc.ServicerContext) -> flight_pb2.PutResult:
         """Carry out a statement that is sent as an update; the number of rows that it made."""
         text = self._statement(command, context)
-        if synthesis_statement(self._sessions.preview(text, context).sql) is None:
+        statements = read_text(self._sessions.preview(text, context).sql)
+        if [isinstance(one.statement, SyntheticStatement) for one in statements] != [True]:
             raise NotOffered(f"{_READ_ONLY} {_quoted(type(command).__name__)}.")
         release = self._answered(text, context)
         if release.receipt is not None:

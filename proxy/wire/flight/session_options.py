@@ -13,16 +13,17 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from cube.refusals import InvalidRequest, InvalidTarget, UnknownName
-from proxy.protocol import flight_pb2
-from proxy.wire.sessions.sessions import Sessions, setting_text
-from proxy.wire.sessions.set_statements import (
+from planner.sql.settings import (
     IGNORED,
     NAMESPACE,
     SETTING_NAMES,
-    Set,
+    ResetSetting,
+    SetSetting,
     exact_setting,
     setting_named,
 )
+from proxy.protocol import flight_pb2
+from proxy.wire.sessions.sessions import Sessions, setting_text
 
 SESSION_ACTIONS: Final[Mapping[str, str]] = {
     "SetSessionOptions": "Set tacit.half_width, tacit.confidence or tacit.epsilon. Free.",
@@ -68,7 +69,9 @@ def _set_one(
 ) -> None:
     if name.lower() in IGNORED:
         return
-    sessions.change([Set(setting_named(name.lower()), _value(name, option))], context)
+    setting, value = setting_named(name.lower()), _value(name, option)
+    command = ResetSetting(setting) if value is None else SetSetting(setting, value)
+    sessions.change([command], context)
 
 
 def _value(name: str, option: flight_pb2.SessionOptionValue) -> Fraction | None:

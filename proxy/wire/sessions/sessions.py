@@ -28,22 +28,26 @@ from typing import Final, TypeAlias
 import grpc
 import pyarrow as pa
 
-from cube.refusals import InvalidTarget
+from cube.refusals import InvalidTarget, UnsupportedSql
 from cube.target import AccuracyTarget
 from planner.sql.messages import suggestion
-from planner.workload import RequestedTarget
-from proxy.identity.call_context import caller_of
-from proxy.wire.sessions.set_statements import (
+from planner.sql.settings import (
     NAMESPACE,
     SETTING_NAMES,
-    Command,
-    Ignored,
+    IgnoredSetting,
     ResetAll,
-    Set,
-    Show,
+    ResetSetting,
+    SetSetting,
+    ShowIgnored,
+    ShowSetting,
     exact_setting,
-    split_settings,
+    settings_listed,
 )
+from planner.sql.statements import SessionStatement, check_alone, read_text
+from planner.sql.transactions import DiscardAll, TransactionWord
+from planner.sql.words import FILE, ONE_STATEMENT, TextLimits
+from planner.workload import RequestedTarget
+from proxy.identity.call_context import caller_of
 
 N_SESSIONS_MAX = 10_000
 IDLE_SECONDS_MAX = 3600.0
@@ -61,16 +65,16 @@ _IN_RANGE: Final = RequestedTarget(half_width=1.0, confidence=0.5)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatementInSession:
-    """A client's text without the settings it begins with.
+    """A client's text without the statements about its session that it begins with.
 
     Parameters
     ----------
     sql : str
-        The statement to plan; nothing if the text was settings alone.
+        What is left; nothing if the text was about the session alone.
     target : RequestedTarget
         What the call's headers and its session ask for.
     reply : pyarrow.Table, optional
-        The answer of a text that was settings alone: no rows, or one that SHOW asked for.
+        The answer of a text about the session alone: no rows, or one that SHOW asked for.
     """
 
     sql: str
@@ -97,18 +101,22 @@ class Sessions:
 
         None is kept if any of them, or a header of the call, is refused.
         """
-        commands, statement = split_settings(sql)
+        commands, statement = about_session(sql)
         headers = header_target(context.invocation_metadata())
         return _asked(commands, statement, headers.over(self.change(commands, context)))
 
-    def preview(self, sql: str, context: grpc.ServicerContext) -> StatementInSession:
-        """What `run` would say; nothing is kept."""
-        commands, statement = split_settings(sql)
+    def preview(
+        self, sql: str, context: grpc.ServicerContext, limits: TextLimits = ONE_STATEMENT
+    ) -> StatementInSession:
+        """What `run` would say, also of a file; nothing is kept."""
+        commands, statement = about_session(sql, limits)
         headers = header_target(context.invocation_metadata())
         settings = applied(self.settings(context), commands)
         return _asked(commands, statement, headers.over(settings))
 
-    def change(self, commands: Iterable[Command], context: grpc.ServicerContext) -> RequestedTarget:
+    def change(
+        self, commands: Iterable[SessionStatement], context: grpc.ServicerContext
+    ) -> RequestedTarget:
         """Carry out commands, all or none of them; the session's settings then."""
         key = _key(context)
         with self._lock:
@@ -153,21 +161,60 @@ def _key(context: grpc.ServicerContext) -> Key:
     return caller_of(context).payer.analyst, context.peer()
 
 
-def applied(settings: RequestedTarget, commands: Iterable[Command]) -> RequestedTarget:
+def about_session(
+    sql: str, limits: TextLimits = ONE_STATEMENT
+) -> tuple[tuple[SessionStatement, ...], str]:
+    """The statements about its session that a text begins with, and the rest of it.
+
+    >>> about_session("SET tacit.half_width = 50; SELECT 1")
+    ((SetSetting(name='half_width', value=Fraction(50, 1)),), 'SELECT 1')
+
+    Raises
+    ------
+    Refused
+        If the text cannot be read, or has a SHOW beside others. If the rest is several statements,
+        unless the text is a file of them.
+    """
+    found = read_text(sql, limits)
+    commands: list[SessionStatement] = []
+    for _, statement in found:
+        if not isinstance(statement, SessionStatement):
+            break
+        commands.append(statement)
+    rest = found[len(commands) :]
+    if limits is not FILE:
+        check_alone(rest)
+    if len(found) > 1 and any(isinstance(one, ShowSetting | ShowIgnored) for one in commands):
+        raise UnsupportedSql("SHOW is answered alone.", hint="Send it as a statement of its own.")
+    if not commands:
+        return (), sql
+    return tuple(commands), sql[rest[0].start :] if rest else ""
+
+
+def applied(settings: RequestedTarget, commands: Iterable[SessionStatement]) -> RequestedTarget:
     """The settings once the commands were carried out in order.
 
     Raises
     ------
     InvalidTarget
         If a value is out of range, whatever the rest of a target will turn out to be.
+    UnsupportedSql
+        If something is to be shown that has no value here.
     """
     for command in commands:
         match command:
-            case ResetAll():
+            case ResetAll() | DiscardAll():
                 settings = _NOTHING
-            case Set(name, value):
+            case SetSetting(name, value):
                 settings = _with(settings, name, value)
-            case Show() | Ignored():
+            case ResetSetting(name):
+                settings = _with(settings, name, None)
+            case ShowIgnored(name):
+                raise UnsupportedSql(
+                    f"{name} is accepted from clients, has no effect, and so has no value to show.",
+                    hint=f"Settings here are {settings_listed()}.",
+                )
+            case ShowSetting() | IgnoredSetting() | TransactionWord():
                 pass
     check_in_range(settings)
     return settings
@@ -227,15 +274,15 @@ def _with(target: RequestedTarget, name: str, value: Fraction | None) -> Request
 
 
 def _asked(
-    commands: tuple[Command, ...], statement: str, target: RequestedTarget
+    commands: tuple[SessionStatement, ...], statement: str, target: RequestedTarget
 ) -> StatementInSession:
     reply = None if statement or not commands else _reply(commands[-1], target)
     return StatementInSession(statement, target, reply)
 
 
-def _reply(last: Command, target: RequestedTarget) -> pa.Table:
-    """No rows for SET and RESET; for SHOW one row, NULL where the table's default holds."""
-    if not isinstance(last, Show):
+def _reply(last: SessionStatement, target: RequestedTarget) -> pa.Table:
+    """No rows, but for SHOW one row, NULL where the table's default holds."""
+    if not isinstance(last, ShowSetting):
         return SET_SCHEMA.empty_table()
     text = setting_text(target, last.name)
     return pa.table({NAMESPACE + last.name: pa.array([text], pa.string())})

@@ -13,6 +13,7 @@ import grpc
 from accountant.ledger.limits import SubjectKind
 from cube.refusals import InvalidRequest
 from cube.target import AccuracyTarget
+from planner.sql.words import FILE, ONE_STATEMENT
 from planner.workload import RequestedTarget
 from proxy.admin.ledger_admin import LedgerAdmin
 from proxy.admin.limits import LimitChange
@@ -238,7 +239,8 @@ class TacitService(SyntheticMethods):
     ) -> QueryRequest:
         """The engine's request; settings at the head of its text hold for this call alone."""
         named = query_request(message)
-        asked = self._sessions.preview(named.sql, context)
+        limits = FILE if isinstance(message, tacit_pb2.PlanRequest) else ONE_STATEMENT
+        asked = self._sessions.preview(named.sql, context, limits)
         if asked.reply is not None:
             raise InvalidRequest(
                 "A setting costs nothing, and there is nothing to plan.",

@@ -11,7 +11,8 @@ from cube.axis import CategoryAxis, IntegerAxis, NumericAxis
 from cube.schema import Schema
 from planner.domain.comparisons import WHOLE_DIGITS_MAX
 from planner.domain.scratchpad import Probes, Scratchpad
-from planner.sql.dialect import parse
+from planner.sql.query_tree import parse
+from planner.sql.statements import Query
 
 # In the order of UTF-8, of UTF-16 and of the alphabet these stand differently.
 TEXTS = (
@@ -65,7 +66,7 @@ def comparisons(draw: st.DrawFn) -> str:
 
 
 def condition(sql: str) -> exp.Expr:
-    found: exp.Expr = parse(f"SELECT {sql}").tree.selects[0]
+    found: exp.Expr = parse(Query(f"SELECT {sql}")).tree.selects[0]
     return found
 
 

@@ -20,13 +20,14 @@ from planner.domain.allowed import ALLOWED
 from planner.domain.bins import N_NEIGHBOURS, Probed, collapsed, probes_for
 from planner.domain.domain import dyadic
 from planner.domain.scratchpad import Scratchpad
-from planner.sql.dialect import parse
 from planner.sql.exact_number import constant_value, exact_number
+from planner.sql.query_tree import parse
+from planner.sql.statements import Query
 from tests.planner.people import RECORDS, SCHEMA, block_of, planner
 
 
 def scalar(sql: str) -> exp.Expr:
-    tree: exp.Expr = parse(f"SELECT {sql}").tree.selects[0]
+    tree: exp.Expr = parse(Query(f"SELECT {sql}")).tree.selects[0]
     return tree
 
 

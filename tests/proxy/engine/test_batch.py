@@ -14,7 +14,7 @@ from cube.refusals import (
     Refused,
     UnsupportedSql,
 )
-from planner.sql.split_statements import split_statements
+from planner.sql.statements import Query, read_file
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, BatchRequest, QueryRequest
 from tests.support.worlds import people_engine, random_rows
@@ -30,11 +30,11 @@ ROWS = random_rows(300)
 
 
 def test_a_file_is_cut_at_semicolons_outside_quotes_and_comments() -> None:
-    assert split_statements(FILE) == STATEMENTS
-    assert split_statements("SELECT ';' ;; /* ; */ SELECT 2") == ("SELECT ';'", "SELECT 2")
+    assert read_file(FILE) == tuple(map(Query, STATEMENTS))
+    assert read_file("SELECT ';' ;; /* ; */ SELECT 2") == (Query("SELECT ';'"), Query("SELECT 2"))
     for empty in ("", " ; ;", "-- nothing"):
         with pytest.raises(InvalidSql):
-            split_statements(empty)
+            read_file(empty)
 
 
 def test_a_plan_is_free_to_see_then_bought_once_and_every_statement_free_after_it(

@@ -68,10 +68,10 @@ def test_a_message_that_is_no_message_leaks_nothing(channel: grpc.Channel) -> No
     assert caught.value.details() == "Exception deserializing request!"
 
 
-def test_a_statement_of_a_megabyte_reaches_the_engine_and_gets_its_code(
+def test_a_statement_of_a_megabyte_is_taken_and_refused_by_its_own_code(
     channel: grpc.Channel,
 ) -> None:
-    with pytest.raises(grpc.RpcError, match=r"\[sql_syntax\]"):
+    with pytest.raises(grpc.RpcError, match=r"\[too_large\]"):
         TacitStub(channel).Explain(tacit_pb2.ExplainRequest(sql="x" * 2**20))
 
 

@@ -4,25 +4,34 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from accountant.ledger.limits import Payer
-from cube.refusals import InvalidTarget, Refused
+from cube.refusals import InvalidTarget, Refused, TooLarge, UnsupportedSql
+from planner.sql.settings import IGNORED, SETTING_NAMES, SetSetting
+from planner.sql.transactions import DiscardAll, TransactionWord
+from planner.sql.words import FILE, N_SETTINGS_MAX
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, Caller
 from proxy.identity.call_context import note_caller
 from proxy.wire.sessions.sessions import (
+    HEADERS,
     IDLE_SECONDS_MAX,
     N_SESSIONS_MAX,
     SET_SCHEMA,
     Sessions,
     StatementInSession,
+    about_session,
     header_target,
 )
+
+HALF = SetSetting("half_width", Fraction(50))
+DOCUMENT = (Path(__file__).parents[4] / "docs" / "sessions.md").read_text()
 
 
 class Call:
@@ -190,3 +199,117 @@ def test_a_malformed_header_is_refused_by_its_name(
     with pytest.raises(InvalidTarget) as caught:
         header_target(metadata)
     assert says in caught.value.explain()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT COUNT(*) FROM people",
+        "  SELECT ';' -- SET tacit.half_width = 1",
+        "EXPLAIN PRIVACY SELECT 1",
+        "CREATE SYNTHETIC TABLE s FROM people",
+        "SELECT version()",
+        "",
+        ";",
+        "/* /* SET */ SET tacit.half_width = 50 */",
+    ],
+)
+def test_anything_else_is_left_as_it_was_written(statement: str) -> None:
+    assert about_session(statement) == ((), statement)
+    if statement.strip("; ") and not statement.startswith("/*"):
+        assert about_session(f"SET tacit.half_width = 50; {statement}") == (
+            (HALF,),
+            statement.lstrip(),
+        )
+
+
+@pytest.mark.parametrize(
+    ("sql", "refusal", "says"),
+    [
+        ("SHOW tacit.epsilon; SELECT 1", UnsupportedSql, "SHOW is answered alone"),
+        ("SET tacit.epsilon = 1; SHOW tacit.epsilon", UnsupportedSql, "SHOW is answered alone"),
+        ("SHOW search_path; SHOW tacit.epsilon", UnsupportedSql, "SHOW is answered alone"),
+        ("SHOW search_path", UnsupportedSql, "has no effect"),
+        ("SELECT 1; SET tacit.half_width = 50", UnsupportedSql, "One statement at a time"),
+        ("BEGIN; SELECT 1; COMMIT", UnsupportedSql, "One statement at a time"),
+        ("SET tacit.epsilon = 1;" * (N_SETTINGS_MAX + 2), TooLarge, "settings"),
+    ],
+)
+def test_what_cannot_be_answered_together_is_refused(
+    sql: str, refusal: type[Refused], says: str
+) -> None:
+    sessions = Sessions()
+    with pytest.raises(refusal) as caught:
+        run(sessions, sql)
+    assert says in caught.value.explain()
+    assert len(sessions) == 0
+
+
+def test_a_file_of_statements_may_follow_settings() -> None:
+    sql = "SET tacit.half_width = 50; SELECT 1; SELECT 2"
+    assert about_session(sql, FILE) == ((HALF,), "SELECT 1; SELECT 2")
+    call: Any = Call("a")
+    assert Sessions().preview(sql, call, FILE).sql == "SELECT 1; SELECT 2"
+
+
+@pytest.mark.parametrize(
+    "sql", ["BEGIN", "START TRANSACTION READ ONLY", "COMMIT", "ROLLBACK", "END; BEGIN"]
+)
+def test_transactions_are_accepted_and_change_nothing(sql: str) -> None:
+    sessions = Sessions()
+    before = run(sessions, "SET tacit.half_width = 50").target
+    reply = run(sessions, sql).reply
+    assert reply is not None
+    assert reply.equals(SET_SCHEMA.empty_table())
+    assert run(sessions, f"{sql}; SELECT 1").target == before
+
+
+def test_discarding_everything_resets_every_setting() -> None:
+    sessions = Sessions()
+    run(sessions, "SET tacit.half_width = 50; SET tacit.epsilon = 1")
+    reply = run(sessions, "DISCARD ALL").reply
+    assert reply is not None
+    assert reply.num_rows == 0
+    assert run(sessions, "SELECT 1").target == RequestedTarget()
+    assert len(sessions) == 0
+
+
+@given(st.text(alphabet="sSeEtT .;=-/*'\"$0159\\tacithlfwd_\n", max_size=60))
+@example("set" + "/*" * 30)
+def test_any_text_at_all_is_read_or_refused(tail: str) -> None:
+    for sql in (tail, f"SET {tail}", f"SET tacit.half_width = 5;{tail}"):
+        try:
+            commands, rest = about_session(sql)
+        except Refused:
+            continue
+        assert sql.endswith(rest)
+        assert commands or rest == sql
+
+
+@given(st.lists(st.sampled_from(["/*a*/", "-- b\n", " ", "/* * / */", "/*", "*/"]), max_size=3000))
+def test_long_runs_of_comments_are_read_once(gaps: list[str]) -> None:
+    sql = "".join(gaps) + "SELECT 1"
+    try:
+        commands, rest = about_session(sql)
+    except Refused:
+        return
+    assert (commands, rest) == ((), sql)
+
+
+def test_what_is_ignored_is_documented_and_nothing_else_is() -> None:
+    (paragraph,) = re.findall(
+        r"as there is\nnothing to show: (.*?)\.\nEvery other", DOCUMENT, re.DOTALL
+    )
+    assert {name.lower() for name in re.findall(r"`([^`]+)`", paragraph)} == IGNORED
+    for name, header in zip(SETTING_NAMES, HEADERS, strict=True):
+        assert f"| `tacit.{name}` | `{header}` |" in DOCUMENT
+
+
+def test_what_is_said_of_transactions_is_documented() -> None:
+    (paragraph,) = re.findall(r"## Transactions\n(.*?)\n## ", DOCUMENT, re.DOTALL)
+    named = set(re.findall(r"`([^`]+)`", paragraph))
+    assert {word.value for word in TransactionWord} <= named
+    for sql in named - {"SET", "SET LOCAL", "RESET ALL"}:
+        (command,), rest = about_session(sql)
+        assert isinstance(command, TransactionWord | DiscardAll)
+        assert rest == ""

@@ -109,6 +109,26 @@ def test_a_prepared_statement_is_asked_with_the_settings_of_the_moment(
         assert engine.requests[-1].target == RequestedTarget(half_width=6.0)
 
 
+def test_what_clients_send_around_statements_is_accepted_through_both_protocols(
+    engine: CannedEngine, address: str
+) -> None:
+    with connected(address) as connection:
+        asked(connection, "SET tacit.half_width = 5")
+        for sql in ("BEGIN", "START TRANSACTION READ ONLY", "COMMIT", "ROLLBACK"):
+            reply = asked(connection, sql)
+            assert (reply.num_rows, reply.schema) == (0, SET_SCHEMA)
+        asked(connection, f"BEGIN; {COUNT_ALL}")
+        assert engine.requests[-1].sql == COUNT_ALL
+        assert engine.requests[-1].target == RequestedTarget(half_width=5.0)
+        asked(connection, "DISCARD ALL")
+        asked(connection, COUNT_ALL)
+        assert engine.requests[-1].target == RequestedTarget()
+    with grpc.insecure_channel(address) as channel:
+        replies = list(TacitStub(channel).Query(tacit_pb2.QueryRequest(sql="BEGIN")))
+    assert pa.ipc.open_stream(b"".join(one.ipc for one in replies)).read_all().num_rows == 0
+    assert len(engine.requests) == 4  # two answers, each asked for its columns before
+
+
 def test_preparing_a_setting_sets_nothing(engine: CannedEngine, address: str) -> None:
     with connected(address) as connection:
         with connection.cursor() as cursor:

@@ -1,0 +1,106 @@
+"""A query as a tree: parsed, within limits on nesting, its OPTIONS beside each SELECT.
+
+What the tree means is for later passes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, ParseError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from cube.refusals import InvalidSql, TooLarge
+from planner.sql.dialect import TACIT, TacitParser
+from planner.sql.messages import position_at, shortened, unsupported
+from planner.sql.options import MANNER, REQUESTED, read_options
+from planner.sql.statements import Query
+from planner.sql.words import worded_statements
+
+N_BRACKETS_MAX = 8  # the parser reads everything before one anew, to tell a list from a text
+N_NESTED_MAX = 30  # the parser recurses some twenty frames for each level; Python allows a thousand
+
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+_DEEPER = dict.fromkeys(_OPENING, 1) | dict.fromkeys(_CLOSING, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTree:
+    """One parsed query.
+
+    Every SELECT in it that has OPTIONS carries what they name in its meta data.
+    `has_subqueries` says whether there is any query inside `tree`.
+    """
+
+    tree: exp.Query
+    has_subqueries: bool
+
+
+def parse(query: Query) -> QueryTree:
+    """The tree of a query.
+
+    Raises
+    ------
+    InvalidSql
+        If it does not parse; the message says where.
+    UnsupportedSql
+        If there is no query between its parentheses.
+    TooLarge, InvalidTarget
+        If it is nested too deeply; if an option is no number in range.
+    """
+    (worded,) = worded_statements(query.text)
+    words = [word for word in worded.words if word.start >= query.start]
+    _check_nesting(words)
+    tree = _tree(words, query.text)
+    while isinstance(tree, exp.Subquery) and tree.is_wrapper:
+        tree = tree.this
+    if not isinstance(tree, exp.Query):
+        raise unsupported(tree, "is not a SELECT", "Write SELECT before it.")
+    queries = list(tree.find_all(exp.Query))
+    for select in queries:
+        if isinstance(select, exp.Select):
+            _take_options(select)
+    return QueryTree(tree, len(queries) > 1)
+
+
+def _check_nesting(words: Iterable[Token]) -> None:
+    depth = n_brackets = 0
+    for word in words:
+        n_brackets += word.token_type == TokenType.L_BRACKET
+        if n_brackets > N_BRACKETS_MAX:
+            raise TooLarge(
+                f"The SQL has more than {N_BRACKETS_MAX} lists between [ and ].",
+                hint="Lists are no part of what is answered: leave them out.",
+                position=position_at(word.line, word.col),
+            )
+        depth += _DEEPER.get(word.token_type, 0)
+        if depth > N_NESTED_MAX:
+            raise TooLarge(
+                f"The SQL is nested more than {N_NESTED_MAX} levels deep.",
+                hint="Remove parentheses that are not needed.",
+                position=position_at(word.line, word.col),
+            )
+
+
+def _tree(words: list[Token], sql: str) -> exp.Expr:
+    parser = TacitParser(error_level=ErrorLevel.IMMEDIATE, dialect=TACIT)
+    try:
+        (tree,) = (tree for tree in parser.parse(words, sql) if tree is not None)
+    except ParseError as error:
+        place = error.errors[0] if error.errors else {}
+        raise InvalidSql(
+            f"The SQL does not parse near {shortened(str(place['highlight']))}.",
+            hint="It is read as PostgreSQL reads it.",
+            position=position_at(place["line"], place["col"]),
+        ) from None
+    return tree
+
+
+def _take_options(select: exp.Select) -> None:
+    """Take the privacy clause off a SELECT, and leave what it names in its meta data."""
+    hint = select.args.get("hint")
+    if hint is not None:
+        target, manner = read_options(hint.expressions[0].args["options"])
+        select.meta[REQUESTED], select.meta[MANNER] = target, manner
+        select.set("hint", None)

@@ -1,0 +1,232 @@
+"""SET, RESET and SHOW, read from words: our own settings, and those that clients set by themselves.
+
+    SET [SESSION] tacit.half_width = 50        SET tacit.confidence TO '0.9'
+    RESET tacit.epsilon    RESET ALL           SHOW tacit.half_width
+
+What clients set of their own accord is read and has no effect: `IGNORED` lists it. Nothing here
+knows which session the settings are for.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Final, TypeAlias
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnknownName, UnsupportedSql
+from planner.sql.messages import shortened, suggestion
+from planner.sql.words import WordReader, is_name, keyword
+
+NAMESPACE: Final = "tacit."
+SETTING_NAMES: Final = ("half_width", "confidence", "epsilon")
+N_WORDS_MAX = 1000  # of one setting
+
+# What drivers and tools send when they connect; none of it could change an answer.
+IGNORED: Final = frozenset(
+    (
+        "application_name",
+        "bytea_output",
+        "client_encoding",
+        "client_min_messages",
+        "datestyle",
+        "default_transaction_isolation",
+        "default_transaction_read_only",
+        "extra_float_digits",
+        "idle_in_transaction_session_timeout",
+        "intervalstyle",
+        "lock_timeout",
+        "names",
+        "search_path",
+        "session characteristics",
+        "standard_conforming_strings",
+        "statement_timeout",
+        "time zone",
+        "timezone",
+        "transaction",
+    )
+)
+_PHRASES: Final = ("time zone", "session characteristics", "names", "transaction")
+_FORMS: Final = {
+    "SET": "Write SET tacit.half_width = 50.",
+    "RESET": "Write RESET tacit.half_width, or RESET ALL.",
+    "SHOW": "Write SHOW tacit.half_width.",
+}
+
+# Short, so that no exponent makes an exact number of a billion digits.
+_DECIMAL = re.compile(
+    r"[+-]?([0-9]{1,20}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSetting:
+    """Give one of our settings a value."""
+
+    name: str
+    value: Fraction
+    verb: ClassVar[str] = "SET"
+
+
+@dataclass(frozen=True, slots=True)
+class ResetSetting:
+    """Take the value of one of our settings away."""
+
+    name: str
+    verb: ClassVar[str] = "RESET"
+
+
+@dataclass(frozen=True, slots=True)
+class ResetAll:
+    """Take the values of all our settings away."""
+
+    verb: ClassVar[str] = "RESET"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowSetting:
+    """Say what one of our settings is."""
+
+    name: str
+    verb: ClassVar[str] = "SHOW"
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredSetting:
+    """SET or RESET of a setting that has no effect here."""
+
+    name: str
+    verb: ClassVar[str] = "SET"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowIgnored:
+    """Say what a setting is that has no effect here."""
+
+    name: str
+    verb: ClassVar[str] = "SHOW"
+
+
+SettingStatement: TypeAlias = (
+    SetSetting | ResetSetting | ResetAll | ShowSetting | IgnoredSetting | ShowIgnored
+)
+
+
+def read_setting(words: Sequence[Token]) -> SettingStatement | None:
+    """The statement that begins with SET, RESET or SHOW; None if the words begin otherwise.
+
+    Raises
+    ------
+    InvalidSql, UnsupportedSql, UnknownName, InvalidTarget, TooLarge
+        If it is malformed, of no effect that could be meant, unknown or no number.
+    """
+    verb = keyword(words[0])
+    if verb not in _FORMS:
+        return None
+    if len(words) > N_WORDS_MAX:
+        raise TooLarge(
+            f"A setting has more than {N_WORDS_MAX} words and signs.", hint="Shorten its value."
+        )
+    reader = WordReader(words[1:])
+    if verb == "SET":
+        return _set(reader)
+    if verb == "RESET" and [keyword(word) for word in reader.rest] == ["ALL"]:
+        return ResetAll()
+    name = _name(reader, verb)
+    is_ignored = name in IGNORED
+    if reader.rest and not (verb == "SHOW" and name in _PHRASES):
+        raise _malformed(verb, reader.rest)
+    if verb == "RESET":
+        return IgnoredSetting(name) if is_ignored else ResetSetting(setting_named(name))
+    return ShowIgnored(name) if is_ignored else ShowSetting(setting_named(name))
+
+
+def exact_setting(name: str, text: str) -> Fraction:
+    """The number that a setting's text writes, exactly.
+
+    Raises
+    ------
+    InvalidTarget
+        If it is no decimal number; the message names the setting as the client wrote it.
+    """
+    if _DECIMAL.fullmatch(text.strip()) is None:
+        raise InvalidTarget(
+            f"{name} must be a decimal number, not {shortened(text)!a}.",
+            hint="Write it like 0.25 or 1e-3.",
+        )
+    return Fraction(text.strip())
+
+
+def _set(reader: WordReader) -> SettingStatement:
+    """What stands after SET."""
+    if reader.passed("LOCAL"):
+        raise UnsupportedSql(
+            "SET LOCAL lasts for a transaction, and there are none here.",
+            hint="SET alone lasts for the connection; OPTIONS(..) in a SELECT for one statement.",
+        )
+    if [keyword(word) for word in reader.rest[:2]] != ["SESSION", "CHARACTERISTICS"]:
+        reader.passed("SESSION")
+    name = _name(reader, "SET")
+    if name in IGNORED:
+        return IgnoredSetting(name)
+    setting = setting_named(name)
+    if not (reader.passed("=") or reader.passed("TO")):
+        raise _malformed("SET", reader.rest)
+    if len(reader.rest) == 1 and reader.passed("DEFAULT"):
+        return ResetSetting(setting)
+    return SetSetting(setting, _value(name, reader))
+
+
+def _value(name: str, reader: WordReader) -> Fraction:
+    sign = next((sign for sign in "+-" if reader.passed(sign)), "")
+    match [(word.token_type, word.text, word.start) for word in reader.rest]:
+        case [(TokenType.NUMBER, text, _)]:
+            return exact_setting(name, sign + text)
+        case [(TokenType.DOT, _, place), (TokenType.NUMBER, text, after)] if after == place + 1:
+            return exact_setting(name, f"{sign}.{text}")
+        case [(kind, text, _)] if not sign:
+            if kind == TokenType.STRING or is_name(reader.rest[0]):
+                return exact_setting(name, text)
+    raise InvalidTarget(f"{name} must be one number, or DEFAULT.", hint=f"Write SET {name} = 0.5.")
+
+
+def _name(reader: WordReader, verb: str) -> str:
+    """A dotted name in lower case."""
+    for phrase in _PHRASES:
+        if reader.passed(*phrase.upper().split()):
+            return phrase
+    parts: list[str] = []
+    while (word := reader.next_word()) is not None and is_name(word):
+        parts.append(word.text.lower())
+        if not reader.passed("."):
+            return ".".join(parts)
+    raise _malformed(verb, [] if word is None else [word, *reader.rest])
+
+
+def setting_named(name: str) -> str:
+    """The part of a setting's full name that is behind the dot.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such setting.
+    """
+    setting = name.removeprefix(NAMESPACE)
+    if name.startswith(NAMESPACE) and setting in SETTING_NAMES:
+        return setting
+    known = [NAMESPACE + each for each in SETTING_NAMES]
+    raise UnknownName(
+        f"There is no setting {shortened(name)!a}.",
+        hint=suggestion(name, known) or f"Settings here are {settings_listed()}.",
+    )
+
+
+def settings_listed() -> str:
+    """The full names of our settings, for a message."""
+    return ", ".join(NAMESPACE + name for name in SETTING_NAMES)
+
+
+def _malformed(verb: str, words: Iterable[Token]) -> InvalidSql:
+    near = shortened(" ".join(word.text for word in words)) or "the end"
+    return InvalidSql(f"{verb} does not parse near {near}.", hint=_FORMS[verb])

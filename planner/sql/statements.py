@@ -1,0 +1,203 @@
+"""Every statement there is, told apart: the one reader of SQL text.
+
+    Query                                          SELECT .., WITH .., (SELECT ..)
+    Explain                                        EXPLAIN PRIVACY of a query, or of the next
+    CreateSynthetic, DropSynthetic                 CREATE and DROP SYNTHETIC TABLE
+    ServerFacts                                    SELECT version(), current_schema() ..
+    SetSetting, ResetSetting, ResetAll             SET, RESET and SHOW of our own settings
+    ShowSetting
+    IgnoredSetting, ShowIgnored                    the same of what clients set by themselves
+    TransactionWord, DiscardAll                    BEGIN, COMMIT, ROLLBACK; DISCARD ALL
+
+Whoever serves statements matches on these. The set is closed: any other text is refused. A query is
+told by its first words alone: `query_tree` parses it. Nothing here knows a table or a session.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, NamedTuple, TypeAlias
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from cube.refusals import InvalidSql, UnsupportedSql
+from planner.cache import BoundedCache
+from planner.sql.messages import shortened
+from planner.sql.server_facts import ServerFacts, read_server_facts
+from planner.sql.settings import SettingStatement, read_setting
+from planner.sql.synthetic_statements import CreateSynthetic, SyntheticStatement, read_synthetic
+from planner.sql.transactions import SessionWord, read_session_word
+from planner.sql.words import (
+    FILE,
+    ONE_STATEMENT,
+    TextLimits,
+    WordedStatement,
+    WordReader,
+    check_length,
+    keyword,
+    worded_statements,
+)
+
+N_READ_MAX: Final = 4096  # texts, remembered since a dashboard sends the same again and again
+N_READ_BYTES_MAX: Final = 16 * 2**20
+
+_SELECTING = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A SELECT.
+
+    Parameters
+    ----------
+    text : str
+        As it was written; lines and columns count in it.
+    start : int
+        Where in it the SELECT begins: behind EXPLAIN PRIVACY, if there is that.
+    """
+
+    text: str
+    start: int = 0
+    verb: ClassVar[str] = "SELECT"
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """A statement of which only the cost is asked for."""
+
+    of: Query | CreateSynthetic
+    verb: ClassVar[str] = "EXPLAIN"
+
+
+SessionStatement: TypeAlias = SettingStatement | SessionWord
+Statement: TypeAlias = Query | Explain | SyntheticStatement | ServerFacts | SessionStatement
+
+
+class StatementAt(NamedTuple):
+    """A statement, and the place in its text where it begins."""
+
+    start: int
+    statement: Statement
+
+
+_READ: BoundedCache[tuple[str, TextLimits], tuple[StatementAt, ...]] = BoundedCache(
+    n_entries_max=N_READ_MAX, n_bytes_max=N_READ_BYTES_MAX
+)
+
+
+def read_text(sql: str, limits: TextLimits = ONE_STATEMENT) -> tuple[StatementAt, ...]:
+    """Every statement of a text, in order; none of an empty one.
+
+    >>> [found.statement.verb for found in read_text("BEGIN; SET tacit.epsilon = 1; SELECT 1")]
+    ['BEGIN', 'SET', 'SELECT']
+
+    Raises
+    ------
+    Refused
+        If the text is too long, cannot be read as words, or has a statement that is not in the set
+        or is malformed. A query is not looked into.
+    """
+    check_length(sql, limits)
+    found = _READ.get((sql, limits))
+    if found is None:
+        worded = worded_statements(sql, limits)
+        found = tuple(StatementAt(one.start, _statement(one)) for one in worded)
+        _READ.put((sql, limits), found, n_bytes=2 * len(sql))
+    return found
+
+
+def read_statement(sql: str) -> Statement:
+    """The one statement that a text is.
+
+    >>> read_statement("DROP SYNTHETIC TABLE IF EXISTS s")
+    DropSynthetic(name='s', if_exists=True, source=None)
+
+    Raises
+    ------
+    Refused
+        As `read_text`, and if it is several statements, or none.
+    """
+    found = read_text(sql)
+    if not found:
+        raise InvalidSql("There is no SQL statement in the text.", hint="Send a SELECT.")
+    check_alone(found)
+    return found[0].statement
+
+
+def read_query(sql: str) -> Query:
+    """The query that a text is, or asks to explain.
+
+    Raises
+    ------
+    Refused
+        As `read_statement`, and if it is another statement.
+    """
+    match read_statement(sql):
+        case Query() as query:
+            return query
+        case Explain(of=Query() as query):
+            return query
+        case Explain(of=other) | other:
+            raise not_answered(other.verb)
+
+
+def read_file(sql: str) -> tuple[Statement, ...]:
+    """The statements of a file, of which there is at least one.
+
+    Raises
+    ------
+    Refused
+        As `read_text`, with the limits of a file, and if there is none.
+    """
+    found = read_text(sql, FILE)
+    if not found:
+        raise InvalidSql("There is no SQL statement in the file.", hint="Put a SELECT into it.")
+    return tuple(one.statement for one in found)
+
+
+def check_alone(found: Sequence[StatementAt]) -> None:
+    """Raise UnsupportedSql if there are several statements where one is answered."""
+    if len(found) > 1:
+        raise UnsupportedSql(
+            "One statement at a time is answered.", hint="Send the statements one by one."
+        )
+
+
+def not_answered(verb: str) -> UnsupportedSql:
+    """The refusal of a statement that is no query, by the word that it begins with."""
+    return UnsupportedSql(
+        f"Only SELECT is answered, not {shortened(verb)}.",
+        hint="Begin with SELECT or WITH; tables are changed where the data are kept.",
+    )
+
+
+def _statement(worded: WordedStatement) -> Statement:
+    words = worded.words
+    if keyword(words[0]) == "EXPLAIN":
+        return Explain(_explained(worded))
+    found = read_setting(words) or read_session_word(words) or read_synthetic(words)
+    return found or read_server_facts(words) or _query(worded.text, words)
+
+
+def _explained(worded: WordedStatement) -> Query | CreateSynthetic:
+    """What stands behind EXPLAIN PRIVACY."""
+    reader = WordReader(worded.words[1:])
+    if not reader.passed("PRIVACY"):
+        raise UnsupportedSql(
+            "Plain EXPLAIN is not answered.", hint="Say EXPLAIN PRIVACY SELECT .. for the cost."
+        )
+    words = reader.rest
+    if not words:
+        raise InvalidSql("EXPLAIN PRIVACY is followed by nothing.", hint="Put a SELECT after it.")
+    if keyword(words[0]) == "CREATE":
+        synthetic = read_synthetic(words)
+        if isinstance(synthetic, CreateSynthetic):
+            return synthetic
+    return _query(worded.text, words)
+
+
+def _query(text: str, words: Sequence[Token]) -> Query:
+    """A query that begins with the first of these words."""
+    first = words[0]
+    if first.token_type not in _SELECTING:
+        raise not_answered(first.text.upper())
+    return Query(text, first.start)

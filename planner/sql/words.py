@@ -1,0 +1,237 @@
+"""A text as words: cut into statements at its semicolons, each word with the place it begins at.
+
+Everything that reads SQL reads these words, so that no two readers can disagree on where a string
+or a comment ends. Lengths are checked first; the rest takes time in proportion to the text. What
+the words mean is not known here.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from cube.refusals import InvalidSql, TooLarge
+from planner.sql.dialect import TACIT
+from planner.sql.messages import shortened
+
+N_WORDS_MAX = 10_000  # planning is linear in these, some hundred microseconds for the worst of them
+
+_NAME = re.compile(r"[^\W\d][\w$]*")
+_QUOTED: Final = frozenset(
+    {
+        TokenType.STRING,
+        TokenType.IDENTIFIER,
+        TokenType.BIT_STRING,
+        TokenType.BYTE_STRING,
+        TokenType.HEREDOC_STRING,
+        TokenType.HEX_STRING,
+        TokenType.NATIONAL_STRING,
+        TokenType.UNICODE_STRING,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextLimits:
+    """How much a text may hold.
+
+    Parameters
+    ----------
+    what : str
+        What a refusal calls the text.
+    n_bytes : int
+    n_statements : int
+    hint : str
+        What to do about one that is too long.
+    """
+
+    what: str
+    n_bytes: int
+    n_statements: int
+    hint: str
+
+
+N_SETTINGS_MAX = 100  # before one statement
+# Parsing is pure Python; a longer text would hold a worker for seconds.
+ONE_STATEMENT: Final = TextLimits(
+    what="SQL text",
+    n_bytes=64 * 1024,
+    n_statements=N_SETTINGS_MAX + 1,
+    hint="Replace long lists of values by ranges or expressions.",
+)
+# A batch is planned as one problem, and answered to someone who waits.
+FILE: Final = TextLimits(
+    what="file", n_bytes=2**20, n_statements=500, hint="Cut it into several files."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordedStatement:
+    """The words of one statement, of which there is at least one.
+
+    Parameters
+    ----------
+    text : str
+        The statement as it was written: the whole text if there is no other in it.
+    start : int
+        Where in the whole text that begins.
+    words : sequence of Token
+        Lines, columns and places count in `text`.
+    """
+
+    text: str
+    start: int
+    words: Sequence[Token]
+
+
+def worded_statements(sql: str, limits: TextLimits = ONE_STATEMENT) -> tuple[WordedStatement, ...]:
+    r"""The statements of a text, in order; empty ones are left out.
+
+    >>> [one.text for one in worded_statements("SELECT 1; -- one; only\nSELECT ';'")]
+    ['SELECT 1', "SELECT ';'"]
+
+    Raises
+    ------
+    InvalidSql
+        If the text cannot be read as words.
+    TooLarge
+        If it is longer than the limits, has more statements, or one of too many words.
+    """
+    check_length(sql, limits)
+    pieces = list(_between_semicolons(_words(sql)))
+    if len(pieces) > limits.n_statements:
+        raise TooLarge(
+            f"The {limits.what} has {len(pieces)} statements; {limits.n_statements} are read "
+            "together.",
+            hint=limits.hint if limits is FILE else "Send settings and statements one by one.",
+        )
+    for words in pieces:
+        if len(words) > N_WORDS_MAX:
+            raise TooLarge(
+                f"The SQL text has {len(words)} words and signs; {N_WORDS_MAX} are allowed.",
+                hint=ONE_STATEMENT.hint,
+            )
+    if len(pieces) == 1:
+        return (_placed(sql, 0, len(sql), pieces[0]),)
+    return tuple(_placed(sql, words[0].start, words[-1].end + 1, words) for words in pieces)
+
+
+def check_length(sql: str, limits: TextLimits) -> None:
+    """Raise TooLarge or InvalidSql if a text is too long to be looked at, or not one of characters.
+
+    Raises
+    ------
+    TooLarge, InvalidSql
+    """
+    try:
+        n_bytes = len(sql.encode())
+    except UnicodeEncodeError:
+        raise InvalidSql("The SQL text is not valid Unicode.", hint="Send it as UTF-8.") from None
+    if n_bytes > limits.n_bytes:
+        raise TooLarge(
+            f"The {limits.what} has {n_bytes} bytes; {limits.n_bytes} are allowed.",
+            hint=limits.hint,
+        )
+    if "\0" in sql:
+        raise InvalidSql("The SQL text contains a NUL character.", hint="Remove it.")
+
+
+def is_quoted(word: Token) -> bool:
+    """Whether a word is a string, or a name between quotes."""
+    return word.token_type in _QUOTED
+
+
+def is_name(word: Token) -> bool:
+    """Whether a word may be a name: between double quotes, or a word of SQL without quotes."""
+    if word.token_type == TokenType.IDENTIFIER:
+        return True
+    return not is_quoted(word) and _NAME.fullmatch(word.text) is not None
+
+
+def keyword(word: Token) -> str:
+    """A word in capitals; nothing for what stands between quotes, which is no word of SQL."""
+    return "" if is_quoted(word) else word.text.upper()
+
+
+class WordReader:
+    """Reads words from the first to the last.
+
+    Parameters
+    ----------
+    words : sequence of Token
+    """
+
+    def __init__(self, words: Sequence[Token]) -> None:
+        self._words = words
+        self._place = 0
+
+    def passed(self, *expected: str) -> bool:
+        """Whether these words come next, in capitals and without quotes; they are then behind."""
+        found = self._words[self._place : self._place + len(expected)]
+        if tuple(map(keyword, found)) != expected:
+            return False
+        self._place += len(expected)
+        return True
+
+    def next_word(self) -> Token | None:
+        """The next word, which is then behind; None at the end."""
+        word = self.ahead
+        self._place += word is not None
+        return word
+
+    @property
+    def ahead(self) -> Token | None:
+        """The next word, which stays the next; None at the end."""
+        return self._words[self._place] if self._place < len(self._words) else None
+
+    @property
+    def rest(self) -> Sequence[Token]:
+        """The words that are not behind yet."""
+        return self._words[self._place :]
+
+    @property
+    def latest(self) -> Token:
+        """The last word that is behind."""
+        return self._words[self._place - 1]
+
+
+def _words(sql: str) -> list[Token]:
+    try:
+        return TACIT.tokenize(sql)
+    except TokenError as error:
+        near = shortened(sql[error.start or 0 : (error.end or len(sql)) + 1])
+        raise InvalidSql(
+            f"The SQL cannot be read as words near {near}.",
+            hint="A quote or comment may be left open.",
+        ) from None
+
+
+def _between_semicolons(words: Iterable[Token]) -> Iterator[list[Token]]:
+    found: list[Token] = []
+    for word in words:
+        if word.token_type != TokenType.SEMICOLON:
+            found.append(word)
+        elif found:
+            yield found
+            found = []
+    if found:
+        yield found
+
+
+def _placed(sql: str, start: int, end: int, words: Sequence[Token]) -> WordedStatement:
+    """One statement, whose words know the line and column where they begin in its text.
+
+    sqlglot counts to where a word ends, and loses count after a dollar sign.
+    """
+    line, line_start, seen = 1, start, start
+    for word in words:
+        n_ended = sql.count("\n", seen, word.start)
+        if n_ended:
+            line, line_start = line + n_ended, sql.rfind("\n", seen, word.start) + 1
+        seen = word.start
+        word.line, word.col = line, word.start - line_start + 1
+        word.start, word.end = word.start - start, word.end - start
+    return WordedStatement(sql[start:end], start, words)

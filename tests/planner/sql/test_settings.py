@@ -1,0 +1,107 @@
+"""SET, RESET and SHOW: what they say, and what is refused with the way out."""
+
+from fractions import Fraction
+
+import pytest
+
+from cube.refusals import InvalidSql, InvalidTarget, Refused, TooLarge, UnknownName, UnsupportedSql
+from planner.sql.settings import (
+    IGNORED,
+    IgnoredSetting,
+    ResetAll,
+    ResetSetting,
+    SetSetting,
+    ShowIgnored,
+    ShowSetting,
+)
+from planner.sql.statements import read_statement, read_text
+from planner.sql.words import N_SETTINGS_MAX
+
+HALF = SetSetting("half_width", Fraction(50))
+
+# By the text: the refusal, and some of its words.
+REFUSED: dict[str, tuple[type[Refused], str]] = {
+    "SET LOCAL tacit.half_width = 5": (UnsupportedSql, "there are none here"),
+    "SET tacit.half_widht = 5": (UnknownName, "Did you mean 'tacit.half_width'"),
+    "SET half_width = 5": (UnknownName, "Did you mean 'tacit.half_width'"),
+    "RESET tacit.everything": (UnknownName, "tacit.half_width"),
+    "SHOW work_mem": (UnknownName, "Settings here are tacit.half_width"),
+    "SET ROLE admin": (UnknownName, "'role'"),
+    "SET tacit.half_width = much": (InvalidTarget, "tacit.half_width must be a decimal"),
+    "SET tacit.half_width = 1, 2": (InvalidTarget, "one number, or DEFAULT"),
+    "SET tacit.half_width = - '1'": (InvalidTarget, "one number, or DEFAULT"),
+    "SET tacit.half_width = - x": (InvalidTarget, "one number, or DEFAULT"),
+    "SET tacit.half_width = E'5'": (InvalidTarget, "one number, or DEFAULT"),
+    "SET tacit.half_width = $$5$$": (InvalidTarget, "one number, or DEFAULT"),
+    "SET tacit.epsilon = 1e999999999": (InvalidTarget, "decimal number"),
+    "SET tacit.half_width = 0x10": (InvalidTarget, "one number"),
+    "SET tacit.half_width 5": (InvalidSql, "SET does not parse near 5"),
+    "SET 'tacit.half_width' = 5": (InvalidSql, "SET does not parse near tacit.half_width = 5"),
+    "SET": (InvalidSql, "near the end"),
+    "SET tacit.": (InvalidSql, "near the end"),
+    "RESET tacit.epsilon = 1": (InvalidSql, "RESET does not parse"),
+    "RESET TIME ZONE 'UTC'": (InvalidSql, "RESET does not parse"),
+    "SHOW ALL, tacit.epsilon": (InvalidSql, "SHOW does not parse"),
+    "SET application_name = 'open": (InvalidSql, "may be left open"),
+    "SET tacit.epsilon = 1;" * (N_SETTINGS_MAX + 2): (TooLarge, "settings"),
+    "SET search_path = " + "a, " * 1000: (TooLarge, "words and signs"),
+}
+
+
+@pytest.mark.parametrize(
+    ("sql", "statements"),
+    [
+        ("SET tacit.half_width = 50", [HALF]),
+        ("set SESSION Tacit.HALF_width to 50;", [HALF]),
+        ("SET tacit.half_width = '50' ; ;", [HALF]),
+        ('SET "tacit"."half_width"=+5e1', [HALF]),
+        ("-- first\nSET/**/tacit . half_width/* ; */=50.0 -- ;", [HALF]),
+        ("SET /* /* */ */ tacit.half_width = 50", [HALF]),
+        ("SET tacit.epsilon = 0.1", [SetSetting("epsilon", Fraction(1, 10))]),
+        ("SET tacit.confidence TO .9", [SetSetting("confidence", Fraction(9, 10))]),
+        ("SET tacit.confidence = DEFAULT", [ResetSetting("confidence")]),
+        ("RESET tacit.epsilon", [ResetSetting("epsilon")]),
+        ("RESET ALL", [ResetAll()]),
+        ("SHOW tacit.epsilon", [ShowSetting("epsilon")]),
+        ("SHOW search_path", [ShowIgnored("search_path")]),
+        ("SHOW TRANSACTION ISOLATION LEVEL", [ShowIgnored("transaction")]),
+        ("SET application_name = 'it''s; here'", [IgnoredSetting("application_name")]),
+        ("SET application_name = E'\\'; SELECT 1 --'", [IgnoredSetting("application_name")]),
+        ("SET application_name = $$;$$", [IgnoredSetting("application_name")]),
+        ("SET TIME ZONE 'Europe/Oslo'", [IgnoredSetting("time zone")]),
+        (
+            "SET TimeZone TO 'UTC'; SET search_path = \"$user\", public;",
+            [IgnoredSetting("timezone"), IgnoredSetting("search_path")],
+        ),
+        (
+            "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
+            [IgnoredSetting("session characteristics")],
+        ),
+        (
+            "SET NAMES 'utf8'; RESET client_encoding",
+            [IgnoredSetting("names"), IgnoredSetting("client_encoding")],
+        ),
+        (
+            "SET extra_float_digits = 3; SET tacit.half_width = 50;",
+            [IgnoredSetting("extra_float_digits"), HALF],
+        ),
+    ],
+)
+def test_settings_are_read_as_postgresql_would(sql: str, statements: list[object]) -> None:
+    assert [found.statement for found in read_text(sql)] == statements
+
+
+@pytest.mark.parametrize("name", sorted(IGNORED))
+def test_everything_on_the_list_of_what_is_ignored_is_ignored(name: str) -> None:
+    equals = " = " if " " not in name and name not in ("names", "transaction") else " "
+    assert read_statement(f"SET {name}{equals}'anything'") == IgnoredSetting(name)
+    assert read_statement(f"RESET {name}") == IgnoredSetting(name)
+    assert read_statement(f"SHOW {name}") == ShowIgnored(name)
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_what_is_no_setting_is_refused_with_the_way_out(sql: str) -> None:
+    refusal, says = REFUSED[sql]
+    with pytest.raises(refusal) as caught:
+        read_text(sql)
+    assert says in caught.value.explain()

@@ -1,0 +1,50 @@
+"""BEGIN, COMMIT, ROLLBACK and DISCARD ALL, in the forms that clients send."""
+
+import pytest
+
+from cube.refusals import InvalidSql
+from planner.sql.statements import read_statement
+from planner.sql.transactions import DiscardAll, TransactionWord
+
+# By the text: where it stops being one of them.
+REFUSED = {
+    "BEGIN READ": "line 1, column 7",
+    "COMMIT WORK TRANSACTION": "line 1, column 13",
+    "COMMIT PREPARED 'x'": "line 1, column 8",
+    "ROLLBACK TO SAVEPOINT a": "line 1, column 10",
+    "ROLLBACK AND": "line 1, column 10",
+    "END IF": "line 1, column 5",
+    "DISCARD": "line 1, column 1",
+    "DISCARD\nPLANS": "line 2, column 1",
+    "DISCARD ALL ALL": "line 1, column 13",
+}
+
+
+@pytest.mark.parametrize(
+    ("sql", "word"),
+    [
+        ("BEGIN", TransactionWord.BEGIN),
+        ("begin work;", TransactionWord.BEGIN),
+        ("BEGIN TRANSACTION READ ONLY", TransactionWord.BEGIN),
+        ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", TransactionWord.BEGIN),
+        (
+            "START TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY, NOT DEFERRABLE",
+            TransactionWord.BEGIN,
+        ),
+        ("COMMIT", TransactionWord.COMMIT),
+        ("END WORK AND NO CHAIN", TransactionWord.COMMIT),
+        ("ROLLBACK", TransactionWord.ROLLBACK),
+        ("/* x */ ABORT TRANSACTION AND CHAIN -- y", TransactionWord.ROLLBACK),
+        ("DISCARD ALL", DiscardAll()),
+    ],
+)
+def test_words_are_read_in_every_form(sql: str, word: object) -> None:
+    assert read_statement(sql) == word
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_what_goes_on_otherwise_is_pointed_at(sql: str) -> None:
+    with pytest.raises(InvalidSql, match="does not parse") as caught:
+        read_statement(sql)
+    assert caught.value.position == REFUSED[sql]
+    assert caught.value.hint
