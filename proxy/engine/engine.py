@@ -13,13 +13,7 @@ import pyarrow as pa
 
 from accountant.ledger.limits import Payer
 from cube.pace import take_longer
-from cube.refusals import (
-    BudgetExhausted,
-    CostAboveCap,
-    LimitReached,
-    Refused,
-    TargetNotReached,
-)
+from cube.refusals import NotCovered, Refused, TargetNotReached
 from planner.cache import BoundedCache
 from planner.domain.public import REMAINING, privacy_view
 from planner.sql.synthetic_statements import synthesis_statement
@@ -135,7 +129,7 @@ class Engine:
         try:
             with self._large.turn(request.caller.payer.analyst, workload.parts):
                 return self._answered(workload, request, seen)
-        except (BudgetExhausted, LimitReached, CostAboveCap, TargetNotReached) as refusal:
+        except (NotCovered, TargetNotReached) as refusal:
             if len(workload.tables) > 1:  # for the first, something may have been charged
                 raise
             spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)
