@@ -67,6 +67,10 @@ alone, so it says nothing of the data. It costs nothing, with one exception: bef
 Lines and columns count from 1, after any SETs before the statement, and say where the first name,
 literal or function of what is refused stands. There are none for what has no place of its own.
 
+What a budget, a limit or a cap does not cover comes with the half-widths that could be had instead,
+as in `Free right now: half_width 40. What is left pays for: half_width 25.`, if they are found
+within a second. They are left out below.
+
 Each example is a statement that is refused, what is said of it, and one that works. Their private
 table is `patients`, about persons told apart by `{unit}`, and their public tables are `cities` and
 `holidays`. The columns of `patients` are
@@ -112,6 +116,9 @@ def examples() -> list[Example]:
         for title, sql, one, works in asked:
             try:
                 engine.answer(one)
+            except NotCovered as refusal:  # what could be asked instead is found in time, or not
+                plain = type(refusal)(refusal.shortfall.unadvised)
+                found.append(Example(title, sql, plain, works))
             except Refused as refusal:
                 found.append(Example(title, sql, refusal, works))
             else:
