@@ -9,9 +9,10 @@
     │   ├── InvalidTarget         invalid_target      half_width, confidence or epsilon out of range
     │   ├── TooLarge              too_large           a stated limit on size was passed
     │   ├── TooSlow               too_slow            the time that one statement may take is over
-    │   ├── BudgetExhausted       budget_exhausted    the table's budget cannot cover the cost
-    │   ├── LimitReached          limit_reached       the caller's own limit cannot cover the cost
-    │   ├── CostAboveCap          cost_above_cap      the request's own epsilon cap cannot cover it
+    │   ├── NotCovered                                what may be spent does not cover the cost
+    │   │   ├── BudgetExhausted   budget_exhausted    the table's budget cannot cover the cost
+    │   │   ├── LimitReached      limit_reached       the caller's own limit cannot cover the cost
+    │   │   └── CostAboveCap      cost_above_cap      the request's own epsilon cap cannot cover it
     │   ├── TargetNotReached      target_not_reached  a ratio's or relative target costs too much
     │   ├── InvalidRequest        invalid_request     a call that is malformed outside its SQL
     │   ├── NameTaken             name_taken          something else is called so already
@@ -31,13 +32,19 @@
         ├── LedgerMismatch        ledger_mismatch     the ledger belongs to another table or schema
         └── DataChanged           data_changed        the data is not what the ledger began with
 
-A message may quote the analyst's SQL and the public schema, never a value read from data.
+A refusal says what is wrong in numbers that a program can act on, where there are any, and in a
+sentence for a person. A message may quote the analyst's SQL and the public schema, never a value
+read from data.
 A broken invariant is none of these: it is an ordinary exception, and reaches the client only as an
 incident number.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
+
+from cube.shortfall import FreeWidth, Shortfall
 
 
 class TacitError(Exception):
@@ -63,6 +70,21 @@ class TacitError(Exception):
         return self.message if self.hint is None else f"{self.message} {self.hint}"
 
 
+@dataclass(frozen=True, slots=True)
+class TextPosition:
+    """A place in the analyst's text; line and column count from 1."""
+
+    line: int
+    column: int
+
+    def __post_init__(self) -> None:
+        if self.line < 1 or self.column < 1:
+            raise ValueError(f"lines and columns count from 1, and this is {self}")
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
 class Refused(TacitError):
     """A request that stopped before anything was charged or released.
 
@@ -70,14 +92,14 @@ class Refused(TacitError):
     ----------
     message, hint
         As for every `TacitError`.
-    position : str, optional
-        Where in the analyst's text it was found: "line 1, column 23".
+    position : TextPosition, optional
+        Where in the analyst's text it was found.
     """
 
     code = "refused"
 
     def __init__(
-        self, message: str, *, hint: str | None = None, position: str | None = None
+        self, message: str, *, hint: str | None = None, position: TextPosition | None = None
     ) -> None:
         super().__init__(message, hint=hint)
         self.position = position
@@ -132,22 +154,54 @@ class TooSlow(Refused):
     code = "too_slow"
 
 
-class BudgetExhausted(Refused):
+class NotCovered(Refused):
+    """What may be spent does not cover the cost. Every refusal of this kind is a narrower one.
+
+    Parameters
+    ----------
+    shortfall : Shortfall
+        The numbers, which message and hint are made of.
+    """
+
+    def __init__(self, shortfall: Shortfall) -> None:
+        message, hint = self._words(shortfall)
+        super().__init__(message, hint=hint)
+        self.shortfall = shortfall
+
+    @staticmethod
+    def _words(shortfall: Shortfall) -> tuple[str, str]:
+        """The message and the hint."""
+        raise NotImplementedError
+
+
+class BudgetExhausted(NotCovered):
     """The table's budget cannot cover the cost."""
 
     code = "budget_exhausted"
 
+    @staticmethod
+    def _words(shortfall: Shortfall) -> tuple[str, str]:
+        return shortfall.budget_text, shortfall.way_out
 
-class LimitReached(Refused):
-    """What the analyst, or a group he is of, may spend cannot cover the cost."""
+
+class LimitReached(NotCovered):
+    """What the analyst, or a group they are in, may spend cannot cover the cost."""
 
     code = "limit_reached"
 
+    @staticmethod
+    def _words(shortfall: Shortfall) -> tuple[str, str]:
+        return shortfall.limit_text, shortfall.way_out
 
-class CostAboveCap(Refused):
+
+class CostAboveCap(NotCovered):
     """The epsilon cap named in the request cannot cover the cost."""
 
     code = "cost_above_cap"
+
+    @staticmethod
+    def _words(shortfall: Shortfall) -> tuple[str, str]:
+        return shortfall.cap_text, shortfall.way_out_of_cap
 
 
 class TargetNotReached(Refused):
@@ -157,19 +211,32 @@ class TargetNotReached(Refused):
 
     Parameters
     ----------
-    message, hint
-        As for every `Refused`.
     epsilon_spent : Fraction
         What was charged.
+    free : sequence of FreeWidth
+        How well each answer with a target of its own is known now.
+    because : Refused, optional
+        What stopped it; None if the answers did not narrow as they should.
     """
 
     code = "target_not_reached"
 
     def __init__(
-        self, message: str, *, hint: str | None = None, epsilon_spent: Fraction = Fraction(0)
+        self,
+        *,
+        epsilon_spent: Fraction,
+        free: Sequence[FreeWidth],
+        because: Refused | None = None,
     ) -> None:
-        super().__init__(message, hint=hint)
+        why = "" if because is None else f" {because.message}"
+        widths = ", ".join(map(str, free))
+        super().__init__(
+            f"The target was not reached.{why} What was measured so far is paid for and kept.",
+            hint=f"These half-widths are free now: {widths}.",
+        )
         self.epsilon_spent = epsilon_spent
+        self.free = tuple(free)
+        self.shortfall = because.shortfall.unadvised if isinstance(because, NotCovered) else None
 
 
 class InvalidRequest(Refused):

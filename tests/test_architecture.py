@@ -65,6 +65,7 @@ FLOORS = {
         "server",
         "tacit flight",
         "sessions errors arrow_ipc",
+        "refusal_details",
     ),
 }
 GENERATED = {"protocol"}  # on the ground, under everything

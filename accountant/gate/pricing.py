@@ -9,9 +9,8 @@ those that say whether an earlier answer can still be raised. Proof: proofs/gate
 """
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from dataclasses import replace
 from fractions import Fraction
-from typing import Final
 
 from accountant.cost.history_cost import Price, price_of
 from accountant.exact.exact_answers import answer_bound
@@ -23,10 +22,7 @@ from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.refusals import BudgetExhausted, CostAboveCap, LimitReached
 from cube.schema import Schema
-
-_WIDER: Final = (
-    "Ask for a wider half_width or a lower confidence; what the history can answer stays free."
-)
+from cube.shortfall import Shortfall
 
 
 class Pricing:
@@ -71,27 +67,28 @@ class Pricing:
         ------
         BudgetExhausted, LimitReached, CostAboveCap
         """
-        history, table = self._history, self._schema.table
+        history = self._history
         units = price.units_after - price.units_before
-        cost = f"This costs epsilon {_text(price.epsilon, ROUND_CEILING)}"
         if units and price.units_after > history.units_max:
             left = max(0, history.units_max - history.units_spent)
-            raise BudgetExhausted(f"{cost}, and {table} has {_units_text(left)} left.", hint=_WIDER)
+            raise BudgetExhausted(self._shortfall(price, Fraction(left, UNITS_PER_EPSILON)))
         for allowance in history.allowances(payer):
             left_units = allowance.units_left
             if left_units is not None and units > left_units:
+                shortfall = self._shortfall(price, Fraction(left_units, UNITS_PER_EPSILON))
                 window = allowance.limit.window
-                when = "" if window is Window.NEVER else f" this {window}"
                 raise LimitReached(
-                    f"{cost}, and {allowance.account} may spend {_units_text(left_units)} more "
-                    f"on {table} with one query{when}.",
-                    hint=_WIDER,
+                    replace(
+                        shortfall,
+                        account=str(allowance.account),
+                        window="" if window is Window.NEVER else str(window),
+                    )
                 )
         if epsilon_cap is not None and price.epsilon > epsilon_cap:
-            raise CostAboveCap(
-                f"{cost}, more than the cap of {_text(epsilon_cap, ROUND_FLOOR)}.",
-                hint="Raise the epsilon option, or ask for a wider half_width.",
-            )
+            raise CostAboveCap(self._shortfall(price, epsilon_cap))
+
+    def _shortfall(self, price: Price, left: Fraction) -> Shortfall:
+        return Shortfall(table=self._schema.table, epsilon_needed=price.epsilon, epsilon_left=left)
 
     def _check(self, planned: PlannedMeasurement) -> None:
         """Raise unless a row can be measured at its weight; decided once for each on a history."""
@@ -101,15 +98,3 @@ class Pricing:
             noise = self._history.noise_for(planned)
             noise.lattice_bound(answer_bound(planned.block, self._schema))
             self._checked.add(name)
-
-
-def _text(epsilon: Fraction, rounding: str) -> str:
-    """Six digits of an epsilon: a price rounded up, what is left rounded down."""
-    context = Context(prec=6, rounding=rounding)
-    rounded = context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
-    return f"{rounded.normalize(context):f}"
-
-
-def _units_text(units: int) -> str:
-    """What is left, rounded down."""
-    return _text(Fraction(units, UNITS_PER_EPSILON), ROUND_FLOOR)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from cube.axis import NumericAxis
-from cube.refusals import UnsupportedSql
+from cube.refusals import TextPosition, UnsupportedSql
 from cube.schema import Schema
 from planner.domain.scratchpad import columns_of
 from planner.sql.exact_number import constant_value
@@ -45,14 +45,14 @@ class Probed:
         The probes, level by level.
     level : tuple of int
         The level of each probe, non-decreasing.
-    position : str, optional
+    position : TextPosition, optional
         Where in the analyst's text the column stands.
     """
 
     axis: NumericAxis
     values: tuple[float | None, ...]
     level: tuple[int, ...]
-    position: str | None = None
+    position: TextPosition | None = None
 
 
 def probes_for(
@@ -66,7 +66,7 @@ def probes_for(
         If a binned column is used in any other way than compared with constants.
     """
     constants: dict[str, set[float]] = {}
-    positions: dict[str, str | None] = {}
+    positions: dict[str, TextPosition | None] = {}
     for column in expression.find_all(exp.Column):
         axis = schema.by_name[column.name]
         if not isinstance(axis, NumericAxis):
@@ -140,7 +140,7 @@ def _neighbourhood(value: float) -> list[float]:
     return near
 
 
-def _probed(axis: NumericAxis, constants: list[float], where: str | None) -> Probed:
+def _probed(axis: NumericAxis, constants: list[float], where: TextPosition | None) -> Probed:
     values: list[float | None] = []
     level: list[int] = []
     last = len(axis.edges) - 2

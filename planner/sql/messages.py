@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel
 
-from cube.refusals import UnsupportedSql
+from cube.refusals import TextPosition, UnsupportedSql
 
 SHOWN_LENGTH = 80  # a message is one line on a terminal; the analyst has the rest of the text
 DIALECT = "tacit"  # by name: planner.sql.dialect, which defines it, quotes SQL as well
@@ -41,15 +41,15 @@ def origin(node: exp.Expr) -> dict[str, int]:
     return {name: first[name] for name in _PLACE if name in first}
 
 
-def position(node: exp.Expr) -> str | None:
-    """Where a node begins in the analyst's text, in words; None if planning made it."""
+def position(node: exp.Expr) -> TextPosition | None:
+    """Where a node begins in the analyst's text; None if planning made it."""
     found = origin(node)
     return position_at(found["line"], found["col"]) if found else None
 
 
-def position_at(line: int, column: int) -> str:
+def position_at(line: int, column: int) -> TextPosition:
     """A place in a text, both numbers counted from 1."""
-    return f"line {line}, column {column}"
+    return TextPosition(line, column)
 
 
 def unsupported(node: exp.Expr, why: str, hint: str) -> UnsupportedSql:

@@ -7,7 +7,6 @@ show private data.
 
 import sys
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -28,9 +27,13 @@ from proxy.cli.client import Declined, ServerAddress, Unreachable
 from proxy.cli.options import (
     ConfidenceOption,
     EpsilonOption,
+    FailedInJson,
+    FormatOption,
     HalfWidthOption,
+    OutputFormat,
     SqlArgument,
     asks_server,
+    fails_in_json,
 )
 from proxy.sources.location import SourceLocation
 
@@ -60,31 +63,16 @@ app.command(epilog='Example: tacit marginals adult --sets "sex,race;age" --epsil
 )
 
 
-class OutputFormat(StrEnum):
-    """How an answer is printed."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     try:
         app(args=arguments, prog_name="tacit")
-    except TacitError as error:
-        _fail(error.code, error.explain(), EXIT_CANNOT_START)
-    except Declined as declined:
-        _fail(declined.code, declined.message, EXIT_REFUSED)
-    except Unreachable as unreachable:
-        start = "Start one with `tacit serve CONFIG`, or name another with --server HOST:PORT."
-        told = f"No Tacit server answers at {unreachable.address}. {start}"
-        _fail("server_unreachable", told, EXIT_UNREACHABLE)
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
-    except Exception as error:  # noqa: BLE001 - the last resort; its text may hold private data
-        told = f"Something unexpected went wrong ({type(error).__name__}). Nothing more is shown."
-        _fail("internal_error", told, EXIT_CANNOT_START)
+    except FailedInJson as failed:
+        _fail(*_failure_of(failed.error), is_json=True)
+    except Exception as error:  # noqa: BLE001 - whatever it is, no traceback reaches the terminal
+        _fail(*_failure_of(error))
 
 
 @app.callback(invoke_without_command=True)
@@ -114,22 +102,21 @@ def serve(
 @app.command(
     epilog='Example: tacit query "SELECT COUNT(*) FROM adult WHERE age >= 65" --half-width 50'
 )
+@fails_in_json
 @asks_server
 def query(  # noqa: PLR0913 - one parameter an option
     sql: SqlArgument,
     half_width: HalfWidthOption = None,
     confidence: ConfidenceOption = None,
     epsilon: EpsilonOption = None,
-    output: Annotated[
-        OutputFormat, typer.Option("--format", help="How to print the answer.")
-    ] = OutputFormat.TABLE,
+    output: FormatOption = OutputFormat.TABLE,
     *,
     server: ServerAddress,
 ) -> None:
     """Answer a SELECT, from earlier answers if they suffice, else by spending epsilon.
 
     What is left out (--half-width, --confidence) comes from the SQL's OPTIONS or the table's
-    default.
+    default. With --format json, an error is one JSON object on standard error.
     """
     target = cli_client.target_of(half_width, confidence, epsilon)
     answer = cli_client.query(server, sql, target)
@@ -260,8 +247,26 @@ def _write_new(path: Path, text: str) -> None:
         raise ConfigurationInvalid(f"{path} cannot be written: {error.strerror}.") from None
 
 
-def _fail(code: str, message: str, exit_code: int) -> None:
-    typer.echo(f"error [{code}]: {_printable(message)}", err=True)
+def _failure_of(error: Exception) -> tuple[Declined, int]:
+    """What is shown of an error, and the exit code."""
+    match error:
+        case Declined():
+            return error, EXIT_REFUSED
+        case TacitError():
+            return Declined(error.code, error.explain()), EXIT_CANNOT_START
+        case Unreachable():
+            start = "Start one with `tacit serve CONFIG`, or name another with --server HOST:PORT."
+            message = f"No Tacit server answers at {error.address}. {start}"
+            return Declined("server_unreachable", message), EXIT_UNREACHABLE
+        case _:  # its text may hold private data
+            kind = type(error).__name__
+            message = f"Something unexpected went wrong ({kind}). Nothing more is shown."
+            return Declined("internal_error", message), EXIT_CANNOT_START
+
+
+def _fail(failure: Declined, exit_code: int, *, is_json: bool = False) -> None:
+    line = f"error [{failure.code}]: {_printable(failure.message)}"
+    typer.echo(rendering.failure_json(failure) if is_json else line, err=True)
     sys.exit(exit_code)
 
 

@@ -18,6 +18,7 @@ from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.identity.tokens import is_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.wire.errors import CODE_KEY
+from proxy.wire.refusal_details import detail_in
 
 SERVER_VARIABLE: Final = "TACIT_SERVER"
 TOKEN_VARIABLE: Final = "TACIT_TOKEN"  # noqa: S105 - the name of a variable
@@ -28,12 +29,24 @@ CHANNEL_OPTIONS: Final = (
 
 
 class Declined(Exception):
-    """The server said no, in its own words and with its own code."""
+    """The server said no, in its own words and with its own code.
 
-    def __init__(self, code: str, message: str) -> None:
+    Parameters
+    ----------
+    code : str
+    message : str
+        What a person reads: what is wrong, where, and what works instead.
+    detail : tacit_pb2.RefusalDetail, optional
+        What a program reads; None if the server sent none.
+    """
+
+    def __init__(
+        self, code: str, message: str, detail: tacit_pb2.RefusalDetail | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.detail = detail
 
 
 class Unreachable(Exception):
@@ -219,7 +232,7 @@ def _translated(error: Any, address: str) -> Declined | Unreachable:
     code = trailers.get(CODE_KEY)
     details = error.details() or ""
     if code is not None:
-        return Declined(str(code), details.removeprefix(f"[{code}] "))
+        return Declined(str(code), details.removeprefix(f"[{code}] "), detail_in(trailers))
     if error.code() is grpc.StatusCode.UNAVAILABLE:
         return Unreachable(address)
     return Declined(error.code().name.lower(), details)

@@ -2,13 +2,21 @@
 
 import inspect
 from collections.abc import Callable
+from enum import StrEnum
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
-from proxy.cli.client import SERVER_VARIABLE, TOKEN_VARIABLE, ServerAddress
+from cube.refusals import TacitError
+from proxy.cli.client import (
+    SERVER_VARIABLE,
+    TOKEN_VARIABLE,
+    Declined,
+    ServerAddress,
+    Unreachable,
+)
 from proxy.config.address import DEFAULT_LISTEN
 
 SqlArgument: TypeAlias = Annotated[
@@ -31,6 +39,19 @@ EpsilonOption: TypeAlias = Annotated[
         metavar="NUMBER",
         help="The most this request may cost; it is refused if that is not enough.",
     ),
+]
+
+
+class OutputFormat(StrEnum):
+    """How an answer is printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+FormatOption: TypeAlias = Annotated[
+    OutputFormat, typer.Option("--format", help="How to print the answer.")
 ]
 ConfigOption: TypeAlias = Annotated[
     Path, typer.Option("--config", metavar="FILE", help="The configuration that is served.")
@@ -82,4 +103,27 @@ def asks_server(command: Callable[..., None]) -> Callable[..., None]:
 
     run.__annotations__ = {one.name: one.annotation for one in (*own, *shared)}
     vars(run)["__signature__"] = signature.replace(parameters=[*own, *shared])
+    return run
+
+
+class FailedInJson(Exception):
+    """A command that was asked for JSON has failed, so that its error is shown as JSON."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def fails_in_json(command: Callable[..., None]) -> Callable[..., None]:
+    """Show the errors of a command as JSON if its option ``output`` says JSON."""
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        try:
+            command(**options)
+        except (TacitError, Declined, Unreachable) as error:
+            if options["output"] is OutputFormat.JSON:
+                raise FailedInJson(error) from None
+            raise
+
     return run

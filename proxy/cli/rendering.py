@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from accountant.auditor.verdict import TableVerdict
-from proxy.cli.client import ReceivedResult
+from proxy.cli.client import Declined, ReceivedResult
 from proxy.protocol import tacit_pb2
 
 DECIMALS_MAX = 6
@@ -162,6 +162,30 @@ def answer_json(answer: ReceivedResult) -> str:
     return json.dumps(shown, default=str, ensure_ascii=False)
 
 
+def failure_json(failure: Declined) -> str:
+    """An error as one JSON object; what there is nothing to say of is null."""
+    detail = failure.detail or tacit_pb2.RefusalDetail()
+    shown: dict[str, Any] = {
+        "code": failure.code,
+        "message": detail.message or failure.message,
+        "hint": detail.hint or None,
+        "position": None,
+        "shortfall": None,
+    }
+    if detail.HasField("position"):
+        place = detail.position
+        shown["position"] = {"line": place.line, "column": place.column}
+    if detail.HasField("shortfall"):
+        shown["shortfall"] = _shortfall(detail.shortfall)
+    if detail.HasField("epsilon_spent"):
+        shown["epsilon_spent"] = detail.epsilon_spent
+        shown["free_widths"] = [
+            {"answer": one.answer, "half_width": _finite(one.half_width)}
+            for one in detail.free_widths
+        ]
+    return json.dumps(shown)
+
+
 def to_width(value: float | None, low: float, high: float) -> str:
     """A number with the digits that an interval this wide leaves meaningful.
 
@@ -190,6 +214,30 @@ def general(value: Any) -> str:
 def plain(text: str) -> Text:
     """Text without markup, and with nothing in it that a terminal would obey."""
     return Text("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
+
+
+def _shortfall(shortfall: tacit_pb2.Shortfall) -> dict[str, Any]:
+    """Epsilons as text, so that they are exact and can be given back to --epsilon."""
+    has_left = shortfall.HasField("epsilon_left")
+    return {
+        "table": shortfall.table,
+        "epsilon_needed": shortfall.epsilon_needed,
+        "epsilon_left": shortfall.epsilon_left if has_left else None,
+        "account": shortfall.account or None,
+        "window": shortfall.window or None,
+        "free": _offered(shortfall.free) if shortfall.HasField("free") else None,
+        "fitting": _offered(shortfall.fitting) if shortfall.HasField("fitting") else None,
+    }
+
+
+def _offered(width: tacit_pb2.OfferedWidth) -> dict[str, float | None]:
+    half_width = width.half_width if width.HasField("half_width") else None
+    return {"factor": width.factor, "half_width": half_width}
+
+
+def _finite(number: float) -> float | None:
+    """A number as JSON has it, which has no infinity."""
+    return number if math.isfinite(number) else None
 
 
 def _interval(low: float, high: float) -> str:

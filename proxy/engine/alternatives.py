@@ -9,26 +9,16 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Final
 
 from accountant.ledger.limits import Payer
 from cube.pace import within
-from cube.refusals import (
-    BudgetExhausted,
-    CostAboveCap,
-    InvalidTarget,
-    LimitReached,
-    Refused,
-    TooLarge,
-    TooSlow,
-)
+from cube.refusals import InvalidTarget, NotCovered, TooLarge, TooSlow
+from cube.shortfall import OfferedWidth
 from inference.posterior import RowEstimate, widest
 from planner.workload import Wanted
 from proxy.tables.snapshot import TableSnapshot
-
-NO_BUDGET: Final = (BudgetExhausted, LimitReached, CostAboveCap)
 
 FACTOR_MAX: Final = 2.0**20  # of the width asked for; beyond it nobody is helped
 SECONDS_MAX: Final = 1.0  # of a refusal's time: it comes without advice rather than late
@@ -36,22 +26,19 @@ N_STEPS: Final = 7  # of the search, each of which halves the factor's logarithm
 
 
 def advised(
-    refusal: Refused,
+    refusal: NotCovered,
     snapshot: TableSnapshot,
     wanted: Sequence[Wanted],
     payer: Payer,
     cap: Fraction | None,
-) -> Refused:
+) -> NotCovered:
     """The refusal, with what is free on a snapshot and what would fit."""
     free = fits = math.inf
     with suppress(TooSlow), within(SECONDS_MAX):
         free = _free_factor(wanted, snapshot.estimates(wanted))
         fits = _fitting_factor(snapshot, wanted, payer, cap, min(free, FACTOR_MAX))
-    said = [_said("Free right now", free, wanted)]
-    if fits < free:
-        said.append(_said("What is left pays for", fits, wanted))
-    hint = " ".join([*(text for text in said if text), refusal.hint or ""])
-    return type(refusal)(refusal.message, hint=hint.strip(), position=refusal.position)
+    fitting = _offered(fits, wanted) if fits < free else None
+    return type(refusal)(replace(refusal.shortfall, free=_offered(free, wanted), fitting=fitting))
 
 
 def _free_factor(wanted: Sequence[Wanted], known: Sequence[Sequence[RowEstimate]]) -> float:
@@ -93,23 +80,14 @@ def _widened(wanted: Sequence[Wanted], factor: float) -> list[Wanted]:
 def _may_be_paid(
     table: TableSnapshot, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
 ) -> bool:
-    with suppress(*NO_BUDGET, InvalidTarget, TooLarge):
+    with suppress(NotCovered, InvalidTarget, TooLarge):
         plan = table.plan(wanted, table.estimates(wanted))
         table.check(plan.planned, payer, epsilon_cap=cap)
         return True
     return False
 
 
-def _said(what: str, factor: float, wanted: Sequence[Wanted]) -> str:
+def _offered(factor: float, wanted: Sequence[Wanted]) -> OfferedWidth | None:
     if not factor <= FACTOR_MAX:
-        return ""
-    widths = {one.target.half_width for one in wanted}
-    if len(widths) == 1:
-        return f"{what}: half_width {rounded_up(factor * widths.pop())}."
-    return f"{what}: {rounded_up(factor)} times the half_widths asked for."
-
-
-def rounded_up(number: float) -> str:
-    """Four digits, rounded up, so that asking for just this much works."""
-    rounded = Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(number))
-    return f"{rounded.normalize():f}"
+        return None
+    return OfferedWidth.widened(factor, {one.target.half_width for one in wanted})

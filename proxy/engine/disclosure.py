@@ -14,7 +14,8 @@ from fractions import Fraction
 
 from accountant.gate.gate import Budget
 from accountant.ledger.limits import Payer
-from cube.refusals import CostAboveCap, Refused
+from cube.refusals import CostAboveCap, NotCovered
+from cube.shortfall import Shortfall
 from inference.marginals.error_law import UnknownLaw
 from inference.noise_law.asked_law import AskedLaw
 from inference.posterior import Posterior, RowEstimate
@@ -26,7 +27,7 @@ from proxy.api.requests import (
     SOURCE_PUBLIC,
     Caller,
 )
-from proxy.engine.alternatives import advised, rounded_up
+from proxy.engine.alternatives import advised
 from proxy.engine.consistency import consistent
 from proxy.engine.results import AnsweredAggregate, AnsweredPart
 from proxy.engine.system_views import TableRecord
@@ -101,26 +102,22 @@ def _without_intervals(part: AnsweredPart) -> AnsweredPart:
 
 
 def shown_refusal(
-    refusal: Refused,
+    refusal: NotCovered,
     alone: EmptyHistory,
     wanted: Sequence[Wanted],
     payer: Payer,
     cap: Fraction | None,
-) -> Refused:
+) -> NotCovered:
     """A refusal for want of budget, with the price of asking alone, and no word of what is left."""
     if isinstance(refusal, CostAboveCap):
         return advised(refusal, alone.snapshot(), wanted, payer, cap)
     return unaffordable(refusal, alone, alone.price(wanted))
 
 
-def unaffordable(refusal: Refused, alone: EmptyHistory, epsilon: Fraction) -> Refused:
-    """The refusal of what costs who asks alone so much, and is not covered by what is left."""
+def unaffordable(refusal: NotCovered, alone: EmptyHistory, epsilon: Fraction) -> NotCovered:
+    """The refusal with the price of asking alone, and without what is left, or of whose limit."""
     table = alone.info.schema.table
-    return type(refusal)(
-        f"This costs epsilon {rounded_up(float(epsilon))}, and what is left of {table}'s budget, "
-        "or of a limit, does not cover it.",
-        hint="Ask for a wider half_width or a lower confidence.",
-    )
+    return type(refusal)(Shortfall(table=table, epsilon_needed=epsilon, epsilon_left=None))
 
 
 def _shown_aggregate(

@@ -12,13 +12,7 @@ from fractions import Fraction
 import pyarrow as pa
 
 from accountant.ledger.limits import Payer
-from cube.refusals import (
-    BudgetExhausted,
-    CostAboveCap,
-    LimitReached,
-    Refused,
-    TargetNotReached,
-)
+from cube.refusals import NotCovered, Refused, TargetNotReached
 from planner.cache import BoundedCache
 from planner.domain.public import REMAINING, privacy_view
 from planner.sql.statements import Explain, Query, not_answered, read_statement
@@ -136,7 +130,7 @@ class Engine:
         try:
             with self._large.turn(request.caller.payer.analyst, workload.parts):
                 return self._answered(workload, request, seen)
-        except (BudgetExhausted, LimitReached, CostAboveCap, TargetNotReached) as refusal:
+        except (NotCovered, TargetNotReached) as refusal:
             if len(workload.tables) > 1:  # for the first, something may have been charged
                 raise
             spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)

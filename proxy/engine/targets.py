@@ -16,11 +16,12 @@ import numpy as np
 
 from accountant.ledger.limits import Payer
 from cube.pace import checkpoint
-from cube.refusals import InvalidTarget, Refused, TargetNotReached, TooSlow
+from cube.refusals import InvalidTarget, NotCovered, Refused, TargetNotReached, TooSlow
+from cube.shortfall import FreeWidth
 from inference.posterior import Posterior, RowEstimate, widest
 from planner.workload import Part, Wanted
 from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
-from proxy.engine.alternatives import NO_BUDGET, advised
+from proxy.engine.alternatives import advised
 from proxy.engine.disclosure import shown_parts, shown_refusal
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.results import AnsweredAggregate, AnsweredItem, AnsweredPart
@@ -116,7 +117,7 @@ def settle(  # noqa: PLR0913 - what is asked, who pays, and what they may be tol
             if not answered:
                 raise
             raise _not_reached(shown, refusal) from None
-        except NO_BUDGET as refusal:
+        except NotCovered as refusal:
             if answered and alone is None:
                 raise _not_reached(shown, refusal) from None
             said = _said(refusal, table, alone, [one.wanted for one in asked], payer, left)
@@ -160,19 +161,19 @@ def rehearse(
     try:
         price = None if alone is None else _checked_price(alone, wanted, payer, cap)
         own = _checked_price(table, wanted, payer, cap if price is None else None)
-    except NO_BUDGET as refusal:
+    except NotCovered as refusal:
         raise _said(refusal, table, alone, wanted, payer, cap) from None
     return own if price is None else price
 
 
 def _said(  # noqa: PLR0913, PLR0917 - all that a refusal may speak of
-    refusal: Refused,
+    refusal: NotCovered,
     table: ServedTable,
     alone: EmptyHistory | None,
     wanted: Sequence[Wanted],
     payer: Payer,
     cap: Fraction | None,
-) -> Refused:
+) -> NotCovered:
     """A refusal for want of budget, with what there is to say to who asks."""
     if alone is None:
         return advised(refusal, table.snapshot(), wanted, payer, cap)
@@ -338,15 +339,11 @@ def _share_wanted(item: AnsweredItem, confidence: float) -> float:
 
 def _not_reached(answered: Sequence[AnsweredPart], refusal: Refused | None) -> TargetNotReached:
     """The target was not reached; what is known now is free for the asking."""
-    widths = [
-        f"{item.answer.name} {item.half_widths(part.part.confidence).max():.6g}"
+    free = [
+        FreeWidth(item.answer.name, float(item.half_widths(part.part.confidence).max()))
         for part in answered
         for item in part.answers
         if item.answer.relative is not None or item.answer.half_width is not None
     ]
-    why = "" if refusal is None else f" {refusal.message}"
-    return TargetNotReached(
-        f"The target was not reached.{why} What was measured so far is paid for and kept.",
-        hint=f"These half-widths are free now: {', '.join(widths)}.",
-        epsilon_spent=sum((part.epsilon_spent for part in answered), Fraction(0)),
-    )
+    spent = sum((part.epsilon_spent for part in answered), Fraction(0))
+    return TargetNotReached(epsilon_spent=spent, free=free, because=refusal)

@@ -571,3 +571,63 @@ class SyntheticLawBasis(_message.Message):
     way: str
     n_rows: float
     def __init__(self, way: _Optional[str] = ..., n_rows: _Optional[float] = ...) -> None: ...
+
+class RefusalDetail(_message.Message):
+    __slots__ = ("code", "message", "hint", "position", "shortfall", "epsilon_spent", "free_widths")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    HINT_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    SHORTFALL_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
+    FREE_WIDTHS_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    message: str
+    hint: str
+    position: TextPosition
+    shortfall: Shortfall
+    epsilon_spent: str
+    free_widths: _containers.RepeatedCompositeFieldContainer[FreeWidth]
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ..., position: _Optional[_Union[TextPosition, _Mapping]] = ..., shortfall: _Optional[_Union[Shortfall, _Mapping]] = ..., epsilon_spent: _Optional[str] = ..., free_widths: _Optional[_Iterable[_Union[FreeWidth, _Mapping]]] = ...) -> None: ...
+
+class TextPosition(_message.Message):
+    __slots__ = ("line", "column")
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    line: int
+    column: int
+    def __init__(self, line: _Optional[int] = ..., column: _Optional[int] = ...) -> None: ...
+
+class Shortfall(_message.Message):
+    __slots__ = ("table", "epsilon_needed", "epsilon_left", "account", "window", "free", "fitting")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_NEEDED_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_LEFT_FIELD_NUMBER: _ClassVar[int]
+    ACCOUNT_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    FREE_FIELD_NUMBER: _ClassVar[int]
+    FITTING_FIELD_NUMBER: _ClassVar[int]
+    table: str
+    epsilon_needed: str
+    epsilon_left: str
+    account: str
+    window: str
+    free: OfferedWidth
+    fitting: OfferedWidth
+    def __init__(self, table: _Optional[str] = ..., epsilon_needed: _Optional[str] = ..., epsilon_left: _Optional[str] = ..., account: _Optional[str] = ..., window: _Optional[str] = ..., free: _Optional[_Union[OfferedWidth, _Mapping]] = ..., fitting: _Optional[_Union[OfferedWidth, _Mapping]] = ...) -> None: ...
+
+class OfferedWidth(_message.Message):
+    __slots__ = ("factor", "half_width")
+    FACTOR_FIELD_NUMBER: _ClassVar[int]
+    HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    factor: float
+    half_width: float
+    def __init__(self, factor: _Optional[float] = ..., half_width: _Optional[float] = ...) -> None: ...
+
+class FreeWidth(_message.Message):
+    __slots__ = ("answer", "half_width")
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    answer: str
+    half_width: float
+    def __init__(self, answer: _Optional[str] = ..., half_width: _Optional[float] = ...) -> None: ...

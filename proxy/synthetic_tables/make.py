@@ -287,9 +287,7 @@ def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> Non
     try:
         table.gate.check([everything], payer, epsilon_cap=None)
     except (BudgetExhausted, LimitReached) as refusal:
-        raise type(refusal)(
-            refusal.message, hint="Ask for a smaller epsilon; 0 makes it from history alone."
-        ) from None
+        raise type(refusal)(replace(refusal.shortfall, is_synthetic=True)) from None
 
 
 def _n_ordered(axis: Axis) -> int:

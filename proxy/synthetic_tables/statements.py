@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from cube.refusals import CostAboveCap, UnsupportedSql
+from cube.shortfall import Shortfall
 from planner.sql.synthetic_statements import CreateSynthetic, SyntheticStatement
 from proxy.api.receipts import with_receipt
 from proxy.api.requests import BudgetStatus, Caller, Explanation, QueryRequest, QueryResult, Receipt
@@ -55,7 +56,7 @@ def run_statement(
         dropped = desk.drop(caller, statement.written, if_exists=statement.if_exists)
         row = {"name": statement.name, "dropped": dropped is not None}
         return QueryResult(pa.Table.from_pylist([row], schema=DROPPED_SCHEMA), None)
-    check_cap(statement.epsilon, request.target.epsilon_cap)
+    check_cap(statement, request.target.epsilon_cap)
     record = desk.create(caller, statement, unwatched)
     receipt = receipt_of(record, desk.budget(caller, record.table))
     data = pa.Table.from_pylist([_created_row(record)], schema=CREATED_SCHEMA)
@@ -90,13 +91,16 @@ def preview_table(steps: Sequence[PlannedStep]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=PREVIEW_SCHEMA)
 
 
-def check_cap(epsilon: Fraction, cap: Fraction | None) -> None:
+def check_cap(order: CreateSynthetic, cap: Fraction | None) -> None:
     """Raise CostAboveCap if a table may cost more than its session or call allows."""
-    if cap is not None and epsilon > cap:
+    if cap is not None and order.epsilon > cap:
         raise CostAboveCap(
-            f"The table may cost epsilon {float(epsilon):.6g}, more than the cap of "
-            f"{float(cap):.6g}.",
-            hint="Ask for a smaller epsilon, or raise tacit.epsilon.",
+            Shortfall(
+                table=order.table,
+                epsilon_needed=order.epsilon,
+                epsilon_left=cap,
+                is_synthetic=True,
+            )
         )
 
 

@@ -31,6 +31,7 @@ from proxy.monitoring.events import (
     Watcher,
 )
 from proxy.monitoring.logs import write_log
+from proxy.wire.refusal_details import DETAILS_KEY, packed_detail, sendable
 
 CODE_KEY = "tacit-code"  # trailing metadata: the stable code of a refusal
 INCIDENT_KEY = "tacit-incident"  # trailing metadata: what to quote to the server's owner
@@ -73,20 +74,25 @@ STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How a failed call ends: what the client sees, the code the log shows, what it spent."""
+    """How a failed call ends: what the client sees, the code the log shows, what it spent.
+
+    `packed` are the details of a refusal, for programs.
+    """
 
     status: grpc.StatusCode
     details: str
     code: str
     incident: str | None = None
     epsilon: Fraction | None = None
+    packed: bytes | None = None
 
     @property
-    def trailers(self) -> tuple[tuple[str, str], ...]:
+    def trailers(self) -> tuple[tuple[str, str | bytes], ...]:
         """The trailing metadata of the call."""
         incident = () if self.incident is None else ((INCIDENT_KEY, self.incident),)
         spent = () if self.epsilon is None else ((EPSILON_KEY, repr(float(self.epsilon))),)
-        return ((CODE_KEY, self.code), *incident, *spent)
+        packed = () if self.packed is None else ((DETAILS_KEY, self.packed),)
+        return ((CODE_KEY, self.code), *incident, *spent, *packed)
 
 
 class Firewall(grpc.ServerInterceptor):
@@ -194,7 +200,8 @@ def judge(error: BaseException, method: str, context: grpc.ServicerContext) -> F
         status = next(STATUS[cls] for cls in type(error).__mro__ if cls in STATUS)
         details = header_text(f"[{error.code}] {error.explain()}")
         spent = error.epsilon_spent if isinstance(error, refusals.TargetNotReached) else None
-        return Failure(status, details, error.code, epsilon=spent)
+        packed = packed_detail(error, status, details, header_bytes(details))
+        return Failure(status, details, error.code, epsilon=spent, packed=packed)
     if isinstance(error, grpc.RpcError) and not context.is_active():
         # Reading a request stream raises this when the client hangs up; nobody sees the reply.
         return Failure(grpc.StatusCode.CANCELLED, "The client went away.", CANCELLED_CODE)
@@ -217,14 +224,21 @@ def header_text(text: str) -> str:
     >>> header_text("short")
     'short'
     """
-    sendable = text.encode("utf-8", errors="replace").decode("utf-8")
+    whole = sendable(text)
     room = DETAILS_BYTES_MAX
-    for position, character in enumerate(sendable):
-        is_plain = " " <= character <= "~" and character != "%"
-        room -= 1 if is_plain else 3 * len(character.encode("utf-8"))
+    for position, character in enumerate(whole):
+        room -= header_bytes(character)
         if room < 0:
-            return sendable[:position] + " ..."
-    return sendable
+            return whole[:position] + " ..."
+    return whole
+
+
+def header_bytes(text: str) -> int:
+    """What a status's text takes in its header."""
+    return sum(
+        1 if " " <= character <= "~" and character != "%" else 3 * len(character.encode("utf-8"))
+        for character in text
+    )
 
 
 def _end(

@@ -7,8 +7,11 @@ import pyarrow as pa
 import pytest
 from adbc_driver_flightsql import dbapi
 from adbc_driver_manager import InternalError, NotSupportedError, OperationalError, ProgrammingError
+from google.protobuf.any_pb2 import Any as AnyMessage
 
-from cube.refusals import BudgetExhausted
+from cube.refusals import BudgetExhausted, LimitReached
+from proxy.protocol.tacit_pb2 import RefusalDetail
+from proxy.wire.refusal_details import DETAILS_KEY, refusal_detail
 from tests.support.engine_fake import (
     ANSWERS,
     COUNT_ALL,
@@ -18,6 +21,7 @@ from tests.support.engine_fake import (
     BrokenEngine,
     CannedEngine,
 )
+from tests.support.refusals import SHORTFALL
 from tests.support.serving import serving
 
 
@@ -163,14 +167,33 @@ def test_parameters_are_refused_before_anything_is_charged(
 
 
 def test_an_exhausted_budget_is_told_as_such() -> None:
-    engine = BrokenEngine(BudgetExhausted("The budget of people is spent.", hint="Ask its owner."))
+    engine = BrokenEngine(BudgetExhausted(SHORTFALL))
     with (
         serving(engine) as address,
         dbapi.connect(f"grpc://{address}", autocommit=True) as connection,
         connection.cursor() as cursor,
-        pytest.raises(Exception, match=r"\[budget_exhausted\] The budget of people is spent\. Ask"),
+        pytest.raises(
+            Exception, match=r"\[budget_exhausted\] This costs epsilon 1\.5, and people has"
+        ),
     ):
         cursor.execute(COUNT_ALL)
+
+
+def test_a_refusal_brings_its_details_for_programs() -> None:
+    refusal = LimitReached(SHORTFALL)
+    with (
+        serving(BrokenEngine(refusal)) as address,
+        dbapi.connect(f"grpc://{address}", autocommit=True) as connection,
+        connection.cursor() as cursor,
+        pytest.raises(dbapi.Error) as caught,
+    ):
+        cursor.execute(COUNT_ALL)
+    # Names are bytes in this release of the driver, and text by its declaration.
+    details: dict[Any, bytes] = dict(caught.value.details)
+    assert details[b"tacit-code"] == b"limit_reached"
+    found = RefusalDetail()
+    assert AnyMessage.FromString(details[DETAILS_KEY.encode()]).Unpack(found)
+    assert found == refusal_detail(refusal)
 
 
 def test_a_crash_shows_an_incident_number_and_nothing_else() -> None:

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from cube.axis import CategoryAxis, IntegerAxis, NumericAxis
-from cube.refusals import InvalidSql, InvalidTarget, Refused, TooLarge, UnsupportedSql
+from cube.refusals import (
+    InvalidSql,
+    InvalidTarget,
+    Refused,
+    TextPosition,
+    TooLarge,
+    UnsupportedSql,
+)
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.planner import Planner
@@ -244,7 +251,7 @@ def test_hostile_text_gets_a_clear_answer(
 def test_where_a_text_stops_parsing_is_said(people: Planner) -> None:
     with pytest.raises(InvalidSql) as refusal:
         people.plan("SELECT COUNT(*)\nFROM people WHERE age > )")
-    assert refusal.value.position == "line 2, column 25"
+    assert refusal.value.position == TextPosition(2, 25)
     assert "near ) (line 2, column 25)." in refusal.value.explain()
 
 

@@ -2,8 +2,8 @@
 
 What the SQL fixtures reach is shown by example, with the words that are said and a statement that
 works. What no fixture reaches is found by reading the source: its words, with names between angle
-brackets for what they are filled with. A configuration that is rejected is no refusal, and not
-here.
+brackets for what they are filled with; words that are made of numbers, by making them of such
+names. A configuration that is rejected is no refusal, and not here.
 """
 
 import ast
@@ -13,13 +13,25 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, Self
 
 from accountant.noise.laplace import SystemNoise
 from cube import refusals
-from cube.refusals import Refused, TooLarge, UnsupportedSql
+from cube.refusals import (
+    BudgetExhausted,
+    CostAboveCap,
+    LimitReached,
+    NotCovered,
+    Refused,
+    TargetNotReached,
+    TooLarge,
+    UnsupportedSql,
+)
+from cube.shortfall import FreeWidth, Shortfall
 from planner.sql.messages import shortened
 from proxy.api.requests import QueryRequest
 from tests.sql import world
@@ -35,14 +47,18 @@ LENGTH_MAX = 1000  # of SQL; what is refused for its length is cut
 CLASSES: dict[str, type[Refused]] = {
     name: found
     for name, found in vars(refusals).items()
-    if isinstance(found, type) and issubclass(found, Refused) and found is not Refused
+    if isinstance(found, type) and issubclass(found, Refused) and found not in {Refused, NotCovered}
 }
+# Numbers that stand for a name, and the name.
+NEEDED, LEFT, WIDTH_FREE = 700700, 600600, 500500
+NAMES = {str(NEEDED): "epsilon_needed", str(LEFT): "epsilon_left", str(WIDTH_FREE): "half_width"}
 
 INTRODUCTION = """\
 # Refusals
 
 A request that is not answered ends in one sentence: what is wrong, where it stands in the text, and
 what works instead. Clients get it as `[code] sentence`. Codes are stable; sentences are for people.
+Programs read the numbers and the place that a sentence names beside it: [errors.md](errors.md).
 
 A refusal follows from the request, public declarations, the history of noisy answers and the budget
 alone, so it says nothing of the data. It costs nothing, with one exception: before
@@ -50,6 +66,10 @@ alone, so it says nothing of the data. It costs nothing, with one exception: bef
 
 Lines and columns count from 1, after any SETs before the statement, and say where the first name,
 literal or function of what is refused stands. There are none for what has no place of its own.
+
+What a budget, a limit or a cap does not cover comes with the half-widths that could be had instead,
+as in `Free right now: half_width 40. What is left pays for: half_width 25.`, if they are found
+within a second. They are left out below.
 
 Each example is a statement that is refused, what is said of it, and one that works. Their private
 table is `patients`, about persons told apart by `{unit}`, and their public tables are `cities` and
@@ -96,6 +116,9 @@ def examples() -> list[Example]:
         for title, sql, one, works in asked:
             try:
                 engine.answer(one)
+            except NotCovered as refusal:  # what could be asked instead is found in time, or not
+                plain = type(refusal)(refusal.shortfall.unadvised)
+                found.append(Example(title, sql, plain, works))
             except Refused as refusal:
                 found.append(Example(title, sql, refusal, works))
             else:
@@ -137,6 +160,29 @@ def template(call: ast.Call, module: str) -> Iterator[Template]:
         )
 
 
+def numbered() -> Iterator[Template]:
+    """The words of every refusal that is made of numbers."""
+    plain = Shortfall(table="<table>", epsilon_needed=Fraction(NEEDED), epsilon_left=Fraction(LEFT))
+    limit = replace(plain, account="<account>", window="<window>")
+    hidden = replace(plain, epsilon_left=None)
+    synthetic = replace(plain, is_synthetic=True)
+    yield from map(_template_of, map(BudgetExhausted, (plain, hidden, synthetic)))
+    yield from map(_template_of, map(LimitReached, (limit, hidden)))
+    yield from map(_template_of, map(CostAboveCap, (plain, synthetic)))
+    widths = [FreeWidth("<answer>", WIDTH_FREE)]
+    because = Refused("<why>")
+    yield _template_of(TargetNotReached(epsilon_spent=Fraction(0), free=widths, because=because))
+
+
+def _template_of(refusal: Refused) -> Template:
+    message, hint = refusal.message, refusal.hint or ""
+    for number, name in NAMES.items():
+        message, hint = message.replace(number, f"<{name}>"), hint.replace(number, f"<{name}>")
+    pieces = re.split(r"<\w+>", message)
+    pattern = re.compile(".*".join(map(re.escape, pieces)))
+    return Template(refusal.code, message, hint, pattern)
+
+
 class _Filled(str):
     """What a message is filled with, as a name between angle brackets."""
 
@@ -174,7 +220,7 @@ def document() -> str:
     said = [(one.refusal.code, one.refusal.message) for one in shown]
     elsewhere = {
         one
-        for one in templates()
+        for one in (*templates(), *numbered())
         if not any(code == one.code and one.pattern.fullmatch(text) for code, text in said)
     }
     lines = [
@@ -184,7 +230,8 @@ def document() -> str:
         *_index(),
     ]
     for kind in CLASSES.values():
-        lines += ["", f"## {kind.code}", "", " ".join((kind.__doc__ or "").split())]
+        meaning = (kind.__doc__ or "").partition("Parameters\n")[0]
+        lines += ["", f"## {kind.code}", "", " ".join(meaning.split())]
         for one in shown:
             if one.refusal.code == kind.code:
                 lines += ["", f"**{one.title[0].upper()}{one.title[1:]}**", "", *_example(one)]

@@ -1,17 +1,17 @@
 """docs/refusals.md is what the code says, and leaves no refusal out."""
 
 import ast
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
 
-from cube.refusals import Refused, UnknownName
+from cube.refusals import Refused, TextPosition, UnknownName
 from planner.sql.messages import position
 from planner.sql.query_tree import parse
 from planner.sql.statements import Query
 from tests.sql import refusal_list
 from tests.sql.refusal_list import CLASSES, ROOT
+from tests.support.refusals import SHORTFALL, kinds_of_refusal
 
 PAGE = ROOT / "docs" / "refusals.md"
 
@@ -34,23 +34,18 @@ def test_every_code_is_on_the_page_with_a_refusal(page: str) -> None:
     assert all("```" in section for section in sections)
 
 
-def descendants(kind: type[Refused]) -> Iterator[type[Refused]]:
-    for narrower in kind.__subclasses__():
-        yield narrower
-        yield from descendants(narrower)
-
-
 def test_all_classes_of_refusal_are_listed() -> None:
-    codes = {kind.code for kind in descendants(Refused)}
+    codes = {kind.code for kind in kinds_of_refusal() if kind is not Refused}
     assert {kind.code for kind in CLASSES.values()} == codes
 
 
 def test_every_refusal_in_the_source_is_found_by_its_words() -> None:
-    found = list(refusal_list.templates())
+    found = [*refusal_list.templates(), *refusal_list.numbered()]
     assert {one.code for one in found} == {kind.code for kind in CLASSES.values()}
     assert len(found) >= 130
     said = "age / 0 divides by zero."
     assert any(one.pattern.fullmatch(said) for one in found)
+    assert any(one.pattern.fullmatch(SHORTFALL.limit_text) for one in found)
     assert not any(one.pattern.fullmatch("No reason.") for one in found)
 
 
@@ -71,7 +66,7 @@ lines', b, $1, -- a remark; 'not a string
 
 
 def test_a_position_stands_before_the_way_out() -> None:
-    refusal = UnknownName("t has no column x.", hint="It has y.", position="line 2, column 8")
+    refusal = UnknownName("t has no column x.", hint="It has y.", position=TextPosition(2, 8))
     assert refusal.explain() == "t has no column x (line 2, column 8). It has y."
     assert refusal.message == "t has no column x."
     assert UnknownName("There is no x.").explain() == "There is no x."
@@ -82,7 +77,7 @@ def test_positions_are_where_the_words_stand() -> None:
     lines = SQL.split("\n")
     for node in placed:
         start = node.meta["start"]
-        assert position(node) == f"line {node.meta['line']}, column {node.meta['col']}"
+        assert position(node) == TextPosition(node.meta["line"], node.meta["col"])
         before = "\n".join(lines[: node.meta["line"] - 1])
         begins = len(before) + (node.meta["line"] > 1) + node.meta["col"] - 1
         assert begins == start, node

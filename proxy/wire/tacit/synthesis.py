@@ -54,7 +54,7 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
     ) -> Iterator[tacit_pb2.SyntheticProgress]:
         """Make a table, and tell of every step."""
         order, caller = _order(request), caller_of(context)
-        check_cap(order.epsilon, self._sessions.preview("", context).target.epsilon_cap)
+        check_cap(order, self._sessions.preview("", context).target.epsilon_cap)
         for told in _told(lambda watch: self._synthetic.create(caller, order, watch), context):
             if isinstance(told, Progress):
                 report_epsilon(context, told.epsilon_spent)

@@ -3,13 +3,17 @@
 import csv
 import io
 import json
+import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import structlog
 
+from cube.refusals import LimitReached, TargetNotReached, TextPosition, UnknownName
+from cube.shortfall import FreeWidth
 from proxy.cli import app as cli
 from proxy.monitoring.logs import configure_logs
 from proxy.wire.server import TlsIdentity
@@ -21,6 +25,7 @@ from tests.support.engine_fake import (
     BrokenEngine,
     CannedEngine,
 )
+from tests.support.refusals import SHORTFALL
 from tests.support.serving import serving
 
 SUPPORT = Path(__file__).parents[2] / "support"
@@ -160,6 +165,64 @@ def test_a_refusal_is_one_line_with_its_code(run: Run) -> None:
     assert run("budget", "nobody").err.startswith("error [unknown_name]: ")
     assert run("query", COUNT_ALL, "--half-width", "-1").err.startswith("error [invalid_target]: ")
     assert run("query", COUNT_ALL, "--epsilon", "lots").err.startswith("error [invalid_target]: ")
+
+
+def test_a_refusal_is_json_where_the_answer_would_be(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed = UnknownName("There is no x.", hint="There is y.", position=TextPosition(3, 14))
+    with serving(BrokenEngine(placed)) as address:
+        monkeypatch.setenv("TACIT_SERVER", address)
+        ended = run("query", COUNT_ALL, "--format", "json")
+    assert (ended.code, ended.out) == (2, "")
+    assert json.loads(ended.err) == {
+        "code": "unknown_name",
+        "message": "There is no x.",
+        "hint": "There is y.",
+        "position": {"line": 3, "column": 14},
+        "shortfall": None,
+    }
+
+
+def test_a_target_that_was_not_reached_is_json_with_its_numbers(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boundless = FreeWidth("b", math.inf)
+    stopped = TargetNotReached(
+        epsilon_spent=Fraction(1, 4),
+        free=[FreeWidth("a", 12.5), boundless],
+        because=LimitReached(SHORTFALL),
+    )
+    with serving(BrokenEngine(stopped)) as address:
+        monkeypatch.setenv("TACIT_SERVER", address)
+        shown = json.loads(run("query", COUNT_ALL, "--format", "json").err)
+        assert run("query", COUNT_ALL, "--format", "csv").err.startswith("error [target_not_")
+    assert shown["epsilon_spent"] == "0.25"
+    assert shown["free_widths"] == [
+        {"answer": "a", "half_width": 12.5},
+        {"answer": "b", "half_width": None},
+    ]
+    assert shown["shortfall"] == {
+        "table": "people",
+        "epsilon_needed": "1.5",
+        "epsilon_left": "0.0000000000009094947017729282379150390625",
+        "account": "analyst:ann",
+        "window": "day",
+        "free": None,
+        "fitting": None,
+    }
+
+
+@pytest.mark.usefixtures("engine")
+def test_every_error_is_json_where_json_is_asked_for(run: Run, tmp_path: Path) -> None:
+    nowhere = run("query", COUNT_ALL, "--format", "json", "--server", "127.0.0.1:1")
+    assert (nowhere.code, json.loads(nowhere.err)["code"]) == (3, "server_unreachable")
+    token = ("--token-file", str(tmp_path / "absent"))
+    unread = run("query", COUNT_ALL, "--format", "json", *token)
+    assert (unread.code, json.loads(unread.err)["code"]) == (1, "configuration_invalid")
+    hostile = run("query", "SELECT \x1b[31mä", "--format", "json")
+    assert hostile.err.isascii()
+    assert hostile.err.strip().isprintable()
 
 
 def test_a_broken_server_gives_an_incident_and_no_reason(

@@ -21,7 +21,8 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
-from cube.refusals import BudgetExhausted, Refused
+from cube.refusals import BudgetExhausted, CostAboveCap, LimitReached, Refused
+from cube.shortfall import Shortfall
 from planner.workload import RequestedTarget
 from proxy.admin.limits import LimitChange, change_limit
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
@@ -34,6 +35,7 @@ from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.tables.disclosure import shown_spent
 from proxy.tables.private_table import ServedTable
+from proxy.wire.refusal_details import refusal_detail
 from tests.support.fakes import NoNoise
 from tests.support.serving import serving
 from tests.support.worlds import DEFAULT, SCHEMA, people_engine, random_rows, write_csv
@@ -123,9 +125,9 @@ def told(call: Callable[[], object]) -> object:
     try:
         return rounded(call())
     except Refused as refusal:
-        return (refusal.code, refusal.explain())
+        return (refusal.code, refusal.explain(), MessageToDict(refusal_detail(refusal)))
     except grpc.RpcError as error:
-        return (error.code(), error.details())
+        return (error.code(), error.details(), tuple(error.trailing_metadata()))
     except pa.ArrowException as error:
         return str(error).partition("gRPC client debug context")[0]
 
@@ -263,12 +265,68 @@ def test_a_refusal_for_want_of_budget_names_no_more_than_the_price_of_asking_alo
 ) -> None:
     with world(tmp_path / "w", is_busy=False, budget=Fraction(1, 10)) as engine:
         ask(engine, f"{DP}(half_width => 40) COUNT(*) FROM people", ANN)
+        request = QueryRequest(
+            sql=f"{DP}(half_width => 32) COUNT(*) FROM people WHERE city = 'Oslo'", caller=EVE
+        )
         with pytest.raises(BudgetExhausted) as caught:
-            ask(engine, f"{DP}(half_width => 32) COUNT(*) FROM people WHERE city = 'Oslo'", EVE)
-        assert "epsilon 0.09362," in caught.value.message
+            engine.answer(request)
+        price = engine.explain(request).epsilon
+        assert caught.value.shortfall == Shortfall(
+            table="people", epsilon_needed=price, epsilon_left=None
+        )
+        assert "epsilon 0.0936167," in caught.value.message
         assert "half_width" not in caught.value.message
         assert "Free" not in caught.value.explain()
         assert "pays for" not in caught.value.explain()
+
+
+@pytest.mark.parametrize("allowed", ["0.05", "0.02"])
+def test_a_limit_of_others_is_named_to_nobody_by_word_or_number(
+    tmp_path: Path, allowed: str
+) -> None:
+    """What is left of a group's limit says what its other members have spent."""
+    eve, ann = (replace(one, payer=replace(one.payer, groups=("sales",))) for one in (EVE, ANN))
+    found = []
+    for is_busy in (False, True):
+        with limited(tmp_path / str(is_busy), Fraction(allowed)) as engine:
+            if is_busy:
+                ask(engine, f"{DP}(half_width => 400) COUNT(*) FROM people WHERE member", ann)
+            with pytest.raises(LimitReached) as caught:
+                ask(engine, f"{DP}(half_width => 32) COUNT(*) FROM people", eve)
+            found.append(MessageToDict(refusal_detail(caught.value)))
+    assert found[0] == found[1]
+    assert found[0]["shortfall"].keys() == {"table", "epsilonNeeded"}
+    assert "sales" not in str(found)
+
+
+def test_what_a_cap_of_ones_own_covers_is_told_as_to_who_asks_alone(tmp_path: Path) -> None:
+    found = []
+    for is_busy in (False, True):
+        with world(tmp_path / str(is_busy), is_busy=is_busy) as engine:
+            with pytest.raises(CostAboveCap) as caught:
+                ask(engine, f"{DP}(half_width => 3, epsilon => 0.1) COUNT(*) FROM people", EVE)
+            found.append(caught.value.shortfall)
+    assert found[0] == found[1]
+    assert found[0].epsilon_left == Fraction(1, 10)
+    assert found[0].free is None
+    assert found[0].fitting is not None
+
+
+@contextmanager
+def limited(folder: Path, allowed: Fraction) -> Iterator[Engine]:
+    """People with a private history, and a limit of a group."""
+    folder.mkdir()
+    path = write_csv(folder / "people.csv", ROWS)
+    with open_ledger(folder / "people.ledger") as ledger:
+        rows = DuckDbSource(SCHEMA, SourceLocation(path=path))
+        gate = open_table(ledger, SCHEMA, BUDGET, rows, NoNoise())
+        change_limit(
+            ledger,
+            SCHEMA.table,
+            LimitChange(subject="group:sales", epsilon=str(float(allowed))),
+            by="olga",
+        )
+        yield Engine({SCHEMA.table: ServedTable(SCHEMA, DEFAULT, gate, sharing=Sharing.PRIVATE)})
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,14 @@ def test_what_a_formula_cannot_reach_is_refused_before_it_is_tried(engine: Engin
     (value,) = free.data.column(0).to_pylist()
     width = max(column.high[0] - value, value - column.low[0])
     assert f"a {width:.6g}" in str(caught.value.hint)
+    (known,) = caught.value.free
+    assert known.answer == "a"
+    assert known.half_width == pytest.approx(width)
+    assert caught.value.epsilon_spent == at_the_default_width
+    shortfall = caught.value.shortfall
+    assert shortfall is not None
+    assert shortfall.epsilon_left == 4 - at_the_default_width < shortfall.epsilon_needed
+    assert shortfall.free is shortfall.fitting is None
 
 
 def test_a_ratio_of_nothing_does_not_burn_the_budget(tmp_path: Path) -> None:

@@ -236,9 +236,11 @@ def test_an_analyst_pays_from_his_own_limit_and_what_is_bought_is_free_for_all(
 def test_a_group_shares_one_limit(server: Server) -> None:
     limit(server, "group:sales", epsilon=Fraction(1, 4))
     first = epsilon(server.ask(BY_CITY, caller=ANN))
-    with pytest.raises(LimitReached, match="group:sales may spend"):
+    with pytest.raises(LimitReached, match="group:sales may spend") as refused:
         server.ask(BY_CITY, half_width=20 * float(first / (Fraction(1, 4) + first)), caller=BOB)
     assert server.spent == first
+    assert refused.value.shortfall.account == "group:sales"
+    assert refused.value.shortfall.epsilon_left == Fraction(1, 4) - first
 
 
 def test_a_cap_on_single_queries_binds_each_of_them(server: Server) -> None:
@@ -259,6 +261,11 @@ def test_a_refusal_says_what_is_free_and_what_would_fit(start: StartServer) -> N
     hint = refused.value.hint or ""
     free, fits = (float(text.split()[0].rstrip(".")) for text in hint.split("half_width ")[1:3])
     assert 5 < fits < free <= 20.01
+    shortfall = refused.value.shortfall
+    assert shortfall.free is not None
+    assert shortfall.fitting is not None
+    assert (shortfall.free.half_width, shortfall.fitting.half_width) == (free, fits)
+    assert shortfall.epsilon_left == Fraction(1, 4) - server.spent < shortfall.epsilon_needed
     spent = server.spent
     assert epsilon(server.ask(BY_CITY, half_width=free)) == 0
     assert server.spent == spent

@@ -34,6 +34,7 @@ from proxy.wire.errors import (
     header_text,
 )
 from tests.support.engine_fake import COUNT_ALL, BrokenEngine, CannedEngine
+from tests.support.refusals import SHORTFALL, kinds_of_refusal, refusal_of
 from tests.support.serving import channel_to
 
 SECRET = "secret 12345 in /home/someone"  # noqa: S105 - what must not get out
@@ -72,14 +73,6 @@ each_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 
 class NativePanic(BaseException):
     """What a crash in native code looks like: beyond `Exception`."""
-
-
-def all_refusals(
-    base: type[refusals.Refused] = refusals.Refused,
-) -> Iterator[type[refusals.Refused]]:
-    yield base
-    for subclass in base.__subclasses__():
-        yield from all_refusals(subclass)
 
 
 def failure_of(call: Callable[[grpc.Channel], object], error: BaseException) -> Any:
@@ -130,14 +123,15 @@ def test_an_unexpected_error_says_nothing_but_an_incident_number(
 
 
 @each_call
-@pytest.mark.parametrize("refusal", sorted(all_refusals(), key=str), ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("kind", sorted(kinds_of_refusal(), key=str), ids=lambda cls: cls.__name__)
 def test_a_refusal_reaches_the_client_with_its_code_message_and_hint(
-    call: Callable[[grpc.Channel], object], refusal: type[refusals.Refused]
+    call: Callable[[grpc.Channel], object], kind: type[refusals.Refused]
 ) -> None:
-    failure = failure_of(call, refusal("What is wrong.", hint="What to do."))
-    assert failure.code() is STATUS[refusal]
-    assert failure.details() == f"[{refusal.code}] What is wrong. What to do."
-    assert dict(failure.trailing_metadata())[CODE_KEY] == refusal.code
+    refusal = refusal_of(kind)
+    failure = failure_of(call, refusal)
+    assert failure.code() is STATUS[kind]
+    assert failure.details() == f"[{kind.code}] {refusal.message} {refusal.hint}"
+    assert dict(failure.trailing_metadata())[CODE_KEY] == kind.code
 
 
 def test_statuses_are_the_ones_clients_act_on() -> None:
@@ -239,7 +233,7 @@ def test_each_call_leaves_one_log_line_without_its_sql(
 
 def test_a_refused_call_is_logged_by_its_code() -> None:
     with capture_logs() as lines:
-        failure_of(CALLS["Query"], refusals.BudgetExhausted("Nothing left of people."))
+        failure_of(CALLS["Query"], refusals.BudgetExhausted(SHORTFALL))
     (line,) = requests_logged(lines)
     assert (line["code"], line["epsilon"]) == ("budget_exhausted", 0)
     assert "people" not in str(lines)

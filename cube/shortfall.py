@@ -1,0 +1,201 @@
+"""The numbers of a refusal for want of budget, and the only place where they become text.
+
+A program reads the numbers, a person the sentences that are made of them here. What a caller may
+not learn is not there: it is None, and no sentence speaks of it.
+
+Values only. Who is refused, and what they may learn, is decided elsewhere.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Final, Self
+
+N_DIGITS: Final = 6  # of an epsilon in a sentence
+N_WIDTH_DIGITS: Final = 4  # of a half-width that is offered
+
+_WIDER: Final = (
+    "Ask for a wider half_width or a lower confidence; what the history can answer stays free."
+)
+_WIDER_UNSEEN: Final = "Ask for a wider half_width or a lower confidence."
+_WIDER_OR_DEARER: Final = "Raise the epsilon option, or ask for a wider half_width."
+_SMALLER: Final = "Ask for a smaller epsilon; 0 makes it from history alone."
+_SMALLER_OR_DEARER: Final = "Ask for a smaller epsilon, or raise tacit.epsilon."
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedWidth:
+    """Half-widths that could be asked for instead of those that were.
+
+    Both numbers have four digits and are rounded up, so that asking for just this much works.
+
+    Parameters
+    ----------
+    factor : float
+        What every half-width is to be multiplied by.
+    half_width : float, optional
+        What comes of it; None if the request has several half-widths, or it is no finite number.
+    """
+
+    factor: float
+    half_width: float | None = None
+
+    def __post_init__(self) -> None:
+        for number in (self.factor, self.half_width):
+            if number is not None and not (math.isfinite(number) and number > 0):
+                raise ValueError(f"an offered width is a positive number, not {number}")
+
+    @classmethod
+    def widened(cls, factor: float, half_widths: set[float]) -> Self:
+        """The half-widths of a request, multiplied.
+
+        >>> OfferedWidth.widened(1.50001, {10.0}), OfferedWidth.widened(2.0, {1.0, 3.0})
+        (OfferedWidth(factor=1.501, half_width=15.01), OfferedWidth(factor=2.0, half_width=None))
+        """
+        only = _rounded_up(factor * next(iter(half_widths))) if len(half_widths) == 1 else math.inf
+        return cls(_rounded_up(factor), only if math.isfinite(only) else None)
+
+    def __str__(self) -> str:
+        if self.half_width is None:
+            return f"{_plain(self.factor)} times the half_widths asked for"
+        return f"half_width {_plain(self.half_width)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FreeWidth:
+    """The half-width at which one answer, by its name in the result, is free now."""
+
+    answer: str
+    half_width: float
+
+    def __str__(self) -> str:
+        return f"{self.answer} {self.half_width:.6g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortfall:
+    """What a request costs, what may be spent on it, and what could be asked for instead.
+
+    Parameters
+    ----------
+    table : str
+        The private table.
+    epsilon_needed : Fraction
+        What the request would add to the table's cost.
+    epsilon_left : Fraction, optional
+        The most that it may add; None if the caller may not learn it.
+    account : str
+        Whose limit it is, as in ``analyst:ann``; empty for a budget or a cap, and if hidden.
+    window : str
+        The window of that limit, such as ``day``; empty if it never ends.
+    free, fitting : OfferedWidth, optional
+        What the history answers for nothing, and the narrowest that was found to be within what
+        is left. None if there is none, if it was not found in time, or if it may not be learned.
+    is_synthetic : bool
+        Whether it is a synthetic table that is asked for: its epsilon is chosen, and it has no
+        half-width.
+    """
+
+    table: str
+    epsilon_needed: Fraction
+    epsilon_left: Fraction | None
+    account: str = ""
+    window: str = ""
+    free: OfferedWidth | None = None
+    fitting: OfferedWidth | None = None
+    is_synthetic: bool = False
+
+    def __post_init__(self) -> None:
+        left = self.epsilon_left
+        for epsilon in (self.epsilon_needed, left):
+            if not isinstance(epsilon, Fraction | None):
+                raise TypeError("an epsilon is exact: build it from a Fraction, not a float")
+            if epsilon is not None and epsilon < 0:
+                raise ValueError(f"an epsilon is never negative, and this is {epsilon}")
+        if left is not None and self.epsilon_needed <= left:
+            raise ValueError("what is left covers what is needed")
+        if left is None and (self.account or self.window or self.free or self.fitting):
+            raise ValueError("where what is left is hidden, what it follows from is hidden too")
+
+    @property
+    def unadvised(self) -> "Shortfall":
+        """The same, without what could be asked for instead."""
+        return replace(self, free=None, fitting=None)
+
+    @property
+    def budget_text(self) -> str:
+        """The sentence if the table's budget is too small."""
+        if self.epsilon_left is None:
+            return self._unseen_text
+        return f"{self._cost}, and {self.table} has {_down(self.epsilon_left)} left."
+
+    @property
+    def limit_text(self) -> str:
+        """The sentence if somebody's limit is too small."""
+        if self.epsilon_left is None:
+            return self._unseen_text
+        when = f" this {self.window}" if self.window else ""
+        return (
+            f"{self._cost}, and {self.account} may spend {_down(self.epsilon_left)} more on "
+            f"{self.table} with one query{when}."
+        )
+
+    @property
+    def cap_text(self) -> str:
+        """The sentence if the request's own cap is too small."""
+        if self.epsilon_left is None:
+            return self._unseen_text
+        return f"{self._cost}, more than the cap of {_down(self.epsilon_left)}."
+
+    @property
+    def way_out(self) -> str:
+        """What to do about a budget or a limit that is too small."""
+        if self.is_synthetic:
+            return _SMALLER
+        offers = self._offers("What is left pays for")
+        return " ".join([*offers, _WIDER_UNSEEN if self.epsilon_left is None else _WIDER])
+
+    @property
+    def way_out_of_cap(self) -> str:
+        """What to do about a cap that is too small."""
+        if self.is_synthetic:
+            return _SMALLER_OR_DEARER
+        return " ".join([*self._offers("Within the cap"), _WIDER_OR_DEARER])
+
+    @property
+    def _cost(self) -> str:
+        verb = "The table may cost" if self.is_synthetic else "This costs"
+        return f"{verb} epsilon {_text(self.epsilon_needed, ROUND_CEILING)}"
+
+    @property
+    def _unseen_text(self) -> str:
+        return (
+            f"{self._cost}, and what is left of {self.table}'s budget, or of a limit, does not "
+            "cover it."
+        )
+
+    def _offers(self, fitting: str) -> list[str]:
+        said = (("Free right now", self.free), (fitting, self.fitting))
+        return [f"{what}: {offered}." for what, offered in said if offered is not None]
+
+
+def _text(epsilon: Fraction, rounding: str) -> str:
+    """Six digits of an epsilon: a price rounded up, what is left rounded down."""
+    context = Context(prec=N_DIGITS, rounding=rounding)
+    rounded = context.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    return f"{rounded.normalize(context):f}"
+
+
+def _down(epsilon: Fraction) -> str:
+    return _text(epsilon, ROUND_FLOOR)
+
+
+def _rounded_up(number: float) -> float:
+    context = Context(prec=N_WIDTH_DIGITS, rounding=ROUND_CEILING)
+    return float(context.create_decimal(Decimal(number)))
+
+
+def _plain(number: float) -> str:
+    """A number without an exponent."""
+    return f"{Decimal(repr(number)).normalize():f}"
