@@ -32,7 +32,7 @@ N_ROWS_MAX = 128  # of a block whose rows are examined one by one
 N_LOOKED_AT_MAX = 1000  # rows, some milliseconds; beyond this it is left to linear algebra
 
 Cut: TypeAlias = tuple[tuple[str, int], ...]
-"""An axis and a level for each axis with a step there; the other axes stand at their first level."""
+"""An axis and a level for each axis with a step there; all others are at their first level."""
 
 Row: TypeAlias = tuple[Cut, ...]
 """The cuts of a row; rows with the same cuts are distinguished by identity."""

@@ -85,7 +85,7 @@ def ask_statistics(
         A charge made waits, and is completed for whoever asks next.
     """
     payment = _carried_out(table, payer, epsilon_cap, lambda _snapshot: (), statistics)
-    told = table.gate.history.told_under(payment.seq)
+    told = table.gate.history.released_under(payment.seq)
     if told is None:
         raise RuntimeError("statistics that were measured are not in the history")
     return told.values, Fraction(payment.units, UNITS_PER_EPSILON)

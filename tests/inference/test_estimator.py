@@ -261,7 +261,7 @@ def test_more_rows_than_a_workspace_holds_are_still_read_one_by_one() -> None:
     assert [row.value for row in estimates if isinstance(row, Posterior)] == list(values)
 
 
-def test_what_bears_grows_by_relevance_and_stops_at_the_limits() -> None:
+def test_relevant_rows_are_added_by_relevance_up_to_the_limits() -> None:
     n_rows = {("a", "b"): 10, ("c",): 10, ("d", "e"): 10, (): 1, ("a",): 0}
     n_classes = {"a": 10, "b": 10, "c": 10, "d": 10, "e": 1000}
 

@@ -292,7 +292,7 @@ def blue_of_one() -> OnlineBlue:
 
 
 @pytest.mark.parametrize("sizes", [[], [0.0], [-1.0], [np.nan], [np.inf], [[1.0]]])
-def test_sizes_that_are_no_sizes_are_refused(sizes: list[float]) -> None:
+def test_invalid_sizes_are_refused(sizes: list[float]) -> None:
     with pytest.raises(ValueError, match=r"size|number of cells"):
         OnlineBlue(np.array(sizes))
 

@@ -76,7 +76,7 @@ def test_the_variance_is_that_of_the_closed_form(
     assert found == pytest.approx(expected, abs=1e-7)
 
 
-def test_every_cell_of_a_table_errs_alike_and_the_interval_covers() -> None:
+def test_every_cell_of_a_table_has_one_error_law_and_the_interval_covers() -> None:
     scopes: tuple[Scope, ...] = (("a", "b"), ("b", "c"), ("a",))
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 50, shape_of(("a", "b", "c"))).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Tables without negative cells: optimal where that is claimed, and honest about what is left."""
+"""Tables without negative cells: optimal where that is claimed, and with the residual reported."""
 
 import numpy as np
 import pytest
@@ -125,7 +125,7 @@ def test_rippling_is_not_much_farther_than_the_closest() -> None:
 
 
 @pytest.mark.parametrize("n_cells", [0, 1000])
-def test_fewer_people_than_none_are_none(n_cells: int) -> None:
+def test_a_negative_total_gives_empty_tables(n_cells: int) -> None:
     tables = [
         NoisyTable(("a", "b"), np.full((3, 2), -5.0), 1.0),
         NoisyTable(("a",), np.array([2.0, -9.0, 1.0]), 1.0),

@@ -1,4 +1,4 @@
-"""Prospects: what is promised step by step is what a history with everything in it says."""
+"""Forecasts: a forecast made in steps is that of a history with the whole plan in it."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def heavier(weight: Weight, by: int) -> Weight:
     n_first=st.integers(0, 5),
     raised=st.integers(0, 2**41),
 )
-def test_a_plan_put_there_in_steps_is_as_good_as_put_there_at_once(
+def test_a_plan_added_in_steps_gives_the_same_forecast_as_at_once(
     plan: list[tuple[QueryBlock, Weight]], asked: QueryBlock, n_first: int, raised: int
 ) -> None:
     forecast = Forecast(Estimator(SCHEMA), noise_for)
@@ -84,7 +84,7 @@ def test_a_plan_put_there_in_steps_is_as_good_as_put_there_at_once(
     asked=measured_blocks(),
     rises=st.lists(st.integers(0, 2**41), min_size=1, max_size=3),
 )
-def test_a_climb_says_what_would_be_said_of_each_plan(
+def test_rising_forecasts_agree_with_those_of_each_plan(
     plan: list[tuple[QueryBlock, Weight]],
     bought: list[tuple[QueryBlock, Weight]],
     asked: QueryBlock,
@@ -100,7 +100,7 @@ def test_a_climb_says_what_would_be_said_of_each_plan(
         assert said <= rising.at_lightest * (1 + 1e-6)
 
 
-def test_a_block_alone_is_climbed_beside_whatever_else_is_planned() -> None:
+def test_a_block_that_stands_apart_rises_independently_of_the_rest_of_a_plan() -> None:
     """The closed form is taken there, and is that of the history with both in it."""
     ((first, n_first), (second, n_second), *_) = SIZES.items()
     one = QueryBlock(counting([Factor((first,), np.arange(n_first) % 2)]))
