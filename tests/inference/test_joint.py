@@ -309,9 +309,9 @@ def test_terms_that_are_not_of_this_history_are_refused() -> None:
     history, posteriors = chain((0.5, 1.0))
     other, _ = chain((0.25, 1.0))
     bare = Posterior(0.0, posteriors[0].law)
-    with pytest.raises(ValueError, match="not the noise of its law"):
+    with pytest.raises(ValueError, match="do not match its law"):
         draw_errors([posteriors[0]], other, 1, rng)
-    with pytest.raises(ValueError, match="not the noise of its law"):
+    with pytest.raises(ValueError, match="do not match its law"):
         draw_errors([*posteriors, bare], history, 1, rng)
     with pytest.raises(ValueError, match="places"):
         draw_errors([posteriors[1]], chain((0.5,))[0], 1, rng)

@@ -126,7 +126,7 @@ def test_the_published_instances_have_their_optimum(
 
 def test_a_prior_with_a_typing_error_is_refused_and_corrected_has_its_optimum() -> None:
     printed = np.array([1 / 2, 1 / 4, 2 / 9, 0.0])
-    with pytest.raises(ValueError, match="sums to 1"):
+    with pytest.raises(ValueError, match="sum to 1"):
         report_for(0, noise_scale=1.0, prior=printed, loss=PowerLoss(1.5))
     prior = printed / printed.sum()
     assert [one.value for one in reports_of(prior, PowerLoss(1.5), 0.5)] == [0, 1, 1, 1]

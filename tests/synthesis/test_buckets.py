@@ -15,7 +15,7 @@ def one_way(values: list[float]) -> TableEstimate:
 
 @pytest.mark.parametrize("labels", [[0, 2], [1, 2], [], [-1, 0]])
 def test_invalid_labels_are_refused(labels: list[int]) -> None:
-    with pytest.raises(ValueError, match="labels"):
+    with pytest.raises(ValueError, match="label"):
         Buckets(np.array(labels, dtype=np.int64))
 
 

@@ -107,7 +107,7 @@ def test_nothing_is_bought_where_noise_would_be_worse() -> None:
 
 
 def test_noise_that_would_not_fall_is_refused() -> None:
-    with pytest.raises(ValueError, match="falls"):
+    with pytest.raises(ValueError, match="must fall"):
         NoiseCost(deviation=1.0, power=0.0, one_way_error=0.01)
 
 

@@ -135,7 +135,7 @@ def test_a_column_known_by_groups_alone_is_even_within_them() -> None:
 
 
 def test_buckets_that_cut_a_group_are_refused() -> None:
-    with pytest.raises(ValueError, match="cut its groups"):
+    with pytest.raises(ValueError, match="split its groups"):
         pair([[0, 0, 1, 1], [0, 1, 1]], 1.0).over(
             {"a": Buckets(np.arange(4)), "b": Buckets(np.arange(3))}
         )

@@ -327,7 +327,7 @@ def test_a_query_over_other_atoms_is_refused() -> None:
 
 @pytest.mark.parametrize("weight", [0.25, 0.0, np.nan, np.inf])
 def test_a_weight_only_rises(weight: float) -> None:
-    with pytest.raises(ValueError, match="only rises"):
+    with pytest.raises(ValueError, match="only be raised"):
         blue_of_one().raise_weights(np.array([0]), np.array([weight]))
 
 

@@ -73,7 +73,7 @@ def test_a_sampler_of_infinite_values_is_refused() -> None:
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
 def test_noise_without_a_size_is_refused(scale: float) -> None:
-    with pytest.raises(ValueError, match="size"):
+    with pytest.raises(ValueError, match="positive, finite scale"):
         LaplaceCells(np.array([[1.0, scale]]))
 
 

@@ -123,7 +123,7 @@ def test_the_fit_does_not_depend_on_the_unit_of_the_counts() -> None:
 
 @pytest.mark.parametrize("total", [0.0, -3.0])
 def test_a_total_that_no_table_has_is_refused(total: float) -> None:
-    with pytest.raises(ValueError, match="positive total"):
+    with pytest.raises(ValueError, match="total of a fitted table must be positive"):
         fitted(np.ones(4), np.ones(4), total, 0.01)
 
 

@@ -129,6 +129,6 @@ def test_what_no_table_covers_has_no_error_and_noise_has_a_size() -> None:
     with pytest.raises(ValueError, match="no table covers"):
         cell_error([table], ("b",))
     for bad in (0.0, np.inf, np.nan):
-        with pytest.raises(ValueError, match="has noise"):
+        with pytest.raises(ValueError, match="needs noise"):
             MeasuredTable(("a",), np.zeros(3), bad)
     assert isinstance(cell_error([table], ("a",)), CellError)

@@ -145,5 +145,5 @@ def test_tables_that_are_fine_are_only_projected() -> None:
 
 
 def test_a_negative_public_total_is_no_number_of_records() -> None:
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="must not be negative"):
         nonnegative([NoisyTable(("a",), np.ones(3), 1.0)], total=-1.0)

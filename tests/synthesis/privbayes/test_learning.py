@@ -214,7 +214,7 @@ LAWS = (np.array([0.5, 0.5]), np.full((2, 2), 0.5))
         ((Node("a"), Node("a")), LAWS, "after its parents"),
         ((Node("a"),), LAWS[:1], "every column"),
         ((Node("a"), Node("b")), LAWS, "numbers for the law"),
-        ((Node("a"), Node("b", (Parent("a"),))), (LAWS[0], LAWS[1] * 1.1), "no law"),
+        ((Node("a"), Node("b", (Parent("a"),))), (LAWS[0], LAWS[1] * 1.1), "do not sum to 1"),
     ],
 )
 def test_an_invalid_network_is_refused(
@@ -250,14 +250,14 @@ def test_a_network_says_where_there_were_too_many_candidates() -> None:
 def test_invalid_settings_are_refused() -> None:
     port = KnownRecords(NAMES, golden_records(10, 1))
     for attributes, budget, said in [
-        ((), Fraction(1), "one at least"),
+        ((), Fraction(1), "at least one"),
         ([Attribute.plain("A", 2)] * 2, Fraction(1), "distinct"),
         (
             [Attribute.plain(str(one), 2) for one in range(N_COLUMNS_MAX + 1)],
             Fraction(1),
             "columns",
         ),
-        (GOLDEN.attributes, Fraction(0), "nothing"),
+        (GOLDEN.attributes, Fraction(0), "budget must be positive"),
     ]:
         with pytest.raises(ValueError, match=said):
             learned(attributes, port, budget=budget)
