@@ -1,1 +1,1 @@
-"""The trusted core: what everything costs, the ledger, the noise, and the gate to private data."""
+"""The trusted core: privacy costs, the ledger, the noise, and the gate to private data."""

@@ -1,7 +1,7 @@
-"""The one door to private data, and what comes through it.
+"""The only access to private data, and what it returns.
 
 Only the gate may call `measure`; a test searches the code for other callers. What it returns is
-exact: `CellCounts` lives as a local of one function, and shows nothing of itself when printed.
+exact: `CellCounts` exists only as a local of one function, and its `repr` shows nothing.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Source(Protocol):
         ...
 
     def rows_fingerprint(self, key: bytes) -> str:
-        """A keyed digest of what is read from it: of every cell with its count."""
+        """A keyed digest of what is read from the data: of every cell with its count."""
         ...
 
     def measure(self, scope: Scope) -> CellCounts:

@@ -1,9 +1,9 @@
 """Axes: the public columns of a private table, each with a declared, finite list of levels.
 
-What a level means to SQL is a value of the column's type. Two kinds of level stand outside the
-regular ones, by declaration and never because of what the data holds: OTHER, a declared value that
-stands for everything outside the domain, and NULL. A row with a value that has no level at all is
-left out of the protected table altogether, so that every total agrees with the sum of its parts.
+In SQL, a level is a value of the column's type. Besides the regular levels there may be two special
+ones, by declaration and never because of what the data holds: OTHER, a declared value that stands
+for everything outside the domain, and NULL. A row with a value that has no level is left out of the
+protected table altogether, so that every total agrees with the sum of its parts.
 
 Nothing here knows how a source stores its columns.
 """
@@ -21,7 +21,7 @@ LevelValue: TypeAlias = str | int | float | bool | dt.date | None
 
 N_LEVELS_MAX = 2**20  # an axis is enumerated; a million levels is 8 MB of coefficients
 INTEGER_MAX = 2**40  # a level may be a coefficient, and those are bounded (query.py)
-STEP_MIN = Fraction(1, 2**50)  # of the largest level: doubles then tell neighbouring levels apart
+STEP_MIN = Fraction(1, 2**50)  # of the largest level: neighbouring levels are distinct doubles
 NAME_LENGTH_MAX = 63  # PostgreSQL's limit on identifiers, which clients rely on
 
 
@@ -138,8 +138,8 @@ class IntegerAxis(Axis):
 class NumericAxis(Axis):
     """A numeric column cut into bins ``[e0, e1), [e1, e2), ..., [en-1, en]``.
 
-    To SQL, a level is its bin's lower edge when it is a group key. Inside a predicate the column
-    may only be compared with constants, and the comparison must not cut a bin (the planner checks).
+    As a group key in SQL, a level is its bin's lower edge. In a predicate the column may only be
+    compared with constants, and the comparison must not cut a bin (the planner checks this).
     """
 
     edges: tuple[float, ...]
@@ -191,7 +191,7 @@ class DateAxis(Axis):
     def _check(self) -> None:
         for day in (self.low, self.high, *([] if self.other is None else [self.other])):
             if type(day) is not dt.date:
-                raise ValueError(f"{self.name}: {day!r} is not a date without time")
+                raise ValueError(f"{self.name}: {day!r} is not a date (without a time)")
         if self.low > self.high:
             raise ValueError(f"{self.name}: low {self.low} is after high {self.high}")
 
@@ -207,12 +207,13 @@ class MeasureAxis(Axis):
     """A numeric column that is summed and averaged, with public bounds it is clamped to.
 
     Its levels are ``low, low + step, ..., high``. A value is clamped to the bounds and rounded to
-    the nearest level, upwards if two are as near; from then on that level is what the column
+    the nearest level, upwards if two are equally near; from then on that level is what the column
     holds, and what is protected. A measure is neither a group key nor part of a predicate (the
-    planner sees to it).
+    planner checks this).
 
-    It is an axis so that there is one account of privacy: a sum is a linear query over the levels,
-    its coefficients are the levels themselves, and what it costs is read off them as off any row.
+    It is an axis so that privacy loss is accounted in one way only: a sum is a linear query over
+    the levels, its coefficients are the levels themselves, and its cost follows from them as for
+    any row.
 
     Parameters
     ----------
@@ -231,7 +232,7 @@ class MeasureAxis(Axis):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, Fraction | int):
                 raise TypeError(f"{self.name}: {field} is exact, a whole number or a Fraction")
-            # One form for one declaration: 0 and Fraction(0) make the same axis, and say so alike.
+            # One form for one declaration: 0 and Fraction(0) make equal axes with the same repr.
             object.__setattr__(self, field, Fraction(value))
         super().__post_init__()
 
@@ -255,7 +256,7 @@ class MeasureAxis(Axis):
 
     @property
     def _exact(self) -> tuple[Fraction, Fraction, Fraction]:
-        """Low, high and step as what they have been since the axis was made."""
+        """Low, high and step with their exact type, to which they are converted at creation."""
         return Fraction(self.low), Fraction(self.high), Fraction(self.step)
 
     @property
@@ -277,7 +278,7 @@ class MeasureAxis(Axis):
 
     @cached_property
     def regular(self) -> tuple[int, ...] | tuple[float, ...]:
-        """Every level from low to high; those that are no whole numbers as the nearest doubles."""
+        """Every level from low to high; fractional levels as the nearest doubles."""
         numerators, unit = self._multiples(Fraction(0))
         return tuple(numerators) if unit == 1 else tuple(each / unit for each in numerators)
 

@@ -1,8 +1,8 @@
 """Blocks: linear queries that are asked and measured together.
 
 A GROUP BY is one query and a partition of cells into groups: row ``i`` is the query on group ``i``
-and nothing elsewhere. Rows of one block share no cell, so a block costs what one row costs
-(parallel composition falls out of the per-cell cost; nobody has to claim it).
+and zero elsewhere. Rows of one block share no cell, so a block costs what one row costs (parallel
+composition follows from the cost per cell; it needs no rule of its own).
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cube.cached import cached_property
 from cube.query import N_FACTOR_CELLS_MAX, Factor, LinearQuery, Scope, check_scope, read_only
 
-N_GROUPS_MAX = 100_000  # rows of one block; beyond it a result is a table, not an answer
+N_GROUPS_MAX = 100_000  # rows of one block; a larger result is a table, not an answer
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +83,14 @@ class QueryBlock:
     def primitive(self) -> "tuple[QueryBlock, Fraction]":
         """Split into a multiplier and a block of whole-number rows without a constant.
 
-        What is measured, and remembered, is always the whole-number block.
+        What is measured and kept in the history is always the whole-number block.
         """
         row, multiplier = self.query.primitive()
         return _shared(row, self.partition), multiplier
 
 
-# Rows that several statements ask for are one object, for which others keep what they worked out.
-# Weak: they live as long as plans and the history do.
+# Equal rows of several statements are one object, so that results cached for it are shared.
+# Weak: an entry lives as long as the plans and the history that use it.
 _ROWS: WeakValueDictionary[_Key, QueryBlock] = WeakValueDictionary()
 
 

@@ -1,8 +1,9 @@
-"""A property that is worked out once for each instance.
+"""A property that is computed once for each instance.
 
-It takes no lock. Up to Python 3.11 the standard library's takes one that all instances of a class
-share, so that whoever works out something long keeps everybody else waiting. Of two threads that
-ask at once, both work it out here, and either result is kept: it is for values that are the same.
+It takes no lock. Up to Python 3.11 the standard library's version takes one lock for all instances
+of a class, so that one long computation keeps every other thread waiting. Here, two threads that
+ask at the same time may both compute the value, and either result is kept: so it is only for
+values that come out the same.
 """
 
 from collections.abc import Callable
@@ -17,11 +18,11 @@ class cached_property(Generic[Value]):  # noqa: N801 - it is used as a decorator
     >>> class Circle:
     ...     @cached_property
     ...     def area(self) -> float:
-    ...         print("worked out")
+    ...         print("computed")
     ...         return 3.0
     >>> one = Circle()
     >>> one.area + one.area
-    worked out
+    computed
     6.0
     """
 
@@ -42,7 +43,7 @@ class cached_property(Generic[Value]):  # noqa: N801 - it is used as a decorator
     def __get__(self, instance: object | None, owner: type) -> "cached_property[Value] | Value":
         if instance is None:
             return self
-        # From here on the attribute is found before this descriptor, which sets none, is asked.
+        # From now on the instance's attribute is found first: this descriptor defines no __set__.
         value = self._function(instance)
         instance.__dict__[self._name] = value
         return value

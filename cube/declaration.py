@@ -1,6 +1,6 @@
-"""The public declaration of a table as JSON text: with it a ledger can be read on its own.
+"""The public declaration of a table as JSON text, so that a ledger can be read without its server.
 
-For readers only: nothing is decided by it, and nothing is read back from it here.
+For readers only: nothing depends on it, and this package never reads it back.
 """
 
 from fractions import Fraction

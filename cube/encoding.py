@@ -1,8 +1,8 @@
-"""Blocks, and statistics, as plain JSON values, and back: how a ledger says what was measured.
+"""Blocks and statistics as plain JSON values, and back: how a ledger records what was measured.
 
 Arrays are run-length encoded (``[length, value, length, value, ...]``), so a predicate on an
-ordered axis is a handful of numbers a person can check. The encoding is canonical: equal blocks
-have equal text, which makes `fingerprint` an identity.
+ordered axis is a few numbers that a person can check. The encoding is canonical: equal blocks have
+equal text, which makes `fingerprint` an identity.
 """
 
 import hashlib
@@ -97,12 +97,12 @@ def canonical_json(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
-# Weak: a block may hold megabytes, and a cache of names must not be what keeps it alive.
+# Weak: a block may hold megabytes, and a cache of names must not keep it alive.
 _FINGERPRINTS: WeakKeyDictionary[QueryBlock, str] = WeakKeyDictionary()
 
 
 def fingerprint(block: QueryBlock) -> str:
-    """A name for what a block asks: equal encodings have equal fingerprints."""
+    """A name for what a block counts: equal encodings have equal fingerprints."""
     known = _FINGERPRINTS.get(block)
     if known is None:
         known = hashlib.sha256(canonical_json(encode_block(block)).encode()).hexdigest()
@@ -122,7 +122,7 @@ def _decode_term(encoded: dict[str, Any]) -> Term:
     return Term(Fraction(encoded["scale"]), factors)
 
 
-# A year of questions names few predicates: those in use are one object each. Weak, as above.
+# Many statements share few predicates: equal factors in use are one object. Weak, as above.
 _FACTORS: WeakValueDictionary[tuple[tuple[Any, ...], ...], Factor] = WeakValueDictionary()
 
 

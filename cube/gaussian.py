@@ -1,11 +1,11 @@
-"""What is released with Gaussian noise, and the terms on which it is accounted.
+"""What is released with Gaussian noise, and the terms on which its privacy loss is accounted.
 
-    NormalCounts    the rows of a block
-    Distance        the same as with Laplace noise (statistic.py)
+    GaussianCounts    the rows of a block
+    Distance          the same as with Laplace noise (statistic.py)
 
-What is bought is `Rho`, zero-concentrated differential privacy, and not a weight of the history:
-no query is estimated from these values. Together with what was paid in epsilon they make a table
-(epsilon, delta)-private.
+The price is a `Rho` of zero-concentrated differential privacy, not a weight of the history: no
+query is estimated from these values. Together with what is spent in epsilon it makes the guarantee
+of a table (epsilon, delta)-differential privacy.
 
 Nothing here touches data, noise or budget.
 """
@@ -21,12 +21,12 @@ from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
 from cube.statistic import Distance, PlannedStatistic
 
-RHO_UNIT_BITS: Final = 60  # a unit would buy a deviation of a billion records for a count
+RHO_UNIT_BITS: Final = 60  # one unit gives a count a standard deviation near a billion records
 UNITS_PER_RHO: Final = 2**RHO_UNIT_BITS
 RHO_UNITS_MAX: Final = 2**63  # a rho of 8: a deviation of a quarter of a record is no noise
-DELTA_MIN: Final = Fraction(1, 10**30)  # whoever wants less wants none
-DELTA_MAX: Final = Fraction(1, 1000)  # each record may be shown with this probability
-ORDER_UNIT_BITS: Final = 10  # of an order: finer than a price can tell
+DELTA_MIN: Final = Fraction(1, 10**30)  # less is practically zero
+DELTA_MAX: Final = Fraction(1, 1000)  # a record may be exposed with this probability
+ORDER_UNIT_BITS: Final = 10  # of an order: finer than any price shows
 ORDER_MAX: Final = 2**20
 
 
@@ -48,7 +48,7 @@ class Rho:
 
     @classmethod
     def at_most(cls, rho: float | Fraction) -> "Rho":
-        """The largest rho not above `rho`, for who divides a budget."""
+        """The largest rho not above `rho`, for callers that divide a budget."""
         return cls(int(Fraction(rho) * UNITS_PER_RHO))
 
     @property
@@ -59,15 +59,15 @@ class Rho:
 
 @dataclass(frozen=True, slots=True)
 class GaussianTerms:
-    """On which terms all Gaussian noise of a table is accounted, once and for ever.
+    """The terms on which all Gaussian noise of a table is accounted; they never change.
 
     Parameters
     ----------
     delta : Fraction
-        The probability with which nothing is promised.
+        The probability with which the epsilon guarantee may fail.
     order : Fraction
-        The Renyi order at which rho is converted to epsilon: above 1, whole units of 2**-10. Any
-        is sound; one is best for each epsilon.
+        The Renyi order at which rho is converted to epsilon: above 1, in whole units of 2**-10.
+        Every order is sound; for each epsilon one of them is best.
     """
 
     delta: Fraction
@@ -82,7 +82,7 @@ class GaussianTerms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianCounts:
-    """The rows of a block, each released with Gaussian noise of its own.
+    """The rows of a block, each released with independent Gaussian noise.
 
     Parameters
     ----------
@@ -93,14 +93,14 @@ class GaussianCounts:
     block: QueryBlock
 
     def __post_init__(self) -> None:
-        PlannedMeasurement(self.block, Weight(1))  # checks the block as that of a measured row
+        PlannedMeasurement(self.block, Weight(1))  # raises unless the block can be measured
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianNoisyCounts:
     """The rows of a block with independent Gaussian noise of one standard deviation.
 
-    They are no rows of the history: nothing that is asked in SQL is answered from them.
+    They are not rows of the history: no SQL query is answered from them.
     """
 
     block: QueryBlock
@@ -119,9 +119,9 @@ class PlannedGaussian:
     ----------
     statistic : GaussianCounts or Distance
     rho : Rho
-        What is paid for all of it.
+        The price of the whole statistic.
     terms : GaussianTerms
-        The table's; of a table that has none yet, those it is to have.
+        The table's terms; for a table without Gaussian noise so far, those that it will have.
     """
 
     statistic: GaussianStatistic

@@ -1,8 +1,8 @@
-"""Grids: levels that no query tells apart, merged axis by axis.
+"""Grids: levels that no query distinguishes, merged axis by axis.
 
 Almost every query cuts an axis into two or three pieces, whatever the number of levels. A `Grid`
-keeps, for each of its axes, the classes of levels on which all the arrays it has seen agree; work
-is then done on products of classes instead of products of levels, and loses nothing.
+keeps, for each of its axes, the classes of levels on which all the arrays that it has seen agree.
+Computing on products of classes instead of products of levels then loses nothing.
 """
 
 import math
@@ -17,7 +17,7 @@ from cube.block import QueryBlock
 from cube.cached import cached_property
 from cube.query import LinearQuery, Scope, Term, check_scope
 
-N_FEW = 48  # so many are numbered by a dictionary in less time than sorting takes to begin
+N_FEW = 48  # up to this many labels are numbered faster by a dictionary than by sorting
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +52,12 @@ class AxisClasses:
 
     @cached_property
     def _run_starts(self) -> NDArray[np.int64]:
-        """Where runs of levels of one class begin: few, on an axis with an order."""
+        """Where runs of levels of one class begin; on an ordered axis there are few."""
         return run_starts(self.of_level)
 
     def refined(self, keys: NDArray[np.int64]) -> "AxisClasses":
         """Split the classes where `keys`, (n_levels,), differs within one."""
-        # Neither keys nor classes change within these runs, so one level of each is looked at: a
+        # Neither keys nor classes change within these runs, so one level of each run suffices: a
         # range on an axis of a million levels is three runs.
         starts = _merged(self._run_starts, run_starts(keys))
         joint, n_classes = _numbered(self.of_level[starts], keys[starts])
@@ -88,12 +88,12 @@ class Grid:
 
     @classmethod
     def undivided(cls, axes: Scope, sizes: tuple[int, ...]) -> "Grid":
-        """One class for each axis: what is known before any query."""
+        """One class for each axis: the grid before any query."""
         return cls(axes, tuple(AxisClasses(np.zeros(size, dtype=np.int64)) for size in sizes))
 
     @cached_property
     def position(self) -> dict[str, int]:
-        """The place of each axis."""
+        """The place of each axis, by name."""
         return {name: place for place, name in enumerate(self.axes)}
 
     @property
@@ -129,9 +129,9 @@ class Grid:
         return Grid(self.axes, tuple(classes))
 
     def restricted(self, axes: Scope, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """An array over levels of `axes`, read on one representative of each class.
+        """An array over levels of `axes`, taken at one representative of each class.
 
-        Returned with the grid's number of dimensions; axes it does not have are of length 1.
+        The result has the grid's number of dimensions; axes outside `axes` have length 1.
         """
         chosen = [self.classes[self.position[name]].representatives for name in axes]
         small = values[np.ix_(*chosen)]
@@ -158,13 +158,13 @@ class Grid:
 def first_places(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     """The first place of each label; labels are ``0 .. n - 1``, each of them used."""
     first = np.empty(int(labels.max()) + 1, dtype=np.int64)
-    # Written backwards, so that the first place is the last to be written and stays.
+    # Written in reverse, so that the first place is written last and stays.
     first[labels[::-1]] = np.arange(labels.size - 1, -1, -1)
     return first
 
 
 def run_starts(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places where a vector differs from the place before, and place 0."""
+    """Place 0, and the places where a vector differs from the place before."""
     changes = np.flatnonzero(values[1:] != values[:-1])
     starts = np.empty(changes.size + 1, dtype=np.int64)
     starts[0] = 0
@@ -182,7 +182,7 @@ def by_first_appearance(codes: NDArray[np.int64]) -> NDArray[np.int64]:
 def _numbered(
     codes: NDArray[np.int64], keys: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], int]:
-    """Labels in the order of first appearance for what is equal in both vectors; how many."""
+    """Labels, by first appearance, equal where both vectors are equal; and how many there are."""
     if codes.size <= N_FEW:
         numbers: dict[Any, int] = {}
         each = codes.tolist() if keys is None else zip(codes.tolist(), keys.tolist(), strict=True)
@@ -198,7 +198,7 @@ def _numbered(
 
 
 def _lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:
-    """How long the runs are that begin at `starts`, the last of which ends at `end`."""
+    """The lengths of the runs that begin at `starts`; the last run ends at `end`."""
     lengths = np.empty_like(starts)
     np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
     lengths[-1] = end - starts[-1]
@@ -213,7 +213,7 @@ def _merged(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.i
 
 
 def arrays_of(blocks: Iterable[QueryBlock]) -> Iterator[tuple[Scope, NDArray[np.int64]]]:
-    """Every array over levels that the rows of `blocks` are made of."""
+    """Every array over levels that occurs in the rows of `blocks`."""
     for block in blocks:
         for term in block.query.terms:
             for factor in term.factors:

@@ -1,8 +1,8 @@
-"""Measurements: the rows of the history, and the exact weights they were bought at.
+"""Measurements: the rows of the history, and the exact weights at which they were bought.
 
-A row's noisy value is ``row . x + noise``, the noise a discrete Laplace on the lattice
-``2**-lattice_bits`` with scale at least ``1 / weight``. Weights and costs are whole numbers of
-``2**-40``: no float decides what was spent.
+A row's noisy value is ``row . x + noise``, where the noise is discrete Laplace on the lattice
+``2**-lattice_bits`` with scale at least ``1 / weight``. Weights and costs are whole multiples of
+``2**-40``: what is spent never depends on a float.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from cube.cached import cached_property
 
 EPSILON_UNIT_BITS = 40  # 2**-40 is a trillionth of epsilon: finer than any price
 UNITS_PER_EPSILON = 2**EPSILON_UNIT_BITS
-WEIGHT_UNITS_MAX = 2**52  # a weight of 4096: noise below one thousandth of a person is no noise
+WEIGHT_UNITS_MAX = 2**52  # a weight of 4096: noise below a thousandth of a record is no noise
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -49,17 +49,17 @@ class Weight:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedMeasurement:
-    """A block to measure and the weight to measure each of its rows at.
+    """A block to measure, and the weight at which to measure each of its rows.
 
     Parameters
     ----------
     block : QueryBlock
         Its query must be a whole-number row without a constant (`LinearQuery.primitive`).
     weight : Weight
-        What each row is to weigh once it is measured.
+        The weight of each row once it is measured.
     raised_from : int, optional
-        The place, in the order of purchase, of an earlier measurement of the very same block. Its
-        noise is then refined to the larger weight, and only the difference is paid.
+        The place, in the order of purchase, of an earlier measurement of the same block. Its noise
+        is then refined to the larger weight, and only the difference is paid.
     """
 
     block: QueryBlock
@@ -68,9 +68,9 @@ class PlannedMeasurement:
 
     def __post_init__(self) -> None:
         if self.block.query.is_constant:
-            raise ValueError("a constant needs no measurement")
+            raise ValueError("a block of constants needs no measurement")
         if self.block.query.constant != 0:
-            raise ValueError("a constant is not measured")
+            raise ValueError("a measured row has no constant")
         if any(term.scale.denominator != 1 for term in self.block.query.terms):
             raise ValueError("a measured row has whole coefficients")
         _check_place(self.raised_from)
@@ -85,16 +85,16 @@ class Measurement:
     block : QueryBlock
         What was measured.
     weight : Weight
-        What was paid, per unit of sensitivity.
+        The epsilon paid, per unit of sensitivity.
     lattice_bits : int
         The noisy values are whole multiples of ``2**-lattice_bits``.
     noise_scale : float
-        The Laplace scale that was drawn from, in units of the answer; at least ``1 / weight``.
+        The scale of the Laplace noise, in units of the answer; at least ``1 / weight``.
     lattice_values : (n_rows,) tuple of int
         The noisy values in lattice steps.
     supersedes : int, optional
-        The place, in the order of purchase, of the measurement that this one was raised from.
-        That one is this one plus noise: it says nothing more, and nothing was paid twice.
+        The place, in the order of purchase, of the measurement from which this one was raised.
+        The earlier one is this one plus noise: it adds no information, and nothing is paid twice.
     """
 
     block: QueryBlock
@@ -108,7 +108,7 @@ class Measurement:
         if len(self.lattice_values) != self.block.n_rows:
             raise ValueError(f"{len(self.lattice_values)} values for {self.block.n_rows} rows")
         if Fraction(self.noise_scale) * self.weight.exact < 1:
-            raise ValueError("the noise is smaller than the weight that was paid allows")
+            raise ValueError("the noise is smaller than the paid weight allows")
         _check_place(self.supersedes)
 
     @property

@@ -1,11 +1,11 @@
-"""The pace of the work for one statement: how long it may still take, and when it lets others go.
+"""The pace of the work for one statement: how long it may still take, and when others have a turn.
 
-Whoever serves a statement says at which pace its thread works (`paced`). Every stage that may take
-long calls `checkpoint` between two steps of it, asks `seconds_left` before it hands work to
-something that cannot be stopped in between, and says when it only waits (`waiting`). A thread to
-which nobody gave a pace works on without one.
+The server sets the pace of the thread that works for a statement (`paced`). Every stage that may
+take long calls `checkpoint` between two of its steps, asks for `seconds_left` before it starts work
+that cannot be interrupted, and marks the times when it only waits (`waiting`). A thread without a
+pace runs without limits.
 
-Nothing here knows who asks for what: how turns are shared out is for who serves to decide.
+Nothing here knows callers or statements: the server decides how turns are shared.
 """
 
 import time
@@ -16,15 +16,15 @@ from typing import Final, Protocol
 
 from cube.refusals import TooSlow
 
-PAID_SECONDS: Final = 5.0  # for each of what cannot be stopped in between, once it is paid for
+PAID_SECONDS: Final = 5.0  # for each step that cannot be interrupted, after a charge was made
 
 
 class Pace(Protocol):
-    """How fast one statement may be worked for."""
+    """How long one statement may take, and when its work pauses for others."""
 
     @property
     def seconds_left(self) -> float:
-        """Until the work must be over; infinite if it need not."""
+        """The time until the work must end; infinite if there is no limit."""
         ...
 
     def step(self, seconds: float) -> None:
@@ -33,27 +33,27 @@ class Pace(Protocol):
         Parameters
         ----------
         seconds : float
-            That must be left for it.
+            The time that must be left for the step.
 
         Raises
         ------
         TooSlow
-            If they are not, or there is nobody to hear the answer.
+            If less time is left, or the client is gone.
         """
         ...
 
     def take_longer(self) -> None:
-        """What is worked for turns out to be no question: it may take as long as jobs may."""
+        """The statement turns out to be a long job, not a query: allow it the time of a job."""
         ...
 
     def note_paid(self) -> None:
-        """Something was charged: what follows is answered, also if the time is over."""
+        """Something was charged: from here on the statement is answered, even past its time."""
         ...
 
     def waiting(self, *, is_first: bool) -> AbstractContextManager[None]:
-        """Within it the statement waits for something, and needs no turn.
+        """Within it the statement only waits for something, and needs no turn.
 
-        With `is_first` it goes on at once afterwards, whoever else wants a turn.
+        With `is_first` it goes on at once afterwards, before others that want a turn.
         """
         ...
 
@@ -63,7 +63,7 @@ _pace: ContextVar[Pace | None] = ContextVar("tacit_pace", default=None)
 
 @contextmanager
 def paced(pace: Pace) -> Iterator[None]:
-    """Work at a pace, in this thread."""
+    """Set the pace of this thread."""
     token = _pace.set(pace)
     try:
         yield
@@ -72,34 +72,34 @@ def paced(pace: Pace) -> Iterator[None]:
 
 
 def current_pace() -> Pace | None:
-    """The pace of this thread, if it was given one."""
+    """The pace of this thread, if it has one."""
     return _pace.get()
 
 
 def checkpoint(seconds: float = 0.0) -> None:
-    """Go on to the next step of the work, if so much time is left for it; `TooSlow` if not."""
+    """Go on to the next step of the work if this much time is left for it; `TooSlow` if not."""
     pace = _pace.get()
     if pace is not None:
         pace.step(seconds)
 
 
 def seconds_left(at_most: float) -> float:
-    """How long the next step may take: what is left, and never more than `at_most`."""
+    """How long the next step may take: the time that is left, and never more than `at_most`."""
     pace = _pace.get()
     return at_most if pace is None else max(0.0, min(at_most, pace.seconds_left))
 
 
 def take_longer() -> None:
-    """Let the statement take as long as what its caller knows to take long."""
+    """Allow the statement the time of a job that its caller expects to take long."""
     pace = _pace.get()
     if pace is not None:
         pace.take_longer()
 
 
 def note_paid() -> None:
-    """Something was charged for the statement: only steps that name the time they need are refused.
+    """Something was charged for the statement: now only steps that name a time can be refused.
 
-    So nobody pays for what they are not told; and nothing more is charged without time.
+    So nobody pays for an answer that they do not get, and nothing more is charged out of time.
     """
     pace = _pace.get()
     if pace is not None:
@@ -107,10 +107,10 @@ def note_paid() -> None:
 
 
 def waiting(*, is_first: bool = False) -> AbstractContextManager[None]:
-    """While something else than this thread is to move: a disk, a client, another statement.
+    """Mark a wait for something outside this thread: a disk, a client, another statement.
 
-    Not for a lock that is held afterwards: others would wait for it while this waits for a turn,
-    unless it `is_first`.
+    Not for acquiring a lock that is held afterwards: others would wait for the lock while this
+    thread waits for its turn, unless it `is_first`.
     """
     pace = _pace.get()
     return nullcontext() if pace is None else pace.waiting(is_first=is_first)
@@ -118,7 +118,7 @@ def waiting(*, is_first: bool = False) -> AbstractContextManager[None]:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Work at the pace there is, but no longer than some seconds; `TooSlow` then."""
+    """Work at the thread's pace, but no longer than `seconds`; after that, `TooSlow`."""
     deadline = Deadline(seconds)
     outer = _pace.get()
     with paced(deadline if outer is None else _Shorter(deadline, outer)):
@@ -126,7 +126,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 class Deadline:
-    """A pace that only ends.
+    """A pace with an end and no turns.
 
     Parameters
     ----------
@@ -141,24 +141,24 @@ class Deadline:
 
     @property
     def seconds_left(self) -> float:
-        """Until the work must be over."""
+        """The time until the work must end."""
         left = self._end - time.monotonic()
         return max(left, PAID_SECONDS) if self._is_paid else left
 
     def step(self, seconds: float) -> None:
-        """Raise TooSlow if there is not so much time left."""
+        """Raise TooSlow if less time than this is left."""
         if self._end - time.monotonic() < seconds and (seconds or not self._is_paid):
             raise out_of_time(self._seconds)
 
     def note_paid(self) -> None:
-        """From here on no step is refused that does not name the time it needs."""
+        """From here on, only steps that name the time they need can be refused."""
         self._is_paid = True
 
     def take_longer(self) -> None:
-        """A deadline is one."""
+        """Nothing: this deadline is fixed."""
 
     def waiting(self, *, is_first: bool) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Nobody is kept from working by one that waits."""
+        """Nothing to do: a deadline shares no turns."""
         return nullcontext()
 
 
@@ -188,7 +188,7 @@ class _Shorter:
 
 
 def out_of_time(seconds: float) -> TooSlow:
-    """The refusal of a statement that took all the time there was."""
+    """The refusal of a statement that used up its time."""
     return TooSlow(
         f"This took longer than the {seconds:g} seconds that one statement may take.",
         hint="Ask for fewer aggregates or groups at once, over fewer columns. What was measured "

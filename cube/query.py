@@ -4,8 +4,8 @@
 
 A factor is an array of whole numbers over the levels of a few axes; a term's factors share no axis.
 A conjunction of predicates on five columns is five small factors, never a product of five domains.
-Axes a query does not mention are summed over. Everything is exact, because sensitivity and cost are
-computed from these numbers.
+Axes that a query does not mention are summed over. Everything is exact, because sensitivity and
+cost are computed from these numbers.
 
 Nothing here touches data, noise or budget.
 """
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from cube.cached import cached_property
 
-COEFFICIENT_MAX = 2**40  # times N_RECORDS_MAX = 2**40: products stay below 2**80, far from surprise
+COEFFICIENT_MAX = 2**40  # times N_RECORDS_MAX = 2**40: every exact answer stays below 2**80
 N_FACTOR_CELLS_MAX = 2**22  # one factor's or partition's domain: 32 MB of int64
 N_TERMS_MAX = 256  # a sum of more aggregates than anyone writes by hand
 
@@ -30,14 +30,14 @@ Scope: TypeAlias = tuple[str, ...]
 
 
 def read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A copy that nobody can change afterwards: what was charged for is what gets measured."""
+    """A copy that cannot be changed afterwards: what was charged for is what is measured."""
     locked = np.array(array, dtype=np.int64, order="C", copy=True)
     locked.flags.writeable = False
     return locked
 
 
 def check_scope(axes: Scope) -> None:
-    """Raise ValueError unless `axes` is sorted and free of repeats."""
+    """Raise ValueError unless `axes` is sorted and without repeats."""
     if list(axes) != sorted(set(axes)):
         raise ValueError(f"axes must be sorted and distinct, got {axes}")
 
@@ -81,9 +81,9 @@ class Factor:
 
     @cached_property
     def primitive(self) -> "tuple[Factor | None, int]":
-        """Split into a multiplier and values that no number divides, the first of them positive.
+        """Split into a multiplier and values without a common divisor, the first of them positive.
 
-        None for the factor if the values are all equal: the multiplier then says everything.
+        The factor is None if the values are all equal: the multiplier then says everything.
         """
         least, largest = self.ends
         if least == largest:
@@ -98,9 +98,9 @@ class Factor:
 class Term:
     """A rational number times a product of factors on disjoint axes.
 
-    Kept in lowest terms: what divides a factor moves into the scale, a factor that is the same
-    everywhere disappears into it, and factors stand in the order of their axes. So the same
-    coefficients, however they were written, are mostly the same term.
+    Kept in lowest terms: a common divisor of a factor moves into the scale, a constant factor
+    is absorbed by the scale, and factors are in the order of their axes. So equal coefficients,
+    however they were written, mostly give the same term.
     """
 
     scale: Fraction
@@ -181,8 +181,8 @@ class LinearQuery:
     def primitive(self) -> "tuple[LinearQuery, Fraction]":
         """Split into ``multiplier * row``, where ``row`` has whole coefficients and no constant.
 
-        Equal queries up to a multiple share their row, so that ``2 * COUNT(*)`` is read from what
-        was measured for ``COUNT(*)``.
+        Queries that are multiples of one another share their row, so that ``2 * COUNT(*)`` is
+        answered from what was measured for ``COUNT(*)``.
         """
         if self.is_constant:
             return LinearQuery(()), Fraction(1)

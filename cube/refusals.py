@@ -19,7 +19,7 @@
     │   ├── UnknownTicket         unknown_ticket      a result that is no longer (or never was) here
     │   ├── NotAuthenticated      not_authenticated   the call shows no credential that is in force
     │   ├── NotAllowed            not_allowed         the caller's role does not include this
-    │   ├── TooManyCalls          too_many_calls      the caller has as many calls open as he may
+    │   ├── TooManyCalls          too_many_calls      the caller has as many open calls as allowed
     │   ├── SourceUnavailable     source_unavailable  the private table cannot be read just now
     │   ├── StoreUnavailable      store_unavailable   synthetic tables cannot be kept or read now
     │   └── LedgerUnavailable     ledger_unavailable  the ledger cannot be written just now
@@ -185,7 +185,7 @@ class BudgetExhausted(NotCovered):
 
 
 class LimitReached(NotCovered):
-    """What the analyst, or a group they are in, may spend cannot cover the cost."""
+    """The limit of the analyst, or of a group they belong to, cannot cover the cost."""
 
     code = "limit_reached"
 
@@ -276,7 +276,7 @@ class NotAuthenticated(Refused):
 
 
 class NotAllowed(Refused):
-    """The caller is known, and his role does not include what he asks for."""
+    """The caller is known, and their role does not include what they ask for."""
 
     code = "not_allowed"
 

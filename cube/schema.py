@@ -33,8 +33,8 @@ class Schema:
     neighbours : Neighbours
         The relation the guarantee is about.
     unit : str, optional
-        The name of the source's column that says whom a row is about, one row each. It is no axis:
-        its values are private.
+        The name of the source's column that says whom a row is about; each has one row. It is not
+        an axis: its values are private.
     """
 
     table: str
@@ -57,7 +57,7 @@ class Schema:
             self._check_unit(self.unit, folded)
 
     def _check_unit(self, unit: str, folded: list[str]) -> None:
-        """Raise ValueError unless the unit can be a column, and one without public levels."""
+        """Raise ValueError unless the unit can be the name of a column without public levels."""
         if not unit or len(unit) > NAME_LENGTH_MAX or not unit.isprintable():
             raise ValueError(f"{self.table}: unit is 1 to {NAME_LENGTH_MAX} printable characters")
         if unit.casefold() in folded:

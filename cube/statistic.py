@@ -1,11 +1,11 @@
-"""Statistics: questions to a private table that are no linear rows.
+"""Statistics: questions to a private table that are not linear rows.
 
-    Distance    how far the rows of a block are, all together, from numbers that are public
-    Choice      which of several candidates scores best
+    Distance    the summed distance of a block's rows from public numbers
+    Choice      which of several candidates scores best (the exponential mechanism)
 
-Each is released with noise and charged at a weight; a distance costs a cell what the rows of its
-block would cost it, a choice costs every cell alike. What they tell is not a row of the history:
-no query is estimated from it.
+Each is released with noise and charged at a weight. A distance costs a cell what the rows of its
+block would cost; a choice costs every cell the same. Their results are not rows of the history: no
+query is estimated from them.
 
 Nothing here touches data, noise or budget.
 """
@@ -18,10 +18,10 @@ from cube.block import Partition, QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Scope, counting
 
-REFERENCE_MAX: Final = 2**40  # of one number that a row is compared with
+REFERENCE_MAX: Final = 2**40  # of a number with which a row is compared
 N_CANDIDATES_MAX: Final = 20_000
 N_PARENTS_MAX: Final = 8
-N_CLASSES_OF_F: Final = 2  # of a child that the score F is for
+N_CLASSES_OF_F: Final = 2  # the score F is for a child with this many classes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,16 +47,16 @@ class Distance:
                 raise ValueError("a reference is whole numbers up to 2**40")
 
     def costing(self, weight: Weight) -> PlannedMeasurement:
-        """Rows that cost every cell what the distance costs it."""
+        """Rows with the same cost for every cell as the distance."""
         return PlannedMeasurement(self.block, weight)
 
 
 class Score(StrEnum):
-    """How well parents tell of a child, after Zhang et al. 2017, "PrivBayes", section 4."""
+    """How well parents predict a child, after Zhang et al. 2017, "PrivBayes", section 4."""
 
     DISTANCE = "R"  # from independence, in L1
     INFORMATION = "I"  # mutual information
-    FULL_DEPENDENCE = "F"  # how near to a table in which a binary child is given by its parents
+    FULL_DEPENDENCE = "F"  # how close to a table in which the parents determine a binary child
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -69,7 +69,7 @@ class ChoiceCandidate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """Which candidate's parents tell most of its child.
+    """Which candidate's parents predict its child best.
 
     Parameters
     ----------
@@ -91,20 +91,20 @@ class Choice:
         if not 1 <= len(self.candidates) <= N_CANDIDATES_MAX:
             raise ValueError(f"1 to {N_CANDIDATES_MAX} candidates, not {len(self.candidates)}")
         if len(set(self.candidates)) != len(self.candidates):
-            raise ValueError("a candidate named twice")
+            raise ValueError("a candidate is listed twice")
         for candidate in self.candidates:
             self._check(candidate)
 
     def _check(self, candidate: ChoiceCandidate) -> None:
         places = (candidate.child, *candidate.parents)
         if any(not 0 <= place < len(self.views) for place in places):
-            raise ValueError("a candidate of views that are not there")
+            raise ValueError("a candidate refers to views that do not exist")
         if not 1 <= len(candidate.parents) <= N_PARENTS_MAX:
             raise ValueError(f"a candidate with {len(candidate.parents)} parents")
         if list(candidate.parents) != sorted(set(candidate.parents)):
-            raise ValueError("parents are in order, and each is named once")
+            raise ValueError("parents must be ascending and distinct")
         if len({self.views[place].axes for place in places}) != len(places):
-            raise ValueError("a candidate that sees an axis twice")
+            raise ValueError("a candidate has two views of one axis")
         n_classes = self.views[candidate.child].n_groups
         if self.score is Score.FULL_DEPENDENCE and n_classes > N_CLASSES_OF_F:
             raise ValueError("this score is for a child of two classes")
@@ -115,7 +115,7 @@ class Choice:
         return tuple(sorted(self.views[place].axes[0] for place in places))
 
     def costing(self, weight: Weight) -> PlannedMeasurement:
-        """A row that costs every cell alike: the count of everything."""
+        """A row with the same cost for every cell: the count of all records."""
         return PlannedMeasurement(QueryBlock(counting()), weight)
 
 
@@ -131,5 +131,5 @@ class PlannedStatistic:
 
     @property
     def costing(self) -> PlannedMeasurement:
-        """Rows that cost every cell what the statistic costs it."""
+        """Rows with the same cost for every cell as the statistic."""
         return self.statistic.costing(self.weight)

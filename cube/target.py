@@ -1,4 +1,4 @@
-"""What the asker wants: ``Pr(|answer - truth| <= half_width) >= confidence``."""
+"""The accuracy that a query asks for: ``Pr(|answer - truth| <= half_width) >= confidence``."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ CONFIDENCE_MAX = 1 - 2**-30  # beyond one in a billion the proved tail bounds ru
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccuracyTarget:
-    """How close the answer must be, how surely, and at what price at the most.
+    """How close the answer must be, with what confidence, and what it may cost at most.
 
     Parameters
     ----------

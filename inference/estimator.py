@@ -1,11 +1,11 @@
 """The estimator of one table: every measurement so far, and the posterior of any query given them.
 
-A query is estimated in up to three ways, and the narrowest at the confidence asked for is the
-answer: from the most precise measurement of the very same row; as a sum of counted groups; and
-jointly from all rows that bear on it. The joint estimate is skipped where it would be slow and
-another is as narrow as was asked. All of that depends on weights, never on noisy values.
+A query is estimated in up to three ways, and the narrowest estimate at the requested confidence is
+the answer: from the most precise measurement of the same row; as a sum of counted groups; and
+jointly from all relevant rows. The joint estimate is skipped where it would be slow and another is
+already as narrow as requested. All of this depends on weights, never on noisy values.
 
-The estimator sees noisy values only. It keeps no data and draws nothing.
+The estimator sees noisy values only. It keeps no data and draws no noise.
 """
 
 from collections.abc import Hashable, Sequence
@@ -21,7 +21,7 @@ from cube.query import Scope
 from cube.schema import Schema
 from inference.blue.estimability import CutIndex
 from inference.blue.partition_reader import N_READ_CELLS_MAX, PartitionReader
-from inference.blue.relevance import RelevantRows, rows_that_bear
+from inference.blue.relevance import RelevantRows, relevant_rows
 from inference.blue.workspace import LinearEstimates, Workspace
 from inference.blue.workspaces import Workspaces
 from inference.earlier import EarlierHistories
@@ -32,12 +32,12 @@ from inference.recalled import RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling, posteriors_of, split_dust
 
 N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fraction of a second
-N_WORKING_ROWS_MAX = 256  # rows from several scopes: combined in milliseconds from nothing
-N_RELATED_ROWS_MAX = 128  # that a block is estimated from apart from all others on its scopes
-N_ROWS_TAKEN_IN = 16  # at once, while something else is narrow enough; more take too long
-N_RELATED_TAKEN_IN = 64  # of few rows on few atoms: some milliseconds
-N_READINGS_TRIED = 4  # scopes to read a query from, the most promising first
-BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond it the factorisation is refreshed
+N_WORKING_ROWS_MAX = 256  # rows from several scopes: combined from scratch in milliseconds
+N_RELATED_ROWS_MAX = 128  # related rows, up to which a block has a workspace of its own
+N_ROWS_TAKEN_IN = 16  # added at once while another estimate is narrow enough; more take too long
+N_RELATED_TAKEN_IN = 64  # the same, for a block's own workspace: some milliseconds
+N_READINGS_TRIED = 4  # scopes from which to read a query, the most promising first
+BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond this the factorisation is refreshed
 
 
 class Estimator:
@@ -49,10 +49,10 @@ class Estimator:
         axes = tuple(sorted(schema.by_name))
         self._classes = Grid.undivided(axes, schema.sizes(axes))
         self._workspaces = Workspaces(schema)
-        self._bearings: dict[Scope, RelevantRows] = {}
+        self._relevant_by_scope: dict[Scope, RelevantRows] = {}
         self._readers: dict[Scope, PartitionReader] = {}
         self.answers = RecalledAnswers()
-        """What was answered before; to be looked at only."""
+        """The answers given before; read only."""
         self._scalings: WeakKeyDictionary[QueryBlock, Scaling] = WeakKeyDictionary()
         self._cuts = CutIndex()
         self._related: WeakKeyDictionary[QueryBlock, tuple[Hashable, frozenset[str] | None]]
@@ -61,22 +61,22 @@ class Estimator:
 
     @property
     def n_measurements(self) -> int:
-        """The number of measurements taken in."""
+        """The number of measurements so far."""
         return len(self._history)
 
     @property
     def history(self) -> History:
-        """What was taken in; to be looked at only."""
+        """The measurements so far; read only."""
         return self._history
 
     def snapshot(self) -> "Estimator":
-        """The estimator as it is now, for another thread: this one may go on meanwhile."""
+        """The estimator as it is now, for another thread; this one may grow meanwhile."""
         other = self._forked(self._cuts.snapshot(), self._earlier.n_opened_with)
         other.answers = self.answers.copy()
         return other
 
     def remember(self, asked: Sequence[tuple[QueryBlock, float]], other: "Estimator") -> None:
-        """Take over what a snapshot of this estimator has answered, to `recall` it."""
+        """Take over the answers of a snapshot of this estimator, so that they can be `recalled`."""
         for block, confidence in asked:
             name = (fingerprint(block), confidence)
             answer = other.answers.get(name)
@@ -84,7 +84,7 @@ class Estimator:
                 self.answers.keep(name, answer)
 
     def fork(self) -> "Estimator":
-        """A short-lived copy, to ask what would be known after some purchases."""
+        """A short-lived copy, for forecasts of what would be known after some purchases."""
         return self._forked(self._cuts.fork(), n_opened_with=0)
 
     def _forked(self, cuts: CutIndex, n_opened_with: int) -> "Estimator":
@@ -92,7 +92,7 @@ class Estimator:
         other._history = self._history.copy()
         other._classes = self._classes
         other._workspaces = self._workspaces.fork()
-        other._bearings = self._bearings.copy()
+        other._relevant_by_scope = self._relevant_by_scope.copy()
         other._readers = self._readers.copy()
         other._scalings = self._scalings
         other._cuts = cuts
@@ -110,7 +110,7 @@ class Estimator:
         self._history.add(measurements)
         self._classes = classes.refined(measurement.block for measurement in measurements)
         if self._classes is not classes or self._history.n_rows != n_rows:
-            self._bearings.clear()
+            self._relevant_by_scope.clear()
         for one in measurements:
             if one.block.n_rows <= N_JOINT_ROWS_MAX:
                 self._cuts.add(one.block)
@@ -125,13 +125,13 @@ class Estimator:
         block : QueryBlock
             May have rational coefficients and a constant.
         confidence : float
-            Where several estimates are at hand, the narrowest at this confidence is taken.
+            Of several estimates, the narrowest at this confidence is used.
         half_width : float
-            What is narrow enough to leave slow ways of making it narrower untried.
+            At this half-width or below it, slow ways to a narrower estimate are not tried.
 
         Returns
         -------
-        tuple of (Posterior or NotEstimable), one a row
+        tuple of (Posterior or NotEstimable), one for each row
         """
         asked = (fingerprint(block), confidence)
         answer = self.answers.get(asked)
@@ -145,15 +145,15 @@ class Estimator:
     def recalled(
         self, asked: Sequence[tuple[QueryBlock, float, float]], n_measurements: int
     ) -> list[tuple[RowEstimate, ...]] | None:
-        """What `estimate` would say of several blocks, if it has said so before. Thread-safe.
+        """The remembered results of `estimate` for several blocks. Thread-safe.
 
-        None if some of it was not asked, or not so narrowly, since there are `n_measurements`.
+        None if some block was not estimated, or not to this half-width, from `n_measurements`.
 
         Parameters
         ----------
         asked : sequence of (block, confidence, half_width)
         n_measurements : int
-            That there are now, taken in or not.
+            The present number of measurements, which this estimator may not all have yet.
         """
         found = []
         for block, confidence, half_width in asked:
@@ -164,9 +164,9 @@ class Estimator:
         return found
 
     def stands_apart(self, block: QueryBlock, confidence: float) -> bool:
-        """Whether it is known that no other rows say anything of a block that was just estimated.
+        """Whether it is certain that no other rows say anything about a block just estimated.
 
-        Once it is measured, or measured more precisely, `with_measured` is its estimate.
+        Then, once it is measured, or measured more precisely, `with_measured` is its estimate.
         """
         if self._has_no_relations(block.primitive[0]):
             return True
@@ -176,13 +176,13 @@ class Estimator:
     def with_measured(
         self, block: QueryBlock, confidence: float, measurement: Measurement
     ) -> tuple[RowEstimate, ...]:
-        """The posterior of each row of a block that stands apart, if its rows were measured."""
+        """The posterior of each row of a block that stands apart, given its own measurement."""
         scaling = self._scaling(block)
         rows = scaling.of_own(measurement, len(self._history))
         return narrowest(rows, self.estimate(block, confidence), confidence)
 
     def noisiest(self, block: QueryBlock) -> int | None:
-        """The place of the measurement that puts most of the noise into the joint estimate."""
+        """The place of the measurement that contributes most of the noise of the joint estimate."""
         measured, _ = block.primitive
         if self._has_no_relations(measured):
             return self._history.most_precise(measured)
@@ -200,21 +200,21 @@ class Estimator:
         return scaling
 
     def _has_no_relations(self, measured: QueryBlock) -> bool:
-        """Whether a block surely has no estimate but from its own measurement, if there is one."""
+        """Whether it is certain that only a block's own measurement, if any, can estimate it."""
         is_own_at_most = len(self._history.in_use_of(fingerprint(measured))) <= 1
         return is_own_at_most and self._relations(measured) == frozenset()
 
     def _relations(self, measured: QueryBlock) -> frozenset[str] | None:
-        """The other blocks that a block may be estimated from, where that can be told."""
+        """The other blocks from which a block may be estimated; None if not easily decided."""
         state = self._cuts.state
         known, related = self._related.get(measured, (None, None))
         if known != state:
-            related = self._cuts.related(measured, self._bearing(measured.scope).scopes)
+            related = self._cuts.related(measured, self._relevant(measured.scope).scopes)
             self._related[measured] = (state, related)
         return related
 
     def _places(self, measured: QueryBlock) -> list[int] | None:
-        """The measurements that a block is estimated from; None if from all on its scopes."""
+        """The measurements from which a block is estimated; None for all on the relevant scopes."""
         related = self._relations(measured)
         if related is None:
             return None
@@ -224,19 +224,19 @@ class Estimator:
         return places if n_rows <= N_RELATED_ROWS_MAX else None
 
     def _workspace(self, measured: QueryBlock) -> Workspace:
-        """The workspace that a block is estimated in, brought up to date with the history."""
+        """The workspace in which a block is estimated, updated from the history."""
         places = self._places(measured)
         if places is None:
-            return self._workspaces.of_scopes(self._bearing(measured.scope), self._history)
+            return self._workspaces.of_scopes(self._relevant(measured.scope), self._history)
         axes = self._axes_of(measured, places)
         return self._workspaces.of_block(fingerprint(measured), axes, places, self._history)
 
     def _takes_long(self, measured: QueryBlock) -> bool:
-        """Whether that workspace has many rows to take in."""
+        """Whether that workspace has many rows to add."""
         places = self._places(measured)
         if places is None:
-            bearing = self._bearing(measured.scope)
-            return self._workspaces.n_rows_behind(bearing, self._history) > N_ROWS_TAKEN_IN
+            relevant = self._relevant(measured.scope)
+            return self._workspaces.n_rows_behind(relevant, self._history) > N_ROWS_TAKEN_IN
         axes = self._axes_of(measured, places)
         name = fingerprint(measured)
         n_rows = self._workspaces.n_rows_missing(name, axes, places, self._history)
@@ -249,11 +249,11 @@ class Estimator:
     def _estimate(
         self, block: QueryBlock, confidence: float, half_width: float, before: RecalledAnswer
     ) -> RecalledAnswer:
-        """The posteriors, and whether every way was tried.
+        """The posteriors, and whether every way to estimate was tried.
 
-        What was known `before`, from fewer measurements, is still an estimate. With the limits on
-        what is combined, a longer history may combine other rows; nothing is to be lost by that,
-        nor by a restart, after which nothing is known before.
+        The answer `before`, from fewer measurements, is still a valid estimate. Because of the
+        limits on what is combined, a longer history may combine other rows. Keeping the narrower
+        answer loses nothing by that, nor by a restart, after which there is no answer before.
         """
         measured, _ = block.primitive
         n_seen = len(self._history)
@@ -306,12 +306,12 @@ class Estimator:
         return other
 
     def _has_only_been_measured(self, measured: QueryBlock, before: RecalledAnswer) -> bool:
-        """Whether a block stood apart, and nothing came since but its own measurement."""
+        """Whether a block stood apart `before`, and only its own measurement was added since."""
         is_next = before.is_apart and before.n_seen == len(self._history) - 1
         return is_next and self._history.most_precise(measured) == before.n_seen
 
     def _alone(self, block: QueryBlock, scaling: Scaling) -> tuple[RowEstimate, ...]:
-        """From the most precise measurement of the very same rows."""
+        """Estimates from the most precise measurement of the same rows."""
         place = self._history.most_precise(block)
         if place is None:
             return (NotEstimable("these rows were never measured"),) * block.n_rows
@@ -328,7 +328,7 @@ class Estimator:
         return sorted(noise, key=lambda axes: (noise[axes], axes))[:N_READINGS_TRIED]
 
     def _read(self, block: QueryBlock, axes: Scope, scaling: Scaling) -> tuple[RowEstimate, ...]:
-        """As sums of groups that were counted on `axes`."""
+        """Estimates as sums of groups that were counted on `axes`."""
         measured, known = self._history.partitions(axes), self._readers.get(axes)
         if known is None:
             reader = PartitionReader(axes, self._schema.sizes(axes), measured)
@@ -340,7 +340,7 @@ class Estimator:
     def _together(
         self, block: QueryBlock, workspace: Workspace, scaling: Scaling, confidence: float
     ) -> tuple[RowEstimate, ...]:
-        """From every row that bears on the query."""
+        """Joint estimates from all relevant rows."""
         estimates = workspace.estimate(block)
         if estimates is None:
             return (NotEstimable("too many rows to combine with the history"),) * block.n_rows
@@ -384,16 +384,16 @@ class Estimator:
             for place, posterior in enumerate(posteriors)
         )
 
-    def _bearing(self, scope: Scope) -> RelevantRows:
-        """The rows that a query of `scope` is estimated from."""
-        bearing = self._bearings.get(scope)
-        if bearing is None:
+    def _relevant(self, scope: Scope) -> RelevantRows:
+        """The rows from which a query of `scope` is estimated."""
+        relevant = self._relevant_by_scope.get(scope)
+        if relevant is None:
             n_classes = dict(zip(self._classes.axes, self._classes.shape, strict=True))
-            bearing = self._bearings[scope] = rows_that_bear(
+            relevant = self._relevant_by_scope[scope] = relevant_rows(
                 scope,
                 self._history.n_rows,
                 n_classes,
                 n_cells_max=N_WORKING_CELLS_MAX,
                 n_rows_max=N_WORKING_ROWS_MAX,
             )
-        return bearing
+        return relevant

@@ -1,9 +1,10 @@
-"""The measurements of one table, indexed by what estimates ask of them.
+"""The measurements of one table, indexed for the needs of estimates.
 
-A measurement that was raised to a larger weight replaces the one it was raised from: the earlier is
-the later plus noise, and says nothing more. What was replaced stays in its place and is not used.
+A measurement that was raised to a larger weight replaces the one from which it was raised: the
+earlier value is the later one plus noise, and adds no information. A replaced measurement keeps its
+place and is not used.
 
-It holds noisy values and computes with none.
+It holds noisy values, but does not compute with them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from cube.encoding import fingerprint
 from cube.measurement import Measurement
 from cube.query import Scope
 
-N_JOINT_ROWS_MAX = 256  # a larger block takes too long to combine; its groups are read instead
+N_JOINT_ROWS_MAX = 256  # a larger block takes too long to combine; its groups are summed instead
 
 
 class History:
@@ -36,7 +37,7 @@ class History:
         return self._measurements[place]
 
     def copy(self) -> "History":
-        """An equal history that grows on its own; the measurements are shared."""
+        """An equal history that grows independently; the measurements are shared."""
         other = History()
         other._measurements = self._measurements.copy()
         other._replaced = self._replaced.copy()
@@ -49,7 +50,7 @@ class History:
 
     @property
     def n_rows(self) -> Mapping[Scope, int]:
-        """The number of rows on each scope that are to be combined with others."""
+        """The number of rows on each scope that are used in joint estimates."""
         return MappingProxyType(self._n_rows)
 
     @property
@@ -77,11 +78,11 @@ class History:
                 self._keep_if_more_precise(self._partitions.setdefault(scope, {}), place)
 
     def most_precise(self, block: QueryBlock) -> int | None:
-        """The place of the most precise measurement of the very same rows."""
+        """The place of the most precise measurement of the same rows."""
         return self._most_precise.get(fingerprint(block))
 
     def in_use_of(self, name: str) -> tuple[int, ...]:
-        """The places of what was measured of a block, by its fingerprint, and not replaced."""
+        """The places of the measurements of a block, by its fingerprint, that are not replaced."""
         return self._in_use.get(name, ())
 
     def partitions(self, axes: Scope) -> dict[int, Measurement]:
@@ -104,12 +105,12 @@ class History:
         return max(known, default=None)
 
     def in_use(self, scopes: Sequence[Scope], since: int = 0) -> Iterator[int]:
-        """The places, from `since` on, of what is to be combined on `scopes`."""
+        """The places, from `since` on, of the measurements on `scopes` for joint estimates."""
         places = [place for scope in scopes for place in self._places.get(scope, ())]
         return (place for place in sorted(places) if place >= since and place not in self._replaced)
 
     def earlier(self, place: int) -> Iterator[int]:
-        """The places of what a measurement was raised from, the latest first."""
+        """The places of the measurements from which one was raised, the latest first."""
         before = self._measurements[place].supersedes
         while before is not None:
             yield before
@@ -124,6 +125,6 @@ class History:
 
 
 def counts_groups(block: QueryBlock) -> bool:
-    """Whether a block counts the records of disjoint groups, or of everything, and nothing else."""
+    """Whether a block only counts records, of disjoint groups or of the whole table."""
     terms = block.query.terms
     return len(terms) == 1 and terms[0].scale == 1 and not terms[0].factors

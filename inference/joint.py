@@ -1,13 +1,13 @@
 """Several answers at once: draws from the joint law of their errors.
 
-Answers from one history share measurements, and so err together; the law of one answer says nothing
-of that. What is not linear in them (a mean, a share, a variance) has its law from here, by
-simulation.
+Answers from one history share measurements, so their errors are dependent; the law of one answer
+does not show that. The law of what is not linear in them (a mean, a share, a variance) is computed
+here, by simulation.
 
-Draws are of the continuous law. That noise lies on a lattice, and that coefficients are rounded,
-is no part of it: an answer's `lattice_widening` bounds what that moves, and whoever computes from
-the draws adds it (`draw_errors` says what raises add to it). The draws are double-precision
-variates for studying a law: noise that protects data comes from elsewhere.
+Draws are of the continuous law. They do not include that noise lies on a lattice and coefficients
+are rounded: an answer's `lattice_widening` bounds the effect, and code that uses the draws adds it
+(`draw_errors` says what raises add to it). The draws are double-precision variates for studying a
+law: noise that protects data comes from the accountant alone.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from cube.pace import checkpoint
 from inference.history import History
 from inference.posterior import Posterior
 
-N_VARIATES_MAX = 2**18  # drawn at once: 2 MB, which stays in a processor's cache
-SPREAD_TOLERANCE = 1e-6  # a law's scales are rounded up by a billionth, its dust is less
+N_VARIATES_MAX = 2**18  # drawn at once: 2 MB, which fits a processor's cache
+SPREAD_TOLERANCE = 1e-6  # above the rounding of a law's scales (a billionth) and its dust
 
 
 def draw_errors(
@@ -35,11 +35,11 @@ def draw_errors(
     posteriors : sequence of Posterior
         Answers from `history`, as it is now or as it was when it was shorter.
     history : History
-        What their terms name places of.
+        The history whose places the terms of the answers name.
     n_draws : int
         At least 1. Draws are independent of each other.
     rng : numpy.random.Generator
-        Where the draws come from; the caller's, so that an interval can be repeated.
+        Passed by the caller, so that an interval can be repeated.
 
     Returns
     -------
@@ -48,27 +48,29 @@ def draw_errors(
     Raises
     ------
     ValueError
-        If the terms of a posterior are not the noise of its law: it is none of this history, or
-        was built without terms.
+        If the terms of a posterior do not match its law: it is not from this history, or was
+        built without terms.
 
     Notes
     -----
-    An error is ``sum coefficient * noise(place, row)``. Noises of different measurements, and of
-    different rows, are independent Laplace variables, but for a measurement that was raised to a
-    larger weight. In each row its earlier noise, of scale ``b1``, is its later one, of scale
+    An error is ``sum coefficient * noise(place, row)``. The noises of different measurements, and
+    of different rows, are independent Laplace variables, except for a measurement that was raised
+    to a larger weight. In each row its earlier noise, of scale ``b1``, is the later noise, of scale
     ``b2 < b1``, plus an independent jump [1]_. The quotient of their characteristic functions,
 
         (1 + b2**2 u**2) / (1 + b1**2 u**2)  =  r + (1 - r) / (1 + b1**2 u**2),   r = (b2 / b1)**2
 
-    is the jump's: it is 0 with probability ``r``, else Laplace of scale ``b1``. In a chain of
+    is that of the jump: it is 0 with probability ``r``, else Laplace of scale ``b1``. In a chain of
     raises all jumps are independent, and the jump over several raises at once has the quotient of
-    their ends; so only noises that some answer rests on are drawn, and the law is still exact.
+    the first and the last; so only noises that some answer uses are drawn, and the law is still
+    exact.
 
     On a lattice of step ``g`` the jump has the same form [2]_: 0 with probability
     ``(sinh(g / 2 b1) / sinh(g / 2 b2))**2``, else discrete Laplace of scale ``b1``. That is below
-    ``r`` by less than ``(g / b2)**2 / 12``. But for that chance, a noise that is drawn as another
-    and ``k`` jumps is within ``(k + 1) g`` of one on the lattice, where a noise of its own is
-    within ``g``: who compares answers from before and after a raise widens by so much more.
+    ``r`` by less than ``(g / b2)**2 / 12``. Apart from that difference, a noise that is drawn as
+    another plus ``k`` jumps is within ``(k + 1) g`` of one on the lattice, while a noise drawn by
+    itself is within ``g``: code that compares answers from before and after a raise must widen by
+    that much more.
 
     References
     ----------
@@ -92,7 +94,7 @@ def draw_errors(
 def error_parts(
     posteriors: Sequence[Posterior], history: History
 ) -> tuple[sparse.csr_array, NDArray[np.float64]]:
-    """Independent variables that the errors of several answers are sums of.
+    """Independent variables whose sums are the errors of several answers.
 
     Parameters
     ----------
@@ -104,8 +106,8 @@ def error_parts(
     -------
     (coefficients, scales)
         ``(len(posteriors), n_parts)`` and ``(n_parts,)``: ``error = coefficients @ parts``. A part
-        is a Laplace variable of its scale; or a jump between a measurement and its raise, which
-        is one but for a chance of being 0, so that a sum with it is never wider than with one.
+        is either a Laplace variable of its scale, or a jump between a measurement and its raise.
+        A jump is such a variable that is sometimes 0, so a sum with it is never wider.
     """
     parts = _parts(posteriors, history)
     return parts.coefficients, parts.scale
@@ -113,16 +115,16 @@ def error_parts(
 
 @dataclass(frozen=True, eq=False)
 class _Parts:
-    """Independent variables that the errors are sums of: noises, and jumps to noisier ones.
+    """Independent variables whose sums are the errors: noises, and jumps to noisier ones.
 
     Parameters
     ----------
     coefficients : (n_posteriors, n_parts) sparse array of float64
         ``error = coefficients @ parts``.
     scale : (n_parts,) ndarray of float64
-        Of the Laplace law that a part has where it is not 0.
+        The scale of the Laplace law of a part where it is not 0.
     zero : (n_parts,) ndarray of float64
-        The probability that it is 0: none for a noise.
+        The probability that a part is 0; 0 for a noise.
     """
 
     coefficients: sparse.csr_array
@@ -131,7 +133,7 @@ class _Parts:
 
     @property
     def variance(self) -> NDArray[np.float64]:
-        """Of each part, (n_parts,)."""
+        """The variance of each part, (n_parts,)."""
         return 2 * (1 - self.zero) * np.square(self.scale)
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -144,7 +146,7 @@ class _Parts:
 
 
 def _parts(posteriors: Sequence[Posterior], history: History) -> _Parts:
-    """Take the noises that the posteriors rest on apart into independent parts."""
+    """Decompose the noises that the posteriors use into independent parts."""
     n_terms = [one.terms.place.size for one in posteriors]
     none = [np.empty(0, dtype=np.int64)]
     place = np.concatenate(none + [one.terms.place for one in posteriors])
@@ -155,7 +157,7 @@ def _parts(posteriors: Sequence[Posterior], history: History) -> _Parts:
     places, which = np.unique(place, return_inverse=True)
     _check_rows(places, which, row, history)
     chain, step = _chains(places, history)
-    # One number for each noise: those of one row of one chain are neighbours, the least noisy first
+    # One number for each noise: those of one row of one chain are adjacent, the least noisy first.
     n_rows, n_steps = int(row.max(initial=0)) + 1, int(step.max(initial=0)) + 1
     number = (chain[which] * n_rows + row) * n_steps + step[which]
     number, first, noise = np.unique(number, return_index=True, return_inverse=True)
@@ -167,7 +169,7 @@ def _parts(posteriors: Sequence[Posterior], history: History) -> _Parts:
     (jumps,) = np.nonzero(is_jump)
     zero[jumps] = np.square(scale[jumps - 1] / scale[jumps])
     if zero.max(initial=0.0) > 1:
-        raise ValueError("a measurement was raised to one that is noisier")
+        raise ValueError("a measurement was raised to a noisier one")
     shape = (len(posteriors), number.size)
     of_noises = sparse.csr_array((coefficient, (answer, noise)), shape=shape)
     return _Parts(of_noises @ _sums(is_jump) if jumps.size else of_noises, scale, zero)
@@ -186,9 +188,9 @@ def _check_rows(
 def _chains(
     places: NDArray[np.int64], history: History
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For each place, ascending: its chain of raises, and how many later ones of it are here too.
+    """For each place, ascending: its chain of raises, and how many later places of it are given.
 
-    A chain is named by the place that it began with.
+    A chain is named by its first place.
     """
     chains: dict[int, list[int]] = {}
     for place in places.tolist():
@@ -197,7 +199,7 @@ def _chains(
     chain_of, step_of = {}, {}
     for first, members in chains.items():
         if not set(members[:-1]).issubset(history.earlier(members[-1])):
-            raise ValueError("a measurement was raised twice: its noises have no chain")
+            raise ValueError("a measurement was raised twice: its noises do not form a chain")
         for step, place in enumerate(reversed(members)):
             chain_of[place], step_of[place] = first, step
     return (
@@ -207,7 +209,7 @@ def _chains(
 
 
 def _sums(is_jump: NDArray[np.bool_]) -> sparse.csr_array:
-    """``noises = sums @ parts``: a noise is the part before its jumps plus all of them up to it."""
+    """``noises = sums @ parts``: a noise is the least of its chain plus all jumps up to it."""
     places = np.arange(is_jump.size)
     start = np.maximum.accumulate(np.where(is_jump, 0, places))
     n_parts = places - start + 1
@@ -219,8 +221,8 @@ def _sums(is_jump: NDArray[np.bool_]) -> sparse.csr_array:
 
 
 def _check_spread(posteriors: Sequence[Posterior], parts: _Parts) -> None:
-    """Raise ValueError if an answer's terms are not what its law is of."""
+    """Raise ValueError if an answer's terms do not match its law."""
     found = np.sqrt(parts.coefficients.power(2) @ parts.variance)
     claimed = np.array([one.standard_deviation for one in posteriors], dtype=np.float64)
     if not np.allclose(found, claimed, rtol=SPREAD_TOLERANCE, atol=0.0):
-        raise ValueError("a posterior's terms are not the noise of its law in this history")
+        raise ValueError("a posterior's terms do not match its law in this history")

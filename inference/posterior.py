@@ -1,10 +1,10 @@
 """What an estimate says about the truth: ``truth = value - X``, with ``X`` the law of the noise.
 
 This is the pivotal law of Xiao & Xiong 2012 (Theorem 4.1): the posterior under a flat prior given
-the estimate alone. Its intervals cover with their confidence in repeated use, for a query that was
-chosen without looking at the noise.
+the estimate alone. In repeated use its intervals cover the truth with their confidence, for a query
+that is chosen without looking at the noisy values.
 
-No prior enters. What is publicly known of the range clips intervals and changes nothing else.
+No prior is used. A publicly known range clips intervals and changes nothing else.
 """
 
 import math
@@ -22,13 +22,13 @@ from inference.noise_law.law import NoiseLaw
 
 @dataclass(frozen=True, slots=True)
 class NotEstimable:
-    """History does not determine the query, and `reason` says which part of it is missing."""
+    """The history does not determine the query; `reason` says why."""
 
     reason: str
 
     def __post_init__(self) -> None:
         if not self.reason:
-            raise ValueError("a query is not estimable for a reason")
+            raise ValueError("a query that is not estimable needs a reason")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,12 +42,13 @@ class Posterior:
     law : NoiseLaw
         Law of ``X = value - truth``.
     lattice_widening : float
-        Sure bound on what lattice noise in place of continuous noise can add to the error: the sum
-        over the rows of ``|A_k|`` times the row's lattice step. Every half-width includes it.
+        A certain bound on what lattice noise, in place of continuous noise, can add to the error:
+        the sum over the rows of ``|A_k|`` times the row's lattice step. Every half-width includes
+        it.
     low, high : float
         The public range of the truth; intervals are clipped to it.
     terms : ErrorTerms
-        Which noise ``value - truth`` is made of. Only joint laws of several answers ask for it.
+        The noises that make up ``value - truth``. Needed only for the joint law of several answers.
 
     Examples
     --------
@@ -67,7 +68,7 @@ class Posterior:
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.value):
-            raise ValueError(f"an estimate is a finite number, not {self.value}")
+            raise ValueError(f"an estimate must be a finite number, not {self.value}")
         if not (math.isfinite(self.lattice_widening) and self.lattice_widening >= 0):
             raise ValueError(f"lattice_widening must not be negative, got {self.lattice_widening}")
         if not self.low <= self.high:
@@ -76,18 +77,18 @@ class Posterior:
     def half_width(self, confidence: float) -> float:
         """Half the width of the unclipped interval: ``Pr(|truth - value| <= it) >= confidence``.
 
-        With noise ``g floor(E / g)`` in place of each exponential ``E`` (lattice step ``g``) the
-        error moves by less than `lattice_widening` for sure, so adding it keeps the coverage.
+        With noise ``g floor(E / g)`` in place of each exponential ``E`` (lattice step ``g``), the
+        error always moves by less than `lattice_widening`, so adding it keeps the coverage.
         """
         return self.law.half_width(confidence) + self.lattice_widening
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """The interval around `value`, clipped to the public range and so never wider.
+        """The interval around `value`, clipped to the public range.
 
-        If all of it lies outside the range, the nearest end of the range, twice.
+        If all of it lies outside the range, both ends are the nearest end of the range.
         """
         half_width = self.half_width(confidence)
-        # Rounding of the ends goes outwards: coverage must not fall by it.
+        # The ends are rounded outwards, so that rounding does not reduce the coverage.
         low = math.nextafter(self.value - half_width, -math.inf) if half_width else self.value
         high = math.nextafter(self.value + half_width, math.inf) if half_width else self.value
         return self._clipped(low), self._clipped(high)
@@ -95,8 +96,8 @@ class Posterior:
     def probability(self, low: float = -math.inf, high: float = math.inf) -> float:
         """Probability that the truth lies in ``(low, high]``, to within twice the law's error.
 
-        The public range plays no part, and neither does the lattice: this is the continuous law
-        of the noise. A `high` below `low` is refused.
+        Neither the public range nor the lattice is taken into account: this is the continuous law
+        of the noise. A `high` below `low` is an error.
         """
         if not low <= high:
             raise ValueError(f"the range ({low}, {high}] is empty")
@@ -104,7 +105,7 @@ class Posterior:
 
     def exceeds(self, threshold: float) -> float:
         """Probability that the truth is greater than `threshold`; see `probability`."""
-        # truth > threshold iff X < value - threshold iff -X > threshold - value, and -X is like X.
+        # truth > threshold iff X < value - threshold iff -X > threshold - value; -X has X's law.
         return self.law.tail(threshold - self.value)
 
     @property
@@ -124,7 +125,7 @@ class Posterior:
         -------
         (points, masses)
             ``(2 n + 1,)`` each: the bins' centres, `value` in the middle, and the probability of
-            each bin, from the Fourier series of the law whatever the law's own method. At most
+            each bin, always from the Fourier series, whatever the method of the law. At most
             1e-12 of the mass lies beyond the ends.
         """
         indices, masses, _ = masses_on_grid(self.law.scales, step)

@@ -1,6 +1,6 @@
-"""The answers of an estimator, remembered for dashboards that ask again.
+"""The answers of an estimator, cached for dashboards that repeat their queries.
 
-What is forgotten is estimated again. Nothing here knows how, nor whether an answer still is best.
+A dropped answer is estimated again. Nothing here knows how, or whether an answer is still the best.
 """
 
 from collections import OrderedDict
@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from inference.posterior import Posterior, RowEstimate
 
 N_ANSWERS_MAX = 4096
-N_TERMS_MAX = 2**22  # of all answers together: 100 MB, at a place, a row and a coefficient each
-N_TERMS_A_ROW = 40  # that a row takes the room of, however few it has
+N_TERMS_MAX = 2**22  # of all answers together: 100 MB; a term is a place, a row and a coefficient
+N_TERMS_A_ROW = 40  # the memory that every row takes besides its terms, counted in terms
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecalledAnswer:
-    """What was found for a block at a confidence.
+    """The answer for a block at a confidence.
 
     Parameters
     ----------
     rows : tuple of (Posterior or NotEstimable)
-        One a row; none for what was never asked.
+        One for each row; empty if the block was never estimated.
     is_narrowest : bool
-        Whether every way to estimate them was tried.
+        Whether every way to estimate the rows was tried.
     n_seen : int
-        The number of measurements that there were.
+        The number of measurements at that time.
     is_apart : bool
-        Whether nothing measured by then said anything of the rows, nor of all of them together.
+        Whether no measurement at that time said anything about the rows, or combinations of them.
     """
 
     rows: tuple[RowEstimate, ...]
@@ -37,7 +37,7 @@ class RecalledAnswer:
 
     @property
     def n_terms(self) -> int:
-        """How many noises its rows name, and what they take beside."""
+        """The memory that its rows take, counted in terms."""
         found = (row.terms.place.size for row in self.rows if isinstance(row, Posterior))
         return N_TERMS_A_ROW * len(self.rows) + sum(found)
 
@@ -46,7 +46,7 @@ NEVER_ASKED = RecalledAnswer((), is_narrowest=False, n_seen=-1)
 
 
 class RecalledAnswers:
-    """Answers by what was asked, the last used of them."""
+    """The most recently used answers, by what was asked."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[Hashable, RecalledAnswer] = OrderedDict()
@@ -56,17 +56,17 @@ class RecalledAnswers:
         return len(self._answers)
 
     def copy(self) -> "RecalledAnswers":
-        """Equal answers, remembered apart."""
+        """A copy with the same answers, which changes independently."""
         other = RecalledAnswers()
         other._answers, other._n_terms = self._answers.copy(), self._n_terms
         return other
 
     def get(self, asked: Hashable) -> RecalledAnswer:
-        """What is remembered, or `NEVER_ASKED`."""
+        """The cached answer, or `NEVER_ASKED`."""
         return self._answers.get(asked, NEVER_ASKED)
 
     def keep(self, asked: Hashable, answer: RecalledAnswer) -> None:
-        """Remember an answer as the last used, and forget the first until the limits are kept."""
+        """Cache an answer as the last used; drop the least recently used beyond the limits."""
         before = self._answers.pop(asked, NEVER_ASKED)
         self._answers[asked] = answer
         if answer is not before:

@@ -1,10 +1,10 @@
-"""The best single number to report for a noisy count, given what its user believes and fears.
+"""The best single number to report for a noisy count, given a user's prior and loss function.
 
-One noisy count serves everybody. A user with a prior over the true count and a loss for missing it
-reads the best report off his posterior: post-processing, which costs nothing and changes nothing
-for others. For one count query this loses nothing to a mechanism made for that user alone.
+One noisy count serves everybody. A user with a prior over the true count, and a loss for missing
+it, computes the best report from their posterior: post-processing, which costs nothing and changes
+nothing for others. For one count query this is as good as a mechanism made for that user alone.
 
-A prior comes from the user, never from data, and no interval is narrower for it.
+A prior comes from the user, never from data, and no interval becomes narrower because of it.
 """
 
 import bisect
@@ -19,9 +19,9 @@ from inference.posterior import Posterior
 Floats = NDArray[np.float64]
 
 SUM_TOLERANCE = 1e-9
-LEAST_EVIDENCE = 1e-9  # the tails of a law of several noises are known to about 1e-12
+LEAST_EVIDENCE = 1e-9  # the tails of a law of several noises are accurate to about 1e-12
 EXPONENT_MAX = 16
-# Two reports are as good as each other if their expected losses differ by no more than rounding.
+# Two reports are equally good if their expected losses differ by no more than rounding.
 TIE_TOLERANCE = 1e-12
 
 
@@ -32,8 +32,8 @@ class PowerLoss:
     Parameters
     ----------
     exponent : float
-        At least 1, so that the loss is convex; below 1, use a `LossTable`. At most 16, where the
-        losses are still numbers.
+        At least 1, so that the loss is convex; below 1, use a `LossTable`. At most 16, so that the
+        losses do not overflow.
     """
 
     exponent: float
@@ -41,7 +41,7 @@ class PowerLoss:
     def __post_init__(self) -> None:
         if not 1 <= self.exponent <= EXPONENT_MAX:
             raise ValueError(
-                f"the exponent of a loss lies in [1, {EXPONENT_MAX}], it is not {self.exponent}"
+                f"the exponent of a loss must lie in [1, {EXPONENT_MAX}], not {self.exponent}"
             )
 
 
@@ -61,8 +61,8 @@ class LossTable:
 
     Notes
     -----
-    The report is the best there is whatever the loss. That no other mechanism of the same cost
-    could do better holds for losses that do not fall as ``|truth - report|`` grows.
+    The report is the best for any loss. That no other mechanism of the same cost could do better
+    holds only for losses that never fall as ``|truth - report|`` grows.
     """
 
     losses: Floats
@@ -70,9 +70,9 @@ class LossTable:
     def __post_init__(self) -> None:
         own = np.array(self.losses, dtype=np.float64)
         if own.ndim != 2 or own.shape[0] != own.shape[1]:  # noqa: PLR2004 - truth and report
-            raise ValueError(f"a table of losses is square, not of shape {own.shape}")
+            raise ValueError(f"a table of losses must be square, not of shape {own.shape}")
         if not np.isfinite(own).all():
-            raise ValueError("losses are finite")
+            raise ValueError("losses must be finite")
         own.setflags(write=False)
         object.__setattr__(self, "losses", own)
 
@@ -82,14 +82,14 @@ Loss = PowerLoss | ZeroOneLoss | LossTable
 
 @dataclass(frozen=True, slots=True)
 class BestReport:
-    """The best report, and what it is expected to lose under the posterior."""
+    """The best report, and its expected loss under the posterior."""
 
     value: int
     expected_loss: float
 
 
 def count_posterior(released: float, *, noise_scale: float, prior: Floats) -> Floats:
-    """The law of a true count, given what was released of it with discrete Laplace noise.
+    """The law of a true count, given its release with discrete Laplace noise.
 
     Parameters
     ----------
@@ -112,18 +112,18 @@ def count_posterior(released: float, *, noise_scale: float, prior: Floats) -> Fl
 
     Notes
     -----
-    For ``r`` in ``0..n``, clamped or not, ``Pr(r | i)`` is ``exp(-|r - i| / b)`` times what does
-    not depend on ``i``. Of an ``r`` beyond an end, nothing but the end bears on the posterior. So
-    one formula serves both, and who clamps loses nothing by it.
+    For ``r`` in ``0..n``, clamped or not, ``Pr(r | i)`` is ``exp(-|r - i| / b)`` times a factor
+    that does not depend on ``i``. An ``r`` beyond an end gives the same posterior as that end. So
+    one formula serves both cases, and clamping loses nothing.
     """
     prior = _probabilities(prior, "a prior")
     if not 0 < noise_scale < math.inf:
-        raise ValueError(f"the scale of noise is positive and finite, not {noise_scale}")
+        raise ValueError(f"a noise scale must be positive and finite, not {noise_scale}")
     if not math.isfinite(released):
-        raise ValueError(f"a noisy count is a finite number, not {released}")
+        raise ValueError(f"a noisy count must be a finite number, not {released}")
     nearest = min(max(released, 0.0), float(prior.size - 1))
     (possible,) = np.nonzero(prior)
-    # In logarithms: all that the prior allows may be far from what was released.
+    # In logarithms: every count that the prior allows may be far from the released one.
     log_weights = np.log(prior[possible]) - np.abs(possible - nearest) / noise_scale
     weights = np.zeros(prior.size)
     weights[possible] = np.exp(log_weights - log_weights.max())
@@ -131,7 +131,7 @@ def count_posterior(released: float, *, noise_scale: float, prior: Floats) -> Fl
 
 
 def posterior_under(estimate: Posterior, prior: Floats) -> Floats:
-    """The law of a true count, given an estimate of it that may rest on several measurements.
+    """The law of a true count, given an estimate from one or several measurements.
 
     Parameters
     ----------
@@ -145,14 +145,14 @@ def posterior_under(estimate: Posterior, prior: Floats) -> Floats:
 
     Notes
     -----
-    Of one noise, `count_posterior`. Of several, ``Pr(estimate | i)`` is taken as the probability
-    that the error is within a half of ``estimate - i``. Where all that the prior allows is so far
-    away that this is rounding, only the ends of the error's law matter, and they fall as those of
-    its largest scale do.
+    With one noise, this is `count_posterior`. With several, ``Pr(estimate | i)`` is approximated by
+    the probability that the error is within a half of ``estimate - i``. If every count that the
+    prior allows is so far away that this is rounding error, only the far tails of the error's law
+    matter, and they fall as those of its largest scale.
     """
     scales = estimate.law.scales
     if scales.size == 0:
-        raise ValueError("an estimate without noise is reported as it is")
+        raise ValueError("an estimate without noise is exact and needs no remapping")
     largest = float(scales.max())
     if scales.size == 1:
         return count_posterior(estimate.value, noise_scale=largest, prior=prior)
@@ -172,14 +172,14 @@ def best_report(posterior: Floats, loss: Loss) -> BestReport:
     Parameters
     ----------
     posterior : (n + 1,) ndarray of float64
-        The law of the true count, from `count_posterior` or, where a count is estimated from
-        several measurements, from wherever that law is known.
+        The law of the true count: from `count_posterior`, or from `posterior_under` where a count
+        is estimated from several measurements.
     loss : Loss
 
     Returns
     -------
     BestReport
-        A count in ``0..n``; of equally good ones the smallest.
+        A count in ``0..n``; of equally good ones, the smallest.
 
     Raises
     ------
@@ -190,7 +190,7 @@ def best_report(posterior: Floats, loss: Loss) -> BestReport:
     -----
     The report for a released ``r`` is ``argmin_s sum_i prior_i Pr(r | i) loss(i, s)``. With it for
     every ``r``, the geometric mechanism is as good as any mechanism of the same epsilon, for every
-    prior and every loss that does not fall as the distance grows: Ghosh et al.'s theorem [1]_.
+    prior and every loss that never falls as the distance grows: Ghosh et al.'s theorem [1]_.
 
     References
     ----------
@@ -199,7 +199,7 @@ def best_report(posterior: Floats, loss: Loss) -> BestReport:
 
     Examples
     --------
-    Who knows that the count is 3 at the least does not report the 1 that was released.
+    A user who knows that the count is at least 3 does not report the released 1.
 
     >>> prior = np.array([0, 0, 0, 0.5, 0.25, 0.25])
     >>> best_report(count_posterior(1, noise_scale=2.0, prior=prior), PowerLoss(1)).value
@@ -221,10 +221,10 @@ def best_report(posterior: Floats, loss: Loss) -> BestReport:
 def _probabilities(given: Floats, name: str) -> Floats:
     own = np.asarray(given, dtype=np.float64)
     if own.ndim != 1 or own.size == 0:
-        raise ValueError(f"{name} is a list of probabilities, not of shape {own.shape}")
+        raise ValueError(f"{name} must be a list of probabilities, not of shape {own.shape}")
     # One pass that fails on NaN and on negative numbers alike.
     if not bool((own >= 0).all()) or not abs(math.fsum(own) - 1) <= SUM_TOLERANCE:
-        raise ValueError(f"{name} is not negative and sums to 1")
+        raise ValueError(f"{name} must not be negative and must sum to 1")
     return own
 
 

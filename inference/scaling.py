@@ -1,7 +1,7 @@
 """From estimates of a measured row to posteriors of the query that is a multiple of it.
 
-Scales are tidied on the way: rounded up, so that equal noise has equal numbers and laws are shared,
-and freed of dust. Both can only widen an interval.
+Scales are simplified: they are rounded up, so that equal noise has equal numbers and laws are
+shared, and dust (scales as small as rounding) is removed. Both can only widen an interval.
 """
 
 from fractions import Fraction
@@ -17,7 +17,7 @@ from inference.noise_law.error_terms import ErrorTerms
 from inference.noise_law.law import NoiseLaw, law_of_noise
 from inference.posterior import NotEstimable, Posterior, RowEstimate
 
-SCALE_BITS = 30  # scales are rounded up to so many bits: wider by a billionth, and laws are shared
+SCALE_BITS = 30  # scales are rounded up to this many bits: a billionth wider, and laws are shared
 SCALE_MIN = 1e-13  # relative to the largest; less is rounding and needs no term of its own
 
 
@@ -30,7 +30,7 @@ class Scaling:
         self._constant = float(block.query.constant)
         low, high = coefficient_range(block.query)
         zero = Fraction(0)
-        # No table has more records than that, so the answer lies in this range.
+        # The answer lies in this range, as no table has more records than the public maximum.
         self._low = float(min(low, zero) * n_records_max + block.query.constant)
         self._high = float(max(high, zero) * n_records_max + block.query.constant)
 
@@ -48,11 +48,11 @@ class Scaling:
         value : float
             The estimate of the measured row.
         law : NoiseLaw
-            Of the multiple: rows that are alike share it.
+            The law of the multiple; rows with the same noise share it.
         widening : float
-            A sure bound on every other error in `value`.
+            A certain bound on all other errors in `value`.
         terms : ErrorTerms
-            What the noise in `value` is made of.
+            The noises in `value`.
         """
         return Posterior(
             value=self.multiplier * value + self._constant,
@@ -80,7 +80,7 @@ class Scaling:
 
 
 def without_dust(scales: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The scales that matter, the largest of them taking over what the others add up to.
+    """The scales without dust; the sum of the dust is added to the largest scale.
 
     >>> without_dust(np.array([1e-15, 2.0, 0.0, 1.0]))
     array([2., 1.])
@@ -89,11 +89,11 @@ def without_dust(scales: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def split_dust(scales: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Where the scales that matter are, and what `without_dust` makes of them.
+    """The places of the scales that are not dust, and the result of `without_dust`.
 
-    Never narrower: of two sums of alike symmetric log-concave variables, the one whose scales
-    majorize the other's is the less peaked (Proschan, "Peakedness of distributions of convex
-    combinations", Annals of Mathematical Statistics 36, 1965).
+    This never narrows an interval: of two sums of identically distributed symmetric log-concave
+    variables, the one whose scales majorize the other's is less peaked (Proschan, "Peakedness of
+    distributions of convex combinations", Annals of Mathematical Statistics 36, 1965).
     """
     matters = scales > SCALE_MIN * scales.max(initial=0.0)
     (places,) = matters.nonzero()

@@ -1,27 +1,26 @@
-"""Buckets that earlier estimates over groups of levels can be merged to.
+"""Buckets into which earlier estimates over groups of levels can be merged.
 
-A pair table that was bought for an earlier synthetic table is over the buckets of that time. It
-can be used again over any buckets that its groups make up. What it would cost in detail decides
-whether it is: an estimate so crude that a column would lose much of what is visible of it now is
-left aside.
+A pair table that was bought for an earlier synthetic table is over that table's buckets. It can be
+used again over any buckets that are unions of its groups. Whether it is used depends on the loss of
+detail: an estimate so coarse that a column would lose much of what is visible now is not used.
 """
 
 from collections.abc import Mapping, Sequence
 
 from synthesis.buckets import Buckets, GroupedEstimate, joined
 
-BUCKETS_KEPT_LEAST = 0.8  # of those that are visible: fewer, and what was known is lost by it
+BUCKETS_KEPT_LEAST = 0.8  # of the visible buckets; an estimate that leaves fewer is not used
 
 
 def agreed_buckets(
     visible: Mapping[str, Buckets], grouped: Sequence[GroupedEstimate]
 ) -> tuple[dict[str, Buckets], tuple[GroupedEstimate, ...]]:
-    """Buckets for each column of which something is known, and the estimates that fit them.
+    """Buckets for each column with an estimate, and the grouped estimates that fit the buckets.
 
     Parameters
     ----------
     visible : mapping of str to Buckets
-        What one would choose without the estimates.
+        The choice without the grouped estimates.
     grouped : sequence of GroupedEstimate
         The most precise are considered first.
     """

@@ -1,8 +1,8 @@
-"""Buckets: levels too rare to tell from noise, counted together and taken apart again.
+"""Buckets: levels whose counts are hidden by noise, counted together and split again for rows.
 
-A pair table has a cell for every two levels, each as noisy as the next; levels that hold nothing
-that one can see would only add noise to it. Which levels go together follows from noisy counts, so
-it is free. The way back is by the one-way estimates, which know every level.
+A pair table has a cell for every two levels, each equally noisy; levels without a visible count
+would only add noise. Which levels go together follows from noisy counts, so it costs nothing. A
+bucket is split again by the one-way estimates, which have every level.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from cube.cached import cached_property
 from cube.query import Scope
 from synthesis.tables import Column, Floats, Integers, TableEstimate
 
-VISIBLE_SDS = 3.0  # standard deviations; noise alone is above it less than once in a hundred
+VISIBLE_SDS = 3.0  # standard deviations; noise alone exceeds this less than once in a hundred
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Buckets:
         labels.flags.writeable = False
         object.__setattr__(self, "labels", labels)
         if labels.ndim != 1 or not labels.size:
-            raise ValueError("labels are one for each level, of which there is one at least")
+            raise ValueError("each level needs one label, and there must be at least one level")
         if not np.array_equal(np.unique(labels), np.arange(self.n_buckets)):
             raise ValueError("labels must be 0 .. n_buckets - 1, each of them used")
 
@@ -66,12 +66,12 @@ class Buckets:
 
 @dataclass(frozen=True, eq=False)
 class GroupedEstimate:
-    """Unbiased estimates of the counts of groups of levels, the product of a partition a column.
+    """Unbiased estimates of counts over the product of one partition of levels for each column.
 
     Parameters
     ----------
     groups : tuple of Buckets
-        Of each column of the table's scope.
+        The partition of each column of the table's scope.
     table : TableEstimate
         Over these groups.
     """
@@ -89,19 +89,19 @@ class GroupedEstimate:
         return self.table.scope
 
     def over(self, buckets: Mapping[str, Buckets]) -> TableEstimate:
-        """The same table over buckets that its groups can be merged to."""
+        """The same table over buckets that are unions of its groups."""
         of_groups = {}
         for name, groups in zip(self.scope, self.groups, strict=True):
             first = np.unique(groups.labels, return_index=True)[1]
             labels = buckets[name].labels[first]
             if not np.array_equal(labels[groups.labels], buckets[name].labels):
-                raise ValueError(f"buckets of {name} that cut its groups")
+                raise ValueError(f"buckets of {name} split its groups")
             of_groups[name] = Buckets(labels)
         return merged(self.table, of_groups)
 
 
 def joined(first: Buckets, second: Buckets) -> Buckets:
-    """The finest buckets that both can be merged to.
+    """The finest buckets that are unions of the buckets of both.
 
     >>> joined(Buckets(np.array([0, 0, 1, 2])), Buckets(np.array([0, 1, 1, 2]))).labels
     array([0, 0, 0, 1])
@@ -111,23 +111,23 @@ def joined(first: Buckets, second: Buckets) -> Buckets:
     graph = coo_array((np.ones(first.labels.size), links), shape=(n_nodes, n_nodes))
     _, component = connected_components(graph, directed=False)
     _, starts, labels = np.unique(component[first.labels], return_index=True, return_inverse=True)
-    in_order = np.argsort(np.argsort(starts))  # numbered as they come along the levels
+    in_order = np.argsort(np.argsort(starts))  # numbered in the order of their first levels
     return Buckets(in_order[labels])
 
 
 def merged(table: TableEstimate, buckets: Mapping[str, Buckets]) -> TableEstimate:
-    """A table over levels as one over buckets."""
+    """A table over levels, summed to a table over buckets."""
     values, variance = table.values, table.variance
     for axis, name in enumerate(table.scope):
         if values.shape[axis] != buckets[name].labels.size:
-            raise ValueError(f"{values.shape[axis]} levels of {name}, which has others")
+            raise ValueError(f"a table with {values.shape[axis]} levels of {name}, not its number")
         values = buckets[name].summed(values, axis)
         variance = buckets[name].summed(variance, axis)
     return TableEstimate(table.scope, values, variance)
 
 
 def visible_buckets(column: Column, counts: TableEstimate) -> Buckets:
-    """Merge the levels of which noise hides whether they hold anything.
+    """Merge the levels whose counts are not visible above the noise.
 
     Parameters
     ----------
@@ -137,9 +137,9 @@ def visible_buckets(column: Column, counts: TableEstimate) -> Buckets:
 
     Notes
     -----
-    A level without order that is below `VISIBLE_SDS` standard deviations goes into one bucket of
-    all such levels, as in MST [1]_. Levels in order are merged with their neighbours, until a
-    bucket as a whole is above that; the last bucket takes what is left over.
+    Unordered levels below `VISIBLE_SDS` standard deviations all go into one bucket, as in MST [1]_.
+    Ordered levels are merged with their neighbours until a bucket as a whole is above that; the
+    last bucket takes the remaining levels.
 
     References
     ----------
@@ -151,14 +151,14 @@ def visible_buckets(column: Column, counts: TableEstimate) -> Buckets:
     n_ordered = column.n_ordered
     ordered = _runs(values[:n_ordered], variance[:n_ordered])
     visible = values[n_ordered:] >= VISIBLE_SDS * np.sqrt(variance[n_ordered:])
-    # The rare bucket comes last; a single rare level is merged with nothing.
+    # The bucket of rare levels comes last; a single rare level is a bucket of its own.
     unordered = np.where(visible, np.cumsum(visible) - 1, visible.sum())
     n_ordered_buckets = int(ordered.max(initial=-1)) + 1
     return Buckets(np.concatenate([ordered, n_ordered_buckets + unordered]))
 
 
 def _runs(values: Floats, variance: Floats) -> Integers:
-    """Labels of neighbours taken together until their sum is visible."""
+    """Labels that merge neighbours until their sum is visible."""
     starts = np.zeros(values.size, dtype=np.int64)
     total, noise, open_since = 0.0, 0.0, 0
     for level, (value, spread) in enumerate(zip(values.tolist(), variance.tolist(), strict=True)):

@@ -1,7 +1,7 @@
-"""How to divide a budget: between one-way tables and pairs, over tables, and which pairs get any.
+"""How to divide a budget: between one-way tables and pairs, among tables, and which pairs to buy.
 
-Everything here is a function of public numbers (sizes, budgets) and of noisy ones that were paid
-for; prices and what may be spent are the accountant's.
+Everything here is a function of public numbers (sizes, budgets) and of noisy numbers that are paid
+for; the accountant sets prices and limits.
 """
 
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from synthesis.tables import Floats, Integers
 
-# Tried out on the five tables of the benchmark and on made-up ones (`benchmarks.synthesis_share`)
-ONE_WAY_SHARE_MIN = 0.2  # how levels are merged, and taken apart again, rests on them
-ONE_WAY_SHARE_MAX = 0.85  # something must be left for pairs, or rows would be independent columns
-NOISE_PER_SCORE_SHARE = 0.44  # noise of a score, as a share of the rows, that a share of 1 is worth
+# Tuned on the five tables of the benchmark and on artificial ones (`benchmarks.synthesis_share`)
+ONE_WAY_SHARE_MIN = 0.2  # one-way tables decide how levels are merged and split again
+ONE_WAY_SHARE_MAX = 0.85  # without anything left for pairs, columns would be independent
+NOISE_PER_SCORE_SHARE = 0.44  # the noise of a score, as a share of the rows, for a share of 1
 SCORE_SHARE_MIN = 0.02
-SCORE_SHARE_MAX = 0.4  # pairs that are found and not measured help nobody
+SCORE_SHARE_MAX = 0.4  # pairs that are scored but not measured are of no use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseCost:
-    """What noise a budget buys: a cell's expected ``|noise|`` is ``deviation / budget**power``.
+    """The noise for a budget: a cell's expected ``|noise|`` is ``deviation / budget**power``.
 
     Budgets of several tables add up.
 
@@ -30,12 +30,12 @@ class NoiseCost:
     deviation, power : float
         Positive.
     one_way_error : float
-        The mean total variation distance that one-way tables are said to need.
+        The mean total variation distance that is the goal for one-way tables.
 
     Notes
     -----
-    Pure epsilon: a weight ``w`` buys Laplace noise of scale ``1 / w``. Gaussian differential
-    privacy: a budget ``mu**2`` buys Gaussian noise of standard deviation ``1 / mu``, whose mean
+    Pure epsilon: a weight ``w`` gives Laplace noise of scale ``1 / w``. Gaussian differential
+    privacy: a budget ``mu**2`` gives Gaussian noise of standard deviation ``1 / mu``, whose mean
     absolute value is ``sqrt(2 / pi) / mu``; squares of mu add up under composition [1]_.
 
     References
@@ -50,10 +50,10 @@ class NoiseCost:
 
     def __post_init__(self) -> None:
         if not (self.deviation > 0 and self.power > 0):
-            raise ValueError("noise is positive and falls as the budget grows")
+            raise ValueError("noise must be positive, and must fall as the budget grows")
 
     def split(self, n_cells: Integers, budget: float) -> Floats:
-        """Budgets of tables that make their expected L1 noise, in all, least; they sum to `budget`.
+        """Budgets of tables, with sum `budget`, for the least total expected L1 noise.
 
         Notes
         -----
@@ -64,7 +64,7 @@ class NoiseCost:
         return np.asarray(budget * roots / roots.sum(), dtype=np.float64)
 
     def least_l1(self, n_cells: Integers, budget: float) -> float:
-        """Expected L1 noise of all tables, at that split."""
+        """Expected L1 noise of all tables at the best split."""
         return float(
             self.deviation * self._roots(n_cells).sum() ** (1 + self.power) / budget**self.power
         )
@@ -77,29 +77,29 @@ class NoiseCost:
         return np.asarray(n_cells, dtype=np.float64) ** (1 / (1 + self.power))
 
 
-# The errors were tried out as the shares above. They lie in flat valleys.
+# The errors are tuned in the same way as the shares above; results change little around them.
 LAPLACE = NoiseCost(deviation=1.0, power=1.0, one_way_error=0.006)
 GAUSSIAN = NoiseCost(deviation=float(np.sqrt(2 / np.pi)), power=0.5, one_way_error=0.008)
 
 
 def one_way_share(sizes: Integers, n_rows: float, budget: float, cost: NoiseCost) -> float:
-    """The share of a budget that one-way tables should have.
+    """The share of a budget for one-way tables.
 
     Parameters
     ----------
     sizes : (n_columns,) ndarray of int64
-        Levels of each column.
+        The number of levels of each column.
     n_rows : float
-        About how many rows there are: a public or a noisy number.
+        The approximate number of rows: a public or a noisy number.
     budget : float
     cost : NoiseCost
 
     Notes
     -----
-    Total variation distance is half the L1 distance over the rows. What brings its mean over the
-    columns to `cost.one_way_error` is what one-way tables need, ``needed``; the budget is divided
-    as ``needed : budget``, within limits. So they get nearly that where it is little, and pairs are
-    not left without where it is much.
+    Total variation distance is half the L1 distance over the rows. Let ``needed`` be the budget at
+    which its mean over the columns is `cost.one_way_error`. The share is
+    ``needed / (needed + budget)``, within limits: close to what is needed where that is little, and
+    something is left for pairs where it is much.
     """
     if n_rows <= 0:
         return ONE_WAY_SHARE_MAX
@@ -109,14 +109,14 @@ def one_way_share(sizes: Integers, n_rows: float, budget: float, cost: NoiseCost
 
 
 def score_share(n_pairs: int, n_rows: float, budget: float, cost: NoiseCost) -> float:
-    """The share that scores of all pairs should have of what one-way tables leave.
+    """The share for the scores of all pairs, of the budget that one-way tables leave.
 
     Parameters
     ----------
     n_pairs : int
         Positive.
     n_rows : float
-        About how many rows there are.
+        The approximate number of rows.
     budget : float
         Positive.
     cost : NoiseCost
@@ -124,9 +124,9 @@ def score_share(n_pairs: int, n_rows: float, budget: float, cost: NoiseCost) -> 
     Notes
     -----
     With a share `s` each score has noise of about ``deviation * (n_pairs / (s * budget))**power``.
-    Scores need only tell strong pairs from weak: where their noise is small against the rows, what
-    is spent on them is lost for pairs, and where it is not, pairs are chosen by chance. The share
-    is in proportion to that noise over the rows.
+    Scores only need to distinguish strong pairs from weak ones: where their noise is small compared
+    with the number of rows, more spent on them is wasted, and where it is large, pairs are chosen
+    by chance. The share is proportional to that noise over the number of rows.
 
     Examples
     --------
@@ -143,12 +143,12 @@ def score_share(n_pairs: int, n_rows: float, budget: float, cost: NoiseCost) -> 
 def choose_tables(
     scores: Floats, n_cells: Integers, budget: float, cost: NoiseCost
 ) -> tuple[Integers, Floats]:
-    """Which tables to measure, and at what budgets, for the least expected L1 error in all.
+    """Which tables to measure, and at what budgets, for the least total expected L1 error.
 
     Parameters
     ----------
     scores : (n_tables,) ndarray of float64
-        The L1 error that each table has if it is not measured, noisy.
+        A noisy estimate of the L1 error that each table has if it is not measured.
     n_cells : (n_tables,) ndarray of int64
     budget : float
     cost : NoiseCost
@@ -156,16 +156,16 @@ def choose_tables(
     Returns
     -------
     chosen : (n_chosen,) ndarray of int64
-        Positions in `scores`; none, if every measurement would be worse than none.
+        Positions in `scores`; empty if no measurement would reduce the error.
     budgets : (n_chosen,) ndarray of float64
-        They sum to `budget`.
+        Their sum is `budget`.
 
     Notes
     -----
-    Maximises ``sum of scores - expected L1 noise`` over sets of tables, each set at its best split,
-    the objective of SWIFT [1]_ with no limit on which tables go together. The noise grows with the
-    sum of a set's roots (`NoiseCost.split`), so what a table brings for its root decides its turn;
-    of the sets that begin the sequence, the best is taken.
+    Maximises ``sum of scores - expected L1 noise`` over sets of tables, each set at its best split:
+    the objective of SWIFT [1]_ without its limits on combinations of tables. The noise grows with
+    the sum of a set's roots (`NoiseCost.split`), so tables are sorted by score over root, and the
+    best initial part of that sequence is chosen.
 
     References
     ----------

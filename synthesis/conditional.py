@@ -1,7 +1,7 @@
 """The law of a column given a few others, from its pair tables with each of them.
 
-Fitted over the combinations that occur in rows already drawn, never over all that could be, so
-that its cost is that of the rows. No table of three columns is known or kept.
+Fitted over the combinations that occur in the rows already drawn, never over all possible ones, so
+the work grows with the rows. No table of three columns is measured or kept.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from scipy import sparse
 from synthesis.fitting import ratio_or_zero
 from synthesis.tables import Floats, Integers
 
-N_SWEEPS = 10  # further ones change two-way tables by less than rounding does
+N_SWEEPS = 10  # further sweeps change two-way tables by less than rounding does
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +41,14 @@ class Conditional:
         for factor, levels in zip(self.factors, combinations.T, strict=True):
             shares *= factor[levels]
         sums = shares.sum(axis=1, keepdims=True)
-        # Partners that rule out each other's levels leave nothing: the column's own shares then
+        # If the partners' factors exclude every level, the column's own shares are used
         return np.where(sums > 0, ratio_or_zero(shares, sums), self.base)
 
 
 def fit_conditional(
     base: Floats, tables: Sequence[Floats], combinations: Integers, counts: Integers
 ) -> Conditional:
-    """Fit the law of a column so that it meets its pair table with every partner.
+    """Fit the law of a column so that it agrees with its pair table with every partner.
 
     Parameters
     ----------
@@ -59,15 +59,15 @@ def fit_conditional(
     combinations : (n_combinations, n_partners) ndarray of int64
         Partners' levels in rows that exist, distinct.
     counts : (n_combinations,) ndarray of int64
-        How many rows have each.
+        The number of rows with each combination.
 
     Notes
     -----
-    Proportional fitting [1]_ of the joint law of the column and the existing combinations, from
-    independence on: ``shares *= wanted / found`` for the pair table with each partner in turn, and
-    normalised, so that the combinations' own law is kept. What is wanted is the pair table's law
-    of the column given the partner, times the partner's counts in the rows. Of all joint laws that
-    meet the tables, this is the one of greatest entropy [2]_.
+    Proportional fitting [1]_ of the joint law of the column and the existing combinations, starting
+    from independence: ``shares *= wanted / found`` for the pair table with each partner in turn,
+    then normalised, so that the law of the combinations stays the same. ``wanted`` is the pair
+    table's law of the column given the partner, times the partner's counts in the rows. Of all
+    joint laws that agree with the tables, this is the one of greatest entropy [2]_.
 
     References
     ----------
@@ -91,7 +91,7 @@ def fit_conditional(
             factors[place] = factors[place] * ratio
             np.take(ratio, partner.levels, axis=0, out=step)
             shares *= step
-            # Shares are normalised by the weights of the next step: one pass over them less
+            # The weights of the next step normalise the shares, which saves a pass over them
             weights = ratio_or_zero(counts.astype(np.float64), shares @ ones)
         shares *= (weights / counts)[:, np.newaxis]
         weights = counts.astype(np.float64)
@@ -108,7 +108,7 @@ class _Partner:
     levels : (n_combinations,) ndarray of int64
         The partner's level in each combination.
     by_level : (n_combinations,) ndarray of int64
-        Combinations, in the order of that level.
+        Combinations, sorted by that level.
     starts : (n_partner_levels + 1,) ndarray of int64
         Where each level begins in that order.
     """
@@ -127,13 +127,13 @@ class _Partner:
         return cls(wanted, levels, by_level, starts)
 
     def found(self, shares: Floats, weights: Floats) -> Floats:
-        """The pair table that the shares make, each combination weighted."""
+        """The pair table that the shares imply, with each combination weighted."""
         shape = (self.starts.size - 1, self.by_level.size)
         summing = sparse.csr_array((weights[self.by_level], self.by_level, self.starts), shape)
         return np.asarray(summing @ shares, dtype=np.float64)
 
 
 def _scaled(factor: Floats) -> Floats:
-    """A factor whose rows have the maximum 1; a level that no combination has says nothing."""
+    """A factor scaled so that each row has the maximum 1; a row of zeros becomes ones."""
     largest = factor.max(axis=1, keepdims=True)
     return np.where(largest > 0, ratio_or_zero(factor, largest), 1.0)

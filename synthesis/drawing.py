@@ -1,7 +1,7 @@
 """Rows from a model, one column after another, each given those before it.
 
-Variates come from the caller's generator: they are no part of what protects data, so a table may be
-drawn again with another seed, or the same.
+Variates come from the caller's generator: they do not protect data, so a table may be drawn again
+with another seed, or the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ from synthesis.rounding import controlled_counts, dealt
 from synthesis.tables import Floats, Integers
 
 N_PARTNERS_MAX = 8  # the strongest; with more, combinations hardly repeat and the fit gains nothing
-N_COMBINATIONS_MAX = 50_000  # that a law is fitted on: the fit's cost then does not grow with rows
+N_COMBINATIONS_MAX = 50_000  # used to fit a law: beyond this, the work does not grow with the rows
 N_FIT_CELLS_MAX = 2**22  # combinations times levels: 32 MB for each array of the fit
-N_DRAW_CELLS_MAX = 2**18  # of the groups that are rounded at once: what a processor's cache holds
+N_DRAW_CELLS_MAX = 2**18  # of the groups that are rounded at once, to fit a processor's cache
 KEY_MAX = 2**62  # combinations are numbered in int64
 
 
@@ -33,7 +33,7 @@ def draw_rows(
     model : PairwiseModel
     rng : numpy.random.Generator
     n_rows : int, optional
-        As many as estimated, unless given.
+        The estimated number of rows by default.
 
     Returns
     -------
@@ -55,11 +55,11 @@ def draw_rows(
 
 
 def drawing_order(model: PairwiseModel) -> list[tuple[str, tuple[str, ...]]]:
-    """Columns in the order to draw them, each with the earlier ones to draw it from.
+    """Columns in the order of drawing, each with the earlier columns that it is drawn from.
 
-    The first is the one that depends most on all others; the next is always the one that depends
-    most on those before it. Partners are those with an estimated pair table, the strongest first,
-    `N_PARTNERS_MAX` at most.
+    The first is the column that depends most on all others; each next one is the column that
+    depends most on those before it. Its partners are the earlier columns with an estimated pair
+    table, the strongest first, at most `N_PARTNERS_MAX`.
     """
     names = [column.name for column in model.columns]
     strength = {pair: model.dependence(pair) for pair in model.pairs}
@@ -88,7 +88,7 @@ class _Combinations:
     levels : (n_combinations, n_columns) ndarray of int64
         Sorted by the first column, then by the second, and so on.
     counts : (n_combinations,) ndarray of int64
-        How many rows have each.
+        The number of rows with each combination.
     of_row : (n_rows,) ndarray of int64
         The combination of each row.
     """
@@ -115,7 +115,7 @@ class _Combinations:
         return cls(levels, counts, of_row)
 
     def sampled(self, n_max: int, rng: np.random.Generator) -> tuple[Integers, Integers]:
-        """Levels and counts of all combinations; beyond `n_max`, of those in so many rows."""
+        """Levels and counts of all combinations; if over `n_max`, of those in `n_max` rows."""
         if self.counts.size <= n_max:
             return self.levels, self.counts
         rows = rng.choice(self.of_row.size, n_max, replace=False)
@@ -130,7 +130,7 @@ def _drawn(
     n_rows: int,
     rng: np.random.Generator,
 ) -> Integers:
-    """A column's bucket in each row, given its partners' buckets there."""
+    """A column's bucket in each row, given its partners' buckets in that row."""
     shares = model.shares[name]
     combinations = _Combinations.of(list(partners.values()), n_rows)
     n_fit_max = max(1, min(N_COMBINATIONS_MAX, N_FIT_CELLS_MAX // shares.size))
@@ -140,7 +140,7 @@ def _drawn(
 
 
 def _values(law: Conditional, combinations: _Combinations, rng: np.random.Generator) -> Integers:
-    """What the rows of each combination are dealt, one combination after the other."""
+    """The values dealt to the rows of each combination, one combination after the other."""
     n_levels = law.base.size
     n_at_once = max(1, N_DRAW_CELLS_MAX // n_levels)
     values = []
@@ -154,7 +154,7 @@ def _values(law: Conditional, combinations: _Combinations, rng: np.random.Genera
 
 
 def _split(drawn: Integers, buckets: Buckets, parts: Floats, rng: np.random.Generator) -> Integers:
-    """Levels for a column's buckets: each bucket is split in its levels' shares."""
+    """Levels for a column's buckets: each bucket is split by its levels' shares."""
     sizes = np.bincount(drawn, minlength=buckets.n_buckets)
     values = []
     for members, size in zip(buckets.members, sizes, strict=True):

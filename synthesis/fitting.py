@@ -1,7 +1,8 @@
-"""Tables of one and two columns that could be those of one set of rows, from noisy ones.
+"""Consistent tables of one and two columns, fitted to noisy ones.
 
 Each is non-negative, all have the same total, and a pair table has its columns' one-way tables as
-margins. Three columns may still contradict each other: whoever draws rows settles that.
+margins. The pair tables of three columns may still contradict each other; drawing the rows settles
+that.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,9 +12,9 @@ import numpy as np
 from cube.query import Scope
 from synthesis.tables import Floats, TableEstimate, combined
 
-N_PROJECTIONS = 3  # more of them move a table by less than its noise does
-N_SCALINGS = 20  # margins then agree to far below one row
-FLOOR = 1e-9  # share of independence in each pair table: no cell is ruled out by noise
+N_PROJECTIONS = 3  # further ones move a table by less than its noise does
+N_SCALINGS = 20  # after these, margins agree to far below one row
+FLOOR = 1e-9  # share of independence in each pair table, so that noise excludes no cell
 
 
 def projected(values: Floats, totals: Floats, variance: Floats) -> Floats:
@@ -25,13 +26,13 @@ def projected(values: Floats, totals: Floats, variance: Floats) -> Floats:
     totals : (n_rows,) ndarray of float64
         Not negative; a row with total 0 is 0.
     variance : (n_rows, n_cells) ndarray of float64
-        Positive. Distance is ``sum (x - values)**2 / variance``: the noisier cell gives way.
+        Positive. Distance is ``sum (x - values)**2 / variance``: noisier cells move more.
 
     Notes
     -----
-    The minimum is ``max(values - m * variance, 0)`` with the one ``m`` that gives the sum. The
-    cells that stay positive are those of the largest ``values / variance``, so one sort finds
-    them; with equal variances this is the projection on the simplex [1]_.
+    The minimum is ``max(values - m * variance, 0)`` with the unique ``m`` that gives the sum. The
+    cells that stay positive are those with the largest ``values / variance``, so one sort finds
+    them; with equal variances this is the projection onto the simplex [1]_.
 
     References
     ----------
@@ -55,7 +56,7 @@ def projected(values: Floats, totals: Floats, variance: Floats) -> Floats:
 
 
 def fitted_margin(estimates: Sequence[TableEstimate], total: float) -> Floats:
-    """A column's counts: non-negative, with the given total, from all independent estimates."""
+    """A column's counts: non-negative, with the given total, from independent estimates."""
     best = combined(estimates)
     return projected(best.values[np.newaxis], np.array([total]), best.variance[np.newaxis]).ravel()
 
@@ -71,8 +72,8 @@ def fitted_pair(table: TableEstimate, rows: Floats, columns: Floats) -> Floats:
 
     Notes
     -----
-    Projections on the tables with either margin in turn [1]_ come near the closest table with
-    both; scaling rows and columns in turn [2]_ then meets both margins.
+    Alternating projections onto the tables with either margin [1]_ approach the closest table with
+    both; alternately scaling rows and columns [2]_ then gives both margins.
 
     References
     ----------
@@ -98,7 +99,7 @@ def fitted_pair(table: TableEstimate, rows: Floats, columns: Floats) -> Floats:
 def fitted_pairs(
     tables: Sequence[TableEstimate], margins: Mapping[str, Floats]
 ) -> dict[Scope, Floats]:
-    """Every pair of columns that is estimated, with the columns' margins."""
+    """Every estimated pair table, fitted to the columns' margins."""
     estimates: dict[Scope, list[TableEstimate]] = {}
     for table in tables:
         estimates.setdefault(table.scope, []).append(table)
@@ -109,6 +110,6 @@ def fitted_pairs(
 
 
 def ratio_or_zero(numerator: Floats, denominator: Floats) -> Floats:
-    """``numerator / denominator``, and 0 where that has no meaning."""
+    """``numerator / denominator``, and 0 where it is not defined."""
     zero = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape))
     return np.divide(numerator, denominator, out=zero, where=denominator > 0)

@@ -1,9 +1,9 @@
 """What the history of a private table knows already: noisy tables of one or two columns.
 
-Only counts of whole partitions are read, each in its most precise measurement. What was asked of
-part of the table, or summed, is left aside; counts by more columns give the tables of their pairs.
-Counts that were released with Gaussian noise, which are no rows of the history, are read beside it.
-Values that were paid for, and nothing else: reading them is free.
+Only counts of whole partitions are read, each from its most precise measurement. Queries on a part
+of the table, and sums, are not used; counts by more columns give the tables of their pairs. Counts
+that were released with Gaussian noise, which are not rows of the history, are read in addition.
+Everything read here is paid for already, so reading it is free.
 """
 
 import math
@@ -39,7 +39,7 @@ class KnownEstimates:
     grouped : tuple of GroupedEstimate
         Over groups of levels.
     n_rows : float, optional
-        About how many rows there are; None if nothing says so.
+        The approximate number of rows; None if it is not known.
     """
 
     tables: tuple[TableEstimate, ...] = ()
@@ -54,14 +54,14 @@ class KnownEstimates:
     def from_history(
         cls, history: History, columns: Sequence[Column], beside: Iterable[GaussianNoisyCounts] = ()
     ) -> "KnownEstimates":
-        """Everything that a history says of some columns, alone or in pairs.
+        """Everything that a history says about some columns, alone or in pairs.
 
         Parameters
         ----------
         history : History
         columns : sequence of Column
         beside : iterable of GaussianNoisyCounts
-            What was counted with Gaussian noise.
+            Counts with Gaussian noise.
         """
         names = {column.name for column in columns}
         everything = [*_of_history(history, names), *_of_gaussian(beside, names)]
@@ -75,7 +75,7 @@ class KnownEstimates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Counts:
-    """The groups of a partition, or everything, counted with noise of one variance."""
+    """The groups of a partition, or all records, counted with noise of one variance."""
 
     partition: Partition | None
     values: Floats
@@ -83,12 +83,12 @@ class _Counts:
 
     @property
     def total(self) -> TableEstimate:
-        """The count of everything, as a table of one cell."""
+        """The count of all records, as a table of one cell."""
         return TableEstimate(("count",), self.values, np.array(self.variance))
 
 
 def _of_history(history: History, names: Collection[str]) -> Iterator[_Counts]:
-    """The most precise counts of each partition of some columns, and of everything."""
+    """The most precise counts of each partition of some columns, and of all records."""
     place = history.most_precise(QueryBlock(counting()))
     found = [] if place is None else [history[place]]
     for scope in history.partition_scopes:
@@ -101,7 +101,7 @@ def _of_history(history: History, names: Collection[str]) -> Iterator[_Counts]:
 def _of_gaussian(
     beside: Iterable[GaussianNoisyCounts], names: Collection[str]
 ) -> Iterator[_Counts]:
-    """The same of what has Gaussian noise; its estimates are independent of each other."""
+    """The same from counts with Gaussian noise; these are independent of each other."""
     for one in beside:
         scope = one.block.scope
         if counts_groups(one.block) and (not scope or any(name in names for name in scope)):
@@ -111,13 +111,14 @@ def _of_gaussian(
 def _estimates(
     counted: _Counts, names: Collection[str]
 ) -> Iterator[TableEstimate | GroupedEstimate]:
-    """What the counts of a partition say of some columns, if it is one of each column's levels.
+    """The estimates that the counts of a partition give, if it is a product of columns' partitions.
 
     Notes
     -----
-    Of more than two columns, the tables of all pairs share their noise, and so do the `m` of them
-    that a column is in. Said to be `m` times as noisy as they are, they count together for what one
-    of them says of the column; the mean of equal things is what each is.
+    With more than two columns, the tables of all pairs share their noise, and so do the `m` tables
+    that contain one column. Their variances are multiplied by `m`, so that together they have the
+    precision of one of them for the margin of that column: they all have the same margin, and the
+    mean of equal values is that value.
     """
     partition = counted.partition
     groups = None if partition is None else _grouping(partition)
@@ -141,7 +142,7 @@ def _estimates(
 
 
 def _grouping(partition: Partition) -> tuple[Buckets, ...] | None:
-    """The partition of each axis of which it is the product; None if it is none."""
+    """The partition of each axis whose product it is; None if it is not a product."""
     labels = partition.labels
     if int(labels.min()) < 0:
         return None
@@ -151,7 +152,7 @@ def _grouping(partition: Partition) -> tuple[Buckets, ...] | None:
 
 
 def _classes(labels: Integers, axis: int) -> Integers:
-    """A number for each level of an axis, in the order in which they first occur."""
+    """The class of each level of an axis, numbered in the order of first occurrence."""
     if labels.ndim == 1:
         slices = labels[:, np.newaxis]
     else:

@@ -1,4 +1,4 @@
-"""What rows are drawn from: consistent tables over buckets, and how buckets are taken apart.
+"""The model that rows are drawn from: consistent tables over buckets, and the split of buckets.
 
 The whole model is post-processing of noisy tables: drawing from it again costs nothing, and any
 number of rows may be drawn.
@@ -27,19 +27,19 @@ from synthesis.tables import (
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """What is known before pairs are bought: how levels are merged, what pairs are scored against.
+    """What is known before pairs are bought: the buckets, and the references for pairs' scores.
 
     Parameters
     ----------
     columns : tuple of Column
     one_ways : mapping of str to TableEstimate
-        The estimate of each column over levels; columns that nothing is known of are not there.
+        The estimate of each column over levels; without the columns that have no estimate.
     buckets : mapping of str to Buckets
-        Of every column; what nothing is known of is one bucket.
+        Of every column; a column without an estimate is one bucket.
     known_pairs : tuple of TableEstimate
-        Earlier estimates of pairs, over buckets. `one_ways` has their margins in it.
+        Earlier estimates of pairs, over buckets. Their margins are included in `one_ways`.
     grouped : tuple of TableEstimate
-        Earlier estimates over groups of levels, now over buckets. `one_ways` knows nothing of them.
+        Earlier estimates over groups of levels, now over buckets. Not included in `one_ways`.
     """
 
     columns: tuple[Column, ...]
@@ -63,7 +63,7 @@ class Sketch:
         tables : sequence of TableEstimate
             Over levels.
         grouped : sequence of GroupedEstimate
-            Over groups of levels; those too crude for what is known otherwise are left aside.
+            Over groups of levels; those too coarse compared with the other estimates are not used.
         """
         by_name = {column.name: column for column in columns}
         if len(by_name) != len(columns):
@@ -90,20 +90,20 @@ class Sketch:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Columns that nothing is known of: they would be drawn uniformly."""
+        """The columns without an estimate: they would be drawn uniformly."""
         known = {*self.one_ways, *(name for table in self.grouped for name in table.scope)}
         return tuple(c.name for c in self.columns if c.name not in known)
 
     @property
     def total(self) -> float:
-        """About how many rows there are."""
+        """The approximate number of rows."""
         return estimated_total([*self.one_ways.values(), *self.grouped])
 
     @property
     def pairs(self) -> list[Scope]:
-        """The pairs of columns that can depend on each other, and whose table can be counted.
+        """The pairs of columns that can depend on each other, and whose table can be measured.
 
-        Both have two buckets or more, and their levels and buckets are not too many for one block.
+        Both have two buckets or more, and their levels and buckets are few enough for one block.
         """
         several = (name for name, buckets in self.buckets.items() if buckets.n_buckets > 1)
         return [pair for pair in all_pairs(several) if self._is_countable(pair)]
@@ -117,7 +117,7 @@ class Sketch:
         return self.buckets[pair[0]].n_buckets * self.buckets[pair[1]].n_buckets
 
     def known_error(self, pair: Scope) -> float:
-        """About the expected L1 noise of what is known of a pair; infinite if that is nothing."""
+        """The approximate expected L1 noise of a pair's estimates; infinite if there are none."""
         known = [table for table in self.pairs_known if table.scope == pair]
         return expected_l1(combined(known)) if known else float("inf")
 
@@ -127,14 +127,14 @@ class Sketch:
         return [table for table in (*self.known_pairs, *self.grouped) if len(table.scope) > 1]
 
     def margin(self, name: str, total: float) -> Floats:
-        """A column's counts over buckets, from all that is known of it."""
+        """A column's counts over buckets, from all of its estimates."""
         estimates = [table.margin(name) for table in self.grouped if name in table.scope]
         if name in self.one_ways:
             estimates.append(merged(self.one_ways[name], self.buckets))
         return fitted_margin(estimates, total) if estimates else np.array([total])
 
     def reference(self, pair: Scope) -> Floats:
-        """The pair's table over buckets if its columns were independent: what scores compare with.
+        """The pair's table over buckets if its columns were independent: the reference of scores.
 
         A score is ``sum |exact table - reference|`` plus noise. With the reference fixed, adding or
         removing one row changes it by at most 1.
@@ -146,7 +146,7 @@ class Sketch:
 
 @dataclass(frozen=True, eq=False)
 class PairwiseModel:
-    """Tables that rows are drawn to agree with.
+    """The tables that drawn rows agree with.
 
     Parameters
     ----------
@@ -155,9 +155,9 @@ class PairwiseModel:
     total : float
         The estimated number of rows.
     shares : mapping of str to (n_buckets,) ndarray of float64
-        Of each column's buckets; sum 1.
+        The shares of each column's buckets; sum 1.
     pairs : mapping of sorted scope to (n_buckets, n_buckets) ndarray of float64
-        Counts, of the pairs that were estimated.
+        Counts of the pairs with an estimate.
     parts : mapping of str to (n_levels,) ndarray of float64
         The share of each level in its bucket; sum 1 in every bucket.
     """
@@ -171,7 +171,7 @@ class PairwiseModel:
 
     def __post_init__(self) -> None:
         if not 0 <= self.total < float("inf"):
-            raise ValueError(f"a table has no {self.total} rows")
+            raise ValueError(f"a table cannot have {self.total} rows")
         for column in self.columns:
             name, n_buckets = column.name, self.buckets[column.name].n_buckets
             if (
@@ -189,7 +189,7 @@ class PairwiseModel:
                 raise ValueError(f"{counts.shape} cells for the buckets of {pair}")
 
     def given(self, partner: str, column: str) -> Floats:
-        """The pair's counts, the partner's buckets first."""
+        """The pair's counts, with the partner's buckets as the first dimension."""
         if partner < column:
             return self.pairs[partner, column]
         return self.pairs[column, partner].T
@@ -203,7 +203,7 @@ class PairwiseModel:
 
 
 def fit_model(sketch: Sketch) -> PairwiseModel:
-    """Fit consistent tables to everything that is known."""
+    """Fit consistent tables to all estimates of a sketch."""
     one_ways = [merged(one, sketch.buckets) for one in sketch.one_ways.values()]
     total = estimated_total([*one_ways, *sketch.grouped])
     margins = {name: sketch.margin(name, total) for name in sketch.buckets}
@@ -221,13 +221,13 @@ def fit_model(sketch: Sketch) -> PairwiseModel:
 
 
 def _even(buckets: Buckets) -> Floats:
-    """The share of each level in its bucket, if there is nothing to tell them apart."""
+    """The share of each level in its bucket, if all levels of a bucket have equal shares."""
     sizes = np.bincount(buckets.labels)
     return np.asarray(1 / sizes[buckets.labels], dtype=np.float64)
 
 
 def _parts(levels: TableEstimate, buckets: Buckets, counts: Floats) -> Floats:
-    """Shares of levels in their buckets: nearest to the estimates of those that give its count."""
+    """Shares of levels in their buckets: the nearest to the estimates that add up to each count."""
     parts = np.ones(levels.values.size)
     for members, count in zip(buckets.members, counts, strict=True):
         if members.size > 1:
@@ -238,6 +238,6 @@ def _parts(levels: TableEstimate, buckets: Buckets, counts: Floats) -> Floats:
 
 
 def _shares(counts: Floats) -> Floats:
-    """Counts as shares; where there is nothing, every level alike."""
+    """Counts as shares; equal shares if all counts are 0."""
     total = counts.sum()
     return counts / total if total > 0 else np.full(counts.size, 1 / counts.size)

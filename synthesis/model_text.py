@@ -1,4 +1,4 @@
-"""A pairwise model as plain JSON values, and back: what synthetic rows are drawn from again.
+"""A pairwise model as plain JSON values, and back, so that rows can be drawn from it again.
 
 Released numbers and public names only.
 """
@@ -42,7 +42,7 @@ def model_of(encoded: dict[str, Any]) -> PairwiseModel:
     Raises
     ------
     ValueError, KeyError, TypeError
-        If the values are none.
+        If the values are not such a model.
     """
     if encoded["kind"] != KIND:
         raise ValueError(f"a model of kind {encoded['kind']!r}")

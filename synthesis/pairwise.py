@@ -1,7 +1,7 @@
 """The method `pairwise`: measure one-way tables and the pairs that matter, fit, draw.
 
-The flow alone. Measuring is a port: whoever implements it reads private data and pays for it; all
-that is here sees noisy numbers. Without a budget a table is made from earlier estimates alone.
+Only the flow. Measuring is a port: its implementation reads private data and pays for it; this
+module sees noisy numbers only. Without a budget, a table is made from earlier estimates alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,14 +15,14 @@ from synthesis.known import KnownEstimates
 from synthesis.model import PairwiseModel, Sketch, fit_model
 from synthesis.tables import Column, Floats, expected_l1
 
-TOTAL_SHARE = 0.005  # for counting the rows, where nothing says how many there are
-WORTH_ADDING = 0.05  # of a one-way budget: less than that is not worth a purchase
+TOTAL_SHARE = 0.005  # for counting the rows, where their number is not known
+WORTH_ADDING = 0.05  # of a one-way budget: less than this is not worth a purchase
 
 
 class TableMeasurer(Protocol):
-    """The one door to private data; what it tells is noisy and was paid for.
+    """The only access to private data; what it returns is noisy and paid for.
 
-    Budgets are in the units of the `NoiseCost` that the tables are planned with, and add up. What
+    Budgets are in the units of the `NoiseCost` with which the tables are planned, and add up. What
     is measured is known from then on.
     """
 
@@ -35,23 +35,23 @@ class TableMeasurer(Protocol):
         ...
 
     def one_ways(self, budgets: Mapping[str, float]) -> None:
-        """Measure one-way tables over levels, each with so much added to what was spent on it."""
+        """Measure one-way tables over levels; a budget is added to what was spent on the table."""
         ...
 
     def scores(self, sketch: Sketch, budget: float) -> Floats:
-        """For each of the sketch's pairs, its noisy distance from its reference.
+        """The noisy distance of each of the sketch's pairs from its reference.
 
         Parameters
         ----------
         sketch : Sketch
-            Its `pairs` over its `buckets`; `Sketch.reference` says what to compare with.
+            Its `pairs`, over its `buckets`, are compared with `Sketch.reference`.
         budget : float
             For all scores together.
         """
         ...
 
     def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> None:
-        """Measure pair tables over the sketch's buckets, each with so much added."""
+        """Measure pair tables over the sketch's buckets; a budget is added to earlier spending."""
         ...
 
 
@@ -62,7 +62,7 @@ def measured_model(
     budget: float,
     cost: NoiseCost = LAPLACE,
 ) -> PairwiseModel:
-    """Buy what a synthetic table needs, and fit it together with what is known.
+    """Buy what a synthetic table needs, and fit a model to everything that is then known.
 
     Parameters
     ----------
@@ -71,15 +71,15 @@ def measured_model(
     budget : float
         Positive; never exceeded.
     cost : NoiseCost
-        What noise a budget buys.
+        The noise for a budget.
 
     Notes
     -----
-    From what is known alone, at no cost: `known_model`. It is the last step here too, so that a
-    table that was bought and one from history alone are the same.
+    `known_model` makes a model from what is known alone, at no cost. It is also the last step here,
+    so a table that was bought and one from history alone are made in the same way.
     """
     if not (columns and 0 < budget < float("inf")):
-        raise ValueError(f"{len(columns)} columns and a budget of {budget} make no table")
+        raise ValueError(f"no table can be made of {len(columns)} columns and a budget of {budget}")
     left = budget
     if measurer.known().n_rows is None:
         measurer.count(TOTAL_SHARE * budget)
@@ -111,7 +111,7 @@ def known_model(columns: Sequence[Column], known: KnownEstimates) -> PairwiseMod
 def one_way_budgets(
     columns: Sequence[Column], known: KnownEstimates, budget: float, cost: NoiseCost = LAPLACE
 ) -> dict[str, float]:
-    """What to add to each one-way table, of a budget for the whole table."""
+    """The budget to add to each one-way table, of the budget for the whole synthetic table."""
     sizes = np.array([column.size for column in columns])
     n_rows = max(1.0, known.n_rows or 0.0)
     budgets = cost.split(sizes, one_way_share(sizes, n_rows, budget, cost) * budget)
@@ -129,7 +129,7 @@ def one_way_budgets(
 def pair_budgets(
     sketch: Sketch, scores: Floats, budget: float, cost: NoiseCost = LAPLACE
 ) -> dict[Scope, float]:
-    """What to add to the table of each pair, if anything, by the noisy scores of all of them."""
+    """The budget to add to each pair's table, if any, chosen by the noisy scores of all pairs."""
     errors = np.minimum(scores, [sketch.known_error(pair) for pair in sketch.pairs])
     n_cells = np.array([sketch.n_cells(pair) for pair in sketch.pairs])
     chosen, budgets = choose_tables(errors, n_cells, budget, cost)

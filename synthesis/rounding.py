@@ -1,15 +1,15 @@
-"""Whole numbers of rows from shares, and rows dealt out to them in random order.
+"""Whole numbers of rows from shares, and values dealt to rows in random order.
 
 Rounding is controlled: every count is the expected one rounded up or down, and each group's counts
-sum to its size, so that rounding adds far less noise than independent draws would. Who is dealt
-which of a group's values is uniform: two columns dealt to one group are independent in it.
+sum to its size, so that rounding adds far less noise than independent draws would. Within a group,
+the assignment of values to rows is uniform: two columns dealt to one group are independent in it.
 """
 
 import numpy as np
 
 from synthesis.tables import Floats, Integers
 
-WHOLE = 1e-9  # how far below a whole number an expected count is still taken for it
+WHOLE = 1e-9  # an expected count this little below a whole number counts as that number
 
 
 def controlled_counts(shares: Floats, sizes: Integers, rng: np.random.Generator) -> Integers:
@@ -29,8 +29,8 @@ def controlled_counts(shares: Floats, sizes: Integers, rng: np.random.Generator)
 
     Notes
     -----
-    What is left after rounding down is given out by systematic sampling [1]_: a group's cumulated
-    remainders are cut at ``u, u + 1, ...``, with ``u`` uniform on [0, 1).
+    The remainders after rounding down are distributed by systematic sampling [1]_: a group's
+    cumulative remainders are cut at ``u, u + 1, ...``, with ``u`` uniform on [0, 1).
 
     References
     ----------
@@ -44,7 +44,7 @@ def controlled_counts(shares: Floats, sizes: Integers, rng: np.random.Generator)
     scale = np.divide(missing, cumulated[:, -1], out=np.zeros(sizes.size), where=missing > 0)
     cumulated *= scale[:, np.newaxis]
     cumulated[:, -1] = missing
-    # Rounding may have lifted a sum just over the whole number it ends with
+    # Rounding may have raised a sum slightly above the whole number that it should be
     np.minimum(cumulated, missing[:, np.newaxis], out=cumulated)
     cuts = np.ceil(cumulated - rng.random((sizes.size, 1)))
     return np.asarray(floors + np.diff(cuts, axis=1, prepend=0.0), dtype=np.int64)
@@ -57,7 +57,7 @@ def dealt(groups: Integers, values: Integers, rng: np.random.Generator) -> Integ
     ----------
     groups : (n_rows,) ndarray of int64
     values : (n_rows,) ndarray of int64
-        First those of the lowest group, then those of the next, and so on.
+        Sorted by group: first those of the lowest group, then those of the next, and so on.
     rng : numpy.random.Generator
 
     Returns

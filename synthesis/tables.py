@@ -1,8 +1,8 @@
-"""Estimates to synthesise from: counts over the levels, or buckets, of one or two columns.
+"""Estimates for synthesis: counts over the levels, or buckets, of one or two columns.
 
-An estimate is unbiased, with a known variance and noise of its own: two estimates that share noise
-would be counted as two. Where it comes from (bought for this table, or found in the history) is
-not known here.
+An estimate is unbiased, with a known variance and independent noise: two estimates that share noise
+must not be passed as two. Whether it was bought for this table or found in the history is not known
+here.
 """
 
 from collections.abc import Iterable
@@ -28,10 +28,11 @@ class Column:
     ----------
     name : str
     size : int
-        How many levels it has, at least 1.
+        The number of its levels, at least 1.
     n_ordered : int
-        How many of them, from the first, lie in an order in which neighbours are alike (bins of a
-        number, say). 0 for categories; what follows (OTHER, NULL) has no neighbours.
+        How many of them, from the first, are ordered so that neighbours are similar (bins of a
+        number, for example). 0 for categories; the levels after them (OTHER, NULL) have no
+        neighbours.
     """
 
     name: str
@@ -72,7 +73,7 @@ class TableEstimate:
         if not (np.isfinite(values).all() and np.isfinite(variance).all()):
             raise ValueError("estimates and variances must be finite")
         if not (variance > 0).all():
-            raise ValueError("every estimate has noise: variances are positive")
+            raise ValueError("every estimate has noise: variances must be positive")
         for name, array in (("values", values), ("variance", variance)):
             array.flags.writeable = False
             object.__setattr__(self, name, array)
@@ -108,7 +109,7 @@ def combined(tables: Iterable[TableEstimate]) -> TableEstimate:
     """
     tables = list(tables)
     if len({(table.scope, table.values.shape) for table in tables}) != 1:
-        raise ValueError("only estimates of the same cells are combined, and at least one")
+        raise ValueError("at least one estimate is needed, and all must be of the same cells")
     weight = np.sum([1 / table.variance for table in tables], axis=0)
     weighted = np.sum([table.values / table.variance for table in tables], axis=0)
     return TableEstimate(tables[0].scope, weighted / weight, 1 / weight)
@@ -123,7 +124,7 @@ def estimated_total(tables: Iterable[TableEstimate]) -> float:
 
 
 def expected_l1(table: TableEstimate) -> float:
-    """About the expected L1 noise of a table: exact for Gaussian noise, a bit high for Laplace."""
+    """The approximate expected L1 noise of a table: exact for Gaussian noise, high for Laplace."""
     return float(np.sqrt(2 / np.pi * table.variance).sum())
 
 

@@ -1,1 +1,1 @@
-"""The auditor: checks a ledger from its text alone, by code of its own."""
+"""The auditor: checks a ledger from its text alone, with code independent of the server's."""

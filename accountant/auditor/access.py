@@ -1,4 +1,4 @@
-"""Who may come in: each credential is issued once, and only one in force is revoked."""
+"""Access: each credential is issued once, and only a valid one can be revoked."""
 
 from dataclasses import dataclass, field
 
@@ -8,13 +8,13 @@ from accountant.auditor.wrong import Wrong
 
 @dataclass(slots=True)
 class Access:
-    """Credentials by their names, and by how they are shown."""
+    """Credentials by their names, and by their proofs."""
 
     issued: set[str] = field(default_factory=set)
     in_force: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def take(self, body: AccessBody) -> None:
-        """Take in an entry; Wrong if it cannot follow those before it."""
+        """Apply an entry; Wrong if it cannot follow those before it."""
         if isinstance(body, Granted):
             if body.id in self.issued:
                 raise Wrong("a credential issued under a name that was used before")

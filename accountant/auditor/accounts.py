@@ -1,10 +1,10 @@
-"""A table's budget and limits: what was in force when a charge was made, and what it left.
+"""A table's budget and limits: which were in force when a charge was made, and what was left.
 
-    charge = what was spent before, and after: on top of each other, within the table's budget
-    limit  = in its window, and for one charge, of the analyst and of each of his groups
+    charge = spent before and after: continues the charge before, within the table's budget
+    limit  = in its window, and for one charge, of the analyst and of each of their groups
 
-A limit for each analyst holds for those who have none of their own. What somebody spent is the sum
-of what his charges added to the table's cost. Whether that is enough for the rows is for cost.py.
+A limit for each analyst applies to those without a limit of their own. What an account spent is the
+sum of what its charges added to the table's cost. Whether a charge covers its rows is in cost.py.
 Proof: proofs/ledger.md, "Budgets, limits, noise".
 """
 
@@ -17,7 +17,7 @@ from accountant.auditor.wrong import Wrong
 
 
 class Accounts:
-    """The money side of one table.
+    """The budget, limits and charges of one table.
 
     Parameters
     ----------
@@ -28,14 +28,14 @@ class Accounts:
     """
 
     def __init__(self, seq: int, budget: Fraction) -> None:
-        self._budgets = [(seq, budget)]  # from which entry on
+        self._budgets = [(seq, budget)]  # each with the entry from which it applies
         self._spent = [(seq, 0)]
         self._limits: dict[str, Limit] = {}
         self._spent_by: dict[str, tuple[list[str], list[int]]] = {}
 
     @property
     def units_spent(self) -> int:
-        """What is spent now."""
+        """The units spent so far."""
         return self._spent[-1][1]
 
     def budget_after(self, seq: int) -> Fraction:
@@ -47,17 +47,17 @@ class Accounts:
         return self._spent[bisect_left(self._spent, (seq + 1,)) - 1][1]
 
     def set_budget(self, seq: int, budget: Fraction) -> None:
-        """The owner's new budget; what is spent stays spent, whatever it is."""
+        """Set the owner's new budget; what is spent stays spent, whatever the budget is."""
         self._budgets.append((seq, budget))
 
     def set_limit(self, limit: Limit) -> None:
-        """The owner's new limit for somebody, in place of the old one."""
+        """Set the owner's new limit for a subject, in place of the old one."""
         self._limits.pop(limit.subject, None)
         if limit.epsilon is not None or limit.per_query is not None:
             self._limits[limit.subject] = limit
 
     def charge(self, seq: int, at: str, charge: Charge) -> None:
-        """A payment; Wrong if it is on top of another sum, or beyond a budget or a limit."""
+        """Apply a charge; Wrong if it starts from another sum, or exceeds a budget or a limit."""
         if charge.units_before != self.units_spent:
             raise Wrong(
                 f"charged on top of {charge.units_before} units, but {self.units_spent} were spent"
@@ -77,7 +77,7 @@ class Accounts:
         self._spent.append((seq, charge.units_after))
 
     def correct_clock(self, at: str) -> None:
-        """Let nothing count as of a later time: what was charged then was charged before `at`."""
+        """Count charges with a later time at time `at`, as the clock was corrected."""
         for times, _ in self._spent_by.values():
             times[:] = [min(one, at) for one in times]
 
@@ -104,7 +104,7 @@ class Accounts:
 
 
 def window_start(window: str, at: str) -> str:
-    """A text that sorts before every moment of the window that holds `at`, after all earlier.
+    """A text that sorts before every moment of the window of `at`, and after all earlier ones.
 
     >>> window_start("month", "2026-11-21T20:07:49.123+00:00")
     '2026-11'

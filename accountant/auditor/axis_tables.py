@@ -1,11 +1,11 @@
-"""The tables that have one axis, and what was moved from one to another at each of its classes.
+"""The tables with one axis, and the numbers moved between them at each class of the axis.
 
-To each class of the axis a number is moved to each table, and these add up to nothing, so that the
-sum of the tables stays what it is at every cell. A table that does not tell two classes apart has
-to take the larger of their numbers.
+At each class of the axis, a number is added to each table, and these numbers sum to zero, so that
+the sum of the tables stays the same at every cell. A table that does not distinguish two classes
+has to use the larger of their numbers.
 
-There are hundreds of tables, and most are small. So all of them stand in one long array, in which
-the small ones of an axis are read and changed at once. Nothing here knows why numbers are moved.
+There are hundreds of tables, and most are small. So all of them are in one long array, in which the
+small ones of an axis are read and changed at once. Nothing here knows why numbers are moved.
 Proof: proofs/ledger.md, "The most expensive cell".
 """
 
@@ -23,13 +23,13 @@ N_SMALL_MAX: Final = 2**10  # cells; larger tables are worth calls of their own
 
 
 class Tilted:
-    """A table, the rows added to it so far, and what was moved to it from others.
+    """A table, the rows added to it so far, and the numbers moved to it from others.
 
     Parameters
     ----------
     table : Table
     cells : (n_all_cells,) ndarray
-        Of all tables, at first zero; this one's begin at `first`.
+        The cells of all tables, initially zero; this table's begin at `first`.
     first : int
 
     Attributes
@@ -37,7 +37,7 @@ class Tilted:
     values : ndarray
         The sum of its rows.
     tilted : ndarray
-        The same, with the largest number that was moved to any of the levels in a class; a part
+        The same, plus the largest number that was moved to any of the levels in a class; a part
         of `cells`.
     peak : int
         The largest of `tilted`.
@@ -59,43 +59,43 @@ class Tilted:
     def along(self, dimension: int) -> Whole:
         """The largest of `tilted` in each class of one of its axes."""
         left = self.tilted
-        if dimension > 0:  # at once, over dimensions on both sides, takes several times as long
+        if dimension > 0:  # one maximum over dimensions on both sides takes several times longer
             left, dimension = np.maximum.reduce(left, axis=0), dimension - 1
         others = tuple(n for n in range(left.ndim) if n != dimension)
         most: Whole = np.maximum.reduce(left, axis=others) if others else left
         return most
 
     def tilt(self, dimension: int, numbers: Whole) -> None:
-        """Add a number to each class of one of its axes; the peak is for the caller to set."""
+        """Add a number to each class of one of its axes; the caller updates the peak."""
         self.tilted += numbers.reshape(
             [-1 if n == dimension else 1 for n in range(self.values.ndim)]
         )
 
     def places(self, dimension: int) -> Indices:
-        """Where its cells are among those of all tables, by the class of one of its axes."""
+        """The places of its cells among those of all tables, by the class of one of its axes."""
         places = np.arange(self.first, self.first + self.values.size).reshape(self.values.shape)
         return np.moveaxis(places, dimension, 0).ravel()
 
 
 class AxisTables:
-    """The tables that have one axis, and what was moved between them.
+    """The tables with one axis, and the numbers moved between them.
 
     Parameters
     ----------
     axis : str
     n_classes : int
-        Of the axis, in the whole history.
+        The number of classes of the axis, in the whole history.
     cells : (n_all_cells,) ndarray
-        Of all tables.
+        The cells of all tables.
     tables : sequence of Tilted
-        Those that have the axis, in the order in which they come into use.
+        The tables with the axis, in the order in which they come into use.
 
     Attributes
     ----------
     tables : sequence of Tilted
-        Those that are in use.
+        The tables in use.
     reach : int
-        No number that was moved is further from 0.
+        A bound on the magnitude of every moved number.
     """
 
     def __init__(self, axis: str, n_classes: int, cells: Whole, tables: Sequence[Tilted]) -> None:
@@ -107,27 +107,27 @@ class AxisTables:
         self._large = [n for n, one in enumerate(tables) if one.values.size > N_SMALL_MAX]
         labels = [one.table.label[n] for one, n in zip(tables, self._dimensions, strict=True)]
         sizes = [one.values.shape[n] for one, n in zip(tables, self._dimensions, strict=True)]
-        # A row for each table: what was moved, and its own class of each class of the history.
+        # A row for each table: the moved numbers, and the table's class of each history class.
         self._moved: Whole = np.zeros((len(tables), n_classes), dtype=cells.dtype)
         self._ends = np.cumsum([0, *sizes]).tolist()
         self._label = np.stack(labels) + np.array(self._ends[:-1])[:, np.newaxis]
-        # For each own class of each table: where it is in `_moved`, and the largest number there.
+        # For each class of each table: where it is in `_moved`, and the largest number there.
         self._order = np.argsort(self._label, axis=None, kind="stable")
         self._starts = np.flatnonzero(np.diff(self._label.ravel()[self._order], prepend=-1))
         self._largest: Whole = np.zeros(self._ends[-1], dtype=cells.dtype)
         self._small = _Small.of(tables, self._dimensions)
 
     def use_next(self) -> int:
-        """Take the next table into use; which one here it is."""
+        """Start using the next table; its number here."""
         number = len(self.tables)
         self.tables = self._every[: number + 1]
         return number
 
     def read(self) -> tuple[Whole, Whole]:
-        """What the small tables hold, for `replace`, and the most a cell can have in every table.
+        """The cells of the small tables, for `replace`, and the largest value in every table.
 
-        The latter by its class, without what was moved there: a row for each table, a column for
-        each class of the history.
+        The latter by class, without the moved numbers: a row for each table, a column for each
+        class of the history.
         """
         n_tables = len(self.tables)
         small = self._small.up_to(self._ends[n_tables])
@@ -140,7 +140,7 @@ class AxisTables:
         return cells, own[self._label[:n_tables]]
 
     def most(self, number: int) -> Whole:
-        """The most a cell can have in one table, by its class."""
+        """The largest value in one table, by class."""
         own = self.tables[number].along(self._dimensions[number]) - self.largest(number)
         most: Whole = own[self._label[number] - self._ends[number]] + self._moved[number]
         return most
@@ -150,9 +150,9 @@ class AxisTables:
         return self._largest[self._part(number)]
 
     def replace(self, moved: Whole, cells: Whole) -> None:
-        """Move other numbers instead, a row for each table. Peaks are for the caller to set.
+        """Replace the moved numbers, a row for each table. The caller updates the peaks.
 
-        `cells` is what was read last, and is changed.
+        `cells` is the last result of `read`, and is changed.
         """
         n_own = self._ends[len(moved)]
         small = self._small.up_to(n_own)
@@ -169,7 +169,7 @@ class AxisTables:
             self.tables[number].tilt(self._dimensions[number], change[self._part(number)])
 
     def move(self, numbers: Whole, source: int, target: int) -> None:
-        """Move something more from one table to another."""
+        """Move further numbers from one table to another."""
         self.reach += int(np.abs(numbers).max())
         self._add(source, -numbers)
         self._add(target, numbers)
@@ -186,7 +186,7 @@ class AxisTables:
         table.peak = int(table.tilted.max())
 
     def _part(self, number: int) -> slice:
-        """A table's own classes among those of all."""
+        """A table's own classes among those of all tables."""
         return slice(self._ends[number], self._ends[number + 1])
 
     def _large_in_use(self) -> Sequence[int]:
@@ -200,13 +200,13 @@ class _Small:
     Parameters
     ----------
     places : (n_cells,) ndarray
-        Where they are among those of all tables.
+        Their places among the cells of all tables.
     classes : (n_classes,) ndarray
-        Which of the own classes of all tables these are.
+        Their classes among the own classes of all tables.
     first : (n_classes,) ndarray
-        Of each class, in `places`.
+        The first place of each class in `places`.
     n_cells : (n_classes,) ndarray
-        Of each class.
+        The number of cells of each class.
     """
 
     places: Indices
@@ -216,7 +216,7 @@ class _Small:
 
     @classmethod
     def of(cls, tables: Sequence[Tilted], dimensions: Sequence[int]) -> Self:
-        """Those of tables that have the axis as such a dimension."""
+        """The cells of `tables`, in each of which the axis is the given dimension."""
         places, classes, n_cells = [_NONE], [_NONE], [_NONE]
         end = 0
         for tilted, dimension in zip(tables, dimensions, strict=True):
@@ -231,7 +231,7 @@ class _Small:
         return cls(np.concatenate(places), np.concatenate(classes), first, of_each)
 
     def up_to(self, end: int) -> "_Small":
-        """Those in the first so many classes of all tables."""
+        """The cells of the classes before `end`, among the classes of all tables."""
         n_classes = int(np.searchsorted(self.classes, end))
         n_cells = int(self.first[n_classes]) if n_classes < self.first.size else self.places.size
         return _Small(

@@ -1,7 +1,7 @@
-"""What each kind of entry says, read from its JSON and checked by itself.
+"""The content of each kind of entry, read from its JSON and checked by itself.
 
-An entry of a kind that is not known here is wrong: an auditor who skips what he cannot read has
-audited something else. Whether entries agree with each other is for accounts.py, purchases.py and
+An entry of an unknown kind is wrong: an auditor who skips what they cannot read has audited
+something else. Whether entries agree with each other is checked in accounts.py, purchases.py and
 access.py.
 """
 
@@ -32,7 +32,7 @@ from accountant.auditor.statistics import Gaussian, Statistic, statistic_of
 from accountant.auditor.wrong import Wrong
 from cube.measurement import UNITS_PER_EPSILON
 
-N_WIDTHS: Final = 5  # parts of the promised width that answers are counted by
+N_WIDTHS: Final = 5  # bins of the share of the promised width, by which answers are counted
 VALUE_MAX: Final = 2**63 - 1  # noisy values are clamped within it
 WINDOWS: Final = ("day", "week", "month", "year", "never")
 SUBJECTS: Final = ("analyst", "group", "each_analyst")
@@ -46,12 +46,12 @@ class Opened:
 
     data_fingerprint: str
     budget: Fraction
-    is_pinned: bool  # says also what is read from the data
+    is_pinned: bool  # it also records what is read from the data
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """What is read from a table's data, by a keyed fingerprint, said after the table was opened."""
+    """The rows read from a table's data, by a keyed fingerprint, recorded after its opening."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What somebody may spend from now on; without numbers, he is limited no more."""
+    """What a subject may spend from now on; without numbers, the limit is removed."""
 
     subject: str
     epsilon: Fraction | None
@@ -73,7 +73,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Bought:
-    """Rows that were paid for; maybe with finer noise for rows that were measured before."""
+    """Rows that were paid for; perhaps with finer noise for rows that were measured before."""
 
     block: Block
     noise: Noise
@@ -94,13 +94,13 @@ class Charge:
 
     @property
     def rho_units(self) -> int:
-        """What its Gaussian noise was charged at."""
+        """The rho charged for its Gaussian noise."""
         gaussian = (one for one in self.statistics if isinstance(one, Gaussian))
         return sum(one.noise.rho_units for one in gaussian)
 
     @property
     def accounts(self) -> tuple[str, ...]:
-        """Whom it counts for."""
+        """The accounts on which it counts."""
         return (f"analyst:{self.analyst}", *(f"group:{name}" for name in self.groups))
 
 
@@ -131,14 +131,14 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """A credential opens nothing any more."""
+    """A credential gives no access any more."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class InformationalEntry:
-    """A declaration or a tally: well-formed, and nothing follows from it."""
+    """A declaration or a tally: well-formed, and nothing depends on it."""
 
 
 AccessBody: TypeAlias = Granted | Revoked
@@ -149,7 +149,7 @@ Body: TypeAlias = AccessBody | TableBody | EventBody
 
 
 def body_of(kind: str, value: Json, blocks: BlockReader) -> Body:
-    """What an entry says; Wrong if it is none of its kind."""
+    """The content of an entry; Wrong if it is not a valid one of its kind."""
     if kind == "charge":
         return _charge(value, blocks)
     if kind not in _READERS:
@@ -158,7 +158,7 @@ def body_of(kind: str, value: Json, blocks: BlockReader) -> Body:
 
 
 def units_of(epsilon: Fraction) -> int:
-    """What may be spent of an epsilon, in whole units, rounded down."""
+    """An epsilon in whole units, rounded down."""
     units: int = epsilon.numerator * UNITS_PER_EPSILON // epsilon.denominator
     return units
 
@@ -193,7 +193,7 @@ def _limit(value: Json) -> Limit:
     subject = text(fields, "for")
     kind, _, name = subject.partition(":")
     if kind not in SUBJECTS or (kind == "each_analyst") != (subject == kind):
-        raise Wrong(f"a limit for {subject!r}, who is nobody")
+        raise Wrong(f"a limit for {subject!r}, which is not a valid subject")
     if name or kind != "each_analyst":
         check_name(name)
     epsilon = optional(fields, "epsilon", _epsilon)
@@ -216,7 +216,7 @@ def _charge(value: Json, blocks: BlockReader) -> Charge:
         statistics = tuple(statistic_of(one, blocks) for one in asked)
     terms = terms_of(fields["normal"]) if "normal" in fields else None
     if (terms is not None) != any(isinstance(one, Gaussian) for one in statistics):
-        raise Wrong("a charge for Gaussian noise says on which terms, and no other does")
+        raise Wrong("a charge has terms if it is for Gaussian noise, and only then")
     before, after = whole(fields, "units_before"), whole(fields, "units_after")
     analyst = check_name(text(fields, "analyst"))
     return Charge(analyst, groups, bought, before, after, statistics, terms)
@@ -239,7 +239,7 @@ def _measured(value: Json) -> Measured:
     released = list_of(fields, "released", int) if "released" in fields else []
     for of_block in (*values, released):
         if any(type(one) is not int or abs(one) > VALUE_MAX for one in of_block):
-            raise Wrong("a noisy value that is no whole number of 64 bits")
+            raise Wrong("a noisy value that is not a whole number of 64 bits")
     turn = whole(fields, "turn", 1) if "turn" in fields else 0
     charge = whole(fields, "charge", 1)
     return Measured(charge, tuple(map(tuple, values)), turn, tuple(released))
@@ -256,7 +256,7 @@ def _served(value: Json) -> InformationalEntry:
             whole(tally, name)
         widths = list_of(tally, "widths", int)
         if len(widths) != N_WIDTHS or min(widths) < 0:
-            raise Wrong("a tally of fewer than no answers, or of other widths")
+            raise Wrong("a tally with a negative number of answers, or with other widths")
     return InformationalEntry()
 
 

@@ -1,7 +1,7 @@
-"""The book of one table: what its entries say, side by side, up to any of them.
+"""The book of one table: everything that its entries record, up to any of them.
 
 Budgets and limits are in accounts.py, rows and noise in purchases.py, Gaussian noise in
-gaussian.py, and what the rows cost in cost.py; here they are put together.
+gaussian.py, and the cost of rows in cost.py; here they are combined.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from cube.measurement import UNITS_PER_EPSILON
 
 
 class Book:
-    """One table, as the entries read so far leave it.
+    """The state of one table after the entries read so far.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Book:
         self._is_pinned = opened.is_pinned
 
     def take(self, entry: Entry, body: Body) -> None:
-        """Take in an entry about the table; Wrong if it cannot follow those before it."""
+        """Apply an entry about the table; Wrong if it cannot follow those before it."""
         match body:
             case Opened():
                 raise Wrong("a table opened twice")
@@ -68,17 +68,17 @@ class Book:
                 self._purchases.measure(entry.seq, body)
 
     def _pin(self) -> None:
-        """Note that what is read from the data is known now, and stays so."""
+        """Note that the rows read from the data are recorded, which happens once only."""
         if self._is_pinned:
-            raise Wrong("what is read from a table's data is said twice")
+            raise Wrong("what is read from a table's data is recorded twice")
         self._is_pinned = True
 
     def correct_clock(self, at: str) -> None:
-        """From here on `at` is the latest time that there is."""
+        """Count all charges so far at time `at` or earlier, as the clock was corrected."""
         self._accounts.correct_clock(at)
 
     def _charge(self, seq: int, body: Charge) -> None:
-        """What was paid for rows: all that was paid, but for Gaussian noise."""
+        """Apply a charge; for rows is what was paid, without the part for Gaussian noise."""
         rows = self._purchases.charge(seq, body)
         if body.terms is not None:
             self._gaussian.charge(seq, body.terms, body.rho_units)
@@ -88,12 +88,12 @@ class Book:
         self._paid.append(Paid(seq, rows, units))
 
     def add_up(self, n_entries: int, watch: Callable[[int], None]) -> tuple[int, str] | None:
-        """Add up what the rows of the first entries cost.
+        """Add up the cost of the rows of the first entries.
 
         Returns
         -------
         (int, str) or None
-            The first entry that charges too little, and how much it lacks.
+            The first entry that charges too little, and by how much.
         """
         paid = [one for one in self._paid if one.seq <= n_entries]
         found = self._finding = follow(paid, watch)
@@ -106,7 +106,7 @@ class Book:
         )
 
     def verdict(self, table: str, n_entries: int, *, has_columns: bool) -> TableVerdict:
-        """What the first entries say of the table."""
+        """The verdict on the table, after the first entries."""
         measured = [one for one in self._purchases.measurements if one.seq <= n_entries]
         n_charges = sum(one.seq <= n_entries for one in self._paid)
         delta, gaussian_units = self._gaussian.after(n_entries)
@@ -130,15 +130,15 @@ class Book:
         return () if bound is None else column_costs(bound, self._accounts.spent_after(n_entries))
 
     def notes(self, table: str) -> list[str]:
-        """What could not be shown either way."""
+        """What could be shown neither right nor wrong."""
         found, notes = self._finding, []
         if found.open:
             notes.append(
-                f"{table}: of {len(found.open)} charges, entry {found.open[0]} the first, it was "
-                "not shown that they cover their rows, nor that they do not"
+                f"{table}: {len(found.open)} charges, the first in entry {found.open[0]}, were "
+                "neither shown to cover their rows nor shown not to"
             )
         if not found.exact:
             notes.append(
-                f"{table}: what its rows cost is a proved bound; no cell was found to cost as much"
+                f"{table}: the cost of its rows is a proved bound; no cell is known to cost as much"
             )
         return notes

@@ -1,12 +1,12 @@
-"""A bound on the most expensive cell, of a history that grows row by row.
+"""A bound on the most expensive cell of a history that grows row by row.
 
 The cost of a cell is a sum of tables. The sum of their maxima is never below the most expensive
-cell, and may be far above it, since each table may take its maximum at another cell. Numbers that
+cell, and may be far above it, since each table may have its maximum at another cell. Numbers that
 depend on one axis are therefore moved from table to table: what one gains, another loses, so that
-the sum does not change at any cell, but the maxima come to agree.
+the sum does not change at any cell, but the maxima move to the same cells.
 
-Whatever was moved, the bound holds, exactly, in whole numbers. How tight it is decides only how
-much is left to search. Proof: proofs/ledger.md, "The most expensive cell".
+Whatever is moved, the bound is valid, exactly, in whole numbers. How tight it is only decides how
+much must be searched. Proof: proofs/ledger.md, "The most expensive cell".
 """
 
 import math
@@ -19,11 +19,11 @@ import numpy as np
 from accountant.auditor.axis_tables import AxisTables, Tilted
 from accountant.auditor.tables import TOTAL_MAX, Layout, Row, Whole
 
-SUM_MAX: Final = 2**62  # in int64, of what all tables of one axis say together
+SUM_MAX: Final = 2**62  # of the sum of all tables of one axis, in int64
 
 
 class Bound:
-    """The first so many rows of a history, and a bound on what they cost any cell.
+    """The first rows of a history, and a bound on what they cost any cell.
 
     Parameters
     ----------
@@ -33,13 +33,13 @@ class Bound:
     Attributes
     ----------
     n_added : int
-        How many of them count.
+        How many of them are included.
     value : int
         No cell costs more.
     tables : list of Tilted
-        Of all rows of the history.
+        The tables of all rows of the history.
     of_axis : dict of str to AxisTables
-        Those of them that are in use.
+        The tables in use, by axis.
     """
 
     def __init__(self, rows: Sequence[Row]) -> None:
@@ -51,7 +51,7 @@ class Bound:
         ends = np.cumsum([0, *(math.prod(table.shape) for table in tables)]).tolist()
         cells: Whole = np.zeros(ends[-1], dtype=self.layout.dtype)
         self.tables = [Tilted(*one) for one in zip(tables, repeat(cells), ends[:-1])]
-        # The first of an axis is over that axis alone; the others as rows are added.
+        # The first of an axis is over that axis alone; the others follow as rows are added.
         own = self.layout.own.values()
         parts = (part.table for of_row in self.layout.parts for part in of_row)
         order = [n for n in dict.fromkeys(chain(own, parts)) if n is not None]
@@ -64,18 +64,18 @@ class Bound:
             )
             for axis, classes in self.layout.classes.items()
         }
-        # Of each table in use and each of its axes: which one it is among the tables of the axis.
+        # For each table in use and each of its axes: its number among the tables of the axis.
         self._numbers: dict[int, list[int]] = {}
         for place in own:
             self._use(place)
 
     @property
     def in_use(self) -> list[int]:
-        """The tables that rows were added to."""
+        """The tables to which rows were added."""
         return list(self._numbers)
 
     def go_to(self, n_rows: int) -> None:
-        """Add the next rows, or take back the last, until so many count."""
+        """Add the next rows, or remove the last, until `n_rows` are included."""
         while self.n_added < n_rows:
             self._add(self.n_added, 1)
             self.n_added += 1
@@ -84,20 +84,20 @@ class Bound:
             self._add(self.n_added, -1)
 
     def sweep(self) -> None:
-        """Let the tables of each axis say the same about it, axis by axis."""
+        """Move numbers so that the tables of each axis agree on it, axis by axis."""
         for axis in self.of_axis:
             self._level(axis, is_gathered=False)
 
     def gather(self) -> None:
-        """Let the tables of each axis say nothing about it but the one that is over it alone.
+        """Move everything that depends on one axis into the table over that axis alone.
 
-        That bounds as well, and is where `_make_up_for` finds what it needs.
+        This also gives a bound, and is the form that `_make_up_for` needs.
         """
         for axis in self.of_axis:
             self._level(axis, is_gathered=True)
 
     def most(self, axis: str) -> Whole:
-        """For each class of an axis, a bound on the cells that have it."""
+        """For each class of an axis, a bound on the cost of its cells."""
         tables = self.of_axis[axis]
         most: Whole = np.full(self.layout.classes[axis].levels.size, self.value, self.layout.dtype)
         for number, tilted in enumerate(tables.tables):
@@ -110,7 +110,7 @@ class Bound:
         return self.of_axis[axis].largest(self._numbers[table][dimension])
 
     def costs_along(self, axis: str, chosen: Mapping[str, int]) -> Whole:
-        """The tables' sum at every class of one axis, the other axes' classes as chosen."""
+        """The tables' sum at every class of one axis, with the other axes at the chosen classes."""
         costs: Whole = np.zeros(self.layout.classes[axis].levels.size, dtype=self.layout.dtype)
         for tilted in self.of_axis[axis].tables:
             table = tilted.table
@@ -138,16 +138,16 @@ class Bound:
                 self._make_up_for(part.table, before)
 
     def _use(self, table: int) -> None:
-        """Put a table among those of its axes, once."""
+        """Add a table to those of its axes, once."""
         if table not in self._numbers:
             axes = self.tables[table].table.axes
             self._numbers[table] = [self.of_axis[axis].use_next() for axis in axes]
 
     def _make_up_for(self, table: int, peak: int) -> None:
-        """Move what a new row adds to a peak to single axes where it raises none.
+        """Move what a new row adds to a peak to a single axis where it raises no peak.
 
-        A row over few cells seldom meets the most expensive one; the axis on which it does not is
-        found here at once, and the tables need no sweep.
+        A row over few cells rarely includes the most expensive one; an axis on which it does not
+        is found here at once, and the tables need no sweep.
         """
         tilted = self.tables[table]
         for number, axis in zip(self._numbers[table], tilted.table.axes, strict=True):
@@ -168,7 +168,7 @@ class Bound:
         if n_tables == 1 or not self._has_room(n_tables):
             return
         cells, own = of_axis.read()
-        # What was moved to a class adds up to nothing, so this is what the tables have there.
+        # The numbers moved to a class sum to zero, so this is the sum of the tables there.
         total = own.sum(axis=0)
         before = [tilted.peak for tilted in of_axis.tables]
         if is_gathered:
@@ -190,6 +190,6 @@ class Bound:
             tilted.peak = peak
 
     def _has_room(self, n_tables: int) -> bool:
-        """Whether nothing that is added up can overflow. Otherwise the bound stays as it is."""
+        """Whether no sum can overflow. Otherwise the bound is left unchanged."""
         reach = TOTAL_MAX + sum(one.reach for one in self.of_axis.values())
         return self.layout.dtype is object or 4 * n_tables * reach < SUM_MAX

@@ -1,9 +1,9 @@
-"""The chain: entries are numbered without gaps, each digest holds all before it, time goes forward.
+"""The chain: numbers without gaps, digests that cover all entries before, times that never go back.
 
 An entry's digest is the SHA-256 of a JSON list: the digest before it (64 zeros before the first),
 its number, time, kind, table and body. A change anywhere changes every digest after it.
 
-What the chain cannot show, and signed heads do: proofs/ledger.md.
+proofs/ledger.md explains what the chain cannot show, and signed heads can.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ from accountant.auditor.fields import check_moment
 from accountant.auditor.wrong import Wrong
 from accountant.ledger.entries import GENESIS, Entry
 
-CLOCK_CORRECTED: Final = "clock_corrected"  # the one kind of entry that may turn time back
+CLOCK_CORRECTED: Final = "clock_corrected"  # the only kind of entry with which time may go back
 
 
 @dataclass(slots=True)
 class Chain:
-    """The links that were found good.
+    """The entries found valid so far.
 
     Parameters
     ----------
     digests : list of str
-        One for each good entry, in order.
+        One for each valid entry, in order.
     at : str
         The time of the last.
     """
@@ -35,11 +35,11 @@ class Chain:
 
     @property
     def n_entries(self) -> int:
-        """The number of good entries."""
+        """The number of valid entries."""
         return len(self.digests)
 
     def digest_after(self, n_entries: int) -> str:
-        """The digest of the chain when it had so many entries."""
+        """The digest of the chain when it had this many entries."""
         return self.digests[n_entries - 1] if n_entries else GENESIS
 
     def check(self, entry: Entry) -> None:
@@ -57,7 +57,7 @@ class Chain:
             raise Wrong(f"it is of {entry.at}, earlier than the entry before it")
 
     def add(self, entry: Entry) -> None:
-        """Take the entry in, once everything about it was found good."""
+        """Append the entry, once everything about it is found valid."""
         self.digests.append(entry.digest)
         self.at = entry.at
 

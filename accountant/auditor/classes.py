@@ -1,7 +1,7 @@
-"""Classes of levels: two levels that no array tells apart are one, and one of them stands for both.
+"""Classes of levels: levels that no array distinguishes are one class, represented by one of them.
 
 A thousand predicates on an axis of a million levels still make few classes, because predicates are
-ranges and lists. Everything after this works on classes and loses nothing.
+ranges and lists. All further computation is on classes, and loses nothing.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def distinct_columns(vectors: Sequence[NDArray[np.int64]]) -> tuple[Indices, Ind
     first : (n_distinct,) ndarray
         A place for each distinct column.
     label : (length,) ndarray
-        For each place, which of those it equals.
+        For each place, the number of the column that it equals.
     """
     length = vectors[0].size
     changes = np.zeros(length, dtype=bool)
@@ -42,7 +42,7 @@ def distinct_columns(vectors: Sequence[NDArray[np.int64]]) -> tuple[Indices, Ind
 
 
 def _label(table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A number for each column of a table, the same for equal ones."""
+    """A number for each column of a table; equal columns have equal numbers."""
     order = np.lexsort(table)
     is_new = (np.diff(table[:, order], axis=1) != 0).any(axis=0)
     label = np.empty_like(order)
@@ -51,14 +51,14 @@ def _label(table: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class AxisClasses:
-    """The classes of one axis, by all arrays of a history.
+    """The classes of one axis, from all arrays of a history.
 
     Parameters
     ----------
     axis : str
     appeared : dict of LevelArray to int
-        The arrays in the order in which they appeared, and the number of the row that each
-        appeared with.
+        The arrays in the order in which they appear, each with the number of the first row that
+        uses it.
 
     Attributes
     ----------
@@ -76,30 +76,30 @@ class AxisClasses:
         self._appeared = list(appeared.items())
         self._n_looked_at = 0
         self._label = np.zeros(self.levels.size, dtype=np.int64)
-        self._told_apart: Indices = np.zeros(1, dtype=np.intp)
+        self._distinguished: Indices = np.zeros(1, dtype=np.intp)
 
     def by(self, arrays: Sequence[LevelArray]) -> tuple[Indices, Indices]:
-        """The classes that a few arrays tell apart, as `distinct_columns` gives them.
+        """The classes that a few arrays distinguish, in the form of `distinct_columns`.
 
-        The arrays must be of the history, or such as tell no more apart than those.
+        The arrays must be from the history, or distinguish no more than those.
         """
         for array in arrays:
             if array not in self._keys:
                 self._keys[array] = array.keys(self._axis)[self.levels]
         return distinct_columns([self._keys[array] for array in arrays])
 
-    def told_apart(self, n_rows: int) -> Indices:
-        """Classes of which no two are the same to the first rows, or to any asked for before."""
+    def distinguished(self, n_rows: int) -> Indices:
+        """Representatives of the classes that the first `n_rows` rows, at least, distinguish."""
         while (
-            self._told_apart.size < self.levels.size
+            self._distinguished.size < self.levels.size
             and self._appeared[self._n_looked_at][1] < n_rows
         ):
             array, _ = self._appeared[self._n_looked_at]
             self._n_looked_at += 1
-            self._told_apart, self._label = distinct_columns([self._label, self._keys[array]])
+            self._distinguished, self._label = distinct_columns([self._label, self._keys[array]])
             if self._n_looked_at == len(self._appeared):
                 break
-        return self._told_apart
+        return self._distinguished
 
 
 def classes_of(rows: Sequence[Sequence[LevelArray]]) -> dict[str, AxisClasses]:

@@ -1,14 +1,14 @@
-"""What the rows of a history cost, beside what was charged for them: after every single charge.
+"""The cost of a history's rows, compared with what was charged for them, after every charge.
 
     cost = largest over cells of  sum over rows of  weight * |coefficient of the row at the cell|
 
 This must never exceed what had been charged so far. The history is followed row by row with a bound
-on its most expensive cell (bound.py). While the bound is within what was charged, nothing more need
-be known. Where it is not, it is tightened; where that is not enough, every cell that costs more
-than was charged at the first of some charges is found (search.py) and followed through them.
+on its most expensive cell (bound.py). While the bound is within what was charged, no more is
+needed. Where it is not, it is tightened; where that is not enough, all cells that cost more than
+was charged at the first of a group of charges are found (search.py) and followed through the group.
 
-So each charge ends up as one of three: proved to cover its rows, proved not to, or, where there are
-too many cells to look at, left open and said to be. Proof: proofs/ledger.md.
+So each charge ends in one of three states: proved to cover its rows, proved not to, or, where there
+are too many cells to examine, left open and reported as open. Proof: proofs/ledger.md.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +22,9 @@ from accountant.auditor.search import Cells, cells_above, climbed
 from accountant.auditor.tables import Row, Whole
 
 N_SWEEPS_MAX: Final = 64  # for one charge
-GAIN_LEAST: Final = 1 / 32  # of what is wanted; a sweep that gains less is not followed by another
-N_AHEAD_MAX: Final = 2**10  # charges looked at together
-N_TRIED_MAX: Final = 2**8  # in vain; after so many, a charge that no bound covers is left open
+GAIN_LEAST: Final = 1 / 32  # of the gap to close; after a sweep that gains less there is no other
+N_AHEAD_MAX: Final = 2**10  # charges examined together
+N_TRIED_MAX: Final = 2**8  # searches in vain, after which a charge above its bound is left open
 N_CHECKED_MAX: Final = (
     2**8
 )  # cells whose cost is added up from all rows, where tables only bound it
@@ -32,7 +32,7 @@ N_CHECKED_MAX: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Paid:
-    """The rows of one charge, and what was charged altogether once it was made.
+    """The rows of one charge, and the total that was charged up to and including it.
 
     Parameters
     ----------
@@ -51,22 +51,22 @@ class Paid:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What rows cost.
+    """The cost of rows.
 
     Parameters
     ----------
     units : int
-        The cost of all of them, or a bound on it that is never too small.
+        The cost of all of them, or a bound that is never too small.
     exact : bool
         Whether it is the cost itself.
     unpaid : int, optional
-        The number of the first entry that charges less than a cell had cost by then.
+        The number of the first entry after which a cell had cost more than was charged.
     cost : int, optional
         What that cell had cost by then, in units.
     open : tuple of int
-        Numbers of entries for which neither was proved.
+        Numbers of the entries for which neither was proved.
     bound : Bound, optional
-        With which it was found.
+        The bound with which it was found.
     """
 
     units: int
@@ -84,7 +84,7 @@ def follow(paid: Sequence[Paid], watch: Callable[[int], None] | None = None) -> 
     ----------
     paid : sequence of Paid
     watch : callable, optional
-        Told now and then how many charges were checked.
+        Called from time to time with the number of charges checked.
     """
     followed = _Followed(paid)
     while followed.n_done < len(paid) and followed.unpaid is None:
@@ -95,22 +95,22 @@ def follow(paid: Sequence[Paid], watch: Callable[[int], None] | None = None) -> 
 
 
 class _Followed:
-    """How far a history was followed.
+    """The state of following a history.
 
     Attributes
     ----------
     n_done : int
-        The number of charges that were looked at.
+        The number of charges that were checked.
     bound : Bound
-        On what their rows cost.
+        On the cost of their rows.
     least : int
-        The best that was found of it.
+        The smallest value of it that was found.
     """
 
     def __init__(self, paid: Sequence[Paid]) -> None:
         self._paid = paid
         self.bound = Bound([row for one in paid for row in one.rows])
-        # The number of rows after so many charges.
+        # The number of rows after each number of charges.
         self._n_rows = np.cumsum([0, *(len(one.rows) for one in paid)]).tolist()
         self._n_ahead = 1
         self._n_to_skip = 0
@@ -122,7 +122,7 @@ class _Followed:
         self.unpaid: tuple[int, int] | None = None  # entry, and what the rows cost by then
 
     def step(self) -> None:
-        """Look at the next charge, and perhaps at some after it."""
+        """Check the next charge, and perhaps some after it."""
         charge = self._paid[self.n_done]
         self._take_in(self.n_done + 1)
         if self.least <= charge.units:
@@ -140,7 +140,7 @@ class _Followed:
         self._look_ahead()
 
     def finding(self) -> Finding:
-        """What is known once every charge was looked at."""
+        """The finding once every charge was checked."""
         if self.unpaid is not None:
             return Finding(self.least, False, *self.unpaid, tuple(self._open), self.bound)
         exact = self._is_attained()
@@ -155,7 +155,7 @@ class _Followed:
         self.least = min(self.least + most, self.bound.value)
 
     def _tighten(self, wanted: int) -> None:
-        """Sweep until the bound is as small as wanted, or will not be soon."""
+        """Sweep until the bound is as small as wanted, or sweeps gain too little."""
         for _ in range(N_SWEEPS_MAX):
             before = self.bound.value
             self.bound.sweep()
@@ -170,8 +170,8 @@ class _Followed:
     def _look_ahead(self) -> None:
         """Follow every cell that costs more than the next charge through some charges.
 
-        Cells only ever cost more: whichever costs more than was charged, after one of these
-        charges, costs more than was charged at their first once the last is made.
+        The cost of a cell never falls: a cell that costs more than was charged after any of these
+        charges costs, after the last, more than was charged at the first.
         """
         first = self.n_done
         while True:
@@ -192,7 +192,7 @@ class _Followed:
             self._leave_open()
 
     def _follows(self, cells: Cells, first: int, last: int) -> bool:
-        """Whether it could be decided, for charges from `first` to `last`, what `cells` cost."""
+        """Whether the charges from `first` to `last` could be decided from the costs of `cells`."""
         rows = [self._paid[place].rows for place in range(first, last)]
         costs = cells.values - sum(cells.costs(row) for of_charge in rows for row in of_charge)
         for place, of_charge in zip(range(first, last), rows, strict=True):
@@ -210,7 +210,7 @@ class _Followed:
         return True
 
     def _find_unpaid(self, first: int) -> None:
-        """Look for a cell that costs too much where not all of them can be looked at."""
+        """Look for a cell that costs too much where not all cells can be examined."""
         self.bound.go_to(self._n_rows[first + 1])
         cell = climbed(self.bound)
         cost = 0
@@ -225,7 +225,7 @@ class _Followed:
         self.n_done += 1
 
     def _summed(self, cells: Cells, n_charges: int) -> Whole:
-        """What cells cost, from every row of so many charges."""
+        """The cost of cells, added up from every row of this many charges."""
         rows = self.bound.rows[: self._n_rows[n_charges]]
         return cells.nothing + sum(cells.costs(row) for row in rows)
 
@@ -241,7 +241,7 @@ class _Followed:
         return attained == self.least
 
     def _searched(self, attained: int) -> int:
-        """What the most expensive cell costs; what some cell does, if there are too many above."""
+        """The cost of the most expensive cell; or of some cell, if too many cost more."""
         cells = cells_above(self.bound, attained)
         if cells is None or cells.n_cells > N_CHECKED_MAX:
             return attained

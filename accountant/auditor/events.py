@@ -1,8 +1,8 @@
-"""What the owner said of the ledger itself: losses that he accepted, and clocks that he corrected.
+"""The owner's statements about the ledger itself: accepted losses, and corrected clocks.
 
-An accepted loss must say rightly where the ledger ended that was found. What it says of the entries
-that are gone is the owner's word, and is told to whoever reads the verdict: no sum has them. A
-corrected clock is the one reason for an entry to be earlier than the one before.
+An accepted loss must state correctly where the remaining ledger ended. What it states about the
+lost entries cannot be checked, and the verdict warns of it: they are in no sum. A corrected clock
+is the only reason for which an entry may be earlier than the one before.
 Proof: proofs/ledger.md, "What an owner accepts".
 """
 
@@ -19,7 +19,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class RollbackAccepted:
-    """A ledger of `found` entries goes on, though `vouched` were vouched for; None: unknown."""
+    """A ledger of `found` entries continues, of the `vouched` it had; None if that is unknown."""
 
     vouched: int | None
     vouched_digest: str | None
@@ -34,7 +34,7 @@ class RollbackAccepted:
 
 @dataclass(frozen=True, slots=True)
 class ClockCorrected:
-    """From here on another time holds than that of the entry before."""
+    """From here on the time is not the time of the entry before."""
 
     was: str
     by: str
@@ -44,7 +44,7 @@ EventBody: TypeAlias = RollbackAccepted | ClockCorrected
 
 
 def read_rollback(value: Json) -> RollbackAccepted:
-    """What the body of a `rollback_accepted` says."""
+    """The body of a `rollback_accepted`."""
     names = ("vouched_entries", "vouched_digest", "found_entries", "found_digest", "by")
     fields = fields_of(value, names)
     vouched = optional(fields, "vouched_entries", whole)
@@ -60,23 +60,23 @@ def read_rollback(value: Json) -> RollbackAccepted:
 
 
 def read_clock(value: Json) -> ClockCorrected:
-    """What the body of a `clock_corrected` says."""
+    """The body of a `clock_corrected`."""
     fields = fields_of(value, ("was", "by"))
     was = text(fields, "was")
-    if was:  # there was no entry before, else
+    if was:  # empty if there was no entry before
         check_moment(was, "was")
     return ClockCorrected(was, text(fields, "by"))
 
 
 @dataclass(slots=True)
 class Events:
-    """Those of one ledger, each with its entry."""
+    """The events of one ledger, each with its entry."""
 
     rollbacks: list[tuple[Entry, RollbackAccepted]] = field(default_factory=list)
     clocks: list[tuple[Entry, ClockCorrected]] = field(default_factory=list)
 
     def take(self, entry: Entry, body: EventBody, *, digest: str, at: str) -> None:
-        """Take in an entry behind one of a digest and a time; Wrong if it says them otherwise."""
+        """Apply an entry that follows a digest and a time; Wrong if it states them differently."""
         if entry.table:
             raise Wrong("an entry about the ledger itself that names a table")
         if isinstance(body, ClockCorrected):
@@ -89,24 +89,24 @@ class Events:
             self.rollbacks.append((entry, body))
 
     def covering(self, n_entries: int) -> tuple[Entry, RollbackAccepted] | None:
-        """The first accepted loss that entry `n_entries` may have been among."""
+        """The first accepted loss that may include entry `n_entries`."""
         return next((one for one in self.rollbacks if one[1].covers(n_entries)), None)
 
     def warnings(self, n_good: int) -> list[str]:
-        """What every reader of the first entries must know before he believes a sum."""
-        told = []
+        """What every reader of the first entries must know before they rely on a sum."""
+        warnings = []
         for entry, body in self.rollbacks:
             if entry.seq <= n_good:
-                told.append(
+                warnings.append(
                     f"entry {entry.seq}: the ledger was set back, and {body.by} accepted it on "
                     f"{entry.at}: {_lost(body)}. What was spent in entries that are gone is not "
                     "known, and in no sum here: this ledger does not prove that the budgets were "
                     "kept"
                 )
-        return told
+        return warnings
 
     def notes(self, n_good: int) -> list[str]:
-        """What should be known of the times of entries."""
+        """What readers should know about the times of entries."""
         return [
             f"entry {entry.seq}: the clock was corrected by {body.by}, from {body.was} to "
             f"{entry.at}; what was charged at later times counts as of then"
@@ -117,5 +117,5 @@ class Events:
 
 def _lost(body: RollbackAccepted) -> str:
     if body.vouched is None:
-        return f"{body.found} entries were found, and nothing tells how many there had been"
+        return f"{body.found} entries were found, and how many there had been is not known"
     return f"{body.vouched} entries were vouched for, and {body.found} found"

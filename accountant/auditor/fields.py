@@ -1,7 +1,7 @@
 """Reading the JSON of an entry strictly: its canonical text, known fields, exact types.
 
-No default stands in for a field that is missing, and none is passed over that is not known: an
-auditor who reads half of an entry has not read it. Nothing here knows the kinds of entry.
+A missing field has no default, and an unknown field is not ignored: an auditor who reads half of an
+entry has not read it. Nothing here knows the kinds of entry.
 """
 
 import datetime as dt
@@ -17,7 +17,7 @@ from cube.encoding import canonical_json
 
 NAME_LENGTH_MAX: Final = 200
 
-Json: TypeAlias = Any  # what `json` gives, before anybody has looked at it
+Json: TypeAlias = Any  # what `json` returns, before it is checked
 Fields: TypeAlias = Mapping[str, Json]
 
 _FRACTION: Final = re.compile(r"-?\d{1,4000}(/\d{1,4000})?", re.ASCII)
@@ -27,8 +27,8 @@ _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", re.
 def parsed(body: str) -> Json:
     """The value of a JSON text, which must be the one canonical text of that value.
 
-    Two texts of one value would be two digests, and a name given twice in one object is read
-    differently by different programs.
+    Two texts of one value would have two digests, and different programs read an object with a
+    repeated name differently.
     """
     try:
         value = _DECODER.decode(body)
@@ -40,7 +40,7 @@ def parsed(body: str) -> Json:
 
 
 def fields_of(value: Json, required: Sequence[str], optional: Sequence[str] = ()) -> Fields:
-    """An object that has the required fields, and of others only the optional ones."""
+    """An object with all required fields, and no others than the optional ones."""
     if type(value) is not dict:
         raise Wrong(f"found {_type(value)} where an object belongs")
     missing = [name for name in required if name not in value]
@@ -72,7 +72,7 @@ def text(fields: Fields, name: str) -> str:
 
 
 def whole(fields: Fields, name: str, low: int = 0) -> int:
-    """A whole number that is not below `low`. True is no number."""
+    """A whole number that is not below `low`. True is not a number."""
     found = fields[name]
     if type(found) is not int:
         raise Wrong(f"{name} is {_type(found)}, not a whole number")
@@ -95,7 +95,7 @@ def moment(fields: Fields, name: str) -> str:
 
 
 def check_moment(written: str, name: str) -> str:
-    """A moment as UTC text of the one form that sorts as time does."""
+    """A moment as UTC text in the only form, which sorts by time."""
     is_one = _MOMENT.fullmatch(written) is not None
     if is_one:
         try:
@@ -108,21 +108,21 @@ def check_moment(written: str, name: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """A name of somebody or something, on one line."""
+    """A name, on one line."""
     if not 0 < len(name) <= NAME_LENGTH_MAX or not name.isprintable() or name != name.strip():
         raise Wrong(f"a name that is not 1 to {NAME_LENGTH_MAX} printable characters")
     return name
 
 
 def check_set(names: Sequence[str], name: str) -> tuple[str, ...]:
-    """Texts in their order, none of them twice."""
+    """Sorted texts, without repeats."""
     if list(names) != sorted(set(names)):
         raise Wrong(f"{name} are not in order, or one is there twice")
     return tuple(names)
 
 
 def optional(fields: Fields, name: str, read: Callable[[Fields, str], Any]) -> Any:
-    """What `read` finds, or None for null."""
+    """The result of `read`, or None for null."""
     return None if fields[name] is None else read(fields, name)
 
 
@@ -136,7 +136,7 @@ def one_of(fields: Fields, name: str, allowed: Sequence[str]) -> str:
 
 @lru_cache(maxsize=256)  # nearly every query has the constant 0 and the scale 1
 def _exact(written: str) -> Fraction | None:
-    """The number that is written so, if it is in lowest terms."""
+    """The number for a text, if it is in lowest terms."""
     try:
         found = Fraction(written) if _FRACTION.fullmatch(written) else None
     except ZeroDivisionError:

@@ -1,11 +1,11 @@
-"""Gaussian noise as a charge writes it: whether it is enough for its rho, and what all of it costs.
+"""Gaussian noise as a charge records it: whether it suffices for its rho, and what it all costs.
 
     rho      = (sensitivity / sigma)**2 / 2 at least, sigma in units of the answer
     epsilon  = order * rho + log(1 / (order * delta)) / (order - 1) + log(1 - 1 / order)
 
-for the sum of a table's rho, on one delta and one order for ever. The logarithms are computed here
-in whole numbers, by a series; what is found is at most `SLACK` below the exact epsilon, and never
-above it, so that no charge that pays enough is taken for one that does not.
+for the sum of a table's rho, at one delta and one order that never change. The logarithms are
+computed here in whole numbers, by a series; the result is at most `SLACK` below the exact epsilon
+and never above it, so that no charge that pays enough is rejected.
 Proof: proofs/gaussian_noise.md.
 """
 
@@ -29,12 +29,12 @@ from cube.gaussian import (
 from cube.measurement import UNITS_PER_EPSILON
 
 SLACK: Final = Fraction(1, 10**40)
-BITS: Final = 256  # of the fixed point that logarithms are computed in
+BITS: Final = 256  # of the fixed point in which logarithms are computed
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianNoise:
-    """Discrete Gaussian noise of a deviation, for a rho."""
+    """Discrete Gaussian noise with a standard deviation, for a rho."""
 
     rho_units: int
     scale: float
@@ -42,27 +42,27 @@ class GaussianNoise:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """On which terms a table's Gaussian noise is accounted."""
+    """The terms on which a table's Gaussian noise is accounted."""
 
     delta: Fraction
     order: Fraction
 
 
 class GaussianAccount:
-    """All Gaussian noise of one table, as the entries read so far leave it."""
+    """All Gaussian noise of one table, after the entries read so far."""
 
     def __init__(self) -> None:
         self._terms: Terms | None = None
         self._rho_units = 0
-        self._steps: list[tuple[int, int]] = []  # from which entry on, and what it costs then
+        self._steps: list[tuple[int, int]] = []  # an entry, and the cost from that entry on
 
     @property
     def units(self) -> int:
-        """What it costs now, in units of 2**-40 epsilon."""
+        """The present cost, in units of 2**-40 epsilon."""
         return self._steps[-1][1] if self._steps else 0
 
     def charge(self, seq: int, terms: Terms, rho_units: int) -> None:
-        """More of it; Wrong if on other terms."""
+        """Add Gaussian noise; Wrong if on other terms."""
         if self._terms not in (None, terms):
             raise Wrong("Gaussian noise on other terms than the table's")
         self._terms = terms
@@ -76,7 +76,7 @@ class GaussianAccount:
 
 
 def gaussian_noise_of(fields: Fields) -> GaussianNoise:
-    """The noise among the fields of what was bought; Wrong if it is none."""
+    """The noise among the fields of a purchase; Wrong if there is none."""
     units, bits = whole(fields, "rho_units", 1), whole(fields, "lattice_bits")
     if units > RHO_UNITS_MAX or bits > LATTICE_BITS_MAX:
         raise Wrong(f"a rho of {units} units on a lattice of {bits} bits")
@@ -86,11 +86,11 @@ def gaussian_noise_of(fields: Fields) -> GaussianNoise:
 def check_gaussian(noise: GaussianNoise, sensitivity: int) -> None:
     """Raise Wrong unless the noise loses no more than its rho."""
     if (sensitivity / Fraction(noise.scale)) ** 2 > Fraction(2 * noise.rho_units, UNITS_PER_RHO):
-        raise Wrong("the noise is smaller than the rho that was paid allows")
+        raise Wrong("the noise is smaller than the paid rho allows")
 
 
 def terms_of(value: Json) -> Terms:
-    """The terms that a charge says; Wrong if they are none."""
+    """The terms of a charge; Wrong if they are not valid."""
     fields = fields_of(value, ("delta", "order"))
     delta, order = fraction(fields, "delta"), fraction(fields, "order")
     if not DELTA_MIN <= delta <= DELTA_MAX:
@@ -101,7 +101,7 @@ def terms_of(value: Json) -> Terms:
 
 
 def cost_units(terms: Terms, rho_units: int) -> int:
-    """What so much rho costs, in whole units of 2**-40 epsilon."""
+    """The cost of this much rho, in whole units of 2**-40 epsilon."""
     cost = terms.order * Fraction(rho_units, UNITS_PER_RHO) + _constant(terms)
     units: int = math.ceil(cost * UNITS_PER_EPSILON)
     return units
@@ -109,7 +109,7 @@ def cost_units(terms: Terms, rho_units: int) -> int:
 
 @lru_cache(maxsize=64)
 def _constant(terms: Terms) -> Fraction:
-    """The part of the cost that no rho changes."""
+    """The part of the cost that does not depend on rho."""
     less = terms.order - 1
     tail = -logarithm(terms.order * terms.delta) / less
     return max(Fraction(0), tail + logarithm(less / terms.order) - SLACK)
@@ -134,7 +134,7 @@ def _artanh(value: Fraction) -> int:
     power = value.numerator * 2**BITS // value.denominator
     square = power * power >> BITS
     total, divisor = 0, 1
-    while power not in (0, -1):  # rounding down leaves what is negative at -1
+    while power not in (0, -1):  # rounding down leaves negative powers at -1
         total += power // divisor
         power = power * square >> BITS
         divisor += 2

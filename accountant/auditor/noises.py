@@ -1,8 +1,8 @@
-"""The noise that a weight bought, as a charge writes it, and whether it was enough.
+"""The noise for a weight, as a charge records it, and whether it suffices.
 
 ``2**-lattice_bits`` is the lattice and `s` the scale of the discrete Laplace variable in units of
 the answer: a record that moves an answer by 1 moves it by ``2**bits`` steps of a law whose scale is
-``s 2**bits`` steps, and loses ``1/s``. So ``1/s`` must not exceed the weight that was paid,
+``s 2**bits`` steps, so the privacy loss is ``1/s``. So ``1/s`` must not exceed the paid weight,
 exactly: see proofs/noise.md.
 """
 
@@ -19,7 +19,7 @@ LATTICE_BITS_MAX: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Discrete Laplace of a scale, on a lattice, for a weight."""
+    """Discrete Laplace noise of a scale, on a lattice, for a weight."""
 
     weight_units: int
     lattice_bits: int
@@ -27,7 +27,7 @@ class Noise:
 
 
 def noise_of(fields: Fields) -> Noise:
-    """The noise among the fields of what was bought; Wrong if it is none."""
+    """The noise among the fields of a purchase; Wrong if there is none."""
     units, bits = whole(fields, "weight_units", 1), whole(fields, "lattice_bits")
     if units > WEIGHT_UNITS_MAX or bits > LATTICE_BITS_MAX:
         raise Wrong(f"a weight of {units} units on a lattice of {bits} bits")
@@ -35,10 +35,10 @@ def noise_of(fields: Fields) -> Noise:
 
 
 def check_noise(noise: Noise) -> None:
-    """Raise Wrong unless the noise loses no more than its weight: ``1/scale <= weight``."""
+    """Raise Wrong unless the privacy loss is within the weight: ``1/scale <= weight``."""
     numerator, denominator = noise.scale.as_integer_ratio()
     if denominator * UNITS_PER_EPSILON > numerator * noise.weight_units:
-        raise Wrong("the noise is smaller than the weight that was paid allows")
+        raise Wrong("the noise is smaller than the paid weight allows")
 
 
 def scale_of(fields: Fields, name: str) -> float:

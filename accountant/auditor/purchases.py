@@ -1,6 +1,7 @@
-"""What was bought, and what came of it: one measurement of each charge, of its rows.
+"""Purchases and their results: one measurement of the rows of each charge.
 
-A charge that was taken over is measured in its latest turn, so that nobody chose between draws.
+A charge that was taken over is measured in its latest turn, so that nobody can choose between
+draws.
 
 Finer noise for a row that was measured before (a raise) is on the same lattice, smaller, and made
 once: see proofs/refinement.md.
@@ -17,7 +18,7 @@ from accountant.auditor.statistics import Choice, Distance, Gaussian
 from accountant.auditor.tables import Row
 from accountant.auditor.wrong import Wrong
 
-# Whatever the public bound on answers was, a value up to here is what was drawn and not a clamp.
+# Whatever the public bound on answers was, a value up to here was not clamped.
 UNCLAMPED_MAX: Final = 2**63 - 2 - 2**62
 
 
@@ -31,7 +32,7 @@ class Measurement:
 
 
 class Purchases:
-    """The goods side of one table.
+    """The charges and measurements of one table.
 
     Attributes
     ----------
@@ -40,7 +41,7 @@ class Purchases:
     measurements : list of Measurement
         In the order of purchase; raises name them by their places.
     completed : list of int
-        The numbers of the entries that say what came of a charge, ascending.
+        The numbers of the measurement entries, ascending.
     """
 
     def __init__(self) -> None:
@@ -52,7 +53,7 @@ class Purchases:
         self._n_levels: dict[str, int] = {}
 
     def charge(self, seq: int, charge: Charge) -> tuple[Row, ...]:
-        """What was paid for, as rows with the weights that were added; Wrong if it cannot be."""
+        """The rows paid for, with the weights that were added; Wrong if they are not valid."""
         if not (charge.bought or charge.statistics):
             raise Wrong("a charge for nothing")
         rows = [self._row(bought) for bought in charge.bought]
@@ -67,24 +68,24 @@ class Purchases:
         return tuple(rows)
 
     def take_over(self, seq: int, body: TakenOver) -> None:
-        """A new turn to measure a charge; Wrong if it does not wait."""
+        """Begin a new turn to measure a charge; Wrong if the charge is not pending."""
         if body.charge not in self.pending:
-            raise Wrong(f"{body.charge} taken over, which is no charge that waits")
+            raise Wrong(f"{body.charge} taken over, which is not a pending charge")
         self._turns[body.charge] = seq
 
     def measure(self, seq: int, body: Measured) -> None:
-        """The values of the rows of one charge; Wrong if they are not."""
+        """Apply the measurement of one charge; Wrong if it does not fit the charge."""
         charge = self.pending.get(body.charge)
         if charge is None:
-            raise Wrong(f"a measurement under {body.charge}, which is no charge that waits for one")
+            raise Wrong(f"a measurement under {body.charge}, which is not a pending charge")
         if body.turn != self._turns.pop(body.charge, 0):
             raise Wrong("a measurement of a turn that was taken over")
         if [len(values) for values in body.values] != [one.block.n_rows for one in charge.bought]:
-            raise Wrong("a measurement that has not one value for each row that was charged")
-        told = [one for one in charge.statistics for _ in range(one.n_released)]
-        if len(body.released) != len(told):
-            raise Wrong("a measurement that has not one number for each statistic, or row of it")
-        for statistic, released in zip(told, body.released, strict=True):
+            raise Wrong("a measurement without exactly one value for each charged row")
+        per_number = [one for one in charge.statistics for _ in range(one.n_released)]
+        if len(body.released) != len(per_number):
+            raise Wrong("a measurement without exactly one number for each statistic, or row of it")
+        for statistic, released in zip(per_number, body.released, strict=True):
             statistic.check(released)
         del self.pending[body.charge]
         self.completed.append(seq)
@@ -132,7 +133,7 @@ class Purchases:
 
 
 def _cost_of(statistic: Distance | Choice) -> Row:
-    """What a statistic cost cells."""
+    """The cost of a statistic for each cell, as a row."""
     if isinstance(statistic, Distance):
         check_noise(statistic.noise)
     return Row(statistic.share, statistic.weight_units)

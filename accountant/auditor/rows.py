@@ -1,10 +1,10 @@
-"""Measured rows as a charge writes them: a linear query, and groups of cells it is asked of.
+"""Measured rows as a charge records them: a linear query, and groups of cells.
 
     coefficient of a cell = sum over terms of  scale * product of the term's arrays at the cell
 
 Arrays are over the levels of a few axes, written as runs. A row of the block is the query on one
-group; groups share no cell, so what one unit of weight costs a cell is the magnitude of its
-coefficient if it is in a group, and nothing otherwise. Nothing here knows weights or charges.
+group; groups share no cell, so one unit of weight costs a cell the magnitude of its coefficient if
+it is in a group, and nothing otherwise. Nothing here knows weights or charges.
 Proof: proofs/ledger.md, "The most expensive cell".
 """
 
@@ -22,14 +22,14 @@ from cube.block import N_GROUPS_MAX
 from cube.encoding import canonical_json
 from cube.query import COEFFICIENT_MAX, N_FACTOR_CELLS_MAX, N_TERMS_MAX
 
-N_DIMENSIONS_MAX: Final = 32  # of one array; more numpy cannot hold in every version
+N_DIMENSIONS_MAX: Final = 32  # of one array; not every version of numpy allows more
 
 Scope: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class LevelArray:
-    """Whole numbers over the levels of a few axes. Equal ones are one object."""
+    """Whole numbers over the levels of a few axes. Equal arrays are one object."""
 
     axes: Scope
     values: NDArray[np.int64]
@@ -48,23 +48,23 @@ class LevelArray:
 
     @cached_property
     def inside(self) -> "LevelArray | None":
-        """Of labels of groups: 1 where there is one, 0 elsewhere; None if it is 1 everywhere."""
+        """For labels of groups: 1 where there is a group, 0 elsewhere; None if 1 everywhere."""
         if int(self.values.min()) >= 0:
             return None
         return LevelArray(self.axes, (self.values >= 0).astype(np.int64))
 
     @cached_property
     def is_constant(self) -> bool:
-        """Whether all levels have one number."""
+        """Whether all levels have the same number."""
         return bool((self.values == self.values.flat[0]).all())
 
     @cached_property
     def n_classes(self) -> int:
-        """The number of products of classes of levels that it tells apart."""
+        """The number of products of classes of levels that it distinguishes."""
         return math.prod(int(np.unique(self.keys(axis)).size) for axis in self.axes)
 
     def keys(self, axis: str) -> NDArray[np.int64]:
-        """A number for each level of an axis; equal numbers where the array does not differ."""
+        """A number for each level of an axis; equal numbers where the array is equal."""
         if self.values.ndim == 1:
             return self.values
         slices = np.moveaxis(self.values, self.axes.index(axis), 0)
@@ -88,12 +88,12 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What one unit of weight on every row of a block costs each cell.
+    """The cost of one unit of weight on every row of a block, for each cell.
 
     Parameters
     ----------
     terms : tuple of Term
-        The magnitude of their sum, where every cell is `inside`.
+        The cost is the magnitude of their sum, in cells that are `inside`.
     inside : LevelArray, optional
         1 for cells in some group and 0 for others; None if every cell is in one.
     """
@@ -114,13 +114,13 @@ class Share:
 
     @cached_property
     def bound(self) -> int:
-        """No cell costs more; where there is one term and no group is left out, some cell does."""
+        """A bound on the cost of every cell; it is reached if there is one term and no `inside`."""
         return sum(term.bound for term in self.terms)
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows that were measured together. Equal ones are one object.
+    """Rows that were measured together. Equal blocks are one object.
 
     Parameters
     ----------
@@ -133,14 +133,14 @@ class Block:
 
 
 class BlockReader:
-    """Reads blocks, and remembers what it has read: a year of questions names few predicates."""
+    """Reads blocks, and caches what it has read: a year of queries uses few predicates."""
 
     def __init__(self) -> None:
         self._blocks: dict[str, Block] = {}
         self._arrays: dict[tuple[Json, ...], LevelArray] = {}
 
     def block(self, value: Json) -> Block:
-        """The block that JSON values describe; Wrong if they are none."""
+        """The block for JSON values; Wrong if they are not a block."""
         name = canonical_json(value)
         known = self._blocks.get(name)
         if known is None:
@@ -148,7 +148,7 @@ class BlockReader:
         return known
 
     def labels(self, value: Json) -> LevelArray:
-        """Groups of the levels of a few axes; Wrong if they are none."""
+        """Groups of the levels of a few axes; Wrong if the values are not such groups."""
         labels = self._array(value)
         _n_groups(labels)
         return labels
@@ -169,7 +169,7 @@ class BlockReader:
         fields = fields_of(value, ("factors", "scale"))
         scale = fraction(fields, "scale")
         if scale.denominator != 1:
-            raise Wrong("a row whose coefficients are no whole numbers")
+            raise Wrong("a row whose coefficients are not whole numbers")
         arrays = tuple(self._array(one) for one in list_of(fields, "factors", dict))
         axes = [name for array in arrays for name in array.axes]
         if len(set(axes)) != len(axes):
@@ -218,7 +218,7 @@ def _n_groups(labels: LevelArray) -> int:
 
 
 def _share(terms: tuple[Term, ...], labels: LevelArray | None) -> Share:
-    """What the rows cost each cell, without what does not matter to it."""
+    """The cost of the rows for each cell, in its simplest form."""
     inside = None if labels is None else labels.inside
     plain = [_plain(term) for term in terms if term.bound]
     kept = [term for term in plain if term.arrays]
@@ -233,7 +233,7 @@ def _share(terms: tuple[Term, ...], labels: LevelArray | None) -> Share:
 
 
 def _plain(term: Term) -> Term:
-    """The same term with arrays that are the same everywhere moved into its scale."""
+    """The same term, with constant arrays moved into its scale."""
     scale, arrays = term.scale, []
     for array in term.arrays:
         if array.is_constant:

@@ -1,9 +1,9 @@
-"""Every cell that costs more than a given number, found by leaving out what a bound rules out.
+"""All cells that cost more than a given number, found by a search that a bound prunes.
 
 Axes are fixed one after another, to every class that can still lead to such a cell: the sum, over
-tables, of the largest value with the axes fixed so far is a bound on all cells that have them. When
-every axis is fixed it is the value itself. What is too much to look at is said to be; nothing is
-left out silently. Proof: proofs/ledger.md, "The most expensive cell".
+tables, of the largest value with the axes fixed so far is a bound on all cells with these classes.
+When every axis is fixed, it is the value itself. If there are too many cells to examine, the result
+says so; nothing is left out silently. Proof: proofs/ledger.md, "The most expensive cell".
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,20 +17,20 @@ from accountant.auditor.classes import Indices
 from accountant.auditor.rows import LevelArray, Share
 from accountant.auditor.tables import Row, Whole
 
-N_FOUND_MAX: Final = 2**14  # cells, also on the way
-N_LOOKED_AT_MAX: Final = 2**21  # at one axis
+N_FOUND_MAX: Final = 2**14  # cells, also partial ones
+N_LOOKED_AT_MAX: Final = 2**21  # candidates at one axis
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Cells, by the class of each axis, and what a sum of tables is there.
+    """Cells, by the class of each axis, and the value of a sum of tables there.
 
     Parameters
     ----------
     levels : mapping of str to (n_cells,) ndarray
         A level of each cell on each axis.
     values : (n_cells,) ndarray
-        Nowhere below what the rows that were added cost the cell.
+        Nowhere below what the rows added so far cost the cell.
     """
 
     levels: Mapping[str, Indices]
@@ -38,7 +38,7 @@ class Cells:
 
     @property
     def n_cells(self) -> int:
-        """How many."""
+        """The number of cells."""
         return self.values.size
 
     @property
@@ -52,7 +52,7 @@ class Cells:
         return Cells(levels, self.values[places])
 
     def costs(self, row: Row) -> Whole:
-        """What one row costs each cell, exactly."""
+        """The exact cost of one row for each cell."""
         costs: Whole = self._share(row.share) * np.array(row.units, dtype=self.values.dtype)
         return costs
 
@@ -78,12 +78,12 @@ def cells_above(bound: Bound, threshold: int) -> Cells | None:
     Returns
     -------
     Cells or None
-        None if there are too many to look at.
+        None if there are too many to examine.
     """
     classes: dict[str, Indices] = {}
     for axis, of_axis in bound.layout.classes.items():
-        told_apart = of_axis.told_apart(bound.n_added)
-        classes[axis] = told_apart[bound.most(axis)[told_apart] > threshold]
+        distinguished = of_axis.distinguished(bound.n_added)
+        classes[axis] = distinguished[bound.most(axis)[distinguished] > threshold]
     order = sorted(classes, key=lambda axis: (classes[axis].size, axis))
     tables = [_Partial(bound, number, order) for number in bound.in_use]
     found: dict[str, Indices] = {}
@@ -108,7 +108,7 @@ def cells_above(bound: Bound, threshold: int) -> Cells | None:
 
 
 def climbed(bound: Bound) -> Cells:
-    """One cell that costs much: the best class of each axis in turn, until none is better."""
+    """One cell of high cost: the best class of each axis in turn, until none is better."""
     classes = bound.layout.classes
     chosen = {axis: int(np.argmax(bound.most(axis))) for axis in classes}
     is_better = True
@@ -140,7 +140,7 @@ class _Partial:
             self._most.insert(0, left)
 
     def gain(self, axis: str, fixed: Mapping[str, Indices], ways: Indices) -> Whole:
-        """How the bound changes when an axis is fixed too: a row for each cell, a column a way."""
+        """The change of the bound when an axis is fixed: a row for each cell, a column per way."""
         place = self.axes.index(axis)
         names = self.axes[:place]
         here = tuple(
@@ -153,5 +153,5 @@ class _Partial:
 
 
 def _array(found: Whole | int, like: Whole) -> Whole:
-    """An array also where nothing but one of Python's integers is left."""
+    """An array, also where the result is a single Python integer."""
     return np.asarray(found, dtype=like.dtype)

@@ -1,11 +1,11 @@
-"""Signed heads: what the owner of a ledger vouched for, at a moment, with a key of his own.
+"""Signed heads: the end of a ledger at a moment, signed by its owner with their own key.
 
-The chain of a ledger shows every change within it, and not that entries at its end are missing, or
-that all of it was written afresh. A signed head says how many entries there were and what the last
-digest was. Kept somewhere else, it makes both visible.
+The chain of a ledger shows every change within it, but not that entries at its end are missing, or
+that all of it was rewritten. A signed head states the number of entries and the last digest. Kept
+in another place, it makes both visible.
 
 Ed25519 by `cryptography`; the private key is a PEM file that only its owner may read. Nothing here
-looks into a ledger. Proof: proofs/ledger.md.
+reads a ledger. Proof: proofs/ledger.md.
 """
 
 import base64
@@ -41,7 +41,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a ledger ended at a moment.
+    """The end of a ledger at a moment.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Head:
     digest : str
         Of the last entry.
     at : str
-        When it was signed, as UTC text.
+        The time of signing, as UTC text.
     """
 
     n_entries: int
@@ -76,7 +76,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class SignedHead:
-    """A head and a signature. `read_signed_head` gives it only if the signature is good."""
+    """A head and a signature. `read_signed_head` returns it only if the signature is valid."""
 
     head: Head
     signature: bytes
@@ -88,7 +88,7 @@ class SignedHead:
 
 
 def generate_keys(private_path: Path, public_path: Path) -> None:
-    """Make a pair of keys; the private one in a file that nobody else may read.
+    """Create a pair of keys; the private one in a file that nobody else may read.
 
     Raises
     ------
@@ -102,12 +102,12 @@ def generate_keys(private_path: Path, public_path: Path) -> None:
     try:
         _write_new(public_path, public_text, PUBLIC_MODE)
     except CannotStart:
-        private_path.unlink()  # made just now, and of no use without its other half
+        private_path.unlink()  # created just now, and useless without the public key
         raise
 
 
 def read_private_key(path: Path) -> Ed25519PrivateKey:
-    """The key to sign with; refused if anybody but its owner may read the file."""
+    """The key to sign with; refused if anybody except its owner may read the file."""
     with _opened(path) as file:
         if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
             raise CannotStart(
@@ -125,7 +125,7 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
 
 
 def read_public_key(path: Path) -> Ed25519PublicKey:
-    """The key to check with."""
+    """The key to check signatures with."""
     with _opened(path) as file:
         content = file.read()
     try:
@@ -138,17 +138,17 @@ def read_public_key(path: Path) -> Ed25519PublicKey:
 
 
 def sign_head(private_key: Ed25519PrivateKey, head: Head) -> SignedHead:
-    """Vouch for a head."""
+    """Sign a head."""
     return SignedHead(head, private_key.sign(head.signed_bytes))
 
 
 def read_signed_head(written: str, public_key: Ed25519PublicKey, name: str) -> SignedHead:
-    """The signed head that `to_json` wrote, once its signature was checked.
+    """The signed head that `to_json` wrote, after checking its signature.
 
     Raises
     ------
     LedgerCorrupt
-        If it is none, or was not signed with this key. The message calls it `name`.
+        If it is not a signed head, or not signed with this key. The message calls it `name`.
     """
     try:
         fields = fields_of(parsed(written.strip()), (*_FIELDS, "signature"))
@@ -159,7 +159,7 @@ def read_signed_head(written: str, public_key: Ed25519PublicKey, name: str) -> S
     except InvalidSignature:
         raise LedgerCorrupt(
             f"The signed head {name} was not signed with this key, or was changed since.",
-            hint="Get the head, and the public key, from the ledger's owner once more.",
+            hint="Get the head, and the public key, from the ledger's owner again.",
         ) from None
     except (Wrong, ValueError) as error:
         raise LedgerCorrupt(f"{name} is no signed head: {error}.") from None
@@ -167,7 +167,7 @@ def read_signed_head(written: str, public_key: Ed25519PublicKey, name: str) -> S
 
 
 def _signature(written: str) -> bytes:
-    """The bytes of a signature, which must be the one text of them: base64 has spare bits."""
+    """The bytes of a signature, whose text must be the canonical one: base64 has spare bits."""
     signature = base64.b64decode(written, validate=True)
     if base64.b64encode(signature).decode("ascii") != written:
         raise Wrong("its signature is not written in the canonical way")

@@ -1,11 +1,12 @@
-"""Statistics that were paid for, and are no rows: noisy distances, and choices among candidates.
+"""Paid statistics that are not rows: noisy distances, and choices among candidates.
 
-And whatever has Gaussian noise, which is paid for in rho and costs no cell anything (gaussian.py).
+Also everything with Gaussian noise, which is paid for in rho and adds to no cell's cost
+(gaussian.py).
 
-What one unit of weight costs a cell: a distance, what the rows that it is about cost it, for one
-record moves a sum of magnitudes by no more than it moves the rows; a choice, the same everywhere,
-for it was made so that no record moves a score by more than one unit of it. That the server drew
-by that law is a promise of its code (proofs/choices.md); no ledger shows it.
+The cost of one unit of weight for a cell: for a distance, the cost of its rows, since one record
+moves a sum of magnitudes by no more than it moves the rows; for a choice, the same for every cell,
+since scores are scaled by their sensitivity. That the server samples from the stated law is shown
+by its code (proofs/choices.md); no ledger can show it.
 """
 
 from dataclasses import dataclass
@@ -35,16 +36,16 @@ class Distance:
 
     @property
     def weight_units(self) -> int:
-        """What was paid for each unit of its share."""
+        """The weight that was paid for each unit of its share."""
         return self.noise.weight_units
 
     @property
     def arrays(self) -> tuple[LevelArray, ...]:
-        """Everything it says of levels."""
+        """All its arrays over levels."""
         return self.share.arrays
 
     def check(self, released: int) -> None:
-        """Any number may be released."""
+        """Accept any released number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Choice:
 
     @property
     def arrays(self) -> tuple[LevelArray, ...]:
-        """Everything it says of levels."""
+        """All its arrays over levels."""
         return self.views
 
     def check(self, released: int) -> None:
@@ -76,7 +77,7 @@ class Choice:
 class Gaussian:
     """Rows, or their distance from public numbers, with Gaussian noise.
 
-    One record moves them by `sensitivity` at most, for the groups of a block share no cell.
+    One record moves them by at most `sensitivity`, since the groups of a block share no cell.
     """
 
     share: Share
@@ -85,23 +86,23 @@ class Gaussian:
 
     @property
     def sensitivity(self) -> int:
-        """The largest coefficient, or no less."""
+        """The largest coefficient, or an upper bound on it."""
         return max(1, self.share.bound)
 
     @property
     def arrays(self) -> tuple[LevelArray, ...]:
-        """Everything it says of levels."""
+        """All its arrays over levels."""
         return self.share.arrays
 
     def check(self, released: int) -> None:
-        """Any number may be released."""
+        """Accept any released number."""
 
 
 Statistic: TypeAlias = Distance | Choice | Gaussian
 
 
 def statistic_of(value: Json, blocks: BlockReader) -> Statistic:
-    """A statistic as a charge writes it; Wrong if it is none."""
+    """A statistic as a charge records it; Wrong if it is not valid."""
     kind = value.get("kind") if isinstance(value, dict) else None
     if kind == "distance":
         return _distance(value, blocks)
@@ -131,7 +132,7 @@ def _distance(value: Json, blocks: BlockReader) -> Distance | Gaussian:
 def _check_reference(fields: Fields, block: Block) -> None:
     reference = list_of(fields, "reference", int)
     if len(reference) != block.n_rows or any(abs(one) > REFERENCE_MAX for one in reference):
-        raise Wrong("a distance from numbers that are not one for each row")
+        raise Wrong("a distance without exactly one reference number for each row")
 
 
 def _choice(value: Json, blocks: BlockReader) -> Choice:
@@ -149,15 +150,15 @@ def _choice(value: Json, blocks: BlockReader) -> Choice:
     for candidate in candidates:
         _check_candidate(candidate, views)
     if len({tuple(candidate) for candidate in candidates}) != len(candidates):
-        raise Wrong("a candidate named twice")
+        raise Wrong("a candidate is listed twice")
     return Choice(units, len(candidates), views)
 
 
 def _check_candidate(candidate: list[Json], views: tuple[LevelArray, ...]) -> None:
     if any(type(place) is not int or not 0 <= place < len(views) for place in candidate):
-        raise Wrong("a candidate of views that are not there")
+        raise Wrong("a candidate refers to views that do not exist")
     parents = candidate[1:]
     if not 0 < len(parents) <= N_PARENTS_MAX or parents != sorted(set(parents)):
         raise Wrong("a candidate whose parents are not in order")
     if len({views[place].axes for place in candidate}) != len(candidate):
-        raise Wrong("a candidate that sees an axis twice")
+        raise Wrong("a candidate has two views of one axis")

@@ -2,9 +2,9 @@
 
     B_cell <= constant + sum over tables of  table at the cell
 
-Rows on the same axes are added up in one table, which tells apart only the levels that they do. The
-two sides are equal unless a row spans too many classes on its own: its part in the sum is then
-somewhere larger than what it costs. Nothing here looks for a maximum.
+Rows on the same axes are added up in one table, which distinguishes only the levels that they do.
+The two sides are equal unless a row alone spans too many classes: its part in the sum is then
+larger than its cost at some cells. Nothing here looks for a maximum.
 Proof: proofs/ledger.md, "The most expensive cell".
 """
 
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from accountant.auditor.classes import AxisClasses, Indices, classes_of
 from accountant.auditor.rows import LevelArray, Scope, Share, Term
 
-N_TABLE_CELLS_MAX: Final = 2**18  # of one table; rows that need more are spread over several
-TOTAL_MAX: Final = 2**50  # totals below it leave room for what a bound adds up on its way
+N_TABLE_CELLS_MAX: Final = 2**18  # of one table; rows that need more are split over several
+TOTAL_MAX: Final = 2**50  # totals below this leave room for the sums inside a bound
 
 Whole: TypeAlias = NDArray[Any]  # int64, or Python's integers where those could overflow
 
@@ -34,12 +34,12 @@ class Row:
 
     @property
     def bound(self) -> int:
-        """No cell pays more for it."""
+        """A bound on its cost for every cell."""
         return self.share.bound * self.units
 
 
 class Table:
-    """What the rows on some axes cost, on the classes of levels that these rows tell apart.
+    """The cost of the rows on some axes, on the classes of levels that these rows distinguish.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Table:
         self._at_classes: dict[LevelArray, NDArray[np.int64]] = {}
 
     def cost(self, share: Share, units: int, dtype: type[Any]) -> Whole:
-        """What one row costs, in a form that broadcasts to the table."""
+        """The cost of one row, in a shape that broadcasts to the table."""
         if len(share.terms) == 1:
             return self._product(share.terms[0].scale * units, share.arrays, dtype)
         total = self._product(0, (), dtype)
@@ -94,14 +94,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a row adds to one table; to the constant, without one, if it is the same everywhere."""
+    """What a row adds to one table; or to the constant, without a table, if it is constant."""
 
     share: Share
     table: int | None
 
 
 class Layout:
-    """Which rows go to which tables.
+    """The assignment of rows to tables.
 
     Parameters
     ----------
@@ -113,9 +113,9 @@ class Layout:
     classes : mapping of str to AxisClasses
     tables : list of Table
     parts : list of list of Part
-        Of each row.
+        The parts of each row.
     dtype : type
-        int64 if no sum can overflow it.
+        int64 if no sum can overflow.
     """
 
     def __init__(self, rows: Sequence[Row]) -> None:
@@ -158,7 +158,7 @@ class Layout:
 
 
 def _bounding(share: Share) -> list[Share]:
-    """Shares whose sum is the given one, or nowhere below it where that spans too many classes."""
+    """Shares whose sum is the given one; or nowhere below it, if it spans too many classes."""
     if _n_cells(share) <= N_TABLE_CELLS_MAX:
         return [share]
     if len(share.terms) > 1:  # the magnitude of a sum is at most the sum of magnitudes
@@ -177,5 +177,5 @@ def _magnitudes(term: Term) -> tuple[LevelArray, ...]:
 
 
 def _n_cells(share: Share) -> int:
-    """At most so many classes of cells."""
+    """An upper bound on its number of classes of cells."""
     return math.prod(array.n_classes for array in share.arrays)

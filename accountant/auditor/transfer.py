@@ -1,13 +1,13 @@
-"""A ledger as lines of JSON, for an auditor who has nothing else, and back.
+"""Export of a ledger as lines of JSON, for an auditor without access to it; and import.
 
     {"format":"tacit-ledger","version":1}
     {"at":...,"body":...,"digest":...,"kind":...,"seq":1,"table":...}
     ...
     {"head":...,"n_entries":...}
 
-The body of an entry stays the text it is, so that digests can be computed from a line. The last
-line is there so that a file that was cut off is seen to be. What the entries say, and their chain,
-is for verify.py to check.
+The body of an entry keeps its exact text, so that digests can be computed from a line. The last
+line makes a truncated file visible. The content of entries, and their chain, is checked in
+verify.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -45,7 +45,7 @@ def imported(file: Iterable[str], name: str) -> Iterator[Entry]:
     Raises
     ------
     LedgerCorrupt
-        At the first line that is none, or once the file turns out to be cut off. The message
+        At the first line that is not valid, or at the end if the file was cut off. The message
         calls the file `name`.
     """
     place = 0
@@ -65,17 +65,17 @@ def imported(file: Iterable[str], name: str) -> Iterator[Entry]:
     except (Wrong, UnicodeDecodeError) as error:
         raise LedgerCorrupt(
             f"{name}, line {place}: {error}.",
-            hint="Export the ledger once more, or get another copy.",
+            hint="Export the ledger again, or get another copy.",
         ) from None
 
 
 def import_into(open_store: Callable[[], Store], entries: Iterable[Entry]) -> Verdict:
-    """Write entries into a ledger that has none, all of them or nothing.
+    """Write entries into an empty ledger, all of them or none.
 
     Parameters
     ----------
     open_store : callable
-        Opens the new ledger, once the entries were verified.
+        Opens the new ledger, after the entries are verified.
     entries : iterable of Entry
 
     Raises
@@ -103,9 +103,9 @@ def _value(line: str, place: int, *, is_over: bool) -> Fields:
         raise Wrong("there is something after the last line" if is_over else "it was cut off")
     value = parsed(line[:-1])
     if place == 1 and value != HEADER:
-        raise Wrong("this is no export of a ledger, of a version that is known here")
+        raise Wrong("this is not an export of a ledger in a known version")
     if type(value) is not dict:
-        raise Wrong("it is no entry")
+        raise Wrong("it is not an entry")
     return value
 
 

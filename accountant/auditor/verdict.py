@@ -1,4 +1,4 @@
-"""The result of an audit, as values. Nothing here finds anything out."""
+"""The result of an audit, as values. Nothing is computed here."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,29 +8,29 @@ from accountant.auditor.columns import ColumnCost
 
 @dataclass(frozen=True, slots=True)
 class TableVerdict:
-    """What the good entries say of one table.
+    """What the valid entries show about one table.
 
     Parameters
     ----------
     table : str
     budget : Fraction
-        In force at the end, in epsilon.
+        The budget at the end, in epsilon.
     spent : Fraction
         What was charged.
     recomputed : Fraction
-        What the rows cost the most expensive cell, and with it Gaussian noise.
+        The cost of the rows for the most expensive cell, plus the cost of Gaussian noise.
     exact : bool
-        Whether `recomputed` is that cost; otherwise a proved upper bound on it.
+        Whether `recomputed` is that cost; otherwise it is a proved upper bound.
     n_measurements, n_raised : int
-        How many blocks were measured, and how many of these were measured once more, finer.
+        How many blocks were measured, and how many of these were raised later.
     n_pending : int
-        Charges that wait for their measurement.
+        The number of charges without a measurement.
     gaussian : Fraction
-        What Gaussian noise costs, of `recomputed`.
+        The part of `recomputed` for Gaussian noise.
     delta : Fraction, optional
-        With which probability it promises nothing; None where there is none.
+        The probability with which the guarantee may fail; None without Gaussian noise.
     columns : tuple of ColumnCost, optional
-        What each column has cost; None if nobody asked.
+        The cost along each column; None unless the audit was asked for it.
     """
 
     table: str
@@ -53,19 +53,19 @@ class Verdict:
     Parameters
     ----------
     n_entries : int
-        How many entries were found good, from the first on.
+        The number of valid entries, from the first on.
     head : str
         The digest of the last of them.
     at : str
-        When it was made; empty if there is none.
+        The time of that entry; empty if there is none.
     tables : tuple of TableVerdict
-        What the good entries add up to.
+        The results from the valid entries.
     problem : str, optional
-        "entry 17: " and what is wrong with the first that is.
+        "entry 17: " and the problem of the first entry that has one.
     notes : tuple of str
-        What could not be shown either way.
+        What could be shown neither right nor wrong.
     warnings : tuple of str
-        Why the sums may lack something although nothing is wrong with any entry.
+        Why the sums may be incomplete although no entry is wrong.
     """
 
     n_entries: int

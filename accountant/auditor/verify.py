@@ -1,11 +1,11 @@
 """Checking a ledger from its first entry to its last, or to the first that is wrong.
 
 Everything is computed again from the text of the entries: the chain of digests, every sum, budget
-and limit, the noise that each weight allows, and what the rows cost the most expensive cell after
-every single charge. None of the server's code for these takes part (a test holds that), so that a
-mistake there is not made here again.
+and limit, the noise that each weight allows, and the cost of the rows for the most expensive cell
+after every charge. None of the server's code for these is used (a test checks this), so that a
+mistake there is not repeated here.
 
-Proof of what this shows and what it does not: proofs/ledger.md. For people: docs/auditing.md.
+Proof of what this shows and what it does not: proofs/ledger.md. For auditors: docs/auditing.md.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,7 @@ from accountant.ledger.entries import Entry
 
 N_BETWEEN_REPORTS: Final = 256  # entries or charges between two calls of `watch`
 
-Watch: TypeAlias = Callable[[str, int], None]  # what is being done, and how far
+Watch: TypeAlias = Callable[[str, int], None]  # called with what is being done, and how far
 
 
 def verify(
@@ -43,11 +43,11 @@ def verify(
     entries : iterable of Entry
         All of them, in order.
     heads : sequence of SignedHead
-        Of this ledger, their signatures checked: it must still hold what each vouched for.
+        Heads of this ledger with checked signatures: it must still hold what each states.
     watch : callable, optional
-        Told now and then what is being checked, and how far.
+        Called from time to time with what is being checked, and how far.
     has_columns : bool
-        Whether to find, too, what each column of each table has cost.
+        Whether to compute the cost along each column of each table, too.
     """
     audit = _Audit(watch or _watch_nothing)
     audit.read(entries)
@@ -57,7 +57,7 @@ def verify(
 
 
 class _Audit:
-    """An audit on its way. `problem` is the first that is known, with the number of its entry."""
+    """An audit in progress. `problem` is the first that is known, with its entry's number."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -70,7 +70,7 @@ class _Audit:
         self._problem: tuple[int, str] | None = None
 
     def read(self, entries: Iterable[Entry]) -> None:
-        """Take in entries up to the first that cannot follow those before it."""
+        """Apply entries up to the first that cannot follow those before it."""
         for entry in entries:
             try:
                 self._chain.check(entry)
@@ -84,7 +84,7 @@ class _Audit:
                 self._watch("entries", self._chain.n_entries)
 
     def compare(self, heads: Sequence[SignedHead]) -> None:
-        """Compare with what was vouched for."""
+        """Compare with what signed heads state."""
         n_entries = self._chain.n_entries
         for head in (signed.head for signed in heads):
             if (accepted := self._lost(head)) is not None:
@@ -98,7 +98,7 @@ class _Audit:
                 self._found(max(1, head.n_entries), f"{rewritten} on {head.at}")
 
     def _lost(self, head: Head) -> int | None:
-        """The entry, if any, by which the owner goes on without what a head vouches for."""
+        """The entry, if any, by which the owner accepted the loss of what a head states."""
         n_entries = head.n_entries
         if (
             n_entries <= self._chain.n_entries
@@ -109,7 +109,7 @@ class _Audit:
         return None if covering is None else covering[0].seq
 
     def add_up(self) -> None:
-        """Add up what the rows cost, charge by charge; again, if some are not to be believed."""
+        """Add up the cost of the rows, charge by charge; again, if fewer entries are valid now."""
         n_good = self._n_good + 1
         while self._n_good < n_good:
             n_good = self._n_good
@@ -119,7 +119,7 @@ class _Audit:
                     self._found(*unpaid)
 
     def verdict(self, *, has_columns: bool) -> Verdict:
-        """What was found."""
+        """The verdict."""
         n_good = self._n_good
         books = [one for one in sorted(self._books.items()) if one[1].opened_by <= n_good]
         return Verdict(
@@ -139,7 +139,7 @@ class _Audit:
 
     @property
     def _n_good(self) -> int:
-        """How many entries stand before the first that is known to be wrong."""
+        """The number of entries before the first that is known to be wrong."""
         return self._chain.n_entries if self._problem is None else self._problem[0] - 1
 
     def _found(self, seq: int, problem: str) -> None:
@@ -156,7 +156,9 @@ class _Audit:
         elif entry.table in self._books:
             self._books[entry.table].take(entry, body)
         elif not entry.table or not isinstance(body, Opened):
-            raise Wrong("a table is opened once, under a name, before anything else is said of it")
+            raise Wrong(
+                "a table must be opened once, under a name, before any other entry about it"
+            )
         else:
             self._open(entry, body)
 
@@ -179,4 +181,4 @@ class _Audit:
 
 
 def _watch_nothing(_what: str, _how_far: int) -> None:
-    """For who does not want to know."""
+    """Ignore progress."""

@@ -1,5 +1,5 @@
-"""How the auditor says that an entry is wrong."""
+"""The auditor's exception for a wrong entry."""
 
 
 class Wrong(Exception):
-    """An entry that cannot be, or cannot be where it is; the text says why."""
+    """An entry that is not valid, or not valid in its place; the text says why."""

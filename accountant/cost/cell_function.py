@@ -1,6 +1,6 @@
 """Whole-number functions of a cube's cells, stored on classes of levels.
 
-A `CellFunction` mentions a few axes and is constant on products of classes of their levels. The
+A `CellFunction` depends on a few axes and is constant on products of classes of their levels. The
 operations below (sum, product, magnitude, maximum over an axis) are exact, and never touch more
 cells than the classes of their operands span.
 
@@ -19,7 +19,7 @@ from cube.cached import cached_property
 from cube.grid import AxisClasses, by_first_appearance, first_places, slice_keys
 from cube.query import Scope, check_scope
 
-INT64_SAFE = 2**62  # magnitudes below it add and compare in int64 with a bit to spare
+INT64_SAFE = 2**62  # magnitudes below this add and compare in int64 with a bit to spare
 
 Whole: TypeAlias = NDArray[Any]  # int64, or object (Python integers) where int64 could overflow
 
@@ -49,7 +49,7 @@ class CellFunction:
 
     @classmethod
     def of_levels(cls, axes: Scope, values: Whole) -> "CellFunction":
-        """The function that an array over the levels of `axes` describes, on fewest classes."""
+        """The function that an array over the levels of `axes` describes, on the fewest classes."""
         if values.ndim == 1:
             classes = AxisClasses(by_first_appearance(values))
             found = values[classes.representatives]
@@ -116,7 +116,7 @@ class CellFunction:
         )
 
     def equals(self, other: "CellFunction") -> bool:
-        """Whether both are surely the same function: on the same classes, the same values."""
+        """Whether both are stored alike: the same classes and the same values."""
         return (
             self.axes == other.axes
             and self.values.shape == other.values.shape
@@ -146,7 +146,7 @@ def multiplied(functions: Sequence[CellFunction]) -> CellFunction:
 
 
 def outer_product(functions: Sequence[CellFunction]) -> CellFunction:
-    """The product of functions that share no axis; of reduced ones, reduced unless it is zero."""
+    """The product of functions that share no axis; if they are reduced, so is it unless zero."""
     values: Whole = np.ones((), dtype=whole_dtype(1))
     bound = 1
     for function in functions:
@@ -194,7 +194,7 @@ def _refines(fine: AxisClasses, coarse: AxisClasses) -> bool:
 
 
 def _array(result: Any, like: Whole) -> Whole:
-    """The result of an operation, an array still: numpy turns those without axes into scalars."""
+    """The result of an operation as an array: numpy turns those without axes into scalars."""
     return np.asarray(result, dtype=like.dtype)
 
 

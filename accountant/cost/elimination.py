@@ -1,12 +1,12 @@
 """The largest value of a sum of cell functions, over cells that are never enumerated.
 
-Axes are eliminated one after the other: the functions that mention an axis are added up, and their
-sum's maximum over that axis is a function of the other axes. The result is exact. Where a sum
-would span too many cells it is split, and the maxima of its pieces are added: never below the
-truth, and said to be a bound.
+Axes are eliminated one after the other: the functions that depend on an axis are added up, and
+their sum's maximum over that axis is a function of the other axes. The result is exact. Where a sum
+would span too many cells it is split, and the maxima of its pieces are added: this is never below
+the true maximum, and it is marked as a bound.
 
-What was computed on the way is kept, so that one more function costs a path through the axes and
-not a pass over a year of history. Nothing here knows about budgets or data.
+Intermediate results are kept, so that one more function takes a path through the axes and not a
+pass over the whole history. Nothing here knows about budgets or data.
 Proof: proofs/table_cost.md, "Elimination".
 """
 
@@ -21,7 +21,7 @@ from cube.query import Scope
 N_TABLE_CELLS_MAX = 2**16  # cells of one table: half a megabyte, well under a millisecond
 N_REDUCED_CELLS_MAX = (
     2**10
-)  # a larger message is passed on as it is: merging costs more than it saves
+)  # a larger message is passed on unchanged: merging takes longer than it saves
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Maximum:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Piece:
-    """Functions that were added up, their sum, and its maximum over the axis of their bucket."""
+    """Functions of one bucket, their sum, and its maximum over the axis of the bucket."""
 
     functions: tuple[CellFunction, ...]
     total: CellFunction
@@ -50,7 +50,7 @@ class _Piece:
     def followed_by(
         self, functions: Sequence[CellFunction], change: CellFunction, axis: str
     ) -> "_Piece":
-        """The piece with other functions, whose sum is `change` more; its message if that stays."""
+        """The piece with other functions, whose sum is `change` more; it may keep its message."""
         after = _Piece.of(functions, added([self.total, change]), axis)
         if self.message.equals(after.message):
             return _Piece(after.functions, after.total, self.message)
@@ -59,7 +59,7 @@ class _Piece:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Elimination:
-    """A sum of functions with every axis eliminated, in a form that more can be added to.
+    """A sum of functions with every axis eliminated, in a form to which more can be added.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Elimination:
         For each axis, the pieces whose functions have it as their first axis in that order: given
         functions, and messages of earlier buckets.
     constant : int
-        The sum of everything that has no axis left.
+        The sum of all functions and messages without an axis.
     n_cells_max : int
         The most cells a piece may span, unless it is a single function.
     """
@@ -85,9 +85,9 @@ class Elimination:
         return Maximum(self.constant, all(len(pieces) <= 1 for pieces in self.buckets))
 
     def added(self, functions: Sequence[CellFunction]) -> "Elimination":
-        """The elimination of the sum with more functions in it.
+        """The elimination of the sum with more functions.
 
-        Only pieces that a new function, or a message that changed, falls into are computed again.
+        Only the pieces that receive a new function or a changed message are computed again.
         """
         new = {name for function in functions for name in function.axes} - set(self.order)
         order = (*self.order, *sorted(new))
@@ -114,24 +114,24 @@ class Elimination:
 
 
 class _Moves:
-    """Functions on their way into the bucket of their first axis, and out of it."""
+    """Functions to be added to the bucket of their first axis, and messages to be removed."""
 
     def __init__(self, order: Scope) -> None:
         self._place = {name: place for place, name in enumerate(order)}
         self.coming: list[list[CellFunction]] = [[] for _ in order]
         self.leaving: list[set[int]] = [set() for _ in order]
-        """By `id`: what leaves is a message that its bucket holds, and no other is equal to it."""
+        """By `id`: what is removed is the very message object that its bucket holds."""
         self.constant = 0
 
     def send(self, function: CellFunction) -> None:
-        """Let a function come in."""
+        """Add a function."""
         if function.axes:
             self.coming[self._first(function)].append(function)
         else:
             self.constant += int(function.values)
 
     def withdraw(self, message: CellFunction) -> None:
-        """Let a message go."""
+        """Remove a message."""
         if message.axes:
             self.leaving[self._first(message)].add(id(message))
         else:
@@ -142,7 +142,7 @@ class _Moves:
 
 
 def eliminated(functions: Sequence[CellFunction], n_cells_max: int) -> Elimination:
-    """Eliminate all axes of a sum, the next one always that which makes the smallest table.
+    """Eliminate all axes of a sum; the next is always the one that makes the smallest table.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def pieces_of(functions: Sequence[CellFunction], n_cells_max: int) -> list[list[
 
 
 class _Draft:
-    """A piece while functions come and go."""
+    """A piece while functions are added and removed."""
 
     def __init__(self, piece: _Piece | None = None, function: CellFunction | None = None) -> None:
         self.piece = piece
@@ -214,7 +214,7 @@ class _Draft:
             self._change.append(function)
 
     def remove(self, leaving: set[int]) -> None:
-        """Take functions out; the classes stay as fine as they were."""
+        """Remove functions; the classes stay as fine as they are."""
         gone = [function for function in self.functions if id(function) in leaving]
         if gone:
             self.functions = [one for one in self.functions if id(one) not in leaving]
@@ -226,7 +226,7 @@ class _Draft:
         for name, classes in zip(function.axes, function.classes, strict=True):
             counts[name] = max(counts.get(name, 1), classes.n_classes)
         if math.prod(counts.values()) > n_cells_max:
-            return False  # before classes are split any further; spares most of the work
+            return False  # before classes are split any further: saves most of the work
         joint = dict(self.joint)
         for name, classes in zip(function.axes, function.classes, strict=True):
             joint[name] = joint_of([joint[name], classes]) if name in joint else classes
@@ -243,7 +243,7 @@ class _Draft:
             return _Piece.of(self.functions, added(self._change), axis)
         if not self._change:
             return self.piece
-        # What comes and what goes are of a few classes: together, before the sum is gone through.
+        # Added and removed functions have few classes: combine them before touching the sum.
         return self.piece.followed_by(self.functions, added(self._change).reduced(), axis)
 
 
@@ -254,7 +254,7 @@ def _exchanged(
     axis: str,
     n_cells_max: int,
 ) -> tuple[_Piece, ...]:
-    """Pieces without some functions and with others, the largest placed first."""
+    """Pieces with some functions removed and others added, the largest placed first."""
     drafts = [_Draft(piece) for piece in pieces]
     if leaving:
         for draft in drafts:

@@ -1,14 +1,14 @@
-"""What a history costs: the largest, over all cells, of what is paid for one record in that cell.
+"""The cost of a history: the largest privacy loss of one record, over all cells.
 
     B_cell = sum over measured rows of  weight * |coefficient of the row at the cell|
     table cost = max over cells of B_cell
 
 This is Theorem 5.4 of Xiao & Xiong 2012, "Bayesian Inference under Differential Privacy", for
 neighbours that differ by one record added or removed, and it holds for rows and weights chosen
-adaptively. Costs are whole units of 2**-40 epsilon; no float takes part, and where the maximum is
-out of reach a proved upper bound stands for it, never an estimate.
+adaptively. Costs are whole units of 2**-40 epsilon; no float is involved, and where the maximum is
+out of reach it is replaced by a proved upper bound, never by an estimate.
 
-Nothing here reads data or remembers a charge. Proof: proofs/table_cost.md.
+Nothing here reads data or stores charges. Proof: proofs/table_cost.md.
 """
 
 from collections.abc import Sequence
@@ -22,17 +22,17 @@ from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
 
-REORDERED_GROWTH = 1.25  # once history is so much longer, another order of axes is tried
+REORDERED_GROWTH = 1.25  # once the history is this much longer, another order of axes is tried
 N_ORDERED_LEAST = (
-    64  # functions that a history counts as: a short one is not put in order each time
+    64  # the least number of functions assumed, so that a short history is not reordered each time
 )
-BULK_GROWTH = 2.0  # and from here on nothing is kept of the old one
+BULK_GROWTH = 2.0  # from this growth on, nothing of the old elimination is reused
 N_MERGED_CELLS_MAX = (
     2**10
-)  # of functions of the same axes: beyond it, two sums are smaller than one
-N_CELLS_ALL_MAX = 2**26  # of all tables together, about; more functions get smaller tables
-N_CELLS_LEAST = 2**8  # of a table; a function that is larger has one of its own
-N_PRICED_KEPT = 4  # plans of which the cost is kept, so that a longer one goes on from there
+)  # of functions of the same axes: beyond this, two sums are smaller than one
+N_CELLS_ALL_MAX = 2**26  # of all tables together, roughly; more functions get smaller tables
+N_CELLS_LEAST = 2**8  # of a table; a larger function has a table of its own
+N_PRICED_KEPT = 4  # plans whose cost is kept, so that pricing a longer plan starts from there
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TableCost:
     units : int
         In units of 2**-40 epsilon.
     exact : bool
-        Whether it is the maximum itself, or a proved upper bound.
+        Whether it is the maximum itself; otherwise a proved upper bound.
     """
 
     units: int
@@ -53,9 +53,9 @@ class TableCost:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a plan would do to the table's cost, in units of 2**-40 epsilon.
+    """The table's cost before and after a plan, in units of 2**-40 epsilon.
 
-    `exact` tells whether `units_after` is the cost itself or a proved upper bound on it.
+    `exact` says whether `units_after` is the cost itself or a proved upper bound on it.
     """
 
     units_before: int
@@ -69,7 +69,7 @@ class Price:
 
 
 class CostState:
-    """What every cell has paid so far. A charge makes a new state and changes none.
+    """The cost of every cell so far. A charge makes a new state and changes no existing one.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ class CostState:
 
     Notes
     -----
-    A state says no more than what was charged until its cost is asked for: reading a ledger back
-    costs one computation and not one for each entry. A state that follows one whose cost is known
-    starts from that.
+    A state only lists what was charged until its cost is needed: reading a ledger back takes one
+    computation, not one for each entry. A state that follows one with a known cost starts from
+    that cost.
     """
 
     def __init__(self, n_cells_max: int = N_TABLE_CELLS_MAX) -> None:
@@ -88,7 +88,7 @@ class CostState:
         self._before: CostState | None = None
         self._plan: Sequence[PlannedMeasurement] = ()
         self._is_at_its_limit = False
-        self._priced: tuple[_Priced, ...] = ()  # the last used first
+        self._priced: tuple[_Priced, ...] = ()  # the most recently used first
         nothing = Elimination(n_cells_max=n_cells_max)
         self._known: _Known | None = _Known((), 0, nothing, exact=True)
 
@@ -103,7 +103,7 @@ class CostState:
         return self._computed().cost
 
     def cost_with(self, plan: Sequence[PlannedMeasurement]) -> TableCost:
-        """What `table_cost` would be after `plan`, or a bound on it that is found faster."""
+        """What `table_cost` would be after `plan`, or a bound on it that is faster to compute."""
         before = self._computed()
         name, priced = _name(plan), self._priced
         start = _longest_beginning(priced, name)
@@ -122,11 +122,11 @@ class CostState:
         return cost
 
     def _computed(self) -> "_Known":
-        """What is known of the cost, from the nearest earlier state of which it was."""
+        """The eliminated cost, computed from the nearest earlier state that has it."""
         plans: list[Sequence[PlannedMeasurement]] = []
         state = self
         while True:
-            # Read in this order: whoever cuts a link (below) has written `_known` before.
+            # Read in this order: the thread that cuts a link (below) writes `_known` before it.
             plan, before, known = state._plan, state._before, state._known
             priced = state._priced
             if known is not None or before is None:
@@ -134,13 +134,13 @@ class CostState:
             plans.append(plan)
             state = before
         if known is None:
-            raise RuntimeError("a state of which nothing is known, and that follows none")
+            raise RuntimeError("a state without a known cost and without a state before it")
         if plans:
             everything = [planned for plan in reversed(plans) for planned in plan]
             name = _name(everything)
             after = next((one.after for one in priced if one.name == name), None)
             known = self._known = known.followed_by(everything, self.n_cells_max, after)
-            self._before, self._plan = None, ()  # thousands of states would go on living
+            self._before, self._plan = None, ()  # or thousands of states would stay in memory
         return known
 
 
@@ -151,11 +151,11 @@ class _Known:
     Parameters
     ----------
     functions : tuple of CellFunction
-        Profiles times weights, in units; some added up.
+        Profiles times weights, in units; some are added up.
     n_ordered : int
-        The number of functions for which the order of elimination was chosen.
+        The number of functions when the order of elimination was chosen.
     elimination : Elimination
-        Of the sum of all of them.
+        The elimination of the sum of all functions.
     exact : bool
         Whether that sum is ``B``, or only nowhere below it.
     """
@@ -176,7 +176,7 @@ class _Known:
     ) -> "_Known":
         """The cost once `plan` is paid for too, in a new order where that may help.
 
-        `after` is the cost in the old order, if it was worked out before.
+        `after` is the cost in the old order, if it is already computed.
         """
         n_functions = len(self.functions) + len(plan)
         if n_functions > BULK_GROWTH * self.n_ordered:
@@ -188,18 +188,18 @@ class _Known:
             afresh = after.reordered(n_cells_max)
             if afresh.cost.units <= after.cost.units:
                 return afresh
-            # Two bounds: the smaller is kept, and the other order not tried again soon.
+            # Two bounds: the smaller is kept, and no other order is tried again soon.
             return replace(after, n_ordered=n_functions)
         return after
 
     def with_added(self, plan: Sequence[PlannedMeasurement]) -> "_Known":
-        """The cost once `plan` is paid for too, the order as it is."""
+        """The cost once `plan` is paid for too, in the present order."""
         functions, exact = self._functions_with(plan)
         added_now = functions[len(self.functions) :]
         return _Known(functions, self.n_ordered, self.elimination.added(added_now), exact)
 
     def reordered(self, n_cells_max: int) -> "_Known":
-        """The same sum, eliminated afresh."""
+        """The same sum, eliminated again in a new order."""
         functions = _fewer(self.functions, n_cells_max)
         n_cells = min(n_cells_max, max(N_CELLS_ALL_MAX // max(1, len(functions)), N_CELLS_LEAST))
         n_ordered = max(len(functions), N_ORDERED_LEAST)
@@ -208,7 +208,7 @@ class _Known:
     def _functions_with(
         self, plan: Sequence[PlannedMeasurement]
     ) -> tuple[tuple[CellFunction, ...], bool]:
-        """The functions with those of `plan` behind them, and whether their sum is ``B``."""
+        """The functions followed by those of `plan`, and whether their sum is ``B``."""
         profiles = [(profile_of(planned.block), planned.weight.units) for planned in plan]
         costs = [part.scaled(units) for profile, units in profiles for part in profile.parts]
         exact = self.exact and all(profile.exact for profile, _ in profiles)
@@ -217,7 +217,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Priced:
-    """A plan by its `_name`, the cost after it in the order as it was, and the cost found."""
+    """A plan by its `_name`, the cost after it in the old order, and the cost that was found."""
 
     name: tuple[tuple[str, int], ...]
     after: _Known
@@ -227,18 +227,18 @@ class _Priced:
 def _longest_beginning(
     priced: Sequence[_Priced], name: tuple[tuple[str, int], ...]
 ) -> _Priced | None:
-    """Of the plans that were priced, the longest that a plan begins with."""
+    """Of the priced plans, the longest one with which a plan begins."""
     beginnings = (one for one in priced if one.name == name[: len(one.name)])
     return max(beginnings, key=lambda one: len(one.name), default=None)
 
 
 def _name(plan: Sequence[PlannedMeasurement]) -> tuple[tuple[str, int], ...]:
-    """What a plan's cost depends on: its rows and their weights."""
+    """The name of a plan: its rows and weights, on which its cost depends."""
     return tuple((fingerprint(planned.block), planned.weight.units) for planned in plan)
 
 
 def _fewer(functions: Sequence[CellFunction], n_cells_max: int) -> tuple[CellFunction, ...]:
-    """The same sum in fewer functions: those on the same axes are added up while that is small."""
+    """The same sum in fewer functions: those on the same axes are added up while sums are small."""
     by_scope: dict[Scope, list[CellFunction]] = {}
     for function in functions:
         by_scope.setdefault(function.axes, []).append(function)
@@ -251,9 +251,9 @@ def price_of(state: CostState, units_spent: int, plan: Sequence[PlannedMeasureme
 
     Notes
     -----
-    `units_spent` was itself a proved bound. The new cost is at most the bound found afresh, and at
-    most the old one plus the largest cost of each new block; the smaller of the two is taken, and
-    never less than what was already charged, so that spending never falls.
+    `units_spent` is itself a proved bound. The new cost is at most the newly computed bound, and at
+    most the old one plus the largest cost of each new block; the smaller of the two is used, but
+    never less than what is already charged, so that spending never falls.
     """
     found = state.cost_with(plan)
     added_at_most = sum(planned.weight.units * profile_of(planned.block).bound for planned in plan)

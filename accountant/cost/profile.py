@@ -1,8 +1,8 @@
 """Cost profiles: what one unit of weight on every row of a block costs each cell.
 
-The rows of a block share no cell, so a cell pays for the one row that holds it: the profile of a
-block is the magnitude of its query's coefficient on the cells of some group, and 0 elsewhere. It
-is read off the block itself; nobody's word is taken for a sensitivity.
+The rows of a block share no cell, so a cell pays for the one row that contains it: the profile of a
+block is the magnitude of its query's coefficient on the cells of some group, and 0 elsewhere. It is
+computed from the block itself; no caller states a sensitivity.
 
 Nothing here knows about budgets or data. Proof: proofs/table_cost.md, "Profiles".
 """
@@ -17,7 +17,7 @@ from accountant.cost.cell_function import CellFunction, added, joint_size, multi
 from cube.block import QueryBlock
 from cube.query import Factor, Term
 
-N_PROFILE_CELLS_MAX = 2**16  # classes of one block; beyond it a proved bound replaces the profile
+N_PROFILE_CELLS_MAX = 2**16  # classes of one block; beyond this a proved bound is used instead
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class Profile:
         return sum(part.bound for part in self.parts)
 
 
-# Weak: a block may hold megabytes, and its price must not be what keeps it alive.
+# Weak: a block may hold megabytes, and its cached price must not keep it alive.
 _PROFILES: WeakKeyDictionary[QueryBlock, dict[int, Profile]] = WeakKeyDictionary()
 
 
@@ -51,8 +51,8 @@ def profile_of(block: QueryBlock, n_cells_max: int = N_PROFILE_CELLS_MAX) -> Pro
     Notes
     -----
     Where the classes of the block span more than `n_cells_max` cells, the triangle inequality
-    bounds the magnitude of a sum of terms by the sum of the terms' magnitudes, and a factor's
-    largest magnitude stands for the factor.
+    bounds the magnitude of a sum of terms by the sum of the terms' magnitudes, and a factor is
+    replaced by its largest magnitude.
     """
     known = _PROFILES.setdefault(block, {})
     if n_cells_max not in known:
@@ -85,7 +85,7 @@ def _functions(term: Term) -> list[CellFunction]:
     return [CellFunction.constant(term.scale.numerator), *map(_function, term.factors)]
 
 
-# Predicates that many blocks share are looked at once. Weak, as above.
+# Predicates that many blocks share are converted once. Weak, as above.
 _FUNCTIONS: WeakKeyDictionary[Factor, CellFunction] = WeakKeyDictionary()
 
 

@@ -1,13 +1,13 @@
-"""What Gaussian noise costs: the rho of a table's releases, as (epsilon, delta).
+"""The cost of Gaussian noise: the rho of a table's releases, converted to (epsilon, delta).
 
     epsilon = order * rho + log(1 / (order * delta)) / (order - 1) + log(1 - 1 / order)
 
 for any order above 1 (Canonne, Kamath & Steinke 2020, Proposition 12). A table has one delta and
 one order, fixed by its first charge for Gaussian noise: so its cost is a straight line in rho, and
-whoever adapts what he asks to what he was told gains nothing. The first charge pays the constant.
+the guarantee also holds for queries chosen adaptively. The first charge pays the constant.
 
-Whole units of 2**-40 epsilon, rounded up; no float decides what was spent. Nothing here draws
-noise or reads data. Proof: proofs/gaussian_noise.md.
+Whole units of 2**-40 epsilon, rounded up; what is spent never depends on a float. Nothing here
+draws noise or reads data. Proof: proofs/gaussian_noise.md.
 """
 
 import math
@@ -22,7 +22,7 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 
 N_DIGITS: Final = 80
-SLACK: Final = Fraction(1, 10**40)  # far more than what eighty digits can be wrong by
+SLACK: Final = Fraction(1, 10**40)  # far more than the error of eighty digits
 N_ORDERS_TRIED: Final = 4000
 
 
@@ -35,7 +35,7 @@ class GaussianAccount:
     terms : GaussianTerms, optional
         None before there is any.
     rho_units : int
-        The sum over what was released, in units of 2**-60.
+        The sum over all releases, in units of 2**-60.
     """
 
     terms: GaussianTerms | None = None
@@ -43,26 +43,26 @@ class GaussianAccount:
 
     @property
     def units(self) -> int:
-        """What it costs, in units of 2**-40 epsilon, rounded up; nothing before there is any."""
+        """The cost, in units of 2**-40 epsilon, rounded up; 0 while there is no Gaussian noise."""
         if self.terms is None:
             return 0
         units: int = math.ceil(cost_of(self.terms, self.rho_units) * UNITS_PER_EPSILON)
         return units
 
     def followed_by(self, rho_units: int, terms: GaussianTerms) -> "GaussianAccount":
-        """The account after so much more.
+        """The account after this much more.
 
         Raises
         ------
         ValueError
-            If it is on other terms.
+            If the terms differ from the table's.
         """
         if self.terms not in (None, terms):
             raise ValueError("Gaussian noise on other terms than the table's")
         return GaussianAccount(terms, self.rho_units + rho_units)
 
     def terms_for(self, delta: Fraction, epsilon: Fraction) -> GaussianTerms:
-        """The table's terms; where it has none yet, the best to spend `epsilon` on.
+        """The table's terms; if it has none yet, the best ones for spending `epsilon`.
 
         Raises
         ------
@@ -73,26 +73,26 @@ class GaussianAccount:
             return best_terms(delta, epsilon)
         if self.terms.delta != delta:
             raise InvalidRequest(
-                "The table's Gaussian noise is accounted with another delta already.",
+                "The table's Gaussian noise is already accounted with another delta.",
                 hint=f"Ask with delta {float(self.terms.delta):g}, or without any.",
             )
         return self.terms
 
     def most_rho_units(self, terms: GaussianTerms, epsilon: Fraction) -> int:
-        """The most that may be added so that the cost grows by `epsilon` at most; 0 for nothing."""
+        """The most rho that can be added while the cost grows by at most `epsilon`; 0 if none."""
         units = self.units + int(epsilon * UNITS_PER_EPSILON)
         rho = (Fraction(units, UNITS_PER_EPSILON) - constant_of(terms)) / terms.order
         return max(0, math.floor(rho * UNITS_PER_RHO) - self.rho_units)
 
 
 def cost_of(terms: GaussianTerms, rho_units: int) -> Fraction:
-    """The epsilon of so much rho, exactly as the order says but for `SLACK`."""
+    """The epsilon of this much rho at the order of the terms, exact except for `SLACK`."""
     return terms.order * Fraction(rho_units, UNITS_PER_RHO) + constant_of(terms)
 
 
 @lru_cache(maxsize=64)
 def constant_of(terms: GaussianTerms) -> Fraction:
-    """What the cost is beyond ``order * rho``: an upper bound, never below 0.
+    """The part of the cost beyond ``order * rho``: an upper bound, never below 0.
 
     Notes
     -----
@@ -108,10 +108,10 @@ def constant_of(terms: GaussianTerms) -> Fraction:
 def best_terms(delta: Fraction, epsilon: Fraction) -> GaussianTerms:
     """The terms on which a first purchase gets the most rho for its epsilon.
 
-    Floats look for them, on a grid; what the terms cost is exact whatever is found.
+    They are searched with floats, on a grid; the cost of the chosen terms is exact in any case.
     """
     if epsilon <= 0:
-        raise ValueError("nothing is bought for nothing")
+        raise ValueError("epsilon must be positive to buy Gaussian noise")
     scale = 2**ORDER_UNIT_BITS
     growth = math.log(ORDER_MAX * scale) / N_ORDERS_TRIED
     tried = {max(scale + 1, round(math.exp(growth * step))) for step in range(N_ORDERS_TRIED + 1)}

@@ -1,11 +1,11 @@
 """The best assignment of a binary child's values to combinations of its parents, exactly.
 
-Part of the score F (scores.py): how many records lack, at least, until the child is given by its
-parents and both its values are equally likely. A knapsack of two sides: by dynamic programming over
-what can be reached, without what another state dominates or a bound rules out. What is left grows
-with the number of records at most, and mostly is a handful.
+Part of the score F (scores.py): the least number of records by which a table falls short of one in
+which the parents determine the child and both its values are equally likely. A two-sided knapsack,
+solved by dynamic programming over the reachable states, without those that another state dominates
+or a bound excludes. The states left are at most as many as records, and mostly a few.
 
-Whole numbers throughout. What it is given, and gives, is private.
+Whole numbers throughout. Its arguments and results are private.
 Proof: proofs/choices.md, "The score F is exact".
 """
 
@@ -32,7 +32,7 @@ def least_lack(by_value: NDArray[np.int64], n_records: int) -> int:
     order = np.argsort(by_value[1] / np.maximum(by_value.sum(axis=0), 1), kind="stable")
     by_value = by_value[:, order]
     zero, one = by_value
-    # The combinations that lean to 0 most are assigned 0, the others 1: for each number of them
+    # A first bound: assign 0 to the combinations with the largest share of 0, for every number
     prefixes = np.stack(
         [np.append(0, np.cumsum(zero)), int(one.sum()) - np.append(0, np.cumsum(one))]
     )
@@ -44,7 +44,7 @@ def least_lack(by_value: NDArray[np.int64], n_records: int) -> int:
         (_prices(by_value, place) for place in (cut - 1, cut, None)),
         key=lambda prices: int(_bounds(start, by_value, prices, n_records)[0]),
     )
-    # The clearest first: whoever decides them otherwise is ruled out at once
+    # The clearest combinations first: assigning them otherwise is excluded at once
     clarity = np.abs(zero * prices[0] - one * prices[1])
     by_value = by_value[:, np.argsort(-clarity, kind="stable")]
     reached = start
@@ -62,7 +62,7 @@ def _lack(sums: NDArray[np.int64], n_records: int) -> NDArray[np.int64]:
 
 
 def _prices(by_value: NDArray[np.int64], place: int | None) -> tuple[int, int]:
-    """Prices of a record of either value, at which one combination is worth the same to both."""
+    """Prices of a record of either value at which one combination is worth the same to both."""
     if place is None or not 0 <= place < by_value.shape[1]:
         return PRICE_UNITS, PRICE_UNITS
     zero, one = (int(count) for count in by_value[:, place])
@@ -73,7 +73,7 @@ def _prices(by_value: NDArray[np.int64], place: int | None) -> tuple[int, int]:
 def _bounds(
     reached: NDArray[np.int64], rest: NDArray[np.int64], prices: tuple[int, int], n_records: int
 ) -> NDArray[np.int64]:
-    """What lacks at least, however the rest is assigned."""
+    """The least lack of each state, however the rest is assigned."""
     priced = rest * np.array(prices)[:, np.newaxis]
     still = 2 * int(priced.max(axis=0).sum())
     lacks = prices[0] * (n_records - 2 * reached[0]) + prices[1] * (n_records - 2 * reached[1])
@@ -82,7 +82,7 @@ def _bounds(
 
 
 def _with(reached: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """What is reached with one combination more, assigned either way."""
+    """The states reached with one more combination, assigned either way."""
     zero, one = reached.copy(), reached.copy()
     zero[0] += counts[0]
     one[1] += counts[1]
@@ -90,7 +90,7 @@ def _with(reached: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _undominated(reached: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The sums of which no other has as many of both values; one of those that are equal."""
+    """The states that no other state matches in both values; one of those that are equal."""
     order = np.lexsort((-reached[1], -reached[0]))
     ones = reached[1, order]
     best_before = np.append(-1, np.maximum.accumulate(ones)[:-1])

@@ -1,9 +1,9 @@
 """Exact answers: the rows of a block times the counts of its cells, in whole numbers.
 
-And how far they are from a public reference, all together.
+Also their summed distance from a public reference.
 
-Called by the gate alone, which keeps what it returns in locals of one function. int64 is enough:
-the gate refuses beforehand, on public bounds, whatever could pass 2**62.
+Called by the gate alone, which keeps the results in locals of one function. int64 is enough: the
+gate refuses in advance, by public bounds, everything that could exceed 2**62.
 
 Proof: proofs/noise.md, "Exact answers".
 """
@@ -34,7 +34,7 @@ def exact_answers(block: QueryBlock, counts: CellCounts, schema: Schema) -> list
     Raises
     ------
     ValueError
-        If the counts cannot be those of a table of the schema. The text says nothing of them.
+        If the counts cannot be those of a table of the schema. The text reveals nothing of them.
     """
     check_counts(block.scope, counts, schema)
     place = {name: dimension for dimension, name in enumerate(block.scope)}
@@ -58,19 +58,19 @@ def exact_answers(block: QueryBlock, counts: CellCounts, schema: Schema) -> list
 
 
 def distance_bound(distance: Distance, schema: Schema) -> int:
-    """A public bound on an exact distance: each record moves one row, by a coefficient at most."""
+    """A public bound on an exact distance: a record moves one row by at most its coefficient."""
     return answer_bound(distance.block, schema) + sum(map(abs, distance.reference))
 
 
 def statistic_bound(statistic: GaussianStatistic, schema: Schema) -> int:
-    """A public bound on the magnitude of every number that noise is added to."""
+    """A public bound on the magnitude of every number to which noise is added."""
     if isinstance(statistic, Distance):
         return distance_bound(statistic, schema)
     return answer_bound(statistic.block, schema)
 
 
 def exact_distance(distance: Distance, counts: CellCounts, schema: Schema) -> int:
-    """The sum over the rows of a block of how far each is from its reference.
+    """The sum, over the rows of a block, of the distance of each row from its reference.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def exact_distance(distance: Distance, counts: CellCounts, schema: Schema) -> in
 
 
 def check_counts(scope: Scope, counts: CellCounts, schema: Schema) -> None:
-    """Raise ValueError, which says nothing of them, unless these can be the counts of a scope."""
+    """Raise ValueError, with a text that reveals none of them, unless these counts are possible."""
     sizes = schema.sizes(scope)
     if len(counts.levels) != len(sizes):
         raise ValueError("a source answered for other axes than it was asked for")

@@ -1,12 +1,12 @@
-"""The exponential mechanism, exactly: which candidate of a choice is taken.
+"""The exponential mechanism, exactly: the private selection of one candidate of a choice.
 
-Candidate `k` is taken with probability proportional to ``exp(weight * score_k / (2 Delta))``, with
-exact scores and their sensitivity Delta (scores.py). By rejection: a candidate is proposed, each as
-likely as another, and taken with probability ``exp(-rate)``, where the rate is what it lacks to the
-best, in exact rationals; else all begins again. System entropy; there is no seed to pass.
+Candidate `k` is chosen with probability proportional to ``exp(weight * score_k / (2 Delta))``, with
+exact scores and their sensitivity Delta (scores.py). By rejection sampling: a candidate is proposed
+uniformly and accepted with probability ``exp(-rate)``, where the rate is its distance from the best
+score, in exact rationals; otherwise another is proposed. System entropy; there is no seed to pass.
 
-What was read, and every score, is a local of one call. Released is the place of the candidate
-and nothing else.
+Everything read, and every score, is a local of one call. Only the place of the candidate is
+released.
 
 Proof: proofs/choices.md, "The exponential mechanism".
 
@@ -33,22 +33,22 @@ from cube.statistic import Choice, ChoiceCandidate
 def chosen(
     choice: Choice, weight: Weight, read: Callable[[Scope], CellCounts], schema: Schema
 ) -> int:
-    """The place of the candidate that is taken.
+    """The place of the chosen candidate.
 
     Parameters
     ----------
     choice : Choice
         Its views fit the schema.
     weight : Weight
-        What was paid.
+        The weight that was paid.
     read : callable
-        Gives the exact counts of a scope; asked for each scope once.
+        Returns the exact counts of a scope; called once for each scope.
     schema : Schema
 
     Raises
     ------
     ValueError
-        If counts cannot be those of a table of the schema. The text says nothing of them.
+        If counts cannot be those of a table of the schema. The text reveals nothing of them.
     """
     scopes = [choice.scope(candidate) for candidate in choice.candidates]
     by_scope = sorted(range(len(scopes)), key=scopes.__getitem__)
@@ -72,8 +72,8 @@ def exponential(scores: Sequence[int], delta: int, weight: Weight) -> int:
 
     Notes
     -----
-    The best is taken whenever it is proposed, so that there are as many proposals as scores, on
-    average, at most.
+    The best is accepted whenever it is proposed, so that on average there are at most as many
+    proposals as scores.
     """
     best = max(scores)
     denominator = 2 * delta * UNITS_PER_EPSILON

@@ -1,9 +1,9 @@
-"""Scores: how much parents tell of a child, from exact counts, and how far one record moves them.
+"""Scores: how well parents predict a child, from exact counts; and the scores' sensitivities.
 
-Three scores of Zhang et al. [1]_, times the number of records `n`, which is private and so must be
-no part of a sensitivity:
+Three scores of Zhang et al. [1]_, times the number of records `n`, which is private and so cannot
+be part of a sensitivity:
 
-    R   n R = 1/2 sum |c - r s / n|                     how far from independence
+    R   n R = 1/2 sum |c - r s / n|                     distance from independence
     I   n I = sum f(c) - sum f(r) - sum f(s) + f(n)     f(m) = m log2 m
     F   n F = - min over assignments of  (n/2 - K0)+ + (n/2 - K1)+
 
@@ -11,8 +11,8 @@ with counts `c`, their sums over parents `r` (child) and over the child `s` (par
 combination of the parents is assigned a value of the binary child; `K_x` counts the records that
 have value `x` where it is assigned.
 
-Scores are whole units of 2**-20, computed in whole numbers and in decimals that round correctly; no
-binary float. Whatever they are is private: nothing here keeps or shows any of it.
+Scores are whole units of 2**-20, computed in whole numbers and in correctly rounded decimals; no
+binary float. They are private: nothing here keeps or shows any of them.
 
 Proof: proofs/choices.md, "Sensitivities".
 
@@ -34,8 +34,8 @@ from accountant.exact.assignment import least_lack
 from cube.statistic import Score
 
 SCORE_UNITS: Final = 2**20  # of one record
-N_SMALL_MAX: Final = 2**31  # records of which the square of the number fits into int64
-N_CELLS_DENSE_MAX: Final = 2**20  # cells that are numbered through; beyond, those that occur
+N_SMALL_MAX: Final = 2**31  # a number of records whose square fits into int64
+N_CELLS_DENSE_MAX: Final = 2**20  # up to here all cells are numbered; beyond, only occupied ones
 N_DIGITS: Final = 30  # n log2 n for n = 2**40, in units of 2**-20, has 20 before the point
 
 
@@ -62,13 +62,13 @@ class Contingency:
         parents: Iterable[tuple[NDArray[np.int64], int]],
         counts: NDArray[np.int64],
     ) -> "Contingency":
-        """Add up counts that have the same classes.
+        """Add up the counts of equal classes.
 
         Parameters
         ----------
         child : (n,) ndarray of int64
         parents : iterable of ((n,) ndarray of int64, int)
-            The classes of each parent, and how many there are.
+            The classes of each parent, and their number.
         counts : (n,) ndarray of int64
         """
         combination, n_combinations = np.zeros_like(child), 1
@@ -102,13 +102,13 @@ class Contingency:
 
 
 def sensitivity(score: Score, n_records_max: int) -> int:
-    """By how many units, at most, one record added or removed moves a score.
+    """The most units by which one record, added or removed, moves a score.
 
     Parameters
     ----------
     score : Score
     n_records_max : int
-        A public bound on the number of records, with the one added.
+        A public bound on the number of records, including the added one.
     """
     match score:
         case Score.DISTANCE:
@@ -134,8 +134,8 @@ def grid_scores(score: Score, tables: Iterable[Contingency]) -> list[int]:
 def _distance(table: Contingency) -> int:
     """``n R``, rounded down.
 
-    The differences ``c - r s / n`` sum to nothing, so that half of their magnitudes is what is
-    above 0, which is at occupied cells.
+    The differences ``c - r s / n`` sum to zero, so half the sum of their magnitudes is the sum of
+    the positive ones, which are at occupied cells.
     """
     n = table.n_records
     if n == 0:
@@ -164,7 +164,7 @@ def _information(table: Contingency, known: dict[int, int]) -> int:
 
 
 def _n_log_n(n: int) -> int:
-    """``n log2 n`` in units of 2**-20, rounded down; within a unit of what it is. 0 for 0."""
+    """``n log2 n`` in units of 2**-20, rounded down, with an error below one unit. 0 for 0."""
     if n <= 1:
         return 0
     context = Context(prec=N_DIGITS)
@@ -174,14 +174,14 @@ def _n_log_n(n: int) -> int:
 
 
 def _full_dependence(table: Contingency) -> int:
-    """``n F``, exactly: twice what is lacking is a whole number."""
+    """``n F``, exactly: twice the lack is a whole number."""
     by_value = np.zeros((2, table.of_parents.size), dtype=np.int64)
     by_value[table.child, table.parents] = table.counts
     return -least_lack(by_value, table.n_records) * (SCORE_UNITS // 2)
 
 
 def _wide(array: NDArray[np.int64], n_records: int) -> NDArray[Any]:
-    """The array in numbers that hold the square of `n_records`: Python's, if it takes them."""
+    """The array in a type that holds the square of `n_records`: Python integers if needed."""
     return array if n_records <= N_SMALL_MAX else array.astype(object)
 
 
@@ -195,10 +195,10 @@ def _sums(groups: NDArray[np.int64], counts: NDArray[np.int64], n_groups: int) -
 def _paired(
     first: NDArray[np.int64], n_first: int, second: NDArray[np.int64], n_second: int
 ) -> tuple[NDArray[np.int64], int]:
-    """Number the pairs of two classes, and how many: those there are, or else those that occur.
+    """Number the pairs of two classes, all of them or only those that occur; and how many.
 
     int64 is enough: there are at most as many first classes as rows or cells in memory, and at most
-    `N_GROUPS_MAX` second ones.
+    `N_GROUPS_MAX` second classes.
     """
     pairs = first * n_second + second
     if n_first * n_second <= N_CELLS_DENSE_MAX:

@@ -1,6 +1,6 @@
-"""The gate to private data: what is asked is priced, charged, read once, and released with noise.
+"""The gate to private data: a plan is priced, charged, read once, and released with noise.
 
 Here: the gate itself, prices of plans before anything is charged, the one function that reads, and
-the opening of a table. Not here: what cells cost (`cost/`), what noise is drawn (`noise/`), what is
-computed exactly before noise is added (`exact/`), what is remembered (`ledger/`).
+the opening of a table. Not here: what cells cost (`cost/`), how noise is drawn (`noise/`), what is
+computed exactly before noise is added (`exact/`), what is recorded (`ledger/`).
 """

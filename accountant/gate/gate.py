@@ -1,20 +1,19 @@
-"""The gate: the one way to private data, in the order that makes it safe.
+"""The gate: the only way to private data, in the order that makes it safe.
 
     price -> refuse -> durable charge -> the only read -> noise -> durable measurement -> return
 
 A row that was measured before may be raised to a larger weight for the difference: its noise is
-then found again, as the earlier value less the exact one, and refined.
+then recovered, as the earlier value less the exact one, and refined.
 
-Everything that may refuse comes before the charge and looks at public things alone: the plan, the
-schema, the budget, what was charged before. Between the charge and the measurement a failure loses
-time, not privacy and not budget: the charge waits, and is completed, once, without another charge.
+All refusals come before the charge and depend on public things alone: the plan, the schema, the
+budget, earlier charges. Between the charge and the measurement a failure loses time, not privacy
+and not budget: the charge is pending, and is completed once, without another charge.
 
-Statistics that are no rows, a noisy distance or a choice among candidates, go the same way: priced
-as rows that cost every cell no less, charged, then read. What has Gaussian noise is priced by the
-table's account of it (`zcdp_account.py`), on top of what rows cost.
+Statistics that are not rows (a noisy distance, a choice among candidates) go the same way: priced
+as rows that cost every cell no less, charged, then read. Gaussian noise is priced by the table's
+account of it (`zcdp_account.py`), on top of the cost of rows.
 
-What reads is release.py, and nothing else; nothing else has exact values, or noise found again.
-Proof: proofs/gate.md.
+Only release.py reads; nothing else has exact values or recovered noise. Proof: proofs/gate.md.
 """
 
 from collections.abc import Sequence
@@ -60,23 +59,23 @@ class Gate:
         self.schema = schema
         self._ledger = ledger
         self._release = Release(schema, source, noise)
-        self._turns: dict[int, int] = {}  # of charges that this process is to measure
+        self._turns: dict[int, int] = {}  # of charges that this process will measure
 
     @property
     def history(self) -> TableHistory:
-        """What the ledger says of the table, as far as this process has seen it."""
+        """The table's history in the ledger, as far as this process has read it."""
         return self._ledger.history(self.schema.table)
 
     def measurements(self) -> Sequence[Measurement]:
-        """Everything that was measured, in the order of purchase; it only grows at its end."""
+        """All measurements, in the order of purchase; the sequence only grows at its end."""
         return self.history.measurements
 
     def payments(self) -> Sequence[Payment]:
-        """Everything that was paid for, in order; it only grows at its end."""
+        """All payments, in order; the sequence only grows at its end."""
         return self.history.payments
 
     def refresh(self) -> None:
-        """Take in what other processes have charged and measured; LedgerUnavailable if not."""
+        """Read what other processes have charged and measured; LedgerUnavailable if that fails."""
         self._ledger.refresh()
 
     def noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
@@ -85,18 +84,18 @@ class Gate:
         Raises
         ------
         TooLarge
-            If it raises a measurement whose noise cannot be refined so far.
+            If it raises a measurement whose noise cannot be refined to this weight.
         """
         return self.history.noise_for(planned)
 
     def budget(self) -> Budget:
-        """The budget now."""
+        """The present budget."""
         history = self.history
         spent = Fraction(history.units_spent, UNITS_PER_EPSILON)
         return Budget(history.budget, spent, len(history.measurements))
 
     def history_now(self) -> TableHistory:
-        """The history, with this moment as that at which limits are looked at."""
+        """The history, with the present moment as the time at which limits are checked."""
         return replace(self.history, now=self._ledger.now())
 
     def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
@@ -105,9 +104,9 @@ class Gate:
         Raises
         ------
         TooLarge
-            If a row could not be measured at its weight, or raised to it, at all.
+            If a row cannot be measured at its weight, or raised to it.
         StalePlan
-            If a measurement that is to be raised has been raised since.
+            If a measurement that the plan raises has been raised since.
         """
         return Pricing(self.schema, self.history).price(plan)
 
@@ -124,7 +123,7 @@ class Gate:
         pricing.refuse(pricing.price(plan), payer, epsilon_cap)
 
     def allowances(self, payer: Payer) -> tuple[BindingLimit, ...]:
-        """The limits that bind somebody now."""
+        """The limits that apply to a payer now."""
         return self.history_now().allowances(payer)
 
     def measure(
@@ -134,15 +133,15 @@ class Gate:
         *,
         epsilon_cap: Fraction | None,
     ) -> tuple[Measurement, ...]:
-        """Buy the measurements of `plan`, one for each of its blocks, in its order.
+        """Buy the measurements of `plan`, one for each of its blocks, in the plan's order.
 
         Raises
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
             Before anything is charged.
         LedgerUnavailable, SourceUnavailable
-            If the ledger could not be written, or the data not be read; a charge made waits, and
-            is completed later.
+            If the ledger could not be written, or the data could not be read; a charge that was
+            made is pending, and is completed later.
         """
         if not plan:
             return ()
@@ -160,16 +159,16 @@ class Gate:
         n_read: int | None = None,
         statistics: Sequence[Asked] = (),
     ) -> Payment:
-        """Pay for a plan, and for statistics, on the newest history there is.
+        """Pay for a plan, and for statistics, on the latest history.
 
-        With `n_read`, the number of entries that had been read when the plan was made, a plan that
-        does not know what another process has done since is stale.
+        With `n_read`, the number of entries that had been read when the plan was made, a plan made
+        before another process charged or measured is stale.
 
         Raises
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan, LedgerUnavailable
         InvalidRequest
-            If Gaussian noise is wanted on another delta than the table's.
+            If Gaussian noise is requested at another delta than the table's.
         """
 
         def charged(history: TableHistory) -> Charge:
@@ -183,7 +182,7 @@ class Gate:
         return payment
 
     def complete(self, seq: int) -> tuple[Measurement, ...] | None:
-        """Measure what was charged, in the turn that this process has; what it gave.
+        """Measure what was charged, in this process's turn, and return the measurements.
 
         None if the turn has been used, or another process has taken it over: one draw is made in
         a turn, and only that of the latest turn is ever kept. Statistics are in the history then.
@@ -191,7 +190,8 @@ class Gate:
         Raises
         ------
         SourceUnavailable, LedgerUnavailable
-            If the data could not be read, or the values not be kept; the charge goes on waiting.
+            If the data could not be read, or the values could not be stored; the charge stays
+            pending.
         """
         turn = self._turns.pop(seq, None)
         charge = self.history.pending.get(seq)
@@ -202,12 +202,12 @@ class Gate:
                 self.schema.table, lambda history: body if _is_turn(history, seq, turn) else None
             )
         history = self.history
-        return history.measured_under(seq) or (() if history.told_under(seq) else None)
+        return history.measured_under(seq) or (() if history.released_under(seq) else None)
 
     def take_over(self, seq: int, turn: int) -> int | None:
-        """Begin a new turn to measure a charge that waits; its number.
+        """Begin a new turn to measure a pending charge; the number of the turn.
 
-        None if it waits no more, or another turn than `turn` has begun meanwhile.
+        None if the charge is no longer pending, or another turn than `turn` has begun meanwhile.
 
         Raises
         ------
@@ -222,12 +222,12 @@ class Gate:
         return new
 
     def complete_pending(self) -> int:
-        """Measure everything that was charged and not measured; how many charges.
+        """Measure every pending charge; the number of charges measured.
 
         Raises
         ------
         SourceUnavailable, LedgerUnavailable
-            If the data could not be read, or the values not be kept; what waits goes on waiting.
+            If the data could not be read, or the values could not be stored; charges stay pending.
         """
         history = self.history
         waiting = sorted(history.pending)
@@ -244,7 +244,7 @@ class Gate:
         payer: Payer,
         epsilon_cap: Fraction | None,
     ) -> Charge:
-        """The charge for a plan on a history, the same that it will be judged by."""
+        """The charge for a plan on a history, computed as replay and auditor check it."""
         pricing = Pricing(self.schema, history)
         price = pricing.price(plan, statistics)
         pricing.refuse(price, payer, epsilon_cap)
@@ -258,5 +258,5 @@ class Gate:
 
 
 def _is_turn(history: TableHistory, seq: int, turn: int) -> bool:
-    """Whether a charge waits to be measured in this turn."""
+    """Whether a charge is pending and this is its turn."""
     return seq in history.pending and history.turns.get(seq, 0) == turn

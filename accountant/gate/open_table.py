@@ -1,7 +1,7 @@
-"""Opening a table: whether it is the table, and the data, that the ledger began with.
+"""Opening a table: checks that it is the table, and the data, with which the ledger began.
 
-What is new is entered; what is not the same is refused, because a budget belongs to one table's
-data for ever. Proof: proofs/gate.md, "The history".
+A new table is entered; a changed one is refused, because a budget belongs to one table's data for
+ever. Proof: proofs/gate.md, "The history".
 """
 
 import hashlib
@@ -30,10 +30,10 @@ def open_table(
     Raises
     ------
     LedgerMismatch
-        If the ledger knows the table by another schema.
-        Also if it knows this data under another name, whose budget would then be spent twice.
+        If the ledger has the table with another schema.
+        Also if it has this data under another name, whose budget would then be spent twice.
     DataChanged
-        If it knows the table with other data, or with other rows read from the same data.
+        If it has the table with other data, or with other rows read from the same data.
     """
     ledger.refresh()
     opened = ledger.history(schema.table).opened
@@ -55,7 +55,7 @@ def open_table(
     )
     gate = Gate(ledger, schema, source, noise)
     with suppress(SourceUnavailable, LedgerUnavailable, RuntimeError):
-        gate.complete_pending()  # what waits goes on; history answers whether or not it can
+        gate.complete_pending()  # on failure charges stay pending; history answers either way
     return gate
 
 
@@ -75,7 +75,7 @@ def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> Non
 
 
 def _check_same_rows(ledger: Ledger, table: str, rows: str) -> None:
-    """Refuse other rows than were read before; enter them if nothing was said of them so far."""
+    """Refuse other rows than were read before; record them if the ledger has no record of them."""
     ledger.append(table, lambda history: None if history.rows_fingerprint else DataPinned(rows))
     known = ledger.history(table).rows_fingerprint or rows
     if not hmac.compare_digest(known, rows):
@@ -86,7 +86,7 @@ def _check_same_rows(ledger: Ledger, table: str, rows: str) -> None:
 
 
 def _check_new_data(table: str, openings: Mapping[str, TableOpened], seen: TableOpened) -> None:
-    """Refuse a second budget for data that already has one, whatever it is called now."""
+    """Refuse a second budget for data that already has one, under whatever name."""
     for known, opened in openings.items():
         if hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint):
             raise LedgerMismatch(
@@ -96,9 +96,9 @@ def _check_new_data(table: str, openings: Mapping[str, TableOpened], seen: Table
 
 
 def _schema_digest(schema: Schema) -> str:
-    """A name for what the coefficients of a row mean: the table, its axes, its neighbours.
+    """A digest of what gives the coefficients of a row their meaning: table, axes, neighbours.
 
-    The order of the columns and the public cap on records change no meaning, and are left out.
+    The order of the columns and the public cap on records do not change it, and are left out.
     """
     axes = sorted(ascii(axis) for axis in schema.axes)  # a frozen axis's repr is its declaration
     text = canonical_json([schema.table, axes, schema.neighbours.value])

@@ -1,11 +1,12 @@
-"""What plans would cost on one history, and whether that may be spent. Charges nothing.
+"""The price of plans on one history, and whether it may be spent. Charges nothing.
 
-Whoever looks for what to measure asks for the price of one plan after another, each a little longer
-than the last. So what was checked of a row is not checked again, and the cost of a plan goes on
-from that of its beginning (cost.py). The gate prices what it charges by the same code.
+The planner prices one plan after another, each a little longer than the last. So a row that was
+checked is not checked again, and the cost of a plan starts from the cost of its beginning
+(cost/history_cost.py). The gate prices what it charges by the same code.
 
-Inputs are the plan, the schema and the history of charges: nothing private, and no noisy value but
-those that say whether an earlier answer can still be raised. Proof: proofs/gate.md, "Decisions".
+Inputs are the plan, the schema and the history of charges: nothing private, and no noisy values
+except those that decide whether an earlier answer can still be raised. Proof: proofs/gate.md,
+"Decisions".
 """
 
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ class Pricing:
     ----------
     schema : Schema
     history : TableHistory
-        With the moment at which limits are looked at.
+        Its `now` is the time at which limits are checked.
     """
 
     def __init__(self, schema: Schema, history: TableHistory) -> None:
@@ -46,9 +47,9 @@ class Pricing:
         Raises
         ------
         TooLarge
-            If a row could not be measured at its weight, or raised to it, at all.
+            If a row cannot be measured at its weight, or raised to it.
         StalePlan
-            If a measurement that is to be raised has been raised since.
+            If a measurement that the plan raises has been raised since.
         """
         history = self._history
         for planned in plan:
@@ -61,7 +62,7 @@ class Pricing:
         return Price(history.units_spent, price.units_after + account.units, price.exact)
 
     def refuse(self, price: Price, payer: Payer, epsilon_cap: Fraction | None) -> None:
-        """Refuse what may not be spent.
+        """Refuse a price that may not be spent.
 
         Raises
         ------
@@ -91,7 +92,7 @@ class Pricing:
         return Shortfall(table=self._schema.table, epsilon_needed=price.epsilon, epsilon_left=left)
 
     def _check(self, planned: PlannedMeasurement) -> None:
-        """Raise unless a row can be measured at its weight; decided once for each on a history."""
+        """Raise unless a row can be measured at its weight; decided once per row and history."""
         name = (fingerprint(planned.block), planned.weight.units, planned.raised_from)
         if name not in self._checked:
             check_fits(planned.block, self._schema)

@@ -1,8 +1,8 @@
-"""What is between a charge and its measurement: the only read, and the noise.
+"""Between a charge and its measurement: the only read of private data, and the noise.
 
-The gate calls it, once in a turn, for what is durably charged (gate.py). Exact values, and noise
-found again, are locals of `_read_and_add_noise` and of what it calls, and of nothing else; on a
-failure they are let go of before anything is raised.
+The gate calls it, once in a turn, for what is durably charged (gate.py). Exact values and recovered
+noise are locals of `_read_and_add_noise` and of the functions that it calls, and of nothing else;
+on a failure they are dropped before anything is raised.
 
 Proof: proofs/gate.md, "Where exact values live".
 """
@@ -41,12 +41,12 @@ Noisy: TypeAlias = tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]
 
 
 class _NotReadError(Exception):
-    """The source could not be read. Says nothing else, and goes no further than this module."""
+    """The source could not be read. It carries nothing else, and never leaves this module."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Reads one table's data for what was charged, and adds the noise that was charged for."""
+    """Reads one table's data for a charge, and adds the noise that was charged for."""
 
     schema: Schema
     source: Source
@@ -60,7 +60,7 @@ class Release:
         charge : Charge
             Durable.
         known : sequence of Measurement
-            The history that it may raise measurements of.
+            The history, whose measurements the charge may raise.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class Release:
             values = self._read_and_add_noise(charge, known)
             is_broken = False
         if is_broken:
-            raise RuntimeError("a measurement failed after its charge, which goes on waiting")
+            raise RuntimeError("a measurement failed after its charge, which stays pending")
         if values is None:
             raise SourceUnavailable(
                 f"The data of {self.schema.table} cannot be read just now.",
@@ -88,7 +88,9 @@ class Release:
         try:
             scopes = {charged.block.scope for charged in charge.blocks}
             counts = {scope: self._read(scope) for scope in scopes}
-            released = tuple(number for one in charge.statistics for number in self._told(one))
+            released = tuple(
+                number for one in charge.statistics for number in self._released_of(one)
+            )
         except _NotReadError:
             return None
         values = (self._measured(one, counts[one.block.scope], known) for one in charge.blocks)
@@ -97,7 +99,7 @@ class Release:
     def _measured(
         self, charged: ChargedBlock, counts: CellCounts, known: Sequence[Measurement]
     ) -> tuple[int, ...]:
-        """The noisy values of a block in lattice steps, drawn afresh or refined."""
+        """The noisy values of a block in lattice steps, newly drawn or refined."""
         block, noise = charged.block, charged.noise
         exact = exact_answers(block, counts, self.schema)
         if charged.raised_from is None:
@@ -108,8 +110,8 @@ class Release:
             drawn = self.noise.refined_laplace(LatticeNoise.of(earlier), noise, found)
         return noise.on_lattice(exact, drawn, answer_bound(block, self.schema))
 
-    def _told(self, charged: ChargedStatistic) -> tuple[int, ...]:
-        """What is released of a statistic."""
+    def _released_of(self, charged: ChargedStatistic) -> tuple[int, ...]:
+        """The released numbers of a statistic."""
         match charged:
             case ChargedChoice(choice, weight):
                 return (chosen(choice, weight, self._read, self.schema),)
@@ -123,7 +125,7 @@ class Release:
                 return noise.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
 
     def _exact(self, statistic: GaussianStatistic) -> list[int]:
-        """The exact numbers that noise is added to."""
+        """The exact numbers to which noise is added."""
         counts = self._read(statistic.block.scope)
         if isinstance(statistic, Distance):
             return [exact_distance(statistic, counts, self.schema)]

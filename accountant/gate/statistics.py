@@ -1,8 +1,8 @@
-"""What is asked beside rows: checked, priced and written into a charge as statistics.
+"""Statistics (releases that are not rows): checked, priced and written into a charge.
 
-A noisy distance or a choice costs what rows would; what has Gaussian noise is accounted by itself
-(`zcdp_account.py`). Everything is decided on the plan, the public schema and the history of
-charges.
+A noisy distance or a choice costs what rows would cost; Gaussian noise has an account of its own
+(`zcdp_account.py`). Every decision depends on the plan, the public schema and the history of
+charges alone.
 
 Proof: proofs/gate.md, "Statistics"; proofs/gaussian_noise.md.
 """
@@ -38,7 +38,7 @@ def check_fits(block: QueryBlock, schema: Schema) -> None:
 
 
 def check_statistic(asked: Asked, schema: Schema) -> None:
-    """Raise what is wrong with a statistic, before it is charged.
+    """Check a statistic before it is charged.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def check_statistic(asked: Asked, schema: Schema) -> None:
 
 
 def charged_statistic(asked: Asked) -> ChargedStatistic:
-    """A statistic with the noise that is paid for it."""
+    """A statistic with the noise that is paid for."""
     if isinstance(asked, PlannedGaussian):
         noise = GaussianNoise.for_rho(asked.rho, sensitivity_of(asked.statistic))
         return ChargedGaussian(asked.statistic, noise)
@@ -68,12 +68,12 @@ def charged_statistic(asked: Asked) -> ChargedStatistic:
 
 
 def rows_costing(statistics: Sequence[Asked]) -> list[PlannedMeasurement]:
-    """Rows that cost every cell what the statistics do that are paid for in epsilon."""
+    """Rows with the same cost for every cell as the statistics that are paid for in epsilon."""
     return [asked.costing for asked in statistics if isinstance(asked, PlannedStatistic)]
 
 
 def account_with(account: GaussianAccount, statistics: Sequence[Asked]) -> GaussianAccount:
-    """The account of Gaussian noise once the statistics that have it are paid for.
+    """The account of Gaussian noise once the statistics with such noise are paid for.
 
     Raises
     ------
@@ -88,12 +88,12 @@ def account_with(account: GaussianAccount, statistics: Sequence[Asked]) -> Gauss
 
 
 def terms_of(account: GaussianAccount, statistics: Sequence[Asked]) -> GaussianTerms | None:
-    """The terms of what has Gaussian noise: the table's, once it has some. None if nothing has.
+    """The terms for Gaussian noise: the table's, if it has any. None if no statistic has it.
 
     Raises
     ------
     InvalidRequest
-        If the table's delta is another.
+        If the table has another delta.
     """
     wanted = {asked.terms for asked in statistics if isinstance(asked, PlannedGaussian)}
     if not wanted:
@@ -101,7 +101,7 @@ def terms_of(account: GaussianAccount, statistics: Sequence[Asked]) -> GaussianT
     terms = account.terms or min(wanted, key=lambda one: one.order)
     if any(one.delta != terms.delta for one in wanted):
         raise InvalidRequest(
-            "The table's Gaussian noise is accounted with another delta already.",
+            "The table's Gaussian noise is already accounted with another delta.",
             hint=f"Ask with delta {float(terms.delta):g}.",
         )
     return terms

@@ -1,8 +1,8 @@
 """Sequences and sets that grow without being copied, each of them immutable to its holder.
 
-A history has tens of thousands of measurements, and every entry makes a new history of it. What
-follows the longest sequence shares its list; what follows a shorter one gets a list of its own, so
-nobody ever sees an item that was not in the sequence they hold.
+A history has tens of thousands of measurements, and every entry makes a new history. A successor of
+the longest sequence shares its list; a successor of a shorter one gets a list of its own, so nobody
+ever sees an item that is not in their sequence.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,7 +41,7 @@ class AppendOnly(Sequence[Item]):
         return self._items[range(self._n_items)[place]]
 
     def followed_by(self, items: Iterable[Item]) -> "AppendOnly[Item]":
-        """The sequence that has more behind these. One thread at a time."""
+        """The sequence with more items at its end. One thread at a time."""
         longer: AppendOnly[Item] = AppendOnly()
         is_longest = len(self._items) == self._n_items
         longer._items = self._items if is_longest else self._items[: self._n_items]
@@ -62,7 +62,7 @@ class GrowingSet:
     __slots__ = ("_joined", "_size")
 
     def __init__(self) -> None:
-        self._joined: dict[int, int] = {}  # when each joined: the size of the set before
+        self._joined: dict[int, int] = {}  # for each number, the size of the set when it joined
         self._size = 0
 
     def __contains__(self, number: int) -> bool:

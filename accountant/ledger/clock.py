@@ -1,9 +1,9 @@
-"""The time that entries are stamped with: it does not go back, and does not leap ahead unasked.
+"""The times of entries: they never go back, and never jump far ahead unless the owner confirms it.
 
-An entry that was stamped with a time far ahead would stamp all that come after it, for times do not
-go back, and a window that was spent in would not end until then. So a clock that is much further
-than the last entry is not believed: unless this process was there while the time passed, by a clock
-that only counts, or the owner says that it is right (`ClockCorrected`).
+If an entry had a time far ahead, all later entries would have it too, since times do not go back,
+and a limit's window would not end until then. So a clock that is far ahead of the last entry is
+refused, unless this process was running while the time passed (by a monotonic clock), or the owner
+confirms that the clock is right (`ClockCorrected`).
 
 Proof: proofs/gate.md, "Limits".
 """
@@ -15,19 +15,19 @@ from typing import Final
 
 from cube.refusals import ClockDoubtful
 
-STEP_MAX: Final = dt.timedelta(days=40)  # a month in which nobody asks, and a little more
+STEP_MAX: Final = dt.timedelta(days=40)  # a month without entries, and a little more
 NO_ENTRY: Final = ""  # the time of the last entry where there is none
 
 
 class ClockGuard:
-    """Believes a clock, or refuses.
+    """Accepts a clock's time, or refuses it.
 
     Parameters
     ----------
     step_max : timedelta
-        How much later than the last entry the next may be, beside what this process saw pass.
+        How much later than the last entry the next may be, besides the time this process has run.
     elapsed : callable, optional
-        Seconds on a clock that nobody sets. For tests.
+        Seconds on a monotonic clock. For tests.
     """
 
     def __init__(
@@ -40,17 +40,17 @@ class ClockGuard:
         self._seen = NO_ENTRY, elapsed()
 
     def note(self, last: str) -> None:
-        """Note that the last entry is of this time now: from here on it is seen how time passes."""
+        """Note the time of the last entry; from here on this process measures how time passes."""
         if last != self._seen[0]:
             self._seen = last, self._elapsed()
 
     def stamp(self, now: str, last: str) -> str:
-        """The time of an entry that is made when the clock says `now`, behind one of `last`.
+        """The time of an entry that is made when the clock says `now`, after one of time `last`.
 
         Raises
         ------
         ClockDoubtful
-            If the clock is too far ahead to be believed.
+            If the clock is too far ahead.
         """
         if now <= last:
             return last
@@ -64,7 +64,7 @@ class ClockGuard:
                 f"The clock says {now}, more than {self._step_max.days} days after the ledger's "
                 "last entry.",
                 hint="Nothing is charged by a clock that may be wrong. The server's owner sets the "
-                "clock; or, if it is right and nobody has asked for so long, runs `tacit ledger "
+                "clock; or, if it is right and there was no entry for so long, runs `tacit ledger "
                 "set-clock`. What the history can answer stays free.",
             )
         return now

@@ -1,10 +1,10 @@
-"""Credentials: who may come in, as what, to which tables. What the ledger holds of them.
+"""Credentials: who has access, in which role, to which tables; what the ledger stores of them.
 
-A token is 32 random bytes, so its plain SHA-256 is no help to whoever reads the ledger: there is
-nothing to guess. A certificate is known by the name in it. Who holds neither has no access, and a
-credential opens only the tables it names.
+A token is 32 random bytes, so its plain SHA-256 does not help a reader of the ledger: it cannot be
+guessed. A certificate is identified by the name in it. Callers with neither have no access, and a
+credential gives access only to the tables that it names.
 
-Values only. How a call shows a credential is the proxy's business.
+Values only. How a call presents a credential is defined in the proxy.
 """
 
 from collections.abc import Mapping
@@ -20,15 +20,15 @@ EVERY_TABLE: Final = "*"  # for owners and auditors of a whole ledger
 
 
 class Role(StrEnum):
-    """What somebody may do with the tables of his credential."""
+    """What a person may do with the tables of their credential."""
 
-    ANALYST = "analyst"  # ask
-    OWNER = "owner"  # ask, set limits, read the ledger and its reports
+    ANALYST = "analyst"  # query
+    OWNER = "owner"  # query, set limits, read the ledger and its reports
     AUDITOR = "auditor"  # read the ledger and its reports
 
 
 class Proof(StrEnum):
-    """How a credential is shown."""
+    """How a credential is presented."""
 
     TOKEN = "token"  # noqa: S105 - a word; `shown_as` is the SHA-256 of the token, in hexadecimal
     CERTIFICATE = "certificate"  # `shown_as` is the name in the client's certificate
@@ -36,22 +36,22 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credential:
-    """One way in.
+    """One person's access.
 
     Parameters
     ----------
     id : str
         A short public name, by which it is listed and revoked.
     payer : Payer
-        Who it is.
+        The analyst and their groups.
     role : Role
     tables : tuple of str
-        What it opens; ``*`` for every table.
+        The tables to which it gives access; ``*`` for every table.
     proof : Proof
     shown_as : str
         See `Proof`.
     expires : str, optional
-        The moment from which it opens nothing, as UTC text.
+        Its expiry, as UTC text: from then on it gives no access.
     """
 
     id: str
@@ -67,20 +67,20 @@ class Credential:
         if not self.shown_as:
             raise ValueError("a credential that anybody could show")
         if list(self.tables) != sorted(set(self.tables)):
-            raise ValueError("tables are sorted, and each is named once")
+            raise ValueError("tables must be sorted and distinct")
 
     def opens(self, table: str) -> bool:
-        """Whether it opens a table."""
+        """Whether it gives access to a table."""
         return EVERY_TABLE in self.tables or table in self.tables
 
     def is_expired(self, now: str) -> bool:
-        """Whether it opens nothing any more at `now`, UTC text of the same form."""
+        """Whether it has expired at `now`, UTC text of the same form."""
         return self.expires is not None and now >= self.expires
 
 
 @dataclass(frozen=True)
 class AccessBook:
-    """Every credential ever issued, and which were revoked: what the ledger's entries add up to."""
+    """Every credential ever issued, and which were revoked, computed from the ledger's entries."""
 
     issued: Mapping[str, Credential] = field(default_factory=lambda: MappingProxyType({}))
     revoked: frozenset[str] = frozenset()
@@ -89,7 +89,7 @@ class AccessBook:
     )
 
     def granted(self, credential: Credential) -> "AccessBook":
-        """With one credential more; ValueError if its name or its proof was used before."""
+        """With one more credential; ValueError if its name or its proof was used before."""
         key = (credential.proof, credential.shown_as)
         if credential.id in self.issued:
             raise ValueError("a credential issued under a name that was used before")
@@ -117,14 +117,14 @@ class AccessBook:
         return {analyst: tuple(sorted(names)) for analyst, names in groups.items()}
 
     def payer(self, analyst: str) -> Payer:
-        """An analyst with all his groups.
+        """An analyst with all their groups.
 
-        Those of every credential that he has, or a group's limit would bind only who comes in with
-        the right one.
+        These are the groups of all their credentials; otherwise a group's limit could be avoided by
+        using another credential.
         """
         return Payer(analyst, self._groups.get(analyst, ()))
 
     def shown(self, proof: Proof, shown_as: str) -> Credential | None:
-        """The credential that is shown so, unless it was revoked. It may have expired."""
+        """The credential with this proof, unless it was revoked. It may have expired."""
         found = self._by_proof.get((proof, shown_as))
         return None if found is None or found.id in self.revoked else found

@@ -1,27 +1,27 @@
-"""What a ledger says: its kinds of entry, chained by their digests.
+"""The kinds of entry of a ledger, which are chained by their digests.
 
-    table_opened    which schema and which data this table is, and its budget
-    data_pinned     the rows that are read from its data, of a table that was opened before
-                    table_opened said it
-    table_declared  the public declaration of its columns, so that a reader can name what was asked
+    table_opened    the schema and the data of a table, and its budget
+    data_pinned     the rows that are read from its data, for a table that was opened before
+                    table_opened recorded them
+    table_declared  the public declaration of its columns, so that a reader can name the queries
     budget_set      the owner changed the budget
     limit_set       the owner changed what an analyst or a group may spend
-    charge          rows were paid for: who, what, at which weight, cost before and after;
-                    a row that was measured before may be raised, and says from which measurement;
-                    statistics, which are no rows, are paid for in the same way; those with Gaussian
-                    noise in rho, on terms that hold for all of the table's
-    taken_over      another attempt is made to measure a charge; earlier ones count no more
+    charge          rows were paid for: by whom, which, at which weight, cost before and after;
+                    a row that was measured before may be raised, and names that measurement;
+                    statistics, which are not rows, are paid for in the same way; those with
+                    Gaussian noise are paid for in rho, on terms that are the same for the table
+    taken_over      another attempt is made to measure a charge; earlier ones no longer count
     measurement     the noisy values of the rows of one charge, and of its statistics
     served          how many answers were given, free and paid, and how wide they were
-    access_granted  somebody may come in
-    access_revoked  and no more
-    rollback_accepted, clock_corrected   of the ledger itself; see ledger_events.py
+    access_granted  a credential was issued
+    access_revoked  a credential was revoked
+    rollback_accepted, clock_corrected   about the ledger itself; see ledger_events.py
 
-The last four are about no table; their table is the empty text. An entry of any other kind makes a
-ledger unreadable, not half-read.
+The last four are about no table; their table is the empty text. A ledger with an entry of any other
+kind is refused as a whole, not read in part.
 
-Entries hold public things and released values only. Nothing here does input or output, judges
-whether entries make sense together (replay.py does), or knows their text (entry_text.py).
+Entries contain public things and released values only. Nothing here does input or output, checks
+whether entries agree with each other (table_history.py does), or knows their text (entry_json.py).
 """
 
 import hashlib
@@ -40,11 +40,11 @@ from cube.gaussian import GaussianCounts, GaussianStatistic, GaussianTerms
 from cube.measurement import Measurement, PlannedMeasurement, Weight
 from cube.statistic import Choice, Distance
 
-GENESIS: Final = "0" * 64  # what the first entry's digest is chained to
+GENESIS: Final = "0" * 64  # the digest before the first entry
 NO_TABLE: Final = ""  # of entries that are about no table
 
-# Of the width given as a share of the width promised; the last bin is whatever was promised and
-# not given. `Tally.widths` counts answers in (0, 1/4], (1/4, 1/2], (1/2, 3/4], (3/4, 1], (1, oo).
+# Of the width given as a share of the width promised; the last bin is for broken promises.
+# `Tally.widths` counts answers in (0, 1/4], (1/4, 1/2], (1/2, 3/4], (3/4, 1], (1, oo).
 WIDTH_BINS: Final = (0.25, 0.5, 0.75, 1.0)
 
 
@@ -53,7 +53,7 @@ class TableOpened:
     """A table entered the ledger.
 
     `data_fingerprint` is the identity of its data, whatever is read from it; `rows_fingerprint` is
-    what is read: None in a ledger of before, until `DataPinned` says it.
+    the identity of the rows read: None in an older ledger, until `DataPinned` records it.
     """
 
     schema_digest: str
@@ -64,7 +64,7 @@ class TableOpened:
 
 @dataclass(frozen=True, slots=True)
 class DataPinned:
-    """What is read from a table's data from now on, if its opening did not say it."""
+    """The rows read from a table's data from now on, if its opening did not record them."""
 
     rows_fingerprint: str
 
@@ -78,14 +78,14 @@ class TableDeclared:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSet:
-    """The owner set another limit; what is spent stays spent."""
+    """The owner set another budget; what is spent stays spent."""
 
     budget: Fraction
 
 
 @dataclass(frozen=True, slots=True)
 class LimitSet:
-    """What a subject may spend from now on, in full; who set it."""
+    """What a subject may spend from now on, in total; and who set it."""
 
     limit: Limit
     by: str
@@ -93,10 +93,10 @@ class LimitSet:
 
 @dataclass(frozen=True, slots=True)
 class ChargedBlock:
-    """Rows that were paid for, and the noise they were paid to get.
+    """Rows that were paid for, and the noise that they get.
 
     With `raised_from`, the place of an earlier measurement of the block, its noise is refined and
-    only the difference of the weights was paid.
+    only the difference of the weights is paid.
     """
 
     block: QueryBlock
@@ -105,11 +105,11 @@ class ChargedBlock:
 
     @property
     def planned(self) -> PlannedMeasurement:
-        """The rows and their weight, as the cost sees them."""
+        """The rows and their weight, in the form that is priced."""
         return PlannedMeasurement(self.block, self.noise.weight, self.raised_from)
 
     def measured(self, lattice_values: tuple[int, ...]) -> Measurement:
-        """The measurement that these noisy values complete."""
+        """The measurement with these noisy values."""
         return Measurement(
             self.block,
             self.noise.weight,
@@ -122,7 +122,7 @@ class ChargedBlock:
 
 @dataclass(frozen=True, slots=True)
 class ChargedDistance:
-    """A distance that was paid for, and the noise it was paid to get."""
+    """A distance that was paid for, and the noise that it gets."""
 
     distance: Distance
     noise: LatticeNoise
@@ -134,14 +134,14 @@ class ChargedDistance:
 
     @property
     def costing(self) -> PlannedMeasurement:
-        """Rows that cost every cell what the distance costs it."""
+        """Rows with the same cost for every cell as the distance."""
         return self.distance.costing(self.noise.weight)
 
-    def check_told(self, released: int) -> None:
+    def check_released(self, released: int) -> None:
         """Any number of lattice steps may be released."""
 
-    def told(self, released: int) -> float:
-        """What a released number of lattice steps says, in records."""
+    def value_of(self, released: int) -> float:
+        """The value of a released number of lattice steps, in records."""
         return released * 2.0**-self.noise.lattice_bits
 
 
@@ -159,22 +159,22 @@ class ChargedChoice:
 
     @property
     def costing(self) -> PlannedMeasurement:
-        """A row that costs every cell what the choice costs it."""
+        """A row with the same cost for every cell as the choice."""
         return self.choice.costing(self.weight)
 
-    def check_told(self, released: int) -> None:
+    def check_released(self, released: int) -> None:
         """Raise ValueError unless a candidate of the choice has this place."""
         if not 0 <= released < len(self.choice.candidates):
             raise ValueError("a candidate chosen that is not there")
 
-    def told(self, released: int) -> int:
-        """The place of the candidate that was chosen, which is what was released."""
+    def value_of(self, released: int) -> int:
+        """The place of the chosen candidate, which is the released number itself."""
         return released
 
 
 @dataclass(frozen=True, slots=True)
 class ChargedGaussian:
-    """A statistic that was paid for in rho, and the Gaussian noise that this bought."""
+    """A statistic that was paid for in rho, and the Gaussian noise that it gets."""
 
     statistic: GaussianStatistic
     noise: GaussianNoise
@@ -184,11 +184,11 @@ class ChargedGaussian:
         """A number for each row of counts; one for a distance."""
         return self.statistic.block.n_rows if isinstance(self.statistic, GaussianCounts) else 1
 
-    def check_told(self, released: int) -> None:
+    def check_released(self, released: int) -> None:
         """Any number of lattice steps may be released."""
 
-    def told(self, released: int) -> float:
-        """What a released number of lattice steps says, in the unit of the rows."""
+    def value_of(self, released: int) -> float:
+        """The value of a released number of lattice steps, in the unit of the rows."""
         return released * 2.0**-self.noise.lattice_bits
 
 
@@ -199,7 +199,7 @@ ChargedStatistic: TypeAlias = ChargedDistance | ChargedChoice | ChargedGaussian
 class Charge:
     """A plan was paid for; it may be measured once.
 
-    `terms` are there if anything has Gaussian noise, and only then.
+    `terms` are given if anything has Gaussian noise, and only then.
     """
 
     payer: Payer
@@ -213,17 +213,17 @@ class Charge:
         if (self.terms is not None) != any(
             isinstance(one, ChargedGaussian) for one in self.statistics
         ):
-            raise ValueError("a charge for Gaussian noise says on which terms, and no other does")
+            raise ValueError("a charge has terms if it is for Gaussian noise, and only then")
 
     @property
     def costing(self) -> tuple[PlannedMeasurement, ...]:
-        """Rows that cost every cell what the statistics cost it that are paid for in epsilon."""
+        """Rows with the same cost for every cell as the statistics that are paid for in epsilon."""
         paid = (one for one in self.statistics if not isinstance(one, ChargedGaussian))
         return tuple(one.costing for one in paid)
 
     @property
     def rho_units(self) -> int:
-        """What all of its Gaussian noise costs."""
+        """The rho of all its Gaussian noise."""
         gaussian = (one for one in self.statistics if isinstance(one, ChargedGaussian))
         return sum(one.noise.rho.units for one in gaussian)
 
@@ -239,9 +239,9 @@ class TakenOver:
 class Measured:
     """The noisy values of the charge with sequence number `charge`, in lattice steps.
 
-    They were drawn in the latest turn: 0, that of who charged, or the number of a `TakenOver`.
-    `released` is what the charge's statistics gave, one after another: lattice steps, one for each
-    row where there are rows, or a candidate's place.
+    They were drawn in the latest turn: 0 for the process that charged, or the number of a
+    `TakenOver`. `released` are the released numbers of the charge's statistics, one after another:
+    lattice steps, one for each row where there are rows, or a candidate's place.
     """
 
     charge: int
@@ -260,9 +260,10 @@ class Tally:
     n_free, n_paid : int
         Answers from history alone; answers for which something was charged.
     plain_units_free, plain_units_paid : int
-        What plain Laplace would have cost each for the same accuracy, in units of 2**-40 epsilon.
+        What plain Laplace noise would have cost for the same accuracy, for free and for paid
+        answers, in units of 2**-40 epsilon.
     widths : tuple of int
-        How many had which part of the width that was promised; see `WIDTH_BINS`.
+        The number of answers by their share of the promised width; see `WIDTH_BINS`.
     """
 
     analyst: str
@@ -275,12 +276,12 @@ class Tally:
     def __post_init__(self) -> None:
         numbers = (self.n_free, self.n_paid, self.plain_units_free, self.plain_units_paid)
         if min(numbers + self.widths) < 0 or len(self.widths) != len(WIDTH_BINS) + 1:
-            raise ValueError("a tally of fewer than no answers, or of other widths")
+            raise ValueError("a tally with a negative number of answers, or with other widths")
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What was answered since a moment, for reports. Nothing is decided by it."""
+    """The answers given since a moment, for reports. Nothing depends on it."""
 
     since: str
     tallies: tuple[Tally, ...]
@@ -296,7 +297,7 @@ class AccessGranted:
 
 @dataclass(frozen=True, slots=True)
 class AccessRevoked:
-    """A credential opens nothing from now on."""
+    """A credential gives no access from now on."""
 
     credential_id: str
     by: str
@@ -326,11 +327,11 @@ class Entry:
     seq : int
         1, 2, 3, ... without gaps.
     at : str
-        When, as UTC text; never earlier than the entry before. Windows of limits go by it.
+        Its time, as UTC text; never earlier than the entry before. Windows of limits use it.
     kind, table, body : str
-        What it says, about which table; `body` is canonical JSON.
+        Its content, and the table it is about; `body` is canonical JSON.
     digest : str
-        Of the digest before and all the fields: no entry can change without breaking the chain.
+        The digest of the previous digest and all the fields: a changed entry breaks the chain.
     """
 
     seq: int

@@ -1,7 +1,7 @@
 """The text of ledger entries: each body as canonical JSON, and back.
 
-What `read` gives is checked for types and for what each value checks of itself; whether entries
-make sense together is for replay.py to say.
+The result of `read` is checked for types, and each value checks itself; whether entries agree with
+each other is checked in table_history.py.
 """
 
 import json
@@ -62,7 +62,7 @@ def read(kind: str, fields: Fields) -> Body:
     Raises
     ------
     ValueError, KeyError, TypeError
-        If it is no such entry.
+        If the fields are not such an entry.
     """
     if kind not in _READERS:
         raise ValueError(f"an entry of unknown kind {kind!r}")
@@ -206,7 +206,7 @@ def _write_noise(noise: LatticeNoise) -> Fields:
 def _write_lattice(noise: OnLattice) -> Fields:
     return {
         "lattice_bits": noise.lattice_bits,
-        # Hexadecimal: the scale that was drawn from, to the last bit.
+        # Hexadecimal: the scale of the noise, to the last bit.
         "noise_scale": noise.noise_scale.hex(),
     }
 

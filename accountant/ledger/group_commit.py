@@ -1,7 +1,7 @@
-"""Group commit: of many threads that want to write, one writes for all who have come meanwhile.
+"""Group commit: of many threads that want to write, one writes for all that are waiting.
 
-Each waits until its own request is dealt with. Who is woken and finds that nobody leads, leads: so
-that a sync to the disk is shared by all who came while the one before was under way.
+Each thread waits until its own request is done. A thread that wakes and finds no leader becomes the
+leader: so one sync to the disk is shared by all requests that arrived during the one before.
 
 Nothing here knows what is written. Proof: proofs/gate.md, "Many at once".
 """
@@ -12,7 +12,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class CommitRequest(Protocol):
-    """A request that somebody waits for."""
+    """A request with a thread that waits for it."""
 
     is_done: bool
 
@@ -21,13 +21,13 @@ Request = TypeVar("Request", bound=CommitRequest)
 
 
 class GroupCommit(Generic[Request]):
-    """Requests that wait, in the order in which they came.
+    """Waiting requests, in the order in which they arrived.
 
     Parameters
     ----------
     write : callable
-        Deals with requests together, by one thread at a time. What goes wrong with one is noted in
-        it; what it raises, the leader's thread raises.
+        Handles requests together, in one thread at a time. The failure of one request is noted in
+        that request; what `write` itself raises, the leader's thread raises.
     """
 
     def __init__(self, write: Callable[[Sequence[Request]], None]) -> None:
@@ -37,7 +37,7 @@ class GroupCommit(Generic[Request]):
         self._is_led = False
 
     def deal_with(self, request: Request) -> None:
-        """Return once a request was dealt with, by this thread or another."""
+        """Return once the request is handled, by this thread or another."""
         with self._turn:
             self._requests.append(request)
             self._turn.wait_for(lambda: request.is_done or not self._is_led)

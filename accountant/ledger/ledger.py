@@ -1,13 +1,13 @@
 """The ledger: everything that was ever charged and measured, durable and append-only.
 
-What one process appends is decided on the newest history there is: inside the store's one write
-transaction, after taking in what other processes have appended. Requests that come while another
-is being written are written together (group commit). Nobody who only reads waits for a writer, and
-what is read changes only once it is durable.
+What one process appends is decided on the latest history: inside the store's one write transaction,
+after reading what other processes have appended. Requests that arrive while another is being
+written are written together (group commit). Readers wait for no writer, and see only what is
+durable.
 
-Opening checks the chain of digests and that every entry follows from those before it; what does not
-check out is refused, never repaired. The audit of a ledger is elsewhere (auditor/), and shares none
-of this code.
+Opening checks the chain of digests, and that every entry follows from those before it; a ledger
+that fails the check is refused, never repaired. The audit of a ledger is separate (auditor/), and
+shares none of this code.
 
 Proof: proofs/gate.md, "The history"; proofs/ledger.md.
 """
@@ -45,7 +45,7 @@ NOT_AN_ENTRY = (ValueError, KeyError, TypeError, IndexError, ArithmeticError)
 
 @dataclass(slots=True)
 class _Replay:
-    """What a number of entries add up to. A fork may go another way."""
+    """The state after a number of entries. A fork continues independently."""
 
     histories: dict[str, TableHistory] = field(default_factory=dict)
     access: AccessBook = field(default_factory=AccessBook)
@@ -61,7 +61,7 @@ class _Replay:
         return replace(self, histories=dict(self.histories))
 
     def read(self, entries: Iterable[Entry]) -> Self:
-        """Take in entries; ValueError and its like if one cannot follow."""
+        """Apply entries; ValueError, KeyError or TypeError if one cannot follow."""
         for entry in entries:
             try:
                 self._check_place(entry)
@@ -72,7 +72,7 @@ class _Replay:
         return self
 
     def appended(self, at: str, table: str, body: Body) -> Entry:
-        """The entry that says `body`, taken in."""
+        """Make the entry for `body`, and apply it."""
         seq = self.n_entries + 1
         kind, text = write(body)
         digest = chained_digest(self.head, (seq, at, kind, table, text))
@@ -112,7 +112,7 @@ class _Replay:
 
     def _take_access(self, entry: Entry, body: AccessBody) -> None:
         if entry.table != NO_TABLE:
-            raise ValueError("access is granted to a ledger's tables, in an entry about none")
+            raise ValueError("an entry about access must be about no table")
         match body:
             case AccessGranted():
                 self.access = self.access.granted(body.credential)
@@ -121,7 +121,7 @@ class _Replay:
 
     def _take_event(self, entry: Entry, body: EventBody) -> None:
         if entry.table != NO_TABLE:
-            raise ValueError("what happened to a ledger, in an entry about one table")
+            raise ValueError("an entry about the ledger itself must be about no table")
         body.check_follows(self.end)
         if isinstance(body, ClockCorrected):
             for table, history in self.histories.items():
@@ -138,11 +138,11 @@ class _Replay:
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """Something to append, decided on the newest history; then its number, or why it was not."""
+    """Something to append, decided on the latest history; then its number, or the failure."""
 
     table: str
     build: Callable[["_Replay", str], Body | None]
-    stamp: Callable[[str, str], str] | None = None  # its time; None: as the guard says
+    stamp: Callable[[str, str], str] | None = None  # gives its time; None for the guard's
     is_done: bool = False
     seq: int | None = None
     error: Exception | None = None
@@ -154,13 +154,13 @@ class Ledger:
     Parameters
     ----------
     store : Store
-        Where its entries lie; closed with the ledger.
+        Where its entries are stored; closed with the ledger.
     key : bytes
-        Of its data fingerprints.
+        The key of its data fingerprints.
     clock : callable, optional
         The time as UTC text. For tests of windows; an entry is never older than the one before.
     guard : ClockGuard, optional
-        Says how far ahead the clock is believed.
+        Decides how far ahead the clock may be.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class Ledger:
         self._writing = threading.Lock()
         self._advancing = (
             threading.Lock()
-        )  # of what is known; never held while a disk is waited for
+        )  # guards what is known; never held while waiting for a disk
         self._is_writable = True
         self._given_up: str | None = None
         try:
@@ -194,7 +194,7 @@ class Ledger:
             raise
 
     def close(self) -> None:
-        """Let go of the store. Closing twice does no harm."""
+        """Close the store. Closing twice does no harm."""
         with self._writing:
             self._is_writable = False
             self._store.close()
@@ -206,33 +206,33 @@ class Ledger:
         self.close()
 
     def history(self, table: str) -> TableHistory:
-        """What the entries about `table` add up to, as far as this process has seen them."""
+        """The history of `table`, from the entries that this process has read."""
         return self._replay.histories.get(table, TableHistory())
 
     def openings(self) -> dict[str, TableOpened]:
-        """How each table began, by its name."""
+        """The opening entry of each table, by its name."""
         histories = self._replay.histories.items()
         return {table: one.opened for table, one in histories if one.opened is not None}
 
     @property
     def access(self) -> AccessBook:
-        """Who may come in."""
+        """Every credential and its state."""
         return self._replay.access
 
     @property
     def position(self) -> tuple[int, str]:
-        """How many entries this process has seen, and the digest of the last."""
+        """The number of entries that this process has read, and the digest of the last."""
         replay = self._replay
         return replay.n_entries, replay.head
 
     @property
     def last_at(self) -> str:
-        """The time of the last entry that this process has seen; empty if there is none."""
+        """The time of the last entry that this process has read; empty if there is none."""
         return self._replay.at
 
     @property
     def is_writable(self) -> bool:
-        """Whether the last attempt to write it went well."""
+        """Whether the last attempt to write succeeded."""
         return self._is_writable
 
     def now(self) -> str:
@@ -244,11 +244,11 @@ class Ledger:
         self._guard.stamp(self._clock(), self._replay.at)
 
     def holds(self, position: Position) -> bool:
-        """Whether the durable ledger has come so far, by the entries that a digest stands for."""
+        """Whether the durable ledger holds all the entries up to a position."""
         return holds(self._store.entries_after, position)
 
     def give_up(self, why: str) -> LedgerLost:
-        """Write nothing any more, because something shows that this is not the ledger it was."""
+        """Stop writing, because something shows that the ledger has lost or changed entries."""
         self._given_up = why
         return self._lost(why)
 
@@ -263,21 +263,21 @@ class Ledger:
         ----------
         table : str
         build : callable
-            Makes what the entry says from the newest history, inside the write transaction; it is
-            called once, maybe in another thread, may not use the ledger, and may raise. None for
-            nothing to say.
+            Makes the entry's body from the latest history, inside the write transaction; it is
+            called once, perhaps in another thread, may not use the ledger, and may raise. None
+            for no entry.
 
         Raises
         ------
         ValueError
-            If the entry cannot follow what the ledger says; nothing was written.
+            If the entry cannot follow those before it; nothing was written.
         LedgerUnavailable
-            If it could not be written. A later look at the ledger tells whether it is there.
+            If it could not be written. Reading the ledger later shows whether it is there.
         """
         return self._done(_Request(table, lambda replay, at: build(replay.at_now(table, at))))
 
     def append_access(self, build: Callable[[AccessBook], AccessBody]) -> int | None:
-        """The same for an entry about who may come in."""
+        """The same for an entry about access."""
         return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.access)))
 
     def append_event(
@@ -287,7 +287,7 @@ class Ledger:
         return self._done(_Request(NO_TABLE, lambda replay, _at: build(replay.end), stamp))
 
     def refresh(self) -> None:
-        """Take in what other processes have appended.
+        """Read what other processes have appended.
 
         Raises
         ------
@@ -299,7 +299,7 @@ class Ledger:
             self._guard.note(self._replay.at)
 
     def probe(self) -> None:
-        """Learn whether the ledger can be written just now; LedgerUnavailable if not."""
+        """Test whether the ledger can be written at present; LedgerUnavailable if not."""
         with self._writing:
             try:
                 self._undoubted().probe()
@@ -315,14 +315,14 @@ class Ledger:
         return request.seq
 
     def _write(self, batch: Sequence[_Request]) -> None:
-        """Decide and write everything that waits, in one transaction."""
+        """Decide and write all waiting requests, in one transaction."""
         try:
             with self._writing, self._undoubted().writing() as appender:
                 replay = self._caught_up(appender.entries_after)
                 entries = [entry for one in batch if (entry := self._decided(one, replay))]
                 if entries:
                     appender.insert(entries)
-        except BaseException as error:  # each who waits is told in his own thread
+        except BaseException as error:  # raised again in the thread of each waiting request
             self._is_writable = False
             for request in batch:
                 request.error = request.error or _copy(error)
@@ -336,7 +336,7 @@ class Ledger:
             self._is_writable = self._is_writable or bool(entries)
 
     def _decided(self, request: _Request, replay: _Replay) -> Entry | None:
-        """The entry of a request, taken into the replay; None if it makes none."""
+        """The entry of a request, applied to the replay; None if it makes none."""
         try:
             at = (request.stamp or self._guard.stamp)(self._clock(), replay.at)
             body = request.build(replay, at)
@@ -348,9 +348,9 @@ class Ledger:
         return entry
 
     def _caught_up(self, entries_after: Callable[[int], Iterator[Entry]]) -> _Replay:
-        """What this process knows, and what others have appended since.
+        """What this process knows, with what others have appended since.
 
-        The last entry known is read again: a store that does not have it is not what it was.
+        The last known entry is read again: a store without it has lost or changed entries.
         """
         known = self._replay
         entries = entries_after(max(known.n_entries - 1, 0))
@@ -372,7 +372,7 @@ class Ledger:
         self._is_writable = False
         return LedgerLost(
             f"The ledger {why}.",
-            hint="The server's owner has to see to it: `tacit audit verify` tells what is wrong.",
+            hint="The server's owner has to see to it: `tacit audit verify` shows what is wrong.",
         )
 
     def _check_cost(self, table: str, history: TableHistory) -> None:
@@ -383,7 +383,7 @@ class Ledger:
 
 
 def _copy(error: BaseException) -> Exception:
-    """An exception of its own for each thread that is to raise it."""
+    """A separate exception for each thread that raises it."""
     if isinstance(error, LedgerUnavailable):
         return type(error)(error.message, hint=error.hint)
     return RuntimeError(f"the ledger could not be written ({type(error).__name__})")

@@ -1,9 +1,9 @@
-"""What an owner says of a ledger itself: that a loss is accepted, that a clock was corrected.
+"""An owner's statements about the ledger itself: a loss is accepted, or a clock was corrected.
 
-    rollback_accepted  a ledger that lacks entries goes on; which were vouched for, which found
-    clock_corrected    from here on another time holds, earlier or much later than before
+    rollback_accepted  a ledger that lacks entries continues; how many there were, how many are left
+    clock_corrected    from here on another time is valid, earlier or much later than before
 
-Both are about no table. Values only, and the rules that need nothing but the place in the ledger.
+Both are about no table. Values only, and the rules that depend only on the place in the ledger.
 Proof: proofs/ledger.md, "What an owner accepts", and proofs/gate.md, "Limits".
 """
 
@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class LedgerEnd:
-    """Where a ledger ends: how many entries, the digest and the time of the last."""
+    """The end of a ledger: its number of entries, the digest and the time of the last."""
 
     n_entries: int
     digest: str
@@ -22,14 +22,14 @@ class LedgerEnd:
 
 @dataclass(frozen=True, slots=True)
 class RollbackAccepted:
-    """The owner goes on with a ledger that lacks entries; what they spent is not known.
+    """The owner continues with a ledger that lacks entries; what these spent is not known.
 
     Parameters
     ----------
     vouched_entries, vouched_digest : int and str, optional
-        How far the ledger had come at least; None if nothing is left that could tell.
+        The least position that the ledger had reached; None if nothing is left to show it.
     found_entries, found_digest : int and str
-        How far the ledger came that was found.
+        The position at which the remaining ledger ends.
     by : str
         Who accepted it.
     """
@@ -42,17 +42,17 @@ class RollbackAccepted:
 
     def __post_init__(self) -> None:
         if (self.vouched_entries is None) != (self.vouched_digest is None):
-            raise ValueError("a loss of half a position")
+            raise ValueError("a position needs both a number of entries and a digest")
 
     def check_follows(self, end: LedgerEnd) -> None:
-        """Raise ValueError unless it says rightly where the ledger ended."""
+        """Raise ValueError unless it states correctly where the ledger ends."""
         if (self.found_entries, self.found_digest) != (end.n_entries, end.digest):
             raise ValueError("a rollback accepted of another ledger than it stands in")
 
 
 @dataclass(frozen=True, slots=True)
 class ClockCorrected:
-    """The owner says that the clock is right now, whatever the entries before were stamped with.
+    """The owner confirms that the clock is right now, whatever the times of earlier entries.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class ClockCorrected:
     by: str
 
     def check_follows(self, end: LedgerEnd) -> None:
-        """Raise ValueError unless it says rightly what the time was."""
+        """Raise ValueError unless it states correctly the time of the entry before."""
         if self.was != end.at:
             raise ValueError("a clock corrected from another time than that of the entry before")
 

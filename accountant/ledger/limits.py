@@ -1,12 +1,12 @@
 """Limits: what one analyst or one group may spend of a table's budget, in a window of time.
 
-The table's budget is the guarantee: it binds the sum of what everybody spends, for ever, because
-analysts may pool what they know. A limit only divides it. One whose window ends, once a day or a
-month, lets its holder go on the next day; it is no promise about what is learnt in a lifetime.
+The table's budget is the guarantee: it applies to the sum of what everybody spends, for ever,
+because analysts may pool what they know. A limit only divides it. When the window of a limit ends,
+every day or month, its holder may spend again; a limit is no promise about what is learnt in total.
 
-What somebody spent is the sum of what their charges added to the table's cost. Values only; the
-history (replay.py) keeps the sums and refuses a charge that passes a limit. Proof: proofs/gate.md,
-"Limits".
+What an analyst spent is the sum of what their charges added to the table's cost. Values only; the
+history (table_history.py) keeps the sums and refuses a charge beyond a limit. Proof:
+proofs/gate.md, "Limits".
 """
 
 import datetime as dt
@@ -28,7 +28,7 @@ class Window(StrEnum):
     NEVER = "never"  # it counts for ever
 
     def start(self, at: str) -> str:
-        """When the window that holds the moment `at` began; both as UTC text that sorts.
+        """The beginning of the window that contains the moment `at`; both as sortable UTC text.
 
         >>> Window.MONTH.start("2026-11-21T20:07:49.123+00:00")
         '2026-11-01T00:00:00.000+00:00'
@@ -50,11 +50,11 @@ class Window(StrEnum):
 
 
 class SubjectKind(StrEnum):
-    """Whom a limit is about."""
+    """To whom a limit applies."""
 
     ANALYST = "analyst"
     GROUP = "group"
-    EACH_ANALYST = "each_analyst"  # every analyst, each for himself, who has no limit of his own
+    EACH_ANALYST = "each_analyst"  # every analyst separately, unless they have their own limit
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -70,7 +70,7 @@ class Subject:
 
     def __post_init__(self) -> None:
         if (self.kind is SubjectKind.EACH_ANALYST) != (not self.name):
-            raise ValueError("a limit names an analyst or a group, or is for each analyst")
+            raise ValueError("a limit must name an analyst or a group, or be for each analyst")
         if self.name:
             check_name(self.name)
 
@@ -110,26 +110,26 @@ class Limit:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it limits nothing: the way a limit is taken away."""
+        """Whether it limits nothing: setting such a limit removes the present one."""
         return self.epsilon is None and self.per_query is None
 
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """Who pays: an analyst, and the groups that share in what he spends."""
+    """Who pays: an analyst, and the groups whose limits their spending counts towards."""
 
     analyst: str
     groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if list(self.groups) != sorted(set(self.groups)):
-            raise ValueError("groups are sorted, and each is named once")
+            raise ValueError("groups must be sorted and distinct")
         for name in (self.analyst, *self.groups):
             check_name(name)
 
     @property
     def subjects(self) -> tuple[Subject, ...]:
-        """Everybody to whose account a charge goes."""
+        """Every account on which a charge counts."""
         groups = (Subject(SubjectKind.GROUP, name) for name in self.groups)
         return (Subject(SubjectKind.ANALYST, self.analyst), *groups)
 

@@ -1,7 +1,7 @@
-"""What an owner can do about a ledger that lacks entries, and about one whose clock was wrong.
+"""What an owner can do about a ledger that lacks entries, or whose clock was wrong.
 
-Nothing is repaired: an entry is added that says what is not known, or not so, and what follows goes
-on from it. Entries that were lost stay lost, and what they spent is in no sum.
+Nothing is repaired: an entry is added that states the loss or the correction, and the ledger
+continues from there. Lost entries stay lost, and what they spent is in no sum.
 
 Proof: proofs/ledger.md, "What an owner accepts", and proofs/gate.md, "Limits".
 """
@@ -21,13 +21,13 @@ from cube.refusals import InvalidRequest, LedgerLost
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What is known of entries that are gone.
+    """What is known about entries that are gone.
 
     Parameters
     ----------
     vouched : Position, optional
-        The furthest that anything vouches for and the ledger does not hold; None if its mark is
-        missing or damaged, and nothing else tells.
+        The furthest position that is vouched for and missing from the ledger; None if the mark is
+        missing or damaged, and nothing else vouches for one.
     found : Position
         Where the ledger ends.
     """
@@ -44,18 +44,18 @@ def accept_rollback(
     by: str,
     confirm: Callable[[Loss], bool],
 ) -> Loss | None:
-    """Go on with a ledger that lacks entries: say so in it, and let its mark be what it is.
+    """Continue with a ledger that lacks entries: record that in it, and set its mark to its end.
 
     Parameters
     ----------
     location, key
         As for `open_unmarked`.
     heads : sequence of Position
-        What the owner has signed, signatures checked.
+        The heads that the owner signed, with checked signatures.
     by : str
         Who accepts it.
     confirm : callable
-        Is shown the loss; only if it says so, anything is written.
+        Is called with the loss; nothing is written unless it returns true.
 
     Returns
     -------
@@ -73,20 +73,20 @@ def accept_rollback(
         loss = _loss(ledger, mark, heads, is_marked=is_marked(key_path))
         if loss is None:
             raise InvalidRequest(
-                f"The ledger {location} holds all that is vouched for: nothing is to be accepted.",
+                f"The ledger {location} lacks no entry that is vouched for: there is no loss.",
                 hint="If a signed head says otherwise, name it, and the owner's public key.",
             )
         if not confirm(loss):
             return None
         ledger.append_event(lambda end: _accepted(loss, end, by), max)
-        # Killed before this, the mark still refuses, and the loss is accepted once more.
+        # If killed before this, the mark still refuses, and the loss has to be accepted again.
         mark.give_up(Position(*ledger.position))
         note_marked(key_path)
     return loss
 
 
 def correct_clock(ledger: Ledger, *, by: str) -> None:
-    """Say in a ledger that the clock is right now, whatever its last entry is stamped with."""
+    """Record in a ledger that the clock is right now, whatever the time of its last entry."""
     ledger.append_event(lambda end: ClockCorrected(end.at, by), lambda now, _last: now)
 
 
@@ -95,7 +95,7 @@ def _loss(
 ) -> Loss | None:
     vouched = list(heads)
     is_unknown = is_marked
-    with suppress(LedgerLost):  # it is missing or damaged: then nobody knows how far it had come
+    with suppress(LedgerLost):  # the mark is missing or damaged: the last position is not known
         vouched.append(mark.read())
         is_unknown = False
     missing = [one for one in vouched if not ledger.holds(one)]

@@ -1,4 +1,4 @@
-"""Opening a ledger by the name of its place: a file, or a database that several servers share."""
+"""Opening a ledger by its location: a file, or a database that several servers share."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ from cube.refusals import CannotStart, LedgerLost, LedgerSetBack, LedgerUnavaila
 
 
 class Reader(Protocol):
-    """A ledger's entries, at one moment, for somebody who can change nothing."""
+    """A ledger's entries, at one moment, read only."""
 
     name: str
 
@@ -31,25 +31,25 @@ class Reader(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         ...
 
 
 def open_ledger(path: Path, guard: ClockGuard | None = None) -> Ledger:
-    """The ledger in an SQLite file, its key and its mark beside it; made if there is nothing.
+    """The ledger in an SQLite file, with its key and its mark next to it; created if new.
 
     Parameters
     ----------
     path : Path
     guard : ClockGuard, optional
-        Says how far ahead the clock is believed.
+        Decides how far ahead the clock may be.
 
     Raises
     ------
     LedgerCorrupt, CannotStart
         If it cannot be used, or its key is missing.
     LedgerSetBack
-        If it does not hold what its mark vouches for, or its mark is missing.
+        If it lacks entries that its mark vouches for, or its mark is missing.
     """
     return _marked(*open_unmarked(str(path), None), guard)
 
@@ -60,13 +60,13 @@ def open_shared_ledger(url: str, key: Path, guard: ClockGuard | None = None) -> 
 
 
 def open_unmarked(location: str, key: Path | None) -> tuple[Store, bytes, Path]:
-    """The store of a ledger, its key, and where that lies; no look is taken at its mark.
+    """The store of a ledger, its key, and the key's path, without checking the mark.
 
     Parameters
     ----------
     location : str
     key : Path, optional
-        Of a ledger in a database; that of a file lies beside it.
+        For a ledger in a database; the key of a ledger in a file is next to it.
     """
     if key is not None:
         return *open_postgres(location, key), key
@@ -81,15 +81,15 @@ def open_unmarked(location: str, key: Path | None) -> tuple[Store, bytes, Path]:
 
 
 def _marked(store: Store, key: bytes, key_path: Path, guard: ClockGuard | None) -> Ledger:
-    """A ledger that is what it was when its mark was written last; it goes on being marked.
+    """The ledger, if it holds what its mark vouches for; the mark is kept up from now on.
 
-    The mark is looked at last: of a ledger that is damaged, the damage is told.
+    The mark is checked last: if a ledger is damaged, the damage is what is reported.
     """
     mark = MarkFile(mark_beside(key_path))
     marked = MarkedStore(store, mark)
     ledger = Ledger(marked, key, guard=guard)
     try:
-        if not mark.exists() and not is_marked(key_path):  # a new ledger, or one of before marks
+        if not mark.exists() and not is_marked(key_path):  # a new ledger, or one from before marks
             mark.make(Position(*ledger.position))
         marked.begin(Position(*ledger.position))
         note_marked(key_path)
@@ -106,10 +106,10 @@ def _marked(store: Store, key: bytes, key_path: Path, guard: ClockGuard | None) 
 
 
 def open_store(location: str) -> Store:
-    """The store of a ledger, without its key: for who copies entries and serves nothing."""
+    """The store of a ledger, without its key: for copying entries, not for serving."""
     return open_postgres_store(location) if is_postgres(location) else SqliteStore(Path(location))
 
 
 def open_reader(location: str) -> Reader:
-    """A ledger's entries for an auditor, also beside a running server."""
+    """A ledger's entries for an auditor, also while a server runs."""
     return open_postgres_reader(location) if is_postgres(location) else SqliteReader(Path(location))

@@ -1,7 +1,7 @@
-"""What follows from one charge: what it added, what it counts towards, what its statistics told.
+"""What follows from one charge: what it added, the limits it counts towards, its statistics.
 
-Values that the history (replay.py) is made of, and that the gate hands out. Proof: proofs/gate.md,
-"Limits" and "Statistics".
+Values that the history (table_history.py) consists of, and that the gate returns. Proof:
+proofs/gate.md, "Limits" and "Statistics".
 """
 
 from bisect import bisect_right
@@ -34,7 +34,7 @@ class Payment:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedStatistics:
-    """The statistics of a charge, and what was released of each."""
+    """The statistics of a charge, and the released numbers of each."""
 
     charge: int
     statistics: tuple[ChargedStatistic, ...]
@@ -45,30 +45,30 @@ class ReleasedStatistics:
             raise ValueError("a measurement of other statistics than were charged")
         for charged, numbers in self._parts():
             for number in numbers:
-                charged.check_told(number)
+                charged.check_released(number)
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Noisy distances and counts in records; the places of candidates that were chosen."""
+        """Noisy distances and counts in records; the places of chosen candidates."""
         return tuple(
-            charged.told(number) for charged, numbers in self._parts() for number in numbers
+            charged.value_of(number) for charged, numbers in self._parts() for number in numbers
         )
 
     @property
     def counts(self) -> tuple[GaussianNoisyCounts, ...]:
-        """Rows that were released with Gaussian noise."""
+        """The rows that were released with Gaussian noise."""
         found = []
         for charged, numbers in self._parts():
             if isinstance(charged, ChargedGaussian) and isinstance(
                 charged.statistic, GaussianCounts
             ):
-                values = np.array([charged.told(number) for number in numbers])
+                values = np.array([charged.value_of(number) for number in numbers])
                 deviation = charged.noise.noise_scale
                 found.append(GaussianNoisyCounts(charged.statistic.block, values, deviation))
         return tuple(found)
 
     def _parts(self) -> Iterator[tuple[ChargedStatistic, tuple[int, ...]]]:
-        """Each statistic with what was released of it."""
+        """Each statistic with its released numbers."""
         place = 0
         for charged in self.statistics:
             yield charged, self.released[place : place + charged.n_released]
@@ -77,13 +77,13 @@ class ReleasedStatistics:
 
 @dataclass(frozen=True, slots=True)
 class BindingLimit:
-    """A limit that binds somebody, and what counts towards it now.
+    """A limit that applies to a payer, and what counts towards it now.
 
     Parameters
     ----------
     limit : Limit
     account : Subject
-        Whose spending counts: of a limit for each analyst, the analyst's.
+        Whose spending counts: for a limit of each analyst, that analyst's.
     units_spent : int
         In the window, in units of 2**-40 epsilon.
     """
@@ -109,11 +109,11 @@ def units_of(epsilon: Fraction) -> int:
 
 
 Spendings = AppendOnly[tuple[str, int]]
-"""The times of somebody's charges, in order, and what he had spent after each."""
+"""The times of an account's charges, in order, and what it had spent after each."""
 
 
 def none_later(spendings: Spendings, at: str) -> Spendings:
-    """The same, where what was charged at a later time counts as of `at`: a clock was corrected."""
+    """The same, with all charges of a later time counted at time `at`: the clock was corrected."""
     n_earlier = bisect_right(spendings, at, key=lambda spending: spending[0])
     if n_earlier == len(spendings):
         return spendings

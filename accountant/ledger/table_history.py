@@ -1,8 +1,8 @@
-"""The history of one table: what its ledger entries add up to.
+"""The history of one table, computed from its ledger entries.
 
-A `TableHistory` is an immutable value; an entry takes it to the next one or is refused. The gate,
-the opening of a ledger and every other process that has it open go through `after`, so that what
-was charged while serving is what is read back.
+A `TableHistory` is an immutable value; an entry leads to the next one or is refused. The gate, the
+opening of a ledger and every other process that has it open use `after`, so that what was charged
+while serving is the same as what is read back.
 
 Nothing here does input or output. Proof: proofs/gate.md, "The history".
 """
@@ -45,25 +45,25 @@ from cube.refusals import TooLarge
 
 
 class StalePlan(ValueError):
-    """A plan for another history than there is: plan again, nothing was charged."""
+    """A plan made for a history that has changed: plan again, nothing was charged."""
 
 
 @dataclass(frozen=True, eq=False)
 class TableHistory:
-    """Everything the ledger knows of one table.
+    """Everything that the ledger records of one table.
 
     Parameters
     ----------
     opened : TableOpened, optional
-        How the table began; None before it did.
+        The opening of the table; None before it.
     rows_fingerprint : str, optional
-        What is read from its data; None in a ledger of before that was not opened since.
+        The identity of the rows read; None in an older ledger that was not opened since.
     declaration : str, optional
         The latest public declaration, as JSON text.
     budget : Fraction
-        The limit on the table, in epsilon.
+        The budget of the table, in epsilon.
     limits : mapping of Subject to Limit
-        Those in force.
+        The limits in force.
     measurements : sequence of Measurement
         In the order in which they became durable.
     paid_by : sequence of int
@@ -71,25 +71,25 @@ class TableHistory:
     pending : mapping of int to Charge
         Charges without a measurement, by sequence number.
     turns : mapping of int to int
-        Of those that were taken over, the turn in which they are measured now.
+        For pending charges that were taken over, their latest turn.
     units_spent : int
         The table's cost as it was charged, in units of 2**-40 epsilon.
     cost : CostState
-        What every cell has paid, computed from the rows of every charge.
+        The cost of every cell, computed from the rows of every charge.
     gaussian : GaussianAccount
-        All Gaussian noise; what it costs is in `units_spent`, and no cell's.
+        All Gaussian noise; its cost is part of `units_spent`, but not of the cost of any cell.
     superseded : GrowingSet
-        Places of measurements that a later one was raised from.
+        Places of measurements from which a later one was raised.
     payments : sequence of Payment
-        Every charge, measured or waiting, in order.
-    told : sequence of ReleasedStatistics
-        Statistics that were released, in order.
+        Every charge, measured or pending, in order.
+    released : sequence of ReleasedStatistics
+        Released statistics, in order.
     served : sequence of Served
         Tallies of answers, for reports.
     now : str
-        The time of the latest entry; while one is being made, of that.
+        The time of the latest entry; while an entry is being made, its time.
     read : GrowingSet
-        Numbers of the entries that this process has read, and not made.
+        Numbers of the entries that this process has read, but not made itself.
     """
 
     opened: TableOpened | None = None
@@ -106,7 +106,7 @@ class TableHistory:
     gaussian: GaussianAccount = field(default_factory=GaussianAccount)
     superseded: GrowingSet = field(default_factory=GrowingSet)
     payments: AppendOnly[Payment] = field(default_factory=AppendOnly)
-    told: AppendOnly[ReleasedStatistics] = field(default_factory=AppendOnly)
+    released: AppendOnly[ReleasedStatistics] = field(default_factory=AppendOnly)
     served: AppendOnly[Served] = field(default_factory=AppendOnly)
     now: str = ""
     read: GrowingSet = field(default_factory=GrowingSet)
@@ -114,16 +114,16 @@ class TableHistory:
 
     @property
     def units_max(self) -> int:
-        """The limit in whole units, rounded down."""
+        """The budget in whole units, rounded down."""
         return units_of(self.budget)
 
     @property
     def units_of_rows(self) -> int:
-        """What was charged for rows, and for statistics that cost what rows do."""
+        """What was charged for rows, and for statistics that are priced as rows."""
         return self.units_spent - self.gaussian.units
 
     def after(self, seq: int, at: str, body: TableBody) -> "TableHistory":
-        """The history once entry number `seq`, made at `at`, says `body`.
+        """The history after entry number `seq`, made at `at`, with content `body`.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class TableHistory:
             If the entry cannot follow this history.
         """
         if (self.opened is None) != isinstance(body, TableOpened):
-            raise ValueError("a table is opened once, before anything else is said of it")
+            raise ValueError("a table must be opened once, before any other entry about it")
         history = replace(self, now=at)
         match body:
             case Charge():
@@ -144,7 +144,7 @@ class TableHistory:
                 return history._ruled(body)  # noqa: SLF001 - the same
 
     def at_corrected(self, at: str) -> "TableHistory":
-        """The history once a clock was corrected: nothing counts as of a later time than `at`."""
+        """The history after a clock was corrected: no charge counts at a later time than `at`."""
         accounts = {who: none_later(spendings, at) for who, spendings in self._accounts.items()}
         return replace(self, now=at, _accounts=MappingProxyType(accounts))
 
@@ -163,7 +163,7 @@ class TableHistory:
         return tuple(sorted(self._accounts))
 
     def allowances(self, payer: Payer) -> tuple[BindingLimit, ...]:
-        """The limits that bind somebody at the moment `now`."""
+        """The limits that apply to a payer at the moment `now`."""
         bound = []
         for account in payer.subjects:
             limit = self.limits.get(account)
@@ -175,7 +175,7 @@ class TableHistory:
         return tuple(bound)
 
     def measured_under(self, seq: int) -> tuple[Measurement, ...]:
-        """The measurements of a charge; none if it waits for them."""
+        """The measurements of a charge; none while it is pending."""
         place = len(self.paid_by)
         found: list[Measurement] = []
         while place and (not found or self.paid_by[place - 1] == seq):
@@ -184,9 +184,9 @@ class TableHistory:
                 found.append(self.measurements[place])
         return tuple(reversed(found))
 
-    def told_under(self, seq: int) -> ReleasedStatistics | None:
+    def released_under(self, seq: int) -> ReleasedStatistics | None:
         """The statistics of a charge, once they are released."""
-        return next((one for one in reversed(self.told) if one.charge == seq), None)
+        return next((one for one in reversed(self.released) if one.charge == seq), None)
 
     def check_cost(self) -> None:
         """Raise ValueError if the rows cost more than was charged for them."""
@@ -197,14 +197,14 @@ class TableHistory:
             )
 
     def added(self, plan: Sequence[PlannedMeasurement]) -> list[PlannedMeasurement]:
-        """What a plan adds to what is paid for: a row that is raised adds the difference alone.
+        """What a plan adds to the rows that are paid for: a raise adds only the difference.
 
         Raises
         ------
         ValueError
-            If it raises what it cannot: another block, to no larger weight, or twice.
+            If it contains an impossible raise: of another block, to no larger weight, or twice.
         StalePlan
-            If it raises what has been raised since.
+            If it raises a measurement that has been raised since.
         """
         places = [planned.raised_from for planned in plan if planned.raised_from is not None]
         if len(set(places)) < len(places):
@@ -220,12 +220,12 @@ class TableHistory:
         return rows
 
     def noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
-        """The noise that a planned measurement is to have.
+        """The noise for a planned measurement.
 
         Raises
         ------
         TooLarge
-            If it raises a measurement whose noise cannot be refined. Decided on public things.
+            If it raises a measurement whose noise cannot be refined. This depends on public things.
         """
         earlier = self._earlier(planned)
         if earlier is None:
@@ -275,7 +275,7 @@ class TableHistory:
 
     def _pinned(self, body: DataPinned) -> "TableHistory":
         if self.rows_fingerprint is not None:
-            raise ValueError("what is read from a table's data is said once")
+            raise ValueError("what is read from a table's data is recorded once only")
         return replace(self, rows_fingerprint=body.rows_fingerprint)
 
     def _limited(self, limit: Limit) -> "TableHistory":
@@ -332,7 +332,7 @@ class TableHistory:
         return MappingProxyType(accounts)
 
     def _checked(self, charged: ChargedBlock) -> ChargedBlock:
-        """The same charged block; one that is raised shares its arrays with the earlier one."""
+        """The same charged block; a raised block shares its arrays with the earlier one."""
         earlier = self._earlier(charged.planned)
         if earlier is None:
             return charged
@@ -360,10 +360,10 @@ class TableHistory:
                 f"a measurement under {body.charge}, which is no charge waiting for one"
             )
         if body.turn != self.turns.get(body.charge, 0):
-            raise ValueError("a measurement by who has been taken over from")
+            raise ValueError("a measurement of a turn that was taken over")
         if len(body.lattice_values) != len(charge.blocks):
             raise ValueError("a measurement of other rows than were charged")
-        told = ReleasedStatistics(body.charge, charge.statistics, body.released)
+        statistics = ReleasedStatistics(body.charge, charge.statistics, body.released)
         new = tuple(
             charged.measured(values)
             for charged, values in zip(charge.blocks, body.lattice_values, strict=True)
@@ -373,7 +373,7 @@ class TableHistory:
             self,
             measurements=self.measurements.followed_by(new),
             paid_by=self.paid_by.followed_by([body.charge] * len(new)),
-            told=self.told.followed_by([told] if charge.statistics else []),
+            released=self.released.followed_by([statistics] if charge.statistics else []),
             pending=MappingProxyType(waiting),
             turns=MappingProxyType(
                 {seq: turn for seq, turn in self.turns.items() if seq in waiting}

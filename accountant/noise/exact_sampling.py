@@ -1,8 +1,8 @@
 """Exact samples of geometric laws whose ratio is ``exp(-rate)``, with `rate` a rational number.
 
 Whole-number arithmetic on uniform whole numbers from the operating system; no float, no logarithm,
-no table of probabilities. The laws are exact, not close. How long a draw takes varies with what is
-drawn, like any exact sampler's.
+no table of probabilities. The laws are exact, not approximate. The time of a draw depends on the
+value drawn, as for any exact sampler.
 
 There is no seed to pass. Proof: proofs/exact_sampling.md.
 
@@ -24,8 +24,8 @@ def bernoulli_exp(numerator: int, denominator: int) -> bool:
     is an odd one with probability ``1 - rate + rate**2 / 2! - ...``.
     """
     if not 0 <= numerator <= denominator:
-        raise ValueError("a rate between 0 and 1")
-    trial = 2 if numerator == denominator else 1  # a first trial that is sure takes no draw
+        raise ValueError("the rate must be between 0 and 1")
+    trial = 2 if numerator == denominator else 1  # a first trial that is certain takes no draw
     while randbelow(trial * denominator) < numerator:
         trial += 1
     return trial % 2 == 1
@@ -38,12 +38,12 @@ def geometric(rate: Fraction) -> int:
 
     Notes
     -----
-    From Algorithm 2. With ``rate = s / t`` it draws a geometric variable of rate ``1 / t`` as a
-    last digit in base ``t``, by rejection, and all that is above that digit, which is geometric
-    of rate 1; then it divides by ``s``, rounding down.
+    From Algorithm 2. With ``rate = s / t`` it draws a geometric variable of rate ``1 / t``: its
+    last digit in base ``t`` by rejection, and the number above that digit, which is geometric of
+    rate 1. Then it divides by ``s``, rounding down.
     """
     if rate <= 0:
-        raise ValueError("a rate above 0")
+        raise ValueError("the rate must be above 0")
     base = rate.denominator
     last_digit = randbelow(base)
     while not bernoulli_exp(last_digit, base):

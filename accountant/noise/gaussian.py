@@ -1,10 +1,10 @@
-"""The Gaussian noise that a rho buys, on a lattice.
+"""The Gaussian noise for a rho, on a lattice.
 
 A row's exact answer is put on a power-of-two lattice far finer than the noise, and a discrete
-Gaussian variable is added there. One record moves the rows of a block by its `sensitivity` at most,
-in L2: it is in one group alone. That is read off the query, nobody's word is taken for it.
+Gaussian variable is added there. One record moves the rows of a block by at most the `sensitivity`,
+in L2, as it is in only one group. The sensitivity is computed from the query; no caller states it.
 
-Values only; what draws is noise.py. Proof: proofs/gaussian_noise.md.
+Values only; laplace.py draws the noise. Proof: proofs/gaussian_noise.md.
 """
 
 import math
@@ -15,19 +15,19 @@ from typing import Final
 from accountant.noise.lattice import STEP_BITS_UNDER_SCALE, OnLattice
 from cube.gaussian import GaussianStatistic, Rho
 
-# Of the deviation: OpenDP's own account, in floats rounded up, then stays within what was paid.
+# Of the deviation: so that OpenDP's own account, in floats rounded up, stays within what is paid.
 MARGIN: Final = 2.0**-40
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianNoise(OnLattice):
-    """The noise that a rho buys for rows of a sensitivity.
+    """The noise for a rho, for rows of a sensitivity.
 
     Parameters
     ----------
     rho : Rho
     sensitivity : int
-        How far one record moves the answers, in L2 and in their own unit, at most.
+        The most by which one record moves the answers, in L2 and in their own unit.
     lattice_bits : int
         The lattice is the whole multiples of ``2**-lattice_bits``.
     scale_in_steps : float
@@ -42,10 +42,10 @@ class GaussianNoise(OnLattice):
 
     def __post_init__(self) -> None:
         if self.sensitivity < 1:
-            raise ValueError("a record that moves nothing needs no noise")
+            raise ValueError("a sensitivity of 0 needs no noise")
         moved = Fraction(self.sensitivity * 2**self.lattice_bits)
         if (moved / Fraction(self.scale_in_steps)) ** 2 > 2 * self.rho.exact:
-            raise ValueError("the noise is smaller than the rho that is paid allows")
+            raise ValueError("the noise is smaller than the paid rho allows")
 
     @classmethod
     def for_rho(cls, rho: Rho, sensitivity: int) -> "GaussianNoise":
@@ -57,11 +57,11 @@ class GaussianNoise(OnLattice):
 
 
 def sensitivity_of(statistic: GaussianStatistic) -> int:
-    """How far one record moves what is released, in L2, at most.
+    """The most by which one record moves the released numbers, in L2.
 
     Notes
     -----
-    The groups of a block share no cell, so that one row alone moves, by the coefficient at the
-    record's cell; and a sum of distances by no more than the rows.
+    The groups of a block share no cell, so only one row moves, by the coefficient at the record's
+    cell; and a sum of distances moves by no more than the rows.
     """
     return max(1, int(statistic.block.query.bound))

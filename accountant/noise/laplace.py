@@ -2,9 +2,9 @@
 
 A discrete Laplace variable is added to a row on the lattice (lattice.py), by OpenDP's exact
 sampler. A row that is measured again at a larger weight has its noise refined on the same lattice
-instead of drawn anew (refinement.py). Discrete Gaussian noise (normal_noise.py) is drawn here too.
+instead of drawn again (refinement.py). Discrete Gaussian noise (gaussian.py) is drawn here too.
 
-There is no seed to pass: repeatable noise is no noise. Proof: proofs/noise.md.
+There is no seed to pass: repeatable noise protects nothing. Proof: proofs/noise.md.
 """
 
 import math
@@ -26,15 +26,15 @@ from accountant.noise.refinement import Refinement
 from cube.measurement import EPSILON_UNIT_BITS, Measurement, Weight
 from cube.refusals import TooLarge
 
-# A coarser lattice would show in intervals, which take noise as continuous.
+# A coarser lattice would widen intervals visibly, as they treat noise as continuous.
 SCALE_IN_STEPS_MIN = 2**6
-# The clamp of `on_lattice` is never below 2**62 - 1, whatever the bound on answers was at the time.
+# The clamp of `on_lattice` is never below 2**62 - 1, whatever the bound on answers was then.
 UNCLAMPED_MAX = 2**63 - 2 - LATTICE_ANSWER_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class LatticeNoise(OnLattice):
-    """The noise that a weight buys.
+    """The noise for a weight.
 
     Parameters
     ----------
@@ -54,11 +54,11 @@ class LatticeNoise(OnLattice):
 
     def __post_init__(self) -> None:
         if 2**self.lattice_bits > Fraction(self.scale_in_steps) * self.weight.exact:
-            raise ValueError("the noise is smaller than the weight that is paid allows")
+            raise ValueError("the noise is smaller than the paid weight allows")
 
     @classmethod
     def for_weight(cls, weight: Weight) -> "LatticeNoise":
-        """The finest useful lattice, and the smallest scale the weight allows on it.
+        """The finest useful lattice, and the smallest scale that the weight allows on it.
 
         >>> LatticeNoise.for_weight(Weight.at_least(0.25)).lattice_bits
         18
@@ -70,12 +70,12 @@ class LatticeNoise(OnLattice):
 
     @classmethod
     def of(cls, measurement: Measurement) -> "LatticeNoise":
-        """The noise that a measurement was made with."""
+        """The noise of a measurement."""
         scale_in_steps = math.ldexp(measurement.noise_scale, measurement.lattice_bits)
         return cls(measurement.weight, measurement.lattice_bits, scale_in_steps)
 
     def refined_to(self, weight: Weight) -> "LatticeNoise":
-        """The noise of a larger weight on this same lattice.
+        """The noise for a larger weight on the same lattice.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class LatticeNoise(OnLattice):
         return LatticeNoise(weight, self.lattice_bits, scale_in_steps)
 
     def found_in(self, noisy: Sequence[int], exact: Sequence[int]) -> tuple[int, ...]:
-        """The noise in values that `on_lattice` gave and did not clamp. As secret as `exact`."""
+        """The noise in values that `on_lattice` returned unclamped. As secret as `exact`."""
         return tuple(
             value - (answer << self.lattice_bits)
             for value, answer in zip(noisy, exact, strict=True)
@@ -99,15 +99,15 @@ class LatticeNoise(OnLattice):
 
 
 def may_be_clamped(measurement: Measurement) -> bool:
-    """Whether a noisy value may have been held back by the clamp, so that its noise is unknown.
+    """Whether the clamp may have changed a noisy value, so that its noise is unknown.
 
-    A public bound on answers may have changed since; the verdict does not depend on it.
+    The result does not depend on the public bound on answers, which may have changed since.
     """
     return any(abs(value) > UNCLAMPED_MAX for value in measurement.lattice_values)
 
 
 class NoiseSource(Protocol):
-    """Where randomness comes from."""
+    """The source of randomness."""
 
     def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:
         """Draw `size` independent variables with ``Pr(k)`` proportional to ``exp(-|k|/scale)``."""
@@ -116,7 +116,7 @@ class NoiseSource(Protocol):
     def refined_laplace(
         self, coarse: LatticeNoise, fine: LatticeNoise, drawn: Sequence[int]
     ) -> tuple[int, ...]:
-        """Draw variables of the `fine` law, given those `drawn` of the `coarse` law before.
+        """Draw variables of the `fine` law, given those `drawn` before from the `coarse` law.
 
         Each pair differs by a variable that is independent of the fine one.
         """
@@ -131,12 +131,12 @@ class SystemNoise:
     """Noise from the operating system's entropy, by OpenDP's exact discrete sampler."""
 
     def discrete_laplace(self, noise: LatticeNoise, size: int) -> tuple[int, ...]:
-        """Draw noise, in lattice steps, and check OpenDP's own account of what it costs.
+        """Draw noise, in lattice steps, and check it against OpenDP's own privacy loss.
 
         Raises
         ------
         ValueError
-            If OpenDP says that one unit of the answer loses more than the weight.
+            If OpenDP computes a loss above the weight for one unit of the answer.
         """
         dp.enable_features("contrib")
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
@@ -144,7 +144,7 @@ class SystemNoise:
         # One unit of the answer is 2**lattice_bits steps; losses are proportional to distance.
         loss_per_step = Fraction(mechanism.map(1))  # type: ignore[no-untyped-call]  # opendp's stubs
         if loss_per_step * 2**noise.lattice_bits > noise.weight.exact:
-            raise ValueError("the noise is smaller than the weight that is paid allows")
+            raise ValueError("the noise is smaller than the paid weight allows")
         return tuple(int(drawn) for drawn in mechanism([0] * size))
 
     def refined_laplace(
@@ -158,17 +158,17 @@ class SystemNoise:
             If the two laws are not on one lattice, or the fine one is not the narrower.
         """
         if coarse.lattice_bits != fine.lattice_bits:
-            raise ValueError("noise is refined on the lattice it was drawn on")
+            raise ValueError("noise can only be refined on the lattice on which it was drawn")
         refinement = Refinement.of_scales(coarse.scale_in_steps, fine.scale_in_steps)
         return tuple(refinement.draw(noise) for noise in drawn)
 
     def discrete_gaussian(self, noise: GaussianNoise, size: int) -> tuple[int, ...]:
-        """Draw Gaussian noise, in lattice steps, and check OpenDP's own account of what it costs.
+        """Draw Gaussian noise, in lattice steps, and check it against OpenDP's own privacy loss.
 
         Raises
         ------
         ValueError
-            If OpenDP says that a record loses more than was paid.
+            If OpenDP computes a loss of a record above what is paid.
         """
         dp.enable_features("contrib")
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
@@ -176,5 +176,5 @@ class SystemNoise:
         moved = rounded_up(Fraction(noise.sensitivity * 2**noise.lattice_bits))
         loss = Fraction(mechanism.map(moved))  # type: ignore[no-untyped-call]  # opendp's stubs
         if loss > noise.rho.exact:
-            raise ValueError("the noise is smaller than the rho that is paid allows")
+            raise ValueError("the noise is smaller than the paid rho allows")
         return tuple(int(drawn) for drawn in mechanism([0] * size))

@@ -1,8 +1,8 @@
-"""The lattice that noise is added on: whole numbers of a power-of-two step, clamped in public.
+"""The lattice on which noise is added: whole multiples of a power-of-two step, publicly clamped.
 
 An exact answer is a whole number. It is put on a lattice whose step is far below the scale of the
-noise, noise is added there, and the sum is clamped to a public range far outside anything that
-happens. Every step is exact integer arithmetic.
+noise, noise is added there, and the sum is clamped to a public range far beyond any real value.
+Everything is exact integer arithmetic.
 
 Proof: proofs/noise.md.
 """
@@ -14,13 +14,13 @@ from typing import Final
 
 from cube.refusals import TooLarge
 
-STEP_BITS_UNDER_SCALE: Final = 20  # a step of 2**-20 scales widens an interval by less than it says
+STEP_BITS_UNDER_SCALE: Final = 20  # a step of 2**-20 scales hardly widens an interval
 LATTICE_ANSWER_MAX: Final = 2**62  # half of int64 for the answer, half for the noise
-LATTICE_BITS_MAX: Final = 32  # what the largest weight, 2**12, asks for
+LATTICE_BITS_MAX: Final = 32  # what the largest weight, 2**12, needs
 
 
 class OnLattice:
-    """Noise of a scale on the whole multiples of ``2**-lattice_bits``, of whichever law."""
+    """Noise of a scale on the whole multiples of ``2**-lattice_bits``, of any law."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class OnLattice:
 
     @property
     def noise_scale(self) -> float:
-        """The scale in units of the answer; exact, for it only moves the binary point."""
+        """The scale in units of the answer; exact, as only the binary point moves."""
         return math.ldexp(self.scale_in_steps, -self.lattice_bits)
 
     def on_lattice(
@@ -42,15 +42,15 @@ class OnLattice:
         exact : sequence of int
             The exact answers, in their own unit.
         noise : sequence of int
-            As many variables of the law, in lattice steps, held within int64.
+            The same number of variables of the law, in lattice steps, saturated at int64.
         answer_bound : int
             A public bound on the magnitude of the answers.
 
         Notes
         -----
-        The sampler holds its output within int64. Clamping the sum to ``2**63 - 1`` less the
-        answers' bound removes every trace of that: the result has exactly the law it would have
-        with unlimited noise, clamped.
+        The sampler saturates at int64. Clamping the sum to ``2**63 - 1`` less the answers' bound
+        removes every trace of that: the result has exactly the law of the clamped sum with
+        unlimited noise.
         """
         limit = 2**63 - 1 - self.lattice_bound(answer_bound)
         steps = [value << self.lattice_bits for value in exact]
@@ -64,7 +64,7 @@ class OnLattice:
         Raises
         ------
         TooLarge
-            If it leaves no room for noise. Depends on public bounds alone.
+            If it leaves no room for noise. This depends on public bounds alone.
         """
         bound = answer_bound << self.lattice_bits
         if bound > LATTICE_ANSWER_MAX:

@@ -1,20 +1,22 @@
-"""Refined noise: from noise of one scale to noise of a smaller one, given what was drawn first.
+"""Refined noise: from noise of one scale to noise of a smaller one, given the first draw.
 
-Discrete Laplace noise `coarse` was added to an answer, and the sum released. To release the answer
-again with noise `fine` of a smaller scale, `fine` is drawn from its law given `coarse` under which
+Discrete Laplace noise `coarse` was added to an answer, and the sum was released. To release the
+answer again with noise `fine` of a smaller scale, `fine` is drawn from its conditional law given
+`coarse`, under which
 
-    coarse = fine + step,   step independent of fine, with a law that needs neither of them
+    coarse = fine + step,   step independent of fine, with a law that depends on neither of them
 
-The first release is then the second plus something that has nothing to do with the data: both
-together cost what the second costs, and a row's weight has simply been raised.
+The first release is then the second plus noise that is independent of the data: both together cost
+what the second costs, and a row's weight has simply been raised.
 
-Noise is as secret as the answer it hides: whoever knows it subtracts it. Nothing here keeps any.
+Noise is as secret as the answer it hides, which is the released value less the noise. Nothing here
+keeps any.
 Proof: proofs/refinement.md.
 
 References
 ----------
 Koufogiannis, Han & Pappas 2017, "Gradual Release of Sensitive Data under Differential Privacy",
-for the continuous law; on a lattice it has one more term, and is derived in the proof.
+for the continuous law; the law on a lattice has one more term, and is derived in the proof.
 """
 
 from dataclasses import dataclass
@@ -40,11 +42,11 @@ class Refinement:
 
     def __post_init__(self) -> None:
         if not 0 < self.coarse_rate < self.fine_rate:
-            raise ValueError("a refinement has less noise than there was before")
+            raise ValueError("refined noise must be smaller than the noise before")
 
     @classmethod
     def of_scales(cls, coarse: float, fine: float) -> "Refinement":
-        """Between two scales in lattice steps, taken as the exact numbers the floats are."""
+        """Between two scales in lattice steps, as the exact values of the floats."""
         return cls(1 / Fraction(coarse), 1 / Fraction(fine))
 
     @cached_property
@@ -61,9 +63,9 @@ class Refinement:
         return drawn if coarse_noise >= 0 else -drawn
 
     def _given_magnitude(self, magnitude: int) -> int:
-        """Walk from the far side of zero to beyond the coarse noise: four pieces, each geometric.
+        """Draw by pieces, from beyond zero to beyond the coarse noise: four pieces, each geometric.
 
-        With ``p``, ``q`` for ``exp(-coarse_rate)``, ``exp(-fine_rate)``.
+        The comments below write ``p``, ``q`` for ``exp(-coarse_rate)``, ``exp(-fine_rate)``.
         """
         if self._is_across_zero():
             return -1 - geometric(self._joint_rate)

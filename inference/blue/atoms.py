@@ -1,7 +1,7 @@
-"""Atoms: the cells of a few axes, merged where no measured row tells them apart.
+"""Atoms: the cells of a few axes, merged where no measured row distinguishes them.
 
-Every measured row is constant on each atom, so everything the history can say is said on atoms:
-a query that is not constant on them is not in the span of the rows, and has no unbiased estimate.
+Every measured row is constant on each atom, so atoms carry all the information of the history: a
+query that is not constant on them is not in the span of the rows, and has no unbiased estimate.
 Levels are merged axis by axis first (`cube.grid`), products of classes afterwards; both merges are
 exact and neither depends on data.
 """
@@ -18,13 +18,13 @@ from cube.grid import Grid, first_places
 from cube.query import Scope
 
 N_GRID_CELLS_MAX = 2**20  # products of classes laid out at once: 8 MB an array
-N_LABELS_PER_CELL = 16  # up to so many, marking the used ones beats sorting the cells
+N_LABELS_PER_CELL = 16  # up to this many, marking the used labels is faster than sorting the cells
 N_ENTRIES_MAX = 2**24  # rows times atoms: 128 MB, and a few such arrays while estimating
 
 
 @dataclass(frozen=True, eq=False)
 class RowsOnAtoms:
-    """The rows of a block, read on atoms.
+    """The rows of a block, as coefficients on atoms.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Atoms:
 
     @classmethod
     def undivided(cls, axes: Scope, sizes: tuple[int, ...]) -> "Atoms":
-        """One atom: what is known before any row."""
+        """A single atom: the partition before any row."""
         return cls(Grid.undivided(axes, sizes), np.zeros(1, dtype=np.int64))
 
     @cached_property
@@ -118,7 +118,7 @@ class Atoms:
     def fitting(
         self, blocks: Sequence[QueryBlock], *, n_atoms_max: int, n_rows_max: int
     ) -> list[int] | None:
-        """Which blocks fit, each beside those before it that do: their places.
+        """The places of the blocks that fit, each together with those before it that fit.
 
         None if the products of classes of all of them are too many to lay out.
         """
@@ -155,9 +155,9 @@ class Atoms:
         return RowsOnAtoms(_spread(coefficient[first], group[first], block.n_rows), is_constant)
 
     def sums(self, block: QueryBlock) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """What the rows of a block add up to on each atom, and the square of each row's length.
+        """The sum of each row over the cells of each atom, and the square of each row's length.
 
-        Over cells, as the rows need not be constant on the atoms: (n_rows, n_atoms), (n_rows,).
+        The rows need not be constant on the atoms. The shapes are (n_rows, n_atoms) and (n_rows,).
         None if the products of classes, or the rows, are too many to lay out.
         """
         grid = self.grid.refined([block])
@@ -189,7 +189,7 @@ def _can_be_laid_out(grid: Grid, n_blocks: int) -> bool:
 
 
 def row_signature(grid: Grid, block: QueryBlock) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """For each grid cell: the coefficient there, and the row that has it (-1 where none has)."""
+    """For each grid cell: the coefficient there, and the row that it belongs to (-1 for none)."""
     coefficient = grid.coefficients(block.query).ravel()
     if block.partition is None:
         group = np.zeros(coefficient.size, dtype=np.int64)
@@ -203,7 +203,7 @@ def row_signature(grid: Grid, block: QueryBlock) -> tuple[NDArray[np.float64], N
 def _spread(
     coefficient: NDArray[np.float64], group: NDArray[np.int64], n_rows: int
 ) -> NDArray[np.float64]:
-    """The coefficients as a matrix, (n_rows, n_atoms): each in the row that has it."""
+    """The coefficients as a matrix, (n_rows, n_atoms): each in the row that it belongs to."""
     on_atoms = np.zeros((n_rows, coefficient.size), dtype=np.float64)
     (touched,) = np.nonzero(group >= 0)
     on_atoms[group[touched], touched] = coefficient[touched]
@@ -222,7 +222,7 @@ def _common_refinement(
 
 
 def _numbered_after(old: NDArray[np.int64], of_cell: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A refinement of `old`, renumbered so that whatever is kept for an atom stays in its place."""
+    """A refinement of `old`, renumbered so that the first piece of an atom keeps its number."""
     kept = of_cell[first_places(old)]
     n_pieces = int(of_cell.max()) + 1
     number = np.full(n_pieces, -1, dtype=np.int64)
@@ -233,14 +233,14 @@ def _numbered_after(old: NDArray[np.int64], of_cell: NDArray[np.int64]) -> NDArr
 
 def _distinct(coefficient: NDArray[np.float64]) -> tuple[int, NDArray[np.int64]]:
     """The number of distinct coefficients, and which of them each cell has."""
-    if np.isin(coefficient, (0.0, 1.0)).all():  # a count: by far the most usual, and no sorting
+    if np.isin(coefficient, (0.0, 1.0)).all():  # a count, the usual case: needs no sorting
         return 2, coefficient.astype(np.int64)
     values, which = np.unique(coefficient, return_inverse=True)
     return values.size, which.astype(np.int64)
 
 
 def _dense(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Equal labels for equal labels, numbered ``0 .. n - 1``."""
+    """The same partition, its labels renumbered ``0 .. n - 1``."""
     n_labels = int(labels.max()) + 1
     if n_labels > N_LABELS_PER_CELL * labels.size:
         return np.unique(labels, return_inverse=True)[1].astype(np.int64)

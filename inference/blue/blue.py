@@ -1,10 +1,10 @@
 """The online best linear unbiased estimate: which weighted sum of noisy rows answers a query best.
 
-A history of rows with weights (one over the scale of the noise) is kept in factored form, so that
-a query costs a few passes over matrices and a new row never starts anything over. Estimates are
-certified: the largest error of any coefficient comes with every answer.
+A history of rows with weights (one over the scale of the noise) is kept in factored form, so that a
+query takes a few passes over matrices, and a new row updates the factors instead of recomputing
+them. Estimates are certified: the largest error of any coefficient comes with every answer.
 
-Nothing here knows noisy values, queries' meaning or what anything cost. See `blue.md`.
+Nothing here knows noisy values, the meaning of queries, or costs. See `blue.md`.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from inference.blue.growing_matrix import GrowingMatrix
 from inference.blue.row_space import DEPENDENCE_TOLERANCE, RowSpace
 
 N_FACTOR_PANEL = 32  # columns LAPACK eliminates at once; fastest of 8, 32, 64 for rank 1000
-N_REFINEMENTS_MAX = 4  # after the first; each takes 2 to 4 digits off even with weights 1e-6 .. 1e3
+N_REFINEMENTS_MAX = 4  # after the first; each gains 2 to 4 digits even with weights 1e-6 .. 1e3
 RESIDUAL_ENOUGH = 1e-13  # relative to the query's largest coefficient; rounding leaves about 1e-15
 
 
 @dataclass(frozen=True, eq=False)
 class Combination:
-    """How queries are best answered from the rows of a history.
+    """The best linear unbiased estimates of queries, as coefficients on the rows of a history.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class Combination:
     estimable : (n_queries,) ndarray of bool
         Whether the query is in the span of the rows.
     residual : (n_queries,) ndarray of float64
-        Largest ``|coefficients @ rows - query|`` of any atom. Times the number of records it bounds
-        the bias, whatever rounding did.
+        Largest ``|coefficients @ rows - query|`` of any atom. Times the number of records, it
+        bounds the bias that rounding can cause.
     half_variance : (n_queries,) ndarray of float64
         ``sum (coefficients / weights)**2``; the variance of Laplace noise is twice that. Infinite
         for a query that is not estimable.
@@ -74,7 +74,7 @@ class OnlineBlue:
 
     Examples
     --------
-    Two equally noisy looks at one cell average out, and halve the variance.
+    Two equally noisy measurements of one cell are averaged, which halves the variance.
 
     >>> blue = OnlineBlue(np.ones(1))
     >>> blue.add(np.array([[1.0], [1.0]]), np.array([0.5, 0.5]))
@@ -108,12 +108,12 @@ class OnlineBlue:
 
     @property
     def n_bytes(self) -> int:
-        """The memory that its matrices hold."""
+        """The memory that its matrices use."""
         matrices = self._rows.n_bytes + self._coordinates.n_bytes + self._factor.nbytes
         return matrices + self._space.n_bytes
 
     def copy(self) -> "OnlineBlue":
-        """An equal history that grows on its own: for what-if questions."""
+        """An equal history that grows independently: for what-if questions."""
         other = OnlineBlue(self._space.sizes)
         other._space = self._space.copy()
         other._rows = self._rows.copy()
@@ -159,7 +159,7 @@ class OnlineBlue:
         self._absorb(weights[:, np.newaxis] * coordinates)
 
     def raise_weights(self, rows: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
-        """Let rows have been measured more precisely than before: the same rows, larger weights.
+        """Give rows larger weights, as the same rows were measured more precisely.
 
         Parameters
         ----------
@@ -172,18 +172,18 @@ class OnlineBlue:
             raise IndexError(f"rows {rows} of a history of {self.n_rows}")
         before = self._weights[rows]
         if not np.all(np.isfinite(weights) & (weights >= before)):
-            raise ValueError("a weight only rises")
+            raise ValueError("a weight can only be raised")
         added = np.sqrt((weights - before) * (weights + before))
         self._absorb(added[:, np.newaxis] * self._coordinates.values[rows])
         self._weights[rows] = weights
 
     def refresh(self) -> None:
-        """Recompute basis and factor from the rows, the most telling rows first.
+        """Recompute basis and factor from the rows, those of largest weighted length first.
 
-        Sorting by weighted length is what keeps light rows accurate beside heavy ones in a
-        Householder QR (Cox and Higham, "Stability of Householder QR factorization for weighted
-        least squares problems", 1998). Nothing drifts between calls; a history in an unlucky order
-        with weights far apart gains digits from one. A second call in a row does nothing.
+        Sorting by weighted length keeps light rows accurate next to heavy ones in a Householder QR
+        (Cox and Higham, "Stability of Householder QR factorization for weighted least squares
+        problems", 1998). Errors do not build up between calls; but a history in an unlucky order,
+        with weights far apart, gains digits from a call. A second call in a row does nothing.
         """
         if self._is_fresh:
             return
@@ -217,10 +217,10 @@ class OnlineBlue:
         return Combination(coefficients, estimable, _largest(missing), half_variance)
 
     def are_apart(self, sums: NDArray[np.float64], squares: NDArray[np.float64]) -> bool:
-        """Whether surely no combination of some rows follows from the history.
+        """Whether it is certain that no combination of some rows follows from the history.
 
         See `RowSpace.are_apart`. Then none of them is estimable; and once all of them are measured,
-        each at one weight, the rest of the history still says nothing of them.
+        all at one weight, the rest of the history still says nothing about them.
         """
         return self._space.are_apart(sums, squares)
 
@@ -237,10 +237,10 @@ class OnlineBlue:
         queries: NDArray[np.float64],
         estimable: NDArray[np.bool_],
     ) -> None:
-        """Bring ``missing = queries - coefficients @ rows`` down to rounding, both in place.
+        """Reduce ``missing = queries - coefficients @ rows`` to rounding error, both in place.
 
-        Coordinates are right in the norm over cells, which says little about an atom of one cell
-        beside one of 1e12; so these steps start from the rows themselves. Most queries need none.
+        Coordinates are accurate in the norm over cells, which says little about an atom of one cell
+        next to one of 1e12; so these steps start from the rows themselves. Most queries need none.
         """
         enough = RESIDUAL_ENOUGH * _largest(queries)
         poor = np.flatnonzero(estimable & (_largest(missing) > enough))
@@ -256,7 +256,7 @@ class OnlineBlue:
             poor = poor[_largest(missing[poor]) > enough[poor]]
 
     def _solve_once(self, targets: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The seminormal equations: ``R.T @ R @ multipliers = targets``, then weigh the rows."""
+        """The seminormal equations ``R.T @ R @ multipliers = targets``; then weight the rows."""
         if not targets.size:
             return np.zeros((targets.shape[0], self.n_rows))
         halfway = _solve_triangular(self._factor, targets.T, transposed=True)
@@ -266,8 +266,8 @@ class OnlineBlue:
     def _absorb(self, weighted: NDArray[np.float64]) -> None:
         """Fold weighted coordinates (k, rank) into the triangular factor.
 
-        One orthogonal reduction takes dependent rows and new directions alike; a direction that is
-        new starts as a column of zeros.
+        One orthogonal reduction handles dependent rows and new directions alike; a new direction
+        starts as a column of zeros.
         """
         if not weighted.size:
             return

@@ -1,14 +1,15 @@
-"""Which queries a history plainly cannot determine: by where rows change, without their algebra.
+"""Which queries a history clearly cannot determine: found from where rows change, without algebra.
 
-Along each axis a row is written by its value on the first level and its steps from level to level.
-A condition on an ordered column has two steps, a conjunction of conditions the products of theirs:
-a handful of *cuts*, however many cells. This changes basis, so what adds up to what stays the same.
+Along each axis, a row is described by its value on the first level and its steps from level to
+level. A condition on an ordered column has two steps, and a conjunction of conditions has the
+products of their steps: a few *cuts*, however many cells there are. This is a change of basis, so
+linear relations between rows stay the same.
 
-If some measured rows add up to a query, then of these rows and the query each cut is in two at
-least, or it would be left over. So a row with a cut that no other row has adds up to nothing and is
-put aside, then the rows that are left with such a cut, and so on. If the query is put aside too, it
-is in no such sum: there is no unbiased estimate of it. If it is left, nothing is said, and linear
-algebra has to tell (`blue.py`).
+If a query is a linear combination of measured rows, then among these rows and the query every cut
+occurs at least twice, or it could not cancel. So a row with a cut that no other row has is in no
+such combination and is put aside; then the rows that now have such a cut, and so on. If the query
+is put aside too, it is in no such combination: it has no unbiased estimate. If it remains, nothing
+is decided, and linear algebra must find out (`blue.py`).
 
 Nothing here knows noisy values or weights.
 """
@@ -26,20 +27,20 @@ from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.query import Scope
 
-N_CUTS_MAX = 64  # of a row; one with more is taken to have every cut on its axes
-N_ROWS_MAX = 128  # of a block that is looked at row by row
-N_LOOKED_AT_MAX = 1000  # rows, some milliseconds; beyond it linear algebra is to tell
+N_CUTS_MAX = 64  # of a row; a row with more is assumed to have every cut on its axes
+N_ROWS_MAX = 128  # of a block whose rows are examined one by one
+N_LOOKED_AT_MAX = 1000  # rows, some milliseconds; beyond this it is left to linear algebra
 
 Cut: TypeAlias = tuple[tuple[str, int], ...]
-"""An axis and a level for each axis with a step there; on all others it is the first value."""
+"""An axis and a level for each axis with a step there; all others are at their first level."""
 
 Row: TypeAlias = tuple[Cut, ...]
-"""The cuts of a row; rows with the same cuts are told apart by identity."""
+"""The cuts of a row; rows with the same cuts are distinguished by identity."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
-    """What an index has taken in by itself.
+    """The blocks that one index has added by itself.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class _Layer:
     scopes : mapping
         The scope of every block, by fingerprint.
     wide : set
-        The blocks of which the rows are not looked at closely.
+        The blocks whose rows are not examined one by one.
     """
 
     having: dict[Cut, list[tuple[Scope, str, Row]]] = field(default_factory=dict)
@@ -56,7 +57,7 @@ class _Layer:
     wide: set[str] = field(default_factory=set)
 
     def with_later(self, later: "_Layer") -> "_Layer":
-        """A layer of what is in this one and in a later one."""
+        """A layer with everything in this one and in a later one."""
         having = {cut: rows.copy() for cut, rows in self.having.items()}
         for cut, rows in later.having.items():
             having.setdefault(cut, []).extend(rows)
@@ -71,14 +72,14 @@ class CutIndex:
         self._layers = (self._own, *before)
 
     def fork(self) -> "CutIndex":
-        """An index that grows on its own, on top of this one."""
+        """An index that grows independently, on top of this one."""
         return CutIndex(self._layers)
 
     def snapshot(self) -> "CutIndex":
-        """An index of what this one has now, for another thread: this one may go on meanwhile.
+        """An index of what this one holds now, for another thread; this one may grow meanwhile.
 
-        What it has is written to no more. Layers are put together as they come to be of one size,
-        so that there are few, however many snapshots are taken.
+        The shared layers are never written to again. Layers of similar size are merged, so that
+        there are few, however many snapshots are taken.
         """
         if self._own.scopes:
             sealed = list(self._layers)
@@ -90,11 +91,11 @@ class CutIndex:
 
     @property
     def state(self) -> Hashable:
-        """Equal as long as no further block is taken in, also in forks that took none in."""
+        """A value that stays equal, also in forks, as long as no further block is added."""
         return tuple((layer, len(layer.scopes)) for layer in self._layers if layer.scopes)
 
     def add(self, block: QueryBlock) -> None:
-        """Take in a block that was measured."""
+        """Add a block that was measured."""
         name = fingerprint(block)
         if any(name in layer.scopes for layer in self._layers):
             return
@@ -108,16 +109,17 @@ class CutIndex:
                 self._own.having.setdefault(cut, []).append((block.scope, name, row))
 
     def related(self, block: QueryBlock, scopes: Collection[Scope]) -> frozenset[str] | None:
-        """Which other blocks on some scopes a block's rows may follow from, alone or combined.
+        """The other blocks on some scopes from which a block's rows, or sums of them, may follow.
 
-        If none, then surely no combination of its rows follows from them: it is not estimable, and
-        once it is measured itself, that is all it can be estimated from.
+        If there are none, then it is certain that no combination of its rows follows from others:
+        the block is not estimable, and once it is measured itself, nothing else helps to estimate
+        it.
 
         Returns
         -------
         frozenset of str or None
             Fingerprints; all others have a coefficient of zero in the best estimate of every row.
-            None if that is not easily told.
+            None if this is not easily decided.
         """
         asked, own = rows_of(block), fingerprint(block)
         if asked is None or not all(asked):
@@ -141,7 +143,7 @@ class CutIndex:
 
 
 class _Sieve:
-    """Puts rows aside that surely are in no sum that comes to nothing."""
+    """Puts aside the rows that are certainly in no linear relation."""
 
     def __init__(
         self, index: CutIndex, scopes: Collection[Scope], wide: Collection[Scope], own: str
@@ -152,7 +154,7 @@ class _Sieve:
         self._own = own
 
     def left_beside(self, asked: Sequence[Row]) -> frozenset[str] | None:
-        """The blocks of what is left if anything asked is; None if it is not easily told."""
+        """The blocks of the rows left, if any asked row is left; None if not easily decided."""
         cuts_asked = {cut for row in asked for cut in row}
         left = {id(row): (self._own, row) for row in asked}
         seen, pending = set(left), list(asked)
@@ -171,11 +173,11 @@ class _Sieve:
         if not any(id(row) in left for row in asked):
             return frozenset()
         if any(self._is_wide(cut) for _, row in left.values() for cut in row):
-            return None  # a wide row may bring in whatever has a cut on its axes
+            return None  # a wide row may involve any row with a cut on its axes
         return frozenset(name for name, _ in left.values()) - {self._own}
 
     def _put_aside(self, left: dict[int, tuple[str, Row]]) -> None:
-        """Take out rows with a cut that no other has, until there are none."""
+        """Remove rows with a cut that no other row has, until there are none."""
         rows_with: dict[Cut, dict[int, Row]] = {}
         for key, (_, row) in left.items():
             for cut in row:
@@ -193,7 +195,7 @@ class _Sieve:
                     pending.append(other)
 
     def _is_alone(self, row: Row, cuts_asked: set[Cut]) -> bool:
-        """Whether a row is the only one with some cut, so that it need not be looked at further."""
+        """Whether a row is the only one with some cut, so that it can be put aside at once."""
         for cut in row:
             if cut not in cuts_asked and not self._is_wide(cut):
                 others = self._index.rows_with(cut, self._scopes)
@@ -202,16 +204,16 @@ class _Sieve:
         return False
 
     def _is_wide(self, cut: Cut) -> bool:
-        """Whether a row that is not looked at closely may have a cut."""
+        """Whether a row that is not examined may have the cut."""
         return any(all(axis in scope for axis, _ in cut) for scope in self._wide)
 
 
-# A block is looked at again and again while it is asked for. Weak: it may hold megabytes.
+# A block is examined repeatedly while it is estimated. Weak: a block may hold megabytes.
 _ROWS: WeakKeyDictionary[QueryBlock, tuple[Row, ...] | None] = WeakKeyDictionary()
 
 
 def rows_of(block: QueryBlock) -> tuple[Row, ...] | None:
-    """The cuts of each row of a block; None if they are many, or not simply products."""
+    """The cuts of each row of a block; None if they are many, or not products of factors' cuts."""
     if block not in _ROWS:
         _ROWS[block] = _rows_of(block)
     return _ROWS[block]
@@ -238,7 +240,7 @@ def _rows_of(block: QueryBlock) -> tuple[Row, ...] | None:
 
 
 def _row(steps: Sequence[Sequence[Cut] | None]) -> Row | None:
-    """The cuts of a product, from those of its factors, which share no axis."""
+    """The cuts of a product, from the cuts of its factors, which share no axis."""
     n_cuts, known = 1, []
     for one in steps:
         n_cuts *= len(one or ())
@@ -258,7 +260,7 @@ def _cuts_of(axes: Scope, values: NDArray[np.int64]) -> list[Cut] | None:
     places = values.nonzero()
     if places[0].size > N_CUTS_MAX:
         return None
-    # A place is the first value along the axes where it is 0, and a step along the others.
+    # Index 0 along an axis stands for the first value, any other index for a step.
     return [
         tuple((name, level) for name, level in zip(axes, place, strict=True) if level)
         for place in zip(*(along.tolist() for along in places), strict=True)

@@ -1,14 +1,14 @@
 """A matrix that grows by rows and columns without being copied each time.
 
-Room grows by half when it runs out, so a thousand appends cost a few copies; columns copied behind
-those there are cost no more. New columns of an append are zero in old rows. It knows nothing of
-what its numbers mean.
+The allocation grows by half when it is full, so a thousand appends take few copies; columns that
+are duplicates added at the end take no more. New columns of an append are zero in old rows. It
+knows nothing about the meaning of its numbers.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-N_ROWS_SPARE = 16  # room of the first allocation; half as much again takes it from there
+N_ROWS_SPARE = 16  # rows of the first allocation; later ones grow by half
 
 
 class GrowingMatrix:
@@ -28,26 +28,26 @@ class GrowingMatrix:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """The matrix, (n_rows, n_columns): a view that the next change may leave behind."""
+        """The matrix, (n_rows, n_columns): a view, possibly out of date after the next change."""
         return self._room[: self._n_rows, : self._n_columns]
 
     @property
     def n_bytes(self) -> int:
-        """The memory it holds, spare room included."""
+        """The memory it uses, spare room included."""
         return self._room.nbytes
 
     def copy(self) -> "GrowingMatrix":
-        """An equal matrix that grows on its own.
+        """An equal matrix that grows independently.
 
-        It looks at the same memory until it grows, and never writes there. This one goes on writing
-        outside of what the copy looks at.
+        The copy shares this one's memory until it grows, and never writes there. This one only
+        writes outside the part that the copy reads.
         """
         other = GrowingMatrix(self._n_columns)
         other._n_rows, other._room, other._is_lent = self._n_rows, self._room, True
         return other
 
     def append(self, rows: NDArray[np.float64]) -> None:
-        """Append rows, at least as wide as the matrix; it widens to them."""
+        """Append rows, at least as wide as the matrix; the matrix widens to match."""
         n_rows, n_columns = self._n_rows + rows.shape[0], rows.shape[1]
         if n_columns < self._n_columns:
             raise ValueError(f"rows of {n_columns} columns for a matrix of {self._n_columns}")
@@ -56,7 +56,7 @@ class GrowingMatrix:
         self._n_rows, self._n_columns = n_rows, n_columns
 
     def gather_columns(self, sources: NDArray[np.int64]) -> None:
-        """Make column ``k`` what column ``sources[k]`` was."""
+        """Set every column ``k`` to what column ``sources[k]`` was before."""
         old = self.values
         if np.array_equal(sources[: self._n_columns], np.arange(self._n_columns)):
             self._make_room(self._n_rows, sources.size)

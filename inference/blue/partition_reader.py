@@ -1,11 +1,11 @@
-"""Answers read off counted groups: a query as a sum of disjoint groups that were measured.
+"""Answers from counted groups: a query as a sum of disjoint groups that were measured.
 
-Where every cell of a scope was counted, or the blocks of a hierarchy over an ordered column, any
-query on that scope is a sum of independent noisy counts. Its estimate and the law of its error
-then need no linear algebra, however long the history is. Among the ways to cover the query with
-groups the one of least variance is taken, if the groups are nested; it depends on weights alone.
+Where every cell of a scope is counted, or the blocks of a hierarchy over an ordered column, any
+query on that scope is a sum of independent noisy counts. Its estimate and the law of its error then
+need no linear algebra, however long the history is. Of the ways to cover the query with groups, the
+one of least variance is used if the groups are nested; it depends on weights alone.
 
-The joint estimate from all rows (`workspace.py`) is never wider, and much slower on many rows.
+The joint estimate from all rows (`workspace.py`) is never wider, but much slower on many rows.
 """
 
 import math
@@ -25,7 +25,7 @@ from cube.measurement import Measurement
 from cube.query import Scope
 from inference.blue.atoms import row_signature
 
-N_READ_CELLS_MAX = 2**14  # cells of a scope laid out to read from it: a fraction of a millisecond
+N_READ_CELLS_MAX = 2**14  # cells of a scope that is read from: a fraction of a millisecond
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Reading:
     row : (n,) ndarray of int64
         The row of the block that the group is a part of.
     coefficient, value, noise_scale, lattice_step : (n,) ndarray of float64
-        What the group is multiplied by, its noisy count, and the noise in it.
+        The factor of the group, its noisy count, and the scale and lattice step of its noise.
     noise_place, noise_row : (n,) ndarray of int64
         The place in the history of the measurement that counted the group, and the row there.
     is_covered : (n_rows,) ndarray of bool
@@ -66,7 +66,7 @@ class PartitionReader:
     measured : mapping from int to Measurement
         By place in the history. See `history.counts_groups`.
     known : mapping, optional
-        Where the groups of partitions lie, by fingerprint, as far as it was worked out before.
+        The cells of the groups of partitions, by fingerprint, where they are computed already.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class PartitionReader:
         self._rows = np.concatenate([np.arange(n) for n in n_rows])
 
     def reading(self, measured: Mapping[int, Measurement]) -> Self:
-        """The reader of these measurements: this one, or one that goes on from it."""
+        """The reader of these measurements: this one, or one that extends it."""
         if self._measured == measured.keys():
             return self
         sizes = tuple(one.of_level.size for one in self._grid.classes)
@@ -133,13 +133,14 @@ class PartitionReader:
         )
 
     def _cover(self, coefficient: NDArray[np.float64], row: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The group that each cell is counted in; -1 where there is none.
+        """The group in which each cell is counted; -1 where there is none.
 
-        From the finest partition to the coarsest, a group takes over from the finer ones inside it
-        where the query is constant on it, none of them reaches out of it, and it is less noisy.
+        From the finest partition to the coarsest, a group replaces the finer groups inside it where
+        the query is constant on it, none of the finer groups extends beyond it, and it is less
+        noisy than they are together.
         """
         used = np.full(row.size, -1, dtype=np.int64)
-        variance = np.full(row.size, math.inf)  # each group's, spread evenly over its cells
+        variance = np.full(row.size, math.inf)  # of each group, divided evenly among its cells
         for level in self._levels:
             groups = level.groups
             label, cells, first = groups.label, groups.cells, groups.first
@@ -159,7 +160,7 @@ class PartitionReader:
         return used
 
     def _cut(self, used: NDArray[np.int64], groups: "_Groups") -> NDArray[np.int64]:
-        """Groups of this partition that hold a part of a group in use, but not all of it."""
+        """Groups of this partition that contain a part of a group in use, but not all of it."""
         in_use = np.flatnonzero(used >= 0)
         group, label = used[in_use], groups.labels[in_use]
         one_of = np.zeros(self._values.size, dtype=np.int64)  # for each group, of one of its cells
@@ -179,7 +180,7 @@ class PartitionReader:
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Where the groups of one partition of the cells lie.
+    """The cells of each group of one partition.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ class _Groups:
 
     @classmethod
     def of(cls, labels: NDArray[np.int64]) -> Self:
-        """The groups that cells are labelled with."""
+        """The groups that labels of cells define."""
         cells = np.flatnonzero(labels >= 0)
         label = labels[cells]
         return cls(labels, cells, label, cells[first_places(label)], np.bincount(label))
@@ -207,7 +208,7 @@ class _Groups:
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """One measured partition of the cells, as the reader looks at it.
+    """One measured partition of the cells, with what the reader needs of it.
 
     Parameters
     ----------
@@ -215,7 +216,7 @@ class _Level:
     start : int
         The number of its first group among the groups of all partitions.
     variance : float
-        Of one group's count, in units of twice the squared noise scale.
+        The variance of one group's count, in units of twice the squared noise scale.
     """
 
     groups: _Groups

@@ -1,6 +1,6 @@
-"""Which rows of the history to work on for a query: those that bear on it, and not too many.
+"""Which rows of the history a query is estimated from: the relevant ones, up to a limit.
 
-A row can be left out freely: an estimate from a subset of the history is still unbiased and its
+Rows can be left out safely: an estimate from a subset of the history is still unbiased and its
 interval still exact, only wider. So the rows are taken scope by scope, the most relevant first,
 while the product of their axes' classes and the number of rows stay within limits.
 """
@@ -14,16 +14,16 @@ from cube.query import Scope
 
 @dataclass(frozen=True, slots=True)
 class RelevantRows:
-    """What a query is estimated from.
+    """The rows from which a query is estimated.
 
     Parameters
     ----------
     axes : tuple of str
-        The axes to work on: the query's own and those of the rows.
+        The axes of the query and of the rows.
     scopes : tuple of tuple of str
         The scopes of the rows that are used, sorted.
     n_rows : int
-        How many rows these are.
+        The number of these rows.
     """
 
     axes: Scope
@@ -31,7 +31,7 @@ class RelevantRows:
     n_rows: int
 
 
-def rows_that_bear(
+def relevant_rows(
     scope: Scope,
     n_rows: Mapping[Scope, int],
     n_classes: Mapping[str, int],
@@ -39,16 +39,16 @@ def rows_that_bear(
     n_cells_max: int,
     n_rows_max: int,
 ) -> RelevantRows:
-    """Choose the rows that a query of `scope` is estimated from.
+    """Choose the rows from which a query of `scope` is estimated.
 
     Parameters
     ----------
     scope : tuple of str
-        The axes the query touches; always part of the result.
+        The axes that the query touches; always part of the result.
     n_rows : mapping
         The number of rows that the history has on each scope.
     n_classes : mapping
-        How many classes the history cuts each axis into.
+        The number of classes into which the history cuts each axis.
     n_cells_max : int
         The limit on the product of classes (the query's own axes are exempt).
     n_rows_max : int
@@ -56,8 +56,8 @@ def rows_that_bear(
 
     Notes
     -----
-    Rows whose scope contains the query's come first (summing them answers it), then rows that
-    share an axis, then the others (which bear on it through totals only); smaller ones first.
+    Rows whose scope contains the query's scope come first (their sums answer it), then rows that
+    share an axis, then the others (which are relevant through totals only); smaller ones first.
     """
     wanted = frozenset(scope)
 

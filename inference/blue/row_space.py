@@ -1,10 +1,10 @@
-"""An orthonormal basis of everything the history can say, over atoms weighted by their sizes.
+"""An orthonormal basis of the span of the history's rows, over atoms weighted by their sizes.
 
 The inner product is ``<p, q> = sum over atoms of size * p * q``, which is the ordinary one over
-cells: cutting an atom in two copies a column and changes no inner product, so the basis stays
-orthonormal however often atoms are cut.
+cells: splitting an atom copies a column and changes no inner product, so the basis stays
+orthonormal however often atoms are split.
 
-It knows rows, not what was measured for them nor how precisely.
+It knows rows, not their noisy values or weights.
 """
 
 import numpy as np
@@ -13,9 +13,9 @@ from scipy import linalg
 
 from inference.blue.growing_matrix import GrowingMatrix
 
-DEPENDENCE_TOLERANCE = 1e-9  # relative; between rounding (1e-14) and what histories tell apart
-SIZE_ROUNDING = 1e-9  # relative; pieces of an atom must have its size but for summation order
-APART = 1e-6  # squared; far above rounding, and nearly all that lies outside lies farther
+DEPENDENCE_TOLERANCE = 1e-9  # relative; between rounding (1e-14) and real differences of rows
+SIZE_ROUNDING = 1e-9  # relative; for the sum of the sizes of an atom's pieces
+APART = 1e-6  # squared; far above rounding, and below nearly every real distance from the span
 N_PANEL_ROWS = 64  # rows made orthogonal at once: matrix products outside, a pivoted QR inside
 
 
@@ -49,11 +49,11 @@ class RowSpace:
 
     @property
     def n_bytes(self) -> int:
-        """The memory it holds."""
+        """The memory it uses."""
         return self._basis.n_bytes
 
     def copy(self) -> "RowSpace":
-        """An equal space that grows on its own."""
+        """An equal space that grows independently."""
         other = RowSpace(self.sizes)
         other._basis = self._basis.copy()
         return other
@@ -67,7 +67,7 @@ class RowSpace:
             raise ValueError(f"a parent outside 0 .. {self.n_atoms - 1}")
         together = np.bincount(parents, weights=sizes, minlength=self.n_atoms)
         if np.any(np.abs(together - self.sizes) > SIZE_ROUNDING * self.sizes):
-            raise ValueError("the pieces of an atom must have its size together")
+            raise ValueError("the sizes of an atom's pieces must add up to its size")
         self._basis.gather_columns(parents)
         self.sizes = sizes
 
@@ -76,14 +76,14 @@ class RowSpace:
         return np.sqrt(np.square(rows) @ self.sizes)
 
     def project(self, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Coordinates of rows (k, n_atoms) in the basis, and how far outside the span they are.
+        """Coordinates of rows (k, n_atoms) in the basis, and their distances from the span.
 
         Returns
         -------
         coordinates : (k, rank) ndarray of float64
         distances : (k,) ndarray of float64
-            Length of the part outside the span, relative to the row's own; 0 for a row of zeros.
-            Rounding leaves about 1e-15 of a row that lies inside: one pass is enough to decide.
+            Length of the part outside the span, relative to the row's length; 0 for a row of zeros.
+            For a row inside the span, rounding leaves about 1e-15: one pass is enough to decide.
         """
         coordinates = (rows * self.sizes) @ self.basis.T
         outside = self.norms(rows - coordinates @ self.basis)
@@ -93,28 +93,28 @@ class RowSpace:
         )
 
     def are_apart(self, sums: NDArray[np.float64], squares: NDArray[np.float64]) -> bool:
-        """Whether no combination of some rows is surely in the span, but the one of zeros.
+        """Whether it is certain that no combination of some rows but zero is in the span.
 
         Parameters
         ----------
         sums : (k, n_atoms) ndarray of float64
-            What each row adds up to on each atom; within an atom a row may differ.
+            The sum of each row over the cells of each atom; a row may vary within an atom.
         squares : (k,) ndarray of float64
             The square of each row's length; the rows share no cell.
         """
         if not squares.all():
             return False
         inside = (sums @ self.basis.T) / np.sqrt(squares)[:, np.newaxis]
-        # What is left of the rows outside the span, as a Gram matrix: no direction of it is short.
+        # The Gram matrix of the rows' parts outside the span: apart if no direction of it is short.
         outside = np.eye(squares.size) - inside @ inside.T
         return bool(np.linalg.eigvalsh(outside)[0] > APART)
 
     def extend(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Widen the span to hold rows (k, n_atoms); their coordinates, (k, new rank).
+        """Extend the span to include rows (k, n_atoms); return their coordinates, (k, new rank).
 
-        A row within `DEPENDENCE_TOLERANCE` of the span, with the block's other rows in it, adds no
-        direction. The first rows of a span that share no atom, a partition mostly, are directions
-        of their own and take no algebra.
+        A row within `DEPENDENCE_TOLERANCE` of the span, extended by the block's other rows, adds no
+        direction. The first rows of a span that share no atom (mostly a partition) are directions
+        already and take no algebra.
         """
         lengths = self.norms(rows)
         n_apart = 0 if self.rank else _n_sharing_nothing(rows)
@@ -126,7 +126,7 @@ class RowSpace:
         coordinates[range(n_apart), range(n_apart)] = lengths[:n_apart]
         rest = rows[n_apart:]
         found = (rest * self.sizes) @ self.basis.T
-        # The second pass takes the rounding of the first out of rest = found @ basis.
+        # The second pass removes the rounding of the first one from rest = found @ basis.
         found += ((rest - found @ self.basis) * self.sizes) @ self.basis.T
         coordinates[n_apart:] = found
         return coordinates
@@ -139,16 +139,16 @@ class RowSpace:
         if self.norms(outside).max(initial=0.0) <= DEPENDENCE_TOLERANCE:
             return np.empty((0, self.n_atoms))
         outside = self._without_span(outside)
-        # With pivoting, a diagonal entry is what is left of a row of length 1 once the rows chosen
-        # before it are taken out: the same relative test as for a single row, over the panel.
+        # With pivoting, a diagonal entry is what is left of a row of length 1 after the rows chosen
+        # before it are projected out: the same relative test as for a single row, over the panel.
         roots = np.sqrt(self.sizes)
         directions, triangle, _ = linalg.qr(
             (outside * roots).T, mode="economic", pivoting=True, check_finite=False
         )
         is_new = np.abs(np.diagonal(triangle)) > DEPENDENCE_TOLERANCE
         found = self._without_span(directions.T[is_new] / roots)
-        # What was nearly dependent has been magnified, and the span's rounding with it; hence the
-        # pass just made, and a second QR to undo what it did to the lengths.
+        # A nearly dependent row is magnified, and with it the rounding of the span; hence the pass
+        # just made, and a second QR to restore unit lengths after it.
         directions, _ = linalg.qr((found * roots).T, mode="economic", check_finite=False)
         return directions.T / roots
 
@@ -157,7 +157,7 @@ class RowSpace:
 
 
 def _n_sharing_nothing(rows: NDArray[np.float64]) -> int:
-    """How many rows, from the first on, are not zero and share no atom with one before."""
+    """How many leading rows are not zero and share no atom with a row before them."""
     touched = rows != 0
     n_touching = touched.cumsum(axis=0, dtype=np.int32)
     is_apart = ~(touched & (n_touching > 1)).any(axis=1) & touched.any(axis=1)
@@ -167,7 +167,7 @@ def _n_sharing_nothing(rows: NDArray[np.float64]) -> int:
 def _checked_sizes(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     checked = np.array(sizes, dtype=np.float64)
     if checked.ndim != 1 or not checked.size:
-        raise ValueError("sizes are a vector with at least one atom")
+        raise ValueError("sizes must be a vector with at least one atom")
     if not np.all(np.isfinite(checked) & (checked > 0)):
         raise ValueError("an atom has a positive, finite number of cells")
     checked.flags.writeable = False

@@ -1,9 +1,9 @@
-"""A workspace: the part of the history that lives on a few axes, ready to estimate from.
-
-One thread works in it; another may copy it as it was meanwhile, if it has not changed since.
+"""A workspace: the part of the history on a few axes, prepared for estimates.
 
 It holds the atoms of its rows and the online best linear unbiased estimator over them. Rows that
-would pass a limit on size are left out, which widens intervals and biases nothing.
+would exceed a limit on size are left out, which widens intervals and introduces no bias.
+
+One thread works in it. Another thread may copy an earlier state of it, if it has not changed since.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,12 +21,12 @@ from inference.history import History
 
 N_ATOMS_MAX = 4096  # with N_VALUES_MAX: matrices of at most 128 MB and answers in milliseconds
 N_VALUES_MAX = 4096
-N_APART_MAX = 256  # rows of a block; beyond it the question costs more than it saves
+N_APART_MAX = 256  # rows of a block; beyond this the test takes longer than it saves
 
 
 @dataclass(frozen=True, eq=False)
 class LinearEstimates:
-    """How rows of a block follow from noisy values.
+    """Estimates of the rows of a block, as coefficients on noisy values.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class LinearEstimates:
     is_estimable : (n_rows,) ndarray of bool
         Rows that the history determines.
     residual : (n_rows,) ndarray of float64
-        Largest error of any cell's coefficient; times the number of records it bounds the bias.
+        Largest error of any cell's coefficient; times the number of records, it bounds the bias.
     """
 
     coefficients: NDArray[np.float64]
@@ -45,15 +45,15 @@ class LinearEstimates:
 
 @dataclass(slots=True)
 class _Asked:
-    """What the rows in use say of a block, however much they weigh: raising them changes nothing.
+    """What is cached about one block. It does not depend on weights: raising rows keeps it valid.
 
     Parameters
     ----------
     block : QueryBlock, optional
     rows : RowsOnAtoms, optional
-        None if it was not asked yet, or cannot be laid out.
+        None if not computed yet, or too large.
     is_apart : bool, optional
-        None if it was not asked yet.
+        None if not computed yet.
     """
 
     block: QueryBlock | None = None
@@ -76,9 +76,9 @@ class Workspace:
         self._asked = _Asked()
         self._changing = Lock()
         self.n_changes = 0
-        """How often rows were taken in, or the factorisation made anew."""
+        """How often rows were added, or the factorisation recomputed."""
         self._rows: dict[int, slice] = {}
-        """Where the rows of a measurement are, by its place in the history."""
+        """Which rows belong to a measurement, by its place in the history."""
         self.values: NDArray[np.float64] = np.empty(0)
         """The noisy values in use, (n_values,)."""
         self.noise_scales: NDArray[np.float64] = np.empty(0)
@@ -86,13 +86,13 @@ class Workspace:
         self.lattice_steps: NDArray[np.float64] = np.empty(0)
         """The lattice step of each, (n_values,)."""
         self.noise_places: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        """The place in the history of the measurement that each is of, (n_values,)."""
+        """The place in the history of the measurement of each value, (n_values,)."""
         self.noise_rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        """The row of its block, (n_values,)."""
+        """The row of the measurement's block for each value, (n_values,)."""
 
     @property
     def n_bytes(self) -> int:
-        """The memory that its matrices hold."""
+        """The memory that its matrices use."""
         return self._blue.n_bytes + self._asked.n_bytes
 
     def has(self, place: int) -> bool:
@@ -100,9 +100,9 @@ class Workspace:
         return place in self._rows
 
     def copy_of(self, n_changes: int) -> "Workspace | None":
-        """An equal workspace that takes measurements on its own.
+        """An equal workspace that grows independently.
 
-        None if this one has changed since it had changed `n_changes` times. Thread-safe.
+        None if this one has changed more than `n_changes` times. Thread-safe.
         """
         with self._changing:
             return self._copy() if self.n_changes == n_changes else None
@@ -121,9 +121,9 @@ class Workspace:
         return other
 
     def add(self, history: History, places: Iterable[int]) -> None:
-        """Take in the measurements at these places, but for those that would pass a limit.
+        """Add the measurements at these places, except those that would exceed a limit.
 
-        A measurement that was raised from one that is in use takes its place.
+        A measurement that was raised from one in use replaces it.
         """
         raised: list[tuple[int, int]] = []
         new: list[int] = []
@@ -140,7 +140,7 @@ class Workspace:
                 self._add(history, new)
 
     def _raise(self, history: History, raised: Sequence[tuple[int, int]]) -> None:
-        """Replace measurements in use by what they were raised to."""
+        """Replace measurements in use by those that were raised from them."""
         if not raised:
             return
         for before, place in raised:
@@ -153,9 +153,9 @@ class Workspace:
         self._blue.raise_weights(changed, 1.0 / self.noise_scales[changed])
 
     def _add(self, history: History, places: Sequence[int]) -> None:
-        """Take in measurements as new rows, but for those that would pass a limit."""
+        """Add measurements as new rows, except those that would exceed a limit."""
         if self._take(history, places) or len(places) == 1:
-            return  # a single measurement that passes a limit is left out
+            return  # a single measurement that exceeds a limit is left out
         fitting = self._atoms.fitting(
             [history[place].block for place in places],
             n_atoms_max=N_ATOMS_MAX,
@@ -168,11 +168,11 @@ class Workspace:
         self._add(history, places[half:])
 
     def _take(self, history: History, places: Sequence[int]) -> bool:
-        """Take all of them in at once, or none if together they pass a limit."""
+        """Add all of them at once, or none if together they exceed a limit."""
         if not places:
             return True
-        # The largest first: a partition's rows share no cell, and as the first in the estimator
-        # they are made orthogonal at no cost.
+        # The largest first: a partition's rows share no cell, and as the first rows in the
+        # estimator they are orthogonal already.
         places = sorted(places, key=lambda place: -history[place].block.n_rows)
         measurements = [history[place] for place in places]
         n_rows = [one.block.n_rows for one in measurements]
@@ -199,7 +199,7 @@ class Workspace:
         return True
 
     def is_apart(self, block: QueryBlock) -> bool:
-        """Whether surely no combination of a block's rows follows from the rows in use."""
+        """Whether it is certain that no combination of a block's rows follows from those in use."""
         if block.n_rows > N_APART_MAX:
             return False
         asked = self._asked_about(block)
@@ -211,7 +211,7 @@ class Workspace:
     def estimate(self, block: QueryBlock) -> LinearEstimates | None:
         """The best linear unbiased estimate of each row of a block.
 
-        None if the block is too fine to lay out beside this history.
+        None if the block is too fine to be written on cells together with this history.
         """
         if block.n_rows * self.values.size > N_ENTRIES_MAX:
             return None
@@ -227,7 +227,7 @@ class Workspace:
         )
 
     def _asked_about(self, block: QueryBlock) -> "_Asked":
-        """What is known of a block, which is kept until another is asked about."""
+        """What is cached about a block; the cache holds one block at a time."""
         if self._asked.block is not block:
             self._asked = _Asked(block)
         return self._asked

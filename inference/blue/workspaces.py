@@ -1,11 +1,12 @@
-"""Workspaces that are kept from one question to the next, and go on with the history at need.
+"""Workspaces that are kept from one query to the next, and updated from the history when needed.
 
-There are two kinds. One is of all rows that bear on a scope, and serves every query there. The
-other is of the rows that one block can be made of at all, where its cuts tell (`estimability.py`):
-a few, however long the history is.
+There are two kinds. One holds all rows that are relevant to a scope, and serves every query there.
+The other holds only the rows from which one block can follow, where its cuts tell which these are
+(`estimability.py`): a few, however long the history is.
 
-What is forgotten is made again. A fork may work in one thread while what it was forked from goes on
-in another: it copies a workspace that is as it was, and makes anew one that is not.
+A dropped workspace is built again when it is needed. A fork may work in one thread while the
+original goes on in another: the fork copies a workspace that has not changed since, and builds a
+new one in place of one that has.
 """
 
 from collections import OrderedDict
@@ -20,18 +21,18 @@ from inference.blue.workspace import Workspace
 from inference.history import History
 
 N_WORKSPACES_MAX = 64  # of each kind
-N_WORKSPACE_BYTES_MAX = 2**28  # of all of a kind but the one in use
+N_WORKSPACE_BYTES_MAX = 2**28  # of all workspaces of a kind except the one in use
 
 K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Kept:
-    """A workspace as it was last used: of which rows, how often changed, how long the history."""
+    """A workspace at its last use: its rows, its number of changes, the length of the history."""
 
     workspace: Workspace
     n_changes: int
-    bearing: RelevantRows | None = None
+    relevant: RelevantRows | None = None
     n_seen: int = 0
 
 
@@ -53,35 +54,35 @@ class Workspaces:
         return len(self._of_scopes) + len(self._of_blocks)
 
     def fork(self) -> "Workspaces":
-        """The same workspaces, to go on with on their own."""
+        """The same workspaces, which change independently from now on."""
         other = Workspaces(self._schema)
         other._of_scopes = self._of_scopes.copy()
         other._of_blocks = self._of_blocks.copy()
         other._is_fork = True
         return other
 
-    def of_scopes(self, bearing: RelevantRows, history: History) -> Workspace:
+    def of_scopes(self, relevant: RelevantRows, history: History) -> Workspace:
         """The workspace of all rows on some scopes."""
-        known, places = self._behind(bearing, history)
+        known, places = self._behind(relevant, history)
         workspace = self._gone_on_with(known)
         if workspace is None:
-            workspace = self._made(bearing.axes)
-            places = [list(history.in_use(bearing.scopes))]
+            workspace = self._made(relevant.axes)
+            places = [list(history.in_use(relevant.scopes))]
         for some in places:
             workspace.add(history, some)
-        kept = _Kept(workspace, workspace.n_changes, bearing, len(history))
-        _keep(self._of_scopes, bearing.axes, kept)
+        kept = _Kept(workspace, workspace.n_changes, relevant, len(history))
+        _keep(self._of_scopes, relevant.axes, kept)
         return workspace
 
-    def n_rows_behind(self, bearing: RelevantRows, history: History) -> int:
-        """How many rows the workspace of some scopes has yet to take in."""
-        _, places = self._behind(bearing, history)
+    def n_rows_behind(self, relevant: RelevantRows, history: History) -> int:
+        """How many rows the workspace of some scopes still has to add."""
+        _, places = self._behind(relevant, history)
         return sum(history[place].block.n_rows for some in places for place in some)
 
     def of_block(
         self, name: str, axes: Scope, places: Sequence[int], history: History
     ) -> Workspace:
-        """The workspace of the measurements at some places, for the block of that name.
+        """The workspace of the measurements at some places, for the block with that name.
 
         Parameters
         ----------
@@ -90,7 +91,7 @@ class Workspaces:
         axes : tuple of str
             The axes of the block and of the measurements.
         places : sequence of int
-            Sorted; none that was replaced.
+            Sorted; none of a replaced measurement.
         history : History
         """
         workspace = self._gone_on_with(self._made_for(name, axes)) or self._made(axes)
@@ -101,22 +102,22 @@ class Workspaces:
     def n_rows_missing(
         self, name: str, axes: Scope, places: Sequence[int], history: History
     ) -> int:
-        """How many rows `of_block` would have to take in."""
+        """How many rows `of_block` would have to add."""
         known = self._made_for(name, axes)
         missing = (one for one in places if known is None or not known.workspace.has(one))
         return sum(history[place].block.n_rows for place in missing)
 
     def _behind(
-        self, bearing: RelevantRows, history: History
+        self, relevant: RelevantRows, history: History
     ) -> tuple[_Kept | None, list[list[int]]]:
-        """A workspace as it was last used, if it can be gone on with, and what it has not seen."""
-        known = self._of_scopes.get(bearing.axes)
-        if known is None or known.bearing is None:
-            return None, [list(history.in_use(bearing.scopes))]
-        if not set(known.bearing.scopes).issubset(bearing.scopes):
-            return None, [list(history.in_use(bearing.scopes))]
-        further = sorted(set(bearing.scopes).difference(known.bearing.scopes))
-        seen = list(history.in_use(known.bearing.scopes, since=known.n_seen))
+        """A workspace that can be extended, if there is one, and the places that it lacks."""
+        known = self._of_scopes.get(relevant.axes)
+        if known is None or known.relevant is None:
+            return None, [list(history.in_use(relevant.scopes))]
+        if not set(known.relevant.scopes).issubset(relevant.scopes):
+            return None, [list(history.in_use(relevant.scopes))]
+        further = sorted(set(relevant.scopes).difference(known.relevant.scopes))
+        seen = list(history.in_use(known.relevant.scopes, since=known.n_seen))
         return known, [seen, list(history.in_use(further))]
 
     def _made_for(self, name: str, axes: Scope) -> _Kept | None:
@@ -127,14 +128,14 @@ class Workspaces:
         return Workspace(axes, self._schema.sizes(axes))
 
     def _gone_on_with(self, known: _Kept | None) -> Workspace | None:
-        """A workspace that may be changed; None if there is none as it was."""
+        """A workspace that may be changed; None if it was changed elsewhere since."""
         if known is None:
             return None
         return known.workspace.copy_of(known.n_changes) if self._is_fork else known.workspace
 
 
 def _keep(kept: OrderedDict[K, _Kept], key: K, value: _Kept) -> None:
-    """Remember as the last used, and let go of what was used longest ago until limits are kept."""
+    """Store as the most recently used; drop the least recently used while limits are exceeded."""
     kept.pop(key, None)
     kept[key] = value
     n_bytes = sum(one.workspace.n_bytes for one in kept.values())

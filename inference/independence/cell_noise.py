@@ -1,10 +1,10 @@
-"""What a noisy table is known to be wrong by: the law of the noise in its cells.
+"""The law of the noise in the cells of a noisy table.
 
-A law serves a test twice: its sizes say how much each cell is to be trusted, and its draws are
-added to simulated tables. The draws are of double precision, right for studying a test and never
-for releasing an answer.
+A test uses a law twice: its scales say how precise each cell is, and its draws are added to
+simulated tables. The draws are of double precision: suitable for a test, never for releasing an
+answer.
 
-The laws know their cells only by position; which queries those are is the caller's.
+The laws know their cells only by position; the caller knows which queries these are.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# Gaboardi et al.'s share: nearly the likelihood of Laplace noise, and still one best table.
+# Gaboardi et al.'s value: close to the likelihood of Laplace noise, yet the best table is unique.
 LAPLACE_SQUARED_SHARE = 0.01
 
 
@@ -25,11 +25,11 @@ class CellNoise(Protocol):
 
     @property
     def scales(self) -> Floats:
-        """The positive sizes of the noise, one a cell, in the table's shape."""
+        """The positive scale of the noise of each cell, in the table's shape."""
 
     @property
     def squared_share(self) -> float:
-        """How much of a fit counts squared deviations, in (0, 1]; the rest absolute ones."""
+        """The share of squared deviations in a fit, in (0, 1]; the rest is absolute ones."""
 
     def draw(self, n_tables: int, generator: np.random.Generator) -> Floats:
         """Draw the noise of independent tables, ``(n_tables, *shape)``."""
@@ -37,7 +37,7 @@ class CellNoise(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaplaceCells:
-    """Independent Laplace noise, cell by cell, on the lattice that it was measured on.
+    """Independent Laplace noise, cell by cell, on the lattice of the measurement.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ class LaplaceCells:
         object.__setattr__(self, "scales", _locked_scales(self.scales))
         if not 0 <= self.lattice_step < float(self.scales.min()):
             raise ValueError(
-                f"a lattice step lies between 0 and the noise, it is not {self.lattice_step}"
+                f"a lattice step must lie between 0 and the noise scale, not {self.lattice_step}"
             )
 
     @property
     def squared_share(self) -> float:
-        """A fit is nearly that of greatest likelihood."""
+        """Small: a fit is nearly the one of greatest likelihood."""
         return LAPLACE_SQUARED_SHARE
 
     def draw(self, n_tables: int, generator: np.random.Generator) -> Floats:
@@ -82,7 +82,7 @@ class LaplaceCells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledCells:
-    """Noise of any joint law that can be drawn: of estimates that share measurements, say.
+    """Noise of any joint law that can be sampled, such as of estimates that share measurements.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ class SampledCells:
 
     Notes
     -----
-    Fits weigh the cells by their variances alone. What cells share is in the draws, and so in the
-    threshold of a test: to leave it out of the fit costs power, not level.
+    Fits weight the cells by their variances alone. The dependence between cells is in the draws,
+    and so in the threshold of a test: leaving it out of the fit costs power, not level.
     """
 
     scales: Floats
@@ -106,7 +106,7 @@ class SampledCells:
 
     @property
     def squared_share(self) -> float:
-        """A fit is of least squares."""
+        """1: a fit is by least squares."""
         return 1.0
 
     def draw(self, n_tables: int, generator: np.random.Generator) -> Floats:
@@ -115,22 +115,22 @@ class SampledCells:
         Raises
         ------
         ValueError
-            If the sampler gives another shape, or what is no number.
+            If the sampler returns another shape, or values that are not finite.
         """
         drawn = np.asarray(self.sampler(n_tables, generator), dtype=np.float64)
         shape = (n_tables, *self.scales.shape)
         if drawn.shape != shape:
             raise ValueError(f"the sampler drew noise of shape {drawn.shape}, not {shape}")
         if not np.isfinite(drawn).all():
-            raise ValueError("the sampler drew what is not finite")
+            raise ValueError("the sampler drew values that are not finite")
         return drawn
 
 
 def _locked_scales(scales: Floats) -> Floats:
     own = np.array(scales, dtype=np.float64)
     if own.size == 0:
-        raise ValueError("a table has cells")
+        raise ValueError("a table must have cells")
     if not bool(((own > 0) & (own < np.inf)).all()):
-        raise ValueError("the noise of every cell has a positive, finite size")
+        raise ValueError("the noise of every cell must have a positive, finite scale")
     own.setflags(write=False)
     return own

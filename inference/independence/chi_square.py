@@ -1,11 +1,11 @@
 """The test of independence on a noisy table: Pearson's statistic, its threshold by simulation.
 
-Noise makes the classical test reject what is true: it reads the noise as dependence. Here the
-threshold comes from tables that are simulated independent, with the same noise added and treated
-in the same way, so that the noise is on both sides of the comparison.
+Noise makes the classical test reject independence where it holds: the noise looks like dependence.
+Here the threshold comes from simulated tables of independent columns, with the same noise added and
+treated in the same way, so that the noise is on both sides of the comparison.
 
-The decision holds for columns chosen without looking at the noise. Whoever tests many pairs finds
-some dependent by chance, noise or no noise.
+The decision is valid for columns that are chosen without looking at the noisy values. Of many
+tested pairs some appear dependent by chance, with noise or without.
 """
 
 import math
@@ -18,18 +18,18 @@ from inference.independence.cell_noise import CellNoise, Floats
 from inference.independence.table_fit import fitted_tables, independent_tables
 
 SMALLEST_EXPECTED = 5.0  # the usual least expected count of a cell, for Pearson's statistic
-N_CELLS_AT_ONCE = 2**17  # of simulated tables held at once: bounds the memory, to some 20 MB
+N_CELLS_AT_ONCE = 2**17  # cells of the tables simulated at once: bounds the memory to some 20 MB
 
 
 class Decision(StrEnum):
-    """What the test says of independence."""
+    """What the test says about independence."""
 
     REJECTED = "rejected"
     NOT_REJECTED = "not_rejected"
 
 
 class Reason(StrEnum):
-    """Why it says so."""
+    """Why the test decides so."""
 
     ABOVE_THRESHOLD = "statistic above threshold"
     WITHIN_THRESHOLD = "statistic within threshold"
@@ -43,19 +43,19 @@ class IndependenceTest:
     Parameters
     ----------
     statistic, threshold : float
-        Pearson's statistic of the noisy table, and what it may reach at the level of the test;
-        both NaN if the cells are too small for it.
+        Pearson's statistic of the noisy table, and its threshold at the level of the test; both
+        NaN if the cells are too small.
     p_value : float
-        How often simulated independent tables, and this one, reach the statistic; 1 if the cells
-        are too small.
+        The share of tables, the simulated ones and this one, whose statistic is at least this
+        one's; 1 if the cells are too small.
     decision : Decision
     reason : Reason
     n_replicates : int
-        Tables simulated; 0 if the cells are too small.
+        The number of simulated tables; 0 if the cells are too small.
     n_small_replicates : int
-        How many of those had small cells, and counted as below every statistic.
+        How many of them had small cells, and counted as below every statistic.
     degrees_of_freedom : int
-        Of the law that the statistic would have without noise.
+        Of the chi-square law that the statistic would have without noise.
     """
 
     statistic: float
@@ -69,11 +69,11 @@ class IndependenceTest:
 
     def __post_init__(self) -> None:
         if not 0 < self.p_value <= 1:
-            raise ValueError(f"a p-value lies in (0, 1], it is not {self.p_value}")
+            raise ValueError(f"a p-value must lie in (0, 1], not {self.p_value}")
         if not 0 <= self.n_small_replicates <= self.n_replicates:
-            raise ValueError("no more replicates can be small than there are")
+            raise ValueError("there are more small replicates than replicates")
         if (self.reason is Reason.ABOVE_THRESHOLD) != (self.decision is Decision.REJECTED):
-            raise ValueError(f"'{self.reason}' is no reason for '{self.decision}'")
+            raise ValueError(f"'{self.reason}' is not a reason for '{self.decision}'")
         if (self.reason is Reason.ABOVE_THRESHOLD) != (self.statistic > self.threshold):
             raise ValueError(f"{self.statistic} against {self.threshold} is not '{self.reason}'")
 
@@ -97,12 +97,12 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
     noise : CellNoise
         The law of the noise, in the same shape.
     generator : numpy.random.Generator
-        Where the simulated tables come from; the caller's, so that a test can be repeated.
+        For the simulated tables; passed by the caller, so that a test can be repeated.
     level : float
-        The probability of rejecting what is true, approximately.
+        The approximate probability of rejecting independence where it holds.
     n_records : int, optional
-        What the exact table sums to, where that is public. Otherwise the noisy total, rounded, is
-        taken for it, here and in every simulated table.
+        The total of the exact table, where it is public. Otherwise the rounded noisy total is used
+        instead, here and for every simulated table.
     n_replicates : int
         How many tables are simulated; at least ``1 / level - 1``.
 
@@ -119,10 +119,10 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
     replicate, and ``p = (1 + #{q_b >= q}) / (n_replicates + 1)``: the statistic is above the
     threshold exactly if ``p <= level``.
 
-    Cells are small if some expected count, a cell of ``m``, is below 5. The test is then not made.
-    A replicate with small cells would not have been rejected either, and counts as below every
-    statistic. (The source looks at the cells of ``T`` instead. Then the strongest dependence, with
-    empty cells, would never be found.)
+    Cells are small if some expected count, a cell of ``m``, is below 5. Then no test is made. A
+    replicate with small cells would not be rejected either, and counts as below every statistic.
+    (The paper uses the cells of ``T`` instead. Then the strongest dependence, with empty cells,
+    would never be found.)
 
     References
     ----------
@@ -171,7 +171,7 @@ def independence_test(  # noqa: PLR0913 - two subjects, and what a test must be 
 def _examined(
     noisy: Floats, noise: CellNoise, n_records: int | None
 ) -> tuple[Floats, Floats, Floats]:
-    """Fit tables and measure how far they are from independence.
+    """Fit tables, and measure their distance from independence.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def _examined(
     """
     n_tables = len(noisy)
     cells = noisy.reshape(n_tables, -1)
-    # A total of 0 or less fits no table. One of 1 does, and its cells are small.
+    # No table fits a total of 0 or less. A total of 1 works, and its cells are small.
     totals = (
         np.maximum(np.rint(cells.sum(axis=1)), 1.0)
         if n_records is None
@@ -221,13 +221,13 @@ def _replicates(  # noqa: PLR0913 - all there is to a simulated table
 def _checked(noisy: Floats, noise: CellNoise, n_records: int | None) -> Floats:
     table = np.asarray(noisy, dtype=np.float64)
     if table.ndim < 2 or min(table.shape[:2]) < 2:  # noqa: PLR2004 - two columns, two levels each
-        raise ValueError(f"two columns of two levels or more are tested, not shape {table.shape}")
+        raise ValueError(f"the test needs two columns of two levels or more, not {table.shape}")
     if table.shape != noise.scales.shape:
         raise ValueError(f"noise of shape {noise.scales.shape} for a table of {table.shape}")
     if not np.isfinite(table).all():
-        raise ValueError("noisy counts are finite")
+        raise ValueError("noisy counts must be finite")
     if n_records is not None and n_records < 1:
-        raise ValueError(f"a table of {n_records} records says nothing")
+        raise ValueError(f"a table of {n_records} records cannot be tested")
     return table
 
 
@@ -235,7 +235,7 @@ def _n_rejecting(level: float, n_replicates: int) -> int:
     """Which replicate, counted from the largest, is the threshold."""
     if not 0 < level < 1:
         raise ValueError(f"level must lie strictly between 0 and 1, not {level}")
-    # 0.07 * 100 is just above 7 and 0.29 * 100 just below 29: both mean what they say.
+    # As floats, 0.07 * 100 is just above 7 and 0.29 * 100 just below 29: 7 and 29 are meant.
     n_rejecting = math.floor(level * (n_replicates + 1) * (1 + 1e-12))
     if n_rejecting < 1:
         raise ValueError(f"{n_replicates} replicates are too few for level {level}")

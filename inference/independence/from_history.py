@@ -1,7 +1,7 @@
-"""A noisy table that was answered from the history, as the test takes it: counts and their noise.
+"""A noisy table answered from the history, in the form that the test needs: counts and noise.
 
-Cells that were answered from shared measurements err together, and their draws do too. What is
-read off here is noisy values, weights and scales; the history is not changed.
+Cells that are answered from shared measurements have dependent errors, and so are their draws.
+Only noisy values, weights and scales are read here; the history is not changed.
 """
 
 import math
@@ -26,9 +26,10 @@ def table_from_history(
         The answers for the cells of a table, the last axis fastest; from `history`, as it is now or
         as it was when it was shorter.
     history : History
-        What their terms name places of. It may grow while the noise is in use.
+        The history whose places the terms of the answers name. It may grow while the noise is in
+        use.
     shape : tuple of int
-        The table's.
+        The shape of the table.
 
     Returns
     -------

@@ -1,4 +1,4 @@
 """Marginals: noisy tables of counts made consistent with one another, from released values alone.
 
-Needs no data, no budget and no noise; what it is given has been released already.
+Needs no data, no budget and no noise: everything passed to it is released already.
 """

@@ -1,10 +1,10 @@
-"""How a budget is best divided among marginals that were declared beforehand.
+"""The best division of a budget among marginals that are declared in advance.
 
-Two ways to measure them. Plain tables with Laplace noise, each at a weight of its own: pure
-epsilon, and rows of the history like any other. Residuals with Gaussian noise: every interaction of
-the declared tables is measured once, at its own variance, and serves all tables that have it.
+There are two ways to measure them. Plain tables with Laplace noise, each at its own weight: pure
+epsilon, and ordinary rows of the history. Residuals with Gaussian noise: every interaction of the
+declared tables is measured once, at its own variance, and serves all tables that contain it.
 
-Numbers only, from public sizes and importances; what is bought is decided and charged elsewhere.
+Numbers only, from public sizes and importances; purchases are decided and charged elsewhere.
 """
 
 import math
@@ -17,12 +17,12 @@ from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.query import Scope, check_scope
 from cube.refusals import TooLarge
 
-N_RESIDUALS_MAX = 2**16  # a table of k axes has 2**k of them
+N_RESIDUALS_MAX = 2**16  # a table of k axes has 2**k residuals
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredMarginal:
-    """A table that will be asked for, and how much its cells' variances matter.
+    """A table that will be queried, and the importance of its cells' variances.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class DeclaredMarginal:
     def __post_init__(self) -> None:
         check_scope(self.scope)
         if not 0 < self.importance < math.inf:
-            raise ValueError(f"an importance is positive and finite, not {self.importance}")
+            raise ValueError(f"an importance must be positive and finite, not {self.importance}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,9 +47,9 @@ class ResidualPlan:
     Parameters
     ----------
     variances : dict of tuple of str to float
-        For each subset of a declared scope, sorted; see `residual_plan` for what it is of.
+        For each subset of a declared scope, sorted; `residual_plan` defines these variances.
     total_variance : float
-        The least possible sum of importance times variance, over all cells declared.
+        The least possible sum of importance times variance, over all declared cells.
     """
 
     variances: dict[Scope, float]
@@ -71,7 +71,7 @@ def laplace_weights(
     budget: Fraction,
     known: Sequence[Fraction] = (),
 ) -> tuple[Weight | None, ...]:
-    """What to add to the weights of plain tables for the least summed variance at a price.
+    """The additions to the weights of plain tables with the least summed variance for a budget.
 
     Parameters
     ----------
@@ -80,9 +80,9 @@ def laplace_weights(
     sizes : mapping of str to int
         The number of levels of each axis.
     budget : Fraction
-        Epsilon; what is added together does not exceed it.
+        Epsilon; the sum of the additions does not exceed it.
     known : sequence of Fraction
-        What each table weighs already; nothing, if left out.
+        The weight that each table has already; 0 by default.
 
     Returns
     -------
@@ -92,11 +92,13 @@ def laplace_weights(
     Notes
     -----
     A table of n cells at weight w has summed variance ``2 n / w**2``, and every cell of the cube is
-    in one cell of each table, so that weights add up. The least ``sum c n 2 / w**2`` at a given sum
-    of what is added has equal derivatives ``-4 c n / w**3`` where something is: w is proportional
-    to ``(c n)**(1/3)``, but for tables that weigh more than that already.
+    in one cell of each table, so that weights add up. Where ``sum c n 2 / w**2`` is least for a
+    given sum of additions, the derivatives ``-4 c n / w**3`` of all tables with an addition are
+    equal: w is proportional to ``(c n)**(1/3)``, except for tables that weigh more than that
+    already.
 
-    What tables say about each other's marginals is left out; with it the problem is not convex.
+    What tables say about each other's marginals is ignored; including it, the problem is not
+    convex.
 
     Examples
     --------
@@ -107,7 +109,7 @@ def laplace_weights(
     before = list(known) or [Fraction(0)] * len(marginals)
     shares = [Fraction(math.cbrt(one.importance * _n_cells(one.scope, sizes))) for one in marginals]
     order = sorted(range(len(shares)), key=lambda place: before[place] / shares[place])
-    # As water that fills vessels: those of the lowest level first, and all that is reached evenly.
+    # Water filling: raise the lowest level first, then all levels that are reached evenly.
     height, volume, width = Fraction(0), budget, Fraction(0)
     for place in order:
         level = before[place] / shares[place]
@@ -117,7 +119,7 @@ def laplace_weights(
         height, width = level, width + shares[place]
     height += volume / width
     added = (height * share - held for share, held in zip(shares, before, strict=True))
-    # Rounded down: together they must fit.
+    # Rounded down: the sum must stay within the budget.
     units = [math.floor(max(one, Fraction(0)) * UNITS_PER_EPSILON) for one in added]
     return tuple(Weight(one) if one > 0 else None for one in units)
 
@@ -125,7 +127,7 @@ def laplace_weights(
 def residual_plan(
     marginals: Sequence[DeclaredMarginal], sizes: Mapping[str, int], privacy_cost: float
 ) -> ResidualPlan:
-    """The variances of Gaussian residuals whose tables have the least summed variance.
+    """The variances of Gaussian residuals that give the tables the least summed variance.
 
     Parameters
     ----------
@@ -134,8 +136,8 @@ def residual_plan(
     sizes : mapping of str to int
         The number of levels of each axis.
     privacy_cost : float
-        The square of the Gaussian mechanism's sensitivity over its standard deviation, all
-        measurements together; twice the rho of zero-concentrated privacy.
+        The square of the Gaussian mechanism's sensitivity over its standard deviation, for all
+        measurements together; twice the rho of zero-concentrated differential privacy.
 
     Notes
     -----
@@ -144,7 +146,7 @@ def residual_plan(
     Residuals are orthogonal; centred along its axes, that of A has covariance ``v_A`` times the
     centring matrix. With ``d_A = product of (n - 1)`` and ``p_A = d_A / |A|``, it costs
     ``p_A / v_A`` and adds ``v_A |A| d_A / |V|`` to the summed variance of a table over V. With
-    ``V_A`` the sum of ``c |A| d_A / |V|`` over tables that have A, Lagrange gives ::
+    ``V_A`` the sum of ``c |A| d_A / |V|`` over tables that contain A, Lagrange multipliers give ::
 
         v_A = sqrt(p_A / V_A) sum_B sqrt(p_B V_B) / privacy_cost
 
@@ -152,10 +154,10 @@ def residual_plan(
     *An optimal and scalable matrix mechanism for noisy marginals under convex loss functions*
     (NeurIPS 2023), who show that no Gaussian mechanism does better.
 
-    An axis of one level has no contrasts, and sets with it no residual: their variance is 0.
+    An axis of one level has no contrasts, so sets with such an axis have no residual: variance 0.
     """
     if not 0 < privacy_cost < math.inf:
-        raise ValueError(f"a privacy cost is positive and finite, not {privacy_cost}")
+        raise ValueError(f"a privacy cost must be positive and finite, not {privacy_cost}")
     loads: dict[Scope, float] = {}
     for one in marginals:
         if 2 ** len(one.scope) > N_RESIDUALS_MAX:
@@ -165,7 +167,7 @@ def residual_plan(
             spread = _n_cells(part, sizes) * _n_contrasts(part, sizes)
             loads[part] = loads.get(part, 0.0) + per_cell * spread
         if len(loads) > N_RESIDUALS_MAX:
-            raise TooLarge(f"The tables declared have more than {N_RESIDUALS_MAX} residuals.")
+            raise TooLarge(f"The declared tables have more than {N_RESIDUALS_MAX} residuals.")
     prices = {part: _n_contrasts(part, sizes) / _n_cells(part, sizes) for part in loads}
     root = math.fsum(math.sqrt(prices[part] * load) for part, load in loads.items())
     variances = {

@@ -1,7 +1,7 @@
-"""A marginal that nobody measured: the most even one that agrees with those that were.
+"""A marginal that was not measured: the one of greatest entropy that agrees with those that were.
 
-It says of the columns' dependence what the tables say and nothing beside. That is a model: no
-table tells how far the truth is from it, so the result has no standard error and no interval.
+It assumes no more dependence between columns than the tables show. That is a model: no table shows
+how far it is from the truth, so the result has no standard error and no interval.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ from inference.marginals.table import (
 )
 
 N_SWEEPS_MAX = 1000
-SWEEPS_ENOUGH = 1e-9  # of the total: sweeping ends
-CONTRADICTED = 1e-6  # of the total: what is still missed after all sweeps was not slowness
-ALIKE = 1e-9  # of the total: two tables that say the same are one
+SWEEPS_ENOUGH = 1e-9  # of the total: a residual at which sweeping ends
+CONTRADICTED = 1e-6  # of the total: a residual after all sweeps that is not slow convergence
+ALIKE = 1e-9  # of the total: a difference up to which two tables are taken as equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +37,8 @@ class ModelledTable:
     scope : tuple of str
     values : (n_levels of scope[0], ...) ndarray of float64
     residual : float
-        The most by which any cell of a table's marginal is missed, in counts: well above 0 if the
-        tables contradict one another, or have cells below zero.
+        The largest deviation from any cell of the tables' marginals, in counts: well above 0 if
+        the tables contradict one another, or have cells below zero.
     """
 
     scope: Scope
@@ -52,23 +52,24 @@ def maximum_entropy(scope: Scope, tables: Sequence[ConsistentTable]) -> Modelled
     Parameters
     ----------
     scope : tuple of str
-        Sorted; each axis in at least one table. Its marginal if it is within one.
+        Sorted; each axis in at least one table. If `scope` is within one table, the result is that
+        table's marginal.
     tables : sequence of ConsistentTable
-        Consistent, and best nowhere negative.
+        Consistent, and preferably nowhere negative.
 
     Raises
     ------
     ValueError
-        If no table has an axis of `scope`: nothing is known about it.
+        If some axis of `scope` is in no table: nothing is known about it.
     TooLarge
-        If the table has too many cells to be written out.
+        If the table has too many cells to be stored.
 
     Notes
     -----
-    Iterative proportional fitting from the uniform table, which tends to the table of greatest
+    Iterative proportional fitting from the uniform table, which converges to the table of greatest
     entropy that meets the constraints (Csiszar, *I-divergence geometry*, Ann. Probab. 3, 1975). If
-    none meets them, least squares over all tables instead, see `joint.fitted_joint`, every cell of
-    every constraint weighing the same.
+    no table meets them, least squares over all tables instead (see `joint.fitted_joint`), with
+    equal weight for every cell of every constraint.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def maximum_entropy(scope: Scope, tables: Sequence[ConsistentTable]) -> Modelled
 
 
 def _constraints(scope: Scope, tables: Sequence[ConsistentTable]) -> list[tuple[Scope, Floats]]:
-    """What tables say about `scope`: their marginals, less those that others of them imply."""
+    """The constraints on `scope`: the tables' marginals, without those implied by others."""
     kept = [tuple(name for name in table.scope if name in scope) for table in tables]
     found: list[tuple[Scope, Floats]] = []
     for axes, table in zip(kept, tables, strict=True):
@@ -110,7 +111,7 @@ def _constraints(scope: Scope, tables: Sequence[ConsistentTable]) -> list[tuple[
 
 
 def _fitted(shape: list[int], scope: Scope, wanted: Sequence[tuple[Scope, Floats]]) -> Floats:
-    """Scale the uniform table to one constraint after another, until all are met or time is up."""
+    """Scale the uniform table to one constraint after another until all hold, or sweeps run out."""
     total = max(0.0, float(wanted[0][1].sum()))
     values = np.full(shape, total)
     values /= values.size

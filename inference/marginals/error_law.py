@@ -1,10 +1,10 @@
-"""The law of the error of a reconciled cell: which measured noises it is made of, and how much.
+"""The law of the error of a reconciled cell: a weighted sum of the noises of the measurements.
 
-The projection is linear, so that what a cell is wrong by is a weighted sum of the noises that were
-measured; its interval is as exact as that of a single measurement. All cells of a table have one
-law, since the projection treats them alike.
+The projection is linear, so the error of a cell is a weighted sum of the measurements' noises, and
+its interval is as exact as that of a single measurement. All cells of a table have the same law,
+since the projection treats them alike.
 
-Nothing here looks at values.
+Nothing here reads values.
 """
 
 import math
@@ -21,7 +21,7 @@ from inference.noise_law.law import NoiseLaw, law_of_noise
 
 @dataclass(frozen=True, eq=False)
 class MeasuredTable:
-    """Counts of every cell of a scope, and what the noise of each is made of.
+    """Counts of every cell of a scope, and the composition of their noise.
 
     Parameters
     ----------
@@ -30,9 +30,9 @@ class MeasuredTable:
     scale : float
         The Laplace scale of one measured count.
     n_summed : int
-        How many measured counts, of independent noise, were added for each cell.
+        How many measured counts, with independent noise, were added up for each cell.
     lattice_step : float
-        The lattice of the measured counts' noise.
+        The lattice step of the measured counts' noise.
     """
 
     scope: Scope
@@ -43,11 +43,11 @@ class MeasuredTable:
 
     def __post_init__(self) -> None:
         if self.n_summed < 1 or not 0 < self.scale < math.inf or self.lattice_step < 0:
-            raise ValueError("a measured table has noise, and at least one count a cell")
+            raise ValueError("a measured table needs noise, and at least one count for each cell")
 
     @property
     def noisy(self) -> NoisyTable:
-        """The table as the projection takes it."""
+        """The table in the form that the projection needs."""
         return NoisyTable(self.scope, self.values, 2 * self.scale**2 * self.n_summed)
 
     def onto(self, scope: Scope) -> "MeasuredTable":
@@ -59,14 +59,14 @@ class MeasuredTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellError:
-    """What every cell of a reconciled table may be wrong by.
+    """The error of every cell of a reconciled table.
 
     Parameters
     ----------
     law : NoiseLaw
-        Of estimate less truth, for continuous noise.
+        The law of estimate less truth, for continuous noise.
     lattice_widening : float
-        Sure bound on what noise on a lattice adds to it.
+        A certain bound on what noise on a lattice adds to the error.
     """
 
     law: NoiseLaw
@@ -78,7 +78,7 @@ class CellError:
         return math.sqrt(2 * float(np.square(self.law.scales).sum()))
 
     def half_width(self, confidence: float) -> float:
-        """Half the width of an interval around the estimate."""
+        """Half the width of the interval around the estimate."""
         return self.law.half_width(confidence) + self.lattice_widening
 
 
@@ -90,11 +90,11 @@ def cell_error(
     Parameters
     ----------
     tables : sequence of MeasuredTable
-        Of independent noise.
+        With independent noise.
     scope : tuple of str
         Within the scope of at least one of them.
     total : float, optional
-        Whether the number of records is public, as given to `reconciled`; its value does not
+        As passed to `reconciled`: not None if the number of records is public. Its value does not
         matter.
 
     Notes
@@ -103,7 +103,7 @@ def cell_error(
 
     Examples
     --------
-    Two looks at one number, the second half as noisy, have weights 1/5 and 4/5.
+    Two measurements of one number, the second half as noisy, have weights 1/5 and 4/5.
 
     >>> looks = [MeasuredTable((), np.array(0.0), scale) for scale in (2.0, 1.0)]
     >>> cell_error(looks, ()).law.scales.round(6).tolist()
@@ -134,12 +134,12 @@ def cell_error(
 def cell_coefficients(
     tables: Sequence[NoisyTable], holder: int, summed: Floats, *, is_total_public: bool = False
 ) -> list[Floats]:
-    """What every measured value counts for in a sum of reconciled cells.
+    """The coefficient of every measured value in a sum of reconciled cells.
 
     Parameters
     ----------
     tables : sequence of NoisyTable
-        Scopes and variances are looked at, values are not.
+        Only scopes and variances are read, not values.
     holder : int
         The table whose cells are summed.
     summed : ndarray of float64
@@ -166,7 +166,7 @@ def cell_coefficients(
 
 
 class UnknownLaw:
-    """The law of an error that nobody knows: what was clipped depends on the noise.
+    """The unknown law of an error: which cells were clipped depends on the noise.
 
     Its widths are NaN, so that an interval has no ends rather than wrong ones.
     """

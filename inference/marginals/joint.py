@@ -1,10 +1,10 @@
-"""One joint table that all marginals come from, as close to noisy tables as such marginals can be.
+"""One joint table whose marginals are as close to the noisy tables as those of any joint table.
 
-Tables may agree wherever they overlap, and be nowhere negative, and still belong to no population:
-three binary columns cannot each be unequal to both others. Marginals of one joint table can always
-be those of somebody.
+Tables may agree wherever they overlap, and be nowhere negative, and still be the marginals of no
+population: three binary columns cannot each be unequal to both others. Marginals of one joint table
+are always possible.
 
-The joint is written out, cell by cell; there is a limit to that, and no graphical model beyond it.
+The joint table is stored cell by cell, up to a limit on cells; beyond it there is no method here.
 """
 
 import math
@@ -28,13 +28,13 @@ from inference.marginals.table import (
     spread,
 )
 
-N_JOINT_CELLS_MAX = 10**6  # 8 MB an array; a step then takes some hundredths of a second a table
+N_JOINT_CELLS_MAX = 10**6  # 8 MB an array; a step then takes some 10 milliseconds for each table
 N_STEPS_MIN, N_STEPS_MAX = 200, 2000
-WORK_MAX = 2e9  # steps times tables times cells: some 20 seconds; steps beyond the least end there
+WORK_MAX = 2e9  # steps times tables times cells, some 20 seconds: limits the steps after the least
 N_STEPS_BETWEEN_CHECKS = 10  # a check costs as much as a step
 EXCESS_ENOUGH = 0.01  # in standard deviations of the noise, root mean square over cells
-CURVATURE_FIRST = 0.01  # of what is certainly enough
-CURVATURE_GROWTH, CURVATURE_DECAY = 2.0, 0.9  # within a step that failed, between steps
+CURVATURE_FIRST = 0.01  # of the curvature that is enough for every step
+CURVATURE_GROWTH, CURVATURE_DECAY = 2.0, 0.9  # after a failed step; between steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,8 @@ class FittedJoint:
     values : (n_levels of scope[0], ...) ndarray of float64
         Not negative.
     excess : float
-        Marginals of the best fit are at most so far from these: root mean square over the cells of
-        all tables, in units of their noise. A proved bound, mostly far too large.
+        A proved bound on the distance of these marginals from those of the best fit: root mean
+        square over the cells of all tables, in units of their noise. Mostly far too large.
     """
 
     scope: Scope
@@ -68,8 +68,8 @@ def reconciled_globally(tables: Sequence[NoisyTable], *, total: float | None = N
     Returns
     -------
     Reconciled
-        Nowhere negative. `misfit` tells how far the tables are from having a joint; what noise
-        alone explains is below 1.
+        Nowhere negative. `misfit` says how far the tables are from having a joint table; a value
+        below 1 is explained by noise alone.
     """
     joint = fitted_joint(tables, total=total)
     values = [marginal(joint.values, joint.scope, table.scope) for table in tables]
@@ -85,7 +85,7 @@ def reconciled_globally(tables: Sequence[NoisyTable], *, total: float | None = N
 def fitted_joint(tables: Sequence[NoisyTable], *, total: float | None = None) -> FittedJoint:
     """The joint table over all axes of `tables` whose marginals are closest to them.
 
-    Where many do equally well, about the one of greatest entropy.
+    Where many are equally close, approximately the one of greatest entropy.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def fitted_joint(tables: Sequence[NoisyTable], *, total: float | None = None) ->
     if total is None:
         total = max(0.0, float(reconciled(tables).tables[0].values.sum()))
     if not 0 <= total < math.inf:
-        raise ValueError("a number of records is finite and not negative")
+        raise ValueError("the number of records must be finite and not negative")
     descent = _Descent(tables, total)
     excess = math.inf
     affordable = int(WORK_MAX / (len(tables) * descent.joint.size))
@@ -120,10 +120,10 @@ def fitted_joint(tables: Sequence[NoisyTable], *, total: float | None = None) ->
 
 
 class _Descent:
-    """Accelerated mirror descent: `joint` is what it has come to.
+    """Accelerated mirror descent: `joint` is its current point.
 
-    All linear things (marginals, and so f) follow `joint` and `mirror` by averaging; the joint
-    is swept only to make a new `mirror` and to take its marginals.
+    Everything linear (marginals, and so f) follows `joint` and `mirror` by averaging; the whole
+    table is passed over only to make a new `mirror` and to compute its marginals.
     """
 
     mirror_logs: Floats
@@ -138,19 +138,19 @@ class _Descent:
         if n_cells(self.scope, sizes) > N_JOINT_CELLS_MAX:
             raise TooLarge(
                 f"A joint table of these columns has more than {N_JOINT_CELLS_MAX} cells.",
-                hint="Ask for fewer columns, or for marginals that agree without one.",
+                hint="Ask for fewer columns, or for marginals that agree without a joint table.",
             )
         self.tables = tables
         self.total = total
         self.joint = np.full([sizes[name] for name in self.scope], 1.0)
         self.joint *= total / self.joint.size
-        # Enough for every step, by Pinsker's inequality; nearly always much less is.
+        # Enough for every step, by Pinsker's inequality; nearly always much less is enough.
         self.curvature_max = math.fsum(1 / table.variance for table in tables)
         self.curvature = CURVATURE_FIRST * self.curvature_max
         self._begin()
 
     def step(self) -> None:
-        """Move `joint` on; start the acceleration anew if that took it further away."""
+        """Move `joint` one step; restart the acceleration if the step increased f."""
         momentum = self.momentum
         ahead = [
             (1 - momentum) * here + momentum * there
@@ -162,8 +162,8 @@ class _Descent:
             sums = self._marginals(shares * self.total)
             moved = [new - old for new, old in zip(sums, self.mirror_sums, strict=True)]
             divergence = float((shares * (logs - self.mirror_logs)).sum()) * self.total**2
-            # For quadratic f, exactly what the convergence proof asks of the curvature. Of steps so
-            # small that this is rounding, nothing is asked but to be small enough for certain.
+            # For quadratic f, exactly the condition of the convergence proof on the curvature.
+            # Where steps are so small that this is rounding, the certain bound is used instead.
             if (
                 self.curvature >= self.curvature_max
                 or self._half_squares(moved) <= self.curvature * divergence
@@ -185,15 +185,15 @@ class _Descent:
         self.curvature *= CURVATURE_DECAY
 
     def excess(self) -> float:
-        """How far the marginals are at most from the best, as in `FittedJoint`."""
+        """The bound on the distance of the marginals from the best, as in `FittedJoint`."""
         slope = self._gradient(self.sums)
         gap = float((slope * self.joint).sum()) - self.total * float(slope.min())
         n_all = sum(table.values.size for table in self.tables)
         return math.sqrt(2 * max(0.0, gap) / n_all)
 
     def _begin(self) -> None:
-        """Let the mirror point be where `joint` is, without momentum."""
-        floor = float(np.finfo(np.float64).tiny)  # a cell that underflowed is as good as gone
+        """Set the mirror point to `joint`, without momentum."""
+        floor = float(np.finfo(np.float64).tiny)  # for cells that underflowed to zero
         shares = np.maximum(self.joint, floor) / max(self.total, floor)
         self.mirror_logs = np.log(shares)
         self.sums = self._marginals(self.joint)

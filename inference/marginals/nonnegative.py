@@ -1,9 +1,9 @@
 """Tables that agree and have no cell below zero.
 
-Up to a limit on cells, the closest such tables: a quadratic programme, solved by cvxpy. Beyond it,
-what a cell is below zero is taken from its neighbours, and the tables are projected, in turns; that
-is not the closest, but it is quick at any size. Both end with the projection, so that what is left
-of agreement to be wished for is rounding, and what is left below zero is reported.
+Up to a limit on cells, the closest such tables: a quadratic programme, solved by cvxpy. Beyond the
+limit, two steps alternate: negative cells are set to zero at the expense of their neighbours, and
+the tables are projected. The result is not the closest, but it is quick at any size. Both end with
+the projection, so that the tables agree up to rounding, and the lowest cell is reported.
 
 Clipping depends on the noise: cells are no longer unbiased, and none has a standard error.
 """
@@ -32,10 +32,10 @@ from inference.marginals.table import (
 )
 
 N_PROGRAMME_CELLS_MAX = 20_000  # a second or two for the solver
-N_ROUNDS_MAX = 50  # of rippling and projecting; what is gained by more is far below the noise
-N_RIPPLES_MAX = 1000  # within one table and round; ends long before unless the total is near zero
-RIPPLE_ENOUGH = 0.01  # in standard deviations of a table's noise: nothing anybody would see
-ROUNDING = 1e-9  # of the largest cell: a cell this little below zero is zero
+N_ROUNDS_MAX = 50  # of rippling and projecting; the gain of more is far below the noise
+N_RIPPLES_MAX = 1000  # within one table and round; rarely reached unless the total is near zero
+RIPPLE_ENOUGH = 0.01  # in standard deviations of a table's noise: negligible
+ROUNDING = 1e-9  # of the largest cell: a cell this little below zero counts as zero
 
 
 def nonnegative(
@@ -52,7 +52,7 @@ def nonnegative(
     total : float, optional
         The number of records, where it is public; not below zero.
     n_programme_cells_max : int
-        Cells of all tables up to which the closest such tables are found.
+        The number of cells, over all tables, up to which the closest such tables are computed.
 
     Returns
     -------
@@ -62,10 +62,10 @@ def nonnegative(
     Raises
     ------
     ConfigurationInvalid
-        If the programme is to be solved and cvxpy is not installed.
+        If the quadratic programme must be solved and cvxpy is not installed.
     """
     if total is not None and total < 0:
-        raise ValueError("a number of records is not negative")
+        raise ValueError("the number of records must not be negative")
     projected = _values(reconciled(tables, total=total))
     if min(float(cells.min()) for cells in projected) < 0:
         found = None
@@ -92,7 +92,7 @@ def _closest(tables: Sequence[NoisyTable], total: float | None) -> list[Floats] 
     ``min sum ||X_j - M_j||**2 / variance_j`` where marginals agree, ``X >= 0`` and the total holds.
     """
     cvxpy = _cvxpy()
-    # Cells and noise near one: what the solver calls small is meant absolutely.
+    # Scaled so that cells and noise are near one: the solver's tolerances are absolute.
     unit = max(float(np.abs(table.values).max()) for table in tables)
     least = min(table.variance for table in tables)
     counts = np.concatenate([table.values.ravel() for table in tables]) / unit
@@ -108,7 +108,7 @@ def _closest(tables: Sequence[NoisyTable], total: float | None) -> list[Floats] 
     problem = cvxpy.Problem(cvxpy.Minimize(distance), constraints)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an inaccurate solution is projected and its rest told
+            warnings.simplefilter("ignore")  # an inaccurate solution is projected, `residual` shows
             problem.solve(solver=cvxpy.CLARABEL)
     except cvxpy.error.SolverError:
         return None
@@ -123,7 +123,7 @@ def _closest(tables: Sequence[NoisyTable], total: float | None) -> list[Floats] 
 
 
 def _agreements(tables: Sequence[NoisyTable]) -> csr_array:
-    """Rows that are zero on all cells, table after table, exactly if the tables agree."""
+    """A matrix whose product with all cells, table after table, is zero exactly if they agree."""
     sizes = axis_sizes(tables)
     starts = np.cumsum([0, *(table.values.size for table in tables)])
     rows, columns, signs = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
@@ -143,7 +143,7 @@ def _agreements(tables: Sequence[NoisyTable]) -> csr_array:
 
 
 def _marginal_cells(table: NoisyTable, axes: Scope, sizes: dict[str, int]) -> NDArray[np.int64]:
-    """Which cell of the marginal on `axes` each cell of the table belongs to."""
+    """For each cell of the table, its cell in the marginal on `axes`."""
     numbers = np.arange(n_cells(axes, sizes)).reshape([sizes[name] for name in axes])
     lengths = [sizes[name] if name in axes else 1 for name in table.scope]
     return np.broadcast_to(numbers.reshape(lengths), table.values.shape).ravel()
@@ -152,7 +152,7 @@ def _marginal_cells(table: NoisyTable, axes: Scope, sizes: dict[str, int]) -> ND
 def _rippled(tables: Sequence[NoisyTable], projected: list[Floats]) -> list[Floats]:
     """Ripple, then project, until no cell is noticeably below zero (PriView, SIGMOD 2014).
 
-    There, one cell is mended at a time; here all cells of a table at once.
+    The paper corrects one cell at a time; here all cells of a table are corrected at once.
     """
     everyone = float(projected[0].sum())
     if everyone <= 0:
@@ -170,9 +170,9 @@ def _rippled(tables: Sequence[NoisyTable], projected: list[Floats]) -> list[Floa
 
 
 def _ripple(cells: Floats, tolerance: float) -> Floats:
-    """Take what cells are below zero from their neighbours, in equal parts.
+    """Set negative cells to zero, and subtract the excess from their neighbours in equal parts.
 
-    Neighbours differ along one axis. The total stays; marginals do not.
+    Neighbours differ along one axis. The total stays the same; marginals do not.
     """
     n_neighbours = max(1, sum(length - 1 for length in cells.shape))
     for _ in range(N_RIPPLES_MAX):
@@ -189,7 +189,7 @@ def _ripple(cells: Floats, tolerance: float) -> Floats:
 def _agreeing(
     tables: Sequence[NoisyTable], values: Sequence[Floats], *, total: float | None = None
 ) -> list[Floats]:
-    """The projection of values that are to be trusted like the tables they came from."""
+    """The projection of `values`, with the variances of the tables from which they came."""
     moved = [
         NoisyTable(table.scope, cells, table.variance)
         for table, cells in zip(tables, values, strict=True)

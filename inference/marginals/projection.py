@@ -1,10 +1,10 @@
 """Noisy tables made to agree: the weighted least-squares projection, in one pass.
 
 A table is the sum of its interactions: for each set of its axes, a part that depends on these axes
-alone and sums to zero along each of them. Tables agree when the interactions they share are equal,
-and noise that is alike in all cells of a table does not mix interactions. So each is averaged by
-itself, over the tables that have it, with inverse variances; that is the whole least-squares
-problem, and it gives the variance of every cell as well.
+alone and sums to zero along each of them. Tables agree when the interactions that they share are
+equal, and noise with one variance in all cells of a table does not mix interactions. So each
+interaction is averaged separately, over the tables that contain it, with inverse variances; that
+solves the whole least-squares problem, and gives the variance of every cell as well.
 
 Linear, so unbiased; cells below zero stay below zero (see `nonnegative`).
 """
@@ -28,7 +28,7 @@ from inference.marginals.table import (
     spread,
 )
 
-N_SHARED_MAX = 4096  # sets of axes that tables meet in: beyond it, comparing sets takes seconds
+N_SHARED_MAX = 4096  # sets of axes that tables share: beyond this, comparing sets takes seconds
 
 
 def reconciled(tables: Sequence[NoisyTable], *, total: float | None = None) -> Reconciled:
@@ -37,22 +37,22 @@ def reconciled(tables: Sequence[NoisyTable], *, total: float | None = None) -> R
     Parameters
     ----------
     tables : sequence of NoisyTable
-        At least one, of independent noise; several may be of one scope.
+        At least one, with independent noise; several may have the same scope.
     total : float, optional
-        The number of records, where it is public; taken as exact.
+        The number of records, where it is public; treated as exact.
 
     Returns
     -------
     Reconciled
-        Tables in the order given. ``sum ||X_j - M_j||**2 / variance_j`` is the least possible.
+        Tables in the given order. ``sum ||X_j - M_j||**2 / variance_j`` is the least possible.
 
     Notes
     -----
-    For every set A of axes that tables meet in, smaller sets first, the marginals on A are replaced
-    by their mean with weights ``|A| / (variance_j |V_j|)``, the difference spread evenly over the
-    cells of ``V_j``; ``|.|`` counts cells. Larger sets do not disturb smaller ones, whose marginals
-    agree by then. The unweighted form is the consistency step of PriView (Qardaji, Yang and Li,
-    SIGMOD 2014); with these weights and all intersections it is the projection itself.
+    For every set A of axes that tables share, smaller sets first, the marginals on A are replaced
+    by their mean with weights ``|A| / (variance_j |V_j|)``, and the difference is spread evenly
+    over the cells of ``V_j``; ``|.|`` counts cells. Larger sets do not disturb smaller ones, whose
+    marginals agree by then. The unweighted form is the consistency step of PriView (Qardaji, Yang
+    and Li, SIGMOD 2014); with these weights and all intersections it is the projection itself.
 
     Examples
     --------
@@ -75,9 +75,9 @@ def reconciled(tables: Sequence[NoisyTable], *, total: float | None = None) -> R
 
 
 def projected(tables: Sequence[NoisyTable], *, total: float | None = None) -> list[Floats]:
-    """The values of `reconciled`, without anything said about them."""
+    """The values of `reconciled`, without standard errors or residuals."""
     if total is not None and not math.isfinite(total):
-        raise ValueError("a total is finite")
+        raise ValueError("a total must be finite")
     sizes = axis_sizes(tables)
     values = [table.values for table in tables]
     for shared in meeting_sets((table.scope for table in tables), total=total):
@@ -105,25 +105,25 @@ def standard_errors(
     Parameters
     ----------
     tables : sequence of NoisyTable
-        As given to `reconciled`; only scopes, sizes and variances are looked at.
+        As passed to `reconciled`; only scopes, sizes and variances are read.
     scopes : sequence of tuple of str
-        Each within the scope of some table: the reconciled table's marginal on it.
+        Each within the scope of some table: the error is of that reconciled table's marginal.
     total : float, optional
-        As given to `reconciled`.
+        As passed to `reconciled`.
 
     Notes
     -----
     The marginals on A have noise of variance ``variance_j |V_j| / |A|`` in each cell, and so has
     their interaction, centred along the axes of A. The inverse-variance mean over the tables that
-    have A leaves ``1 / (|A| S_A)``, where ``S_A = sum 1 / (variance_j |V_j|)``. Interactions are
-    uncorrelated, and a cell of the marginal on V holds ``|A| / |V|`` of each, so that its variance
-    is ::
+    contain A leaves ``1 / (|A| S_A)``, where ``S_A = sum 1 / (variance_j |V_j|)``. Interactions are
+    uncorrelated, and a cell of the marginal on V contains ``|A| / |V|`` of each, so that its
+    variance is ::
 
         sum over A within V of  d_A / S_A / |V|**2,    d_A = product over A of (n_levels - 1)
 
-    ``S_A`` changes only with the set of tables that have A. Subsets with the same such set are
-    counted together, by the smallest set of `meeting_sets` they lie in: there are ``2**|V|`` of the
-    one and few of the other. A public total makes ``S_A`` of the empty set infinite.
+    ``S_A`` depends only on the set of tables that contain A. Subsets with the same such set are
+    counted together, by the smallest of the `meeting_sets` that contains them: there are ``2**|V|``
+    subsets and few meeting sets. A public total makes ``S_A`` of the empty set infinite.
     """
     sizes = axis_sizes(tables)
     sets = meeting_sets([*(table.scope for table in tables), *scopes], total=total)
@@ -155,7 +155,7 @@ def meeting_sets(scopes: Iterable[Scope], *, total: float | None = None) -> list
         fresh = {one & other for one in fresh for other in given} - found
         found |= fresh
         if len(found) > N_SHARED_MAX:
-            raise TooLarge(f"The tables meet in more than {N_SHARED_MAX} sets of columns.")
+            raise TooLarge(f"The tables share more than {N_SHARED_MAX} sets of columns.")
     if total is not None:
         found.add(frozenset())
     return sorted(found, key=lambda one: (len(one), sorted(one)))

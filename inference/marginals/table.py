@@ -1,7 +1,7 @@
 """Tables of counts over the cells of a few axes: as measured, and as reconciled.
 
 A table is an array with one dimension for each axis of its scope, so that leaving axes out is a
-sum and putting them back is broadcasting. What the levels are called is the schema's business.
+sum and putting them back is broadcasting. The names of levels are in the schema.
 
 Nothing here estimates anything.
 """
@@ -29,7 +29,7 @@ class NoisyTable:
     values : (n_levels of scope[0], ...) ndarray of float64
         Finite; may be negative.
     variance : float
-        Of the noise of each cell; a fact about the mechanism, never worked out from values.
+        Of the noise of each cell; a fact about the mechanism, never estimated from values.
     """
 
     scope: Scope
@@ -39,22 +39,22 @@ class NoisyTable:
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _checked(self.scope, self.values))
         if not 0 < self.variance < math.inf:
-            raise ValueError(f"a variance is positive and finite, not {self.variance}")
+            raise ValueError(f"a variance must be positive and finite, not {self.variance}")
 
 
 @dataclass(frozen=True, eq=False)
 class ConsistentTable:
     """Counts of every cell of a scope that agree with those of other tables.
 
-    Its cells err together, and together with those tables: it must not be handed on as if it had
-    been measured beside them.
+    The errors of its cells are dependent, also on the errors of those tables: it must not be used
+    as a further independent measurement.
 
     Parameters
     ----------
     scope : tuple of str
     values : (n_levels of scope[0], ...) ndarray of float64
     standard_error : float or None
-        Of each cell, the same for all; None where no linear map was applied, so that it has none.
+        Of each cell, the same for all; None where the map was not linear, so that there is none.
     """
 
     scope: Scope
@@ -64,23 +64,23 @@ class ConsistentTable:
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", _checked(self.scope, self.values))
         if self.standard_error is not None and not 0 <= self.standard_error < math.inf:
-            raise ValueError(f"a standard error is finite, not {self.standard_error}")
+            raise ValueError(f"a standard error must be finite, not {self.standard_error}")
 
 
 @dataclass(frozen=True, eq=False)
 class Reconciled:
-    """Tables that were made to agree, and how far they had to move for it.
+    """Tables that were made to agree, and how far their cells were moved for it.
 
     Parameters
     ----------
     tables : tuple of ConsistentTable
-        In the order in which they were given.
+        In the given order.
     misfit : float
-        Root mean square, over all cells, of how far a cell moved in units of its noise. Noise alone
-        moves cells by less than 1; more says that something other than noise was in the way.
+        Root mean square, over all cells, of the distance that a cell was moved in units of its
+        noise. Noise alone gives less than 1; more shows a cause other than noise.
     residual : float
-        The most by which any promise of whoever made this is missed, in counts: two tables that
-        disagree, a cell below zero, a total that is not the public one.
+        The largest violation, in counts, of any property that the function promises: agreement of
+        two tables, no cell below zero, the public total.
     """
 
     tables: tuple[ConsistentTable, ...]
@@ -107,7 +107,7 @@ def n_cells(scope: Iterable[str], sizes: dict[str, int]) -> int:
 
 
 def marginal(values: Floats, scope: Scope, onto: Iterable[str]) -> Floats:
-    """Sums over the axes of `scope` that are not in `onto`; those that stay keep their order."""
+    """Sums over the axes of `scope` that are not in `onto`; the other axes keep their order."""
     kept = set(onto)
     if not kept.issubset(scope):
         raise ValueError(f"{sorted(kept)} is not within {scope}")
@@ -122,7 +122,7 @@ def spread(values: Floats, scope: Scope, over: Scope) -> Floats:
 
 
 def misfit(tables: Sequence[NoisyTable], values: Sequence[Floats]) -> float:
-    """Root mean square of how far values are from tables, in units of the noise."""
+    """Root mean square of the distance of values from tables, in units of the noise."""
     squares = sum(
         float(((new - table.values) ** 2).sum()) / table.variance
         for table, new in zip(tables, values, strict=True)
@@ -136,6 +136,6 @@ def _checked(scope: Scope, values: Floats) -> Floats:
     if locked.ndim != len(scope):
         raise ValueError(f"{locked.ndim} dimensions for {len(scope)} axes")
     if locked.size == 0 or not np.isfinite(locked).all():
-        raise ValueError("a table has cells, and they are finite")
+        raise ValueError("a table needs at least one cell, and all cells must be finite")
     locked.flags.writeable = False
     return locked

@@ -1,7 +1,7 @@
-"""The widest law that an error may have of which one half-width is known.
+"""The widest law that an error may have, given one of its half-widths.
 
-For who may be told how accurate an answer was to be, and not how accurate it is: how much better it
-is known shows what was measured before.
+For analysts who may see the accuracy that they asked for, but not the accuracy that was reached: a
+better accuracy would show what was measured before.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-SCALE_OF_DEVIATION: Final = math.sqrt(0.5)  # a Laplace variable's scale over its deviation
+SCALE_OF_DEVIATION: Final = math.sqrt(0.5)  # a Laplace variable's scale over standard deviation
 
 
 class AskedLaw:
@@ -20,13 +20,13 @@ class AskedLaw:
     ----------
     half_width : float
     confidence : float
-        Of that half-width, between 0 and 1.
+        The confidence of that half-width, between 0 and 1.
 
     Notes
     -----
     Let ``S(t) = Pr(|X| > t)`` for a sum ``X`` of independent Laplace variables. Its density is
     symmetric and log-concave, so ``log S`` is concave on ``t >= 0``, with ``S(0) = 1``; and ``S``
-    is convex there, for the density falls. Let ``S(h) <= a``. Then
+    is convex there, since the density decreases. Let ``S(h) <= a``. Then
 
         t >= h:   log S(t) <= (t / h) log S(h),   that is   S(t) <= a ** (t / h)
         t <= h:   S(t) <= 1 - (1 - a) t / h
@@ -52,7 +52,7 @@ class AskedLaw:
         self._alpha = 1 - confidence
         self.scales: NDArray[np.float64] = np.array([SCALE_OF_DEVIATION * self._deviation()])
         self.scales.flags.writeable = False
-        self.tail_error = 0.5  # `tail` is a bound, and no probability
+        self.tail_error = 0.5  # `tail` is a bound, not a probability
 
     def tail(self, z: float) -> float:
         """A bound on ``Pr(X > z)``, from above for positive ``z``."""
@@ -64,7 +64,7 @@ class AskedLaw:
         return 0.5 * math.exp(share * math.log(self._alpha)) if share < math.inf else 0.0
 
     def half_width(self, confidence: float) -> float:
-        """A half-width of the interval of a confidence, never too small."""
+        """A half-width at a confidence, never too small."""
         if confidence <= self._confidence:
             return self._half_width
         return self._half_width * math.log1p(-confidence) / math.log(self._alpha)

@@ -1,13 +1,13 @@
 """The law of a sum of Laplace variables by a contour integral, with a proved error bound.
 
 The tail ``Pr(X > z)`` is an inverse Laplace transform of the moment generating function ``M``. All
-its singularities are real, so the path of integration is bent into a hyperbola that keeps clear of
-them and passes near the saddle point, and the midpoint rule on it converges geometrically whatever
-the scales are. The proof of every inequality used below is in ``contour.md``, next to this file.
+its singularities are real, so the path of integration is bent into a hyperbola that avoids them and
+passes near the saddle point, and the midpoint rule on it converges geometrically whatever the
+scales are. The proof of every inequality used below is in ``contour.md``, next to this file.
 
 One set of nodes serves all ``z >= z_min``: nodes are kept for each power of two.
 
-Nothing here draws a sample, and nothing depends on how many scales are alike.
+Nothing here draws a sample, and nothing depends on how many scales are equal.
 """
 
 import math
@@ -31,12 +31,12 @@ from inference.noise_law.laplace_sum import (
 
 ANGLE = math.radians(20.0)  # of the contour; at most 30 degrees for the truncation bound
 ANGLE_RIGHT = math.radians(39.0)  # the strip of the discretisation bound, towards the poles 1/b
-ANGLE_LEFT = math.radians(1.5)  # and towards the pole at 0
+ANGLE_LEFT = math.radians(1.5)  # the strip of the discretisation bound, towards the pole at 0
 SIN = math.sin(ANGLE)
 COS = math.cos(ANGLE)
 CROSSING = 1 + SIN  # the contour meets the real axis at focus * CROSSING
 FIRST_NEGATIVE = 1.4  # beyond this parameter Re s**2 < 0 on the contour, for ANGLE
-STEP_MAX = 0.5  # what a tail that hardly matters would allow has no use
+STEP_MAX = 0.5  # even where a negligible tail would allow a wider step
 SADDLE_AT = 1.5  # nodes for z >= z_min pass the saddle of this times z_min, mid-octave
 
 N_POWER_SUMS = 16
@@ -44,7 +44,7 @@ POWER_SUM_RADIUS = (
     0.35  # scales with b |s| below it: 0.35**34 / 17 is under 1e-16 of the first term
 )
 GROUP = 16  # factors multiplied before one logarithm is taken
-BLOCK = 4096  # scales held against all nodes at once: bounds the memory
+BLOCK = 4096  # scales combined with all nodes at once: bounds the memory
 LOG_RANGE = 600.0  # natural logarithm a product of GROUP factors may reach before it overflows
 UNIT_ROUNDOFF = 2.0**-53
 
@@ -131,12 +131,12 @@ class ContourLaw:
             return known
         half_width = self._largest * self._unit_half_width((1 - confidence) / 2)
         if len(self._half_widths) >= N_HALF_WIDTHS_KEPT:
-            self._half_widths.clear()  # the confidences are the callers': keep none for ever
+            self._half_widths.clear()  # callers choose the confidences: the cache stays bounded
         self._half_widths[confidence] = half_width
         return half_width
 
     def _negligible_beyond(self) -> float:
-        """Where the tail falls under the tolerance, in units of the largest scale."""
+        """Where the tail falls below the tolerance, in units of the largest scale."""
         if self._zero_beyond is None:
             self._zero_beyond = chernoff_half_width(self._unit, math.log(self._tolerance))
         return self._zero_beyond
@@ -149,14 +149,14 @@ class ContourLaw:
         return nodes
 
     def _unit_half_width(self, probability: float) -> float:
-        """Smallest ``z`` found with tail at most `probability`, the error taken off first."""
+        """Smallest ``z`` found with tail at most `probability`, reduced by the error first."""
         if probability <= 2 * self.tail_error:
             return chernoff_half_width(self._unit, math.log(probability))
         normal = standard_deviation(self._unit) * -NormalDist().inv_cdf(probability)
         start = max(normal, 2 * self._tolerance)
         nodes = self._nodes_for(start)
         while nodes.tail_and_density(nodes.z_min)[0] <= probability - nodes.error:
-            # The answer lies below what these nodes serve: rare, as X is log-concave.
+            # The answer lies below the range of these nodes: rare, as X is log-concave.
             if nodes.z_min <= self._tolerance:
                 return nodes.z_min
             nodes = self._nodes_for(nodes.z_min / 2)
@@ -190,7 +190,7 @@ class ContourLaw:
         """Half the distance of the foci: the contour crosses near the saddle of ``M exp(-sz)/s``.
 
         Every focus in (0, 1/2] satisfies the bounds, so three Newton steps from the normal
-        approximation, which lies beyond the saddle, are enough.
+        approximation, which lies to the right of the saddle, are enough.
         """
         highest = CROSSING / 2
         variance = 2 * self._sum_of_squares

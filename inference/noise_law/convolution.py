@@ -1,8 +1,8 @@
 """The law of a sum of Laplace variables by Fourier series, tails and bin masses, with stated error.
 
 The characteristic function ``prod_k 1 / (1 + (b_k t)**2)`` is sampled at odd multiples of a
-frequency; the sine series of these samples is the tail of `X`, exactly up to the mass beyond the
-period and the terms left out, both bounded below. One discrete sine transform gives the tail on a
+frequency; the sine series of these samples is the tail of `X`, except for the mass beyond the
+period and the omitted terms, both bounded below. One discrete sine transform gives the tail on a
 whole grid.
 
 This is the convolution of Xiao & Xiong 2012 (section 4.3) with the rounding to a grid removed;
@@ -26,10 +26,10 @@ from inference.noise_law.laplace_sum import (
 )
 
 N_TERMS_MIN = 64
-N_TERMS_MAX = 2**20  # of the series: reached only when one scale dwarfs the rest
+N_TERMS_MAX = 2**20  # of the series: reached only when one scale is far above the others
 N_FACTORS_MAX = 2**27  # scales times terms: about a second
 N_POINTS_MAX = 2**22  # of a grid of masses
-BLOCK = 2**22  # factors held at once
+BLOCK = 2**22  # factors in memory at once
 UNIT_ROUNDOFF = 2.0**-53
 
 
@@ -41,8 +41,8 @@ class ConvolutionLaw:
     scales : (n,) ndarray of float64
         The ``b_k``; zeros are dropped, at least one must be positive.
     tolerance : float
-        Error aimed at. `tail_error` states what was reached: more, where a single scale dwarfs
-        all others and the series converges slowly.
+        The error to aim for. `tail_error` states the error that is reached: more, where a single
+        scale is far above all others and the series converges slowly.
 
     Notes
     -----
@@ -125,11 +125,11 @@ def masses_on_grid(
     Parameters
     ----------
     scales : (n,) ndarray of float64
-        Zeros are dropped; with none left all the mass lies in the bin of 0.
+        Zeros are dropped; if no scale is left, all the mass is in the bin of 0.
     step : float
         Width of a bin, in units of the scales.
     tolerance : float
-        Error aimed at in each mass, and bound on the mass left out at both ends together.
+        The error to aim for in each mass, and a bound on the mass omitted at both ends together.
 
     Returns
     -------

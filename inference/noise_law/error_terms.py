@@ -1,8 +1,7 @@
-"""Which noise an answer is made of, with sign: what two answers err together by.
+"""The noises that an answer consists of, with sign: what makes the errors of answers dependent.
 
-The law of one answer needs the sizes of its terms alone. The joint law of several needs to know
-which of them rest on the same measurements, and that is all that is said here; it is read by
-`joint.py`.
+The law of one answer needs only the sizes of its terms. The joint law of several answers needs to
+know which of them use the same measurements; these terms say so, for `joint.py`.
 """
 
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ class ErrorTerms:
     Parameters
     ----------
     place : (n,) ndarray of int64
-        The place in the history of a measurement; one that was replaced since is as good.
+        The place in the history of a measurement, which may have been replaced since.
     row : (n,) ndarray of int64
         A row of its block. ``noise(place, row)`` is the Laplace noise in that row's value.
     coefficient : (n,) ndarray of float64
@@ -29,10 +28,10 @@ class ErrorTerms:
 
     Notes
     -----
-    The lattice that noise is drawn on, and the rounding of coefficients, move an error by less than
-    the answer's `lattice_widening`, and are no terms. Nor are noises so small that they are no more
-    than rounding (`scaling.split_dust`): each is less than ``1e-13`` of the answer's largest, and
-    there are no more of them than values that were combined.
+    The lattice on which noise is drawn, and the rounding of coefficients, move an error by less
+    than the answer's `lattice_widening`, and have no terms. Noises as small as rounding have none
+    either (`scaling.split_dust`): each is less than ``1e-13`` of the answer's largest, and there
+    are at most as many of them as combined values.
     """
 
     place: NDArray[np.int64]
@@ -45,7 +44,7 @@ class ErrorTerms:
             raise ValueError(f"terms of shapes {place.shape}, {row.shape} and {coefficient.shape}")
         if not (place.dtype == row.dtype == INTEGER and coefficient.dtype == REAL):
             raise TypeError("places and rows are int64, coefficients float64")
-        # Copies: what is kept with an answer holds no row of another, and nobody changes it.
+        # Copies, so that an answer keeps no other answer's array alive, and nobody changes them.
         object.__setattr__(self, "place", _locked(place))
         object.__setattr__(self, "row", _locked(row))
         object.__setattr__(self, "coefficient", _locked(coefficient))

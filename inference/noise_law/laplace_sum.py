@@ -1,4 +1,4 @@
-"""What every law of ``X = sum_k b_k L_k`` is built on: its scales, its cumulants, Chernoff's bound.
+"""The common base of all laws of ``X = sum_k b_k L_k``: scales, cumulants, Chernoff's bound.
 
 The ``L_k`` are independent standard Laplace variables (density ``exp(-|t|) / 2``), the ``b_k`` the
 scales. `X` is symmetric about 0 and, as a convolution of log-concave laws, log-concave.
@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-N_TILTS = 48  # any tilt gives a valid bound; these come within a percent of the best one's
-HIGHEST_ODDS = 1e3  # of the tilts in (0, 1): nearer to 1 only a tail under exp(-1000) asks for
-TOLERANCE_MIN = 1e-14  # below it the rounding of a tail is all there is
+N_TILTS = 48  # any tilt gives a valid bound; the best of these is within a percent of the optimum
+HIGHEST_ODDS = 1e3  # of the tilts in (0, 1): only tails below exp(-1000) need a tilt nearer to 1
+TOLERANCE_MIN = 1e-14  # below this, the error of a tail is its rounding
 TOLERANCE_MAX = 1e-3
 SOLVE_STEPS_MAX = 200
 SOLVE_PRECISION = 1e-14
@@ -56,7 +56,7 @@ def check_tolerance(tolerance: float) -> None:
 def check_bound(bound: float) -> None:
     """Raise ValueError if the argument of a tail is not a number."""
     if math.isnan(bound):
-        raise ValueError("a tail is asked for at a number, not at NaN")
+        raise ValueError("the argument of a tail must be a number, not NaN")
 
 
 def standard_deviation(scales: NDArray[np.float64]) -> float:
@@ -73,14 +73,14 @@ def log_moment(scales: NDArray[np.float64], tilt: float) -> float:
 
 
 def chernoff_half_width(scales: NDArray[np.float64], log_probability: float) -> float:
-    """A half-width that is surely large enough: ``Pr(X > h) <= exp(log_probability)``.
+    """A half-width that is proved large enough: ``Pr(X > h) <= exp(log_probability)``.
 
     Parameters
     ----------
     scales : (n,) ndarray of float64
         Positive.
     log_probability : float
-        Negative: the logarithm of the one-sided tail that is allowed.
+        Negative: the logarithm of the allowed one-sided tail.
 
     Notes
     -----
@@ -118,8 +118,8 @@ def tail_root(
     """The root of ``tail(z) = probability``, approached from the right, where it is safe to stop.
 
     The logarithm of the tail of a log-concave law is concave, so Newton's iterates lie to the
-    right of the root from the first step on; bisection takes over where the tail has sunk into
-    rounding.
+    right of the root from the first step on; bisection takes over where the tail is down to
+    rounding error.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def tail_root(
             newton = low
         if high - max(newton, low) <= 4 * SOLVE_PRECISION * z:
             return high
-        z = newton + SOLVE_PRECISION * z  # a hair to the right, so that rounding cannot stall it
+        z = newton + SOLVE_PRECISION * z  # slightly to the right, so that rounding cannot stall it
         if not low < z < high:
             z = 2 * low if math.isinf(high) else (low + high) / 2
     raise ArithmeticError("the half-width was not found")

@@ -1,7 +1,7 @@
 """The law of the noise in an estimate: of ``X = sum_k b_k L_k``, ``L_k`` standard Laplace.
 
 An estimate ``A y`` misses its truth by ``X`` with ``b_k = |A_k|`` times the scale of row ``k``.
-Whatever the method, a law knows its tails to a stated error and never lets that error eat into the
+Whatever the method, a law knows its tails to a stated error, and that error never reduces the
 coverage of an interval.
 
 Nothing here knows rows, weights or queries: scales in, probabilities out.
@@ -21,7 +21,7 @@ from inference.noise_law.laplace_sum import check_bound, check_confidence, posit
 from inference.noise_law.monte_carlo import MonteCarloLaw
 from inference.noise_law.paper_convolution import PaperConvolutionLaw
 
-N_LAWS_KEPT = 256  # a GROUP BY asks for the same law once a row; a law of 1000 scales is 50 kB
+N_LAWS_KEPT = 256  # a GROUP BY needs the same law for every row; a law of 1000 scales is 50 kB
 
 
 class NoiseLaw(Protocol):
@@ -67,7 +67,7 @@ class SingleLaplaceLaw:
         """``Pr(X > z)``."""
         check_bound(z)
         if z < 0:
-            # For the point mass all of it lies beyond z; for the Laplace law, by symmetry.
+            # The point mass lies beyond z; the Laplace law follows by symmetry.
             return 1.0 - self.tail(-z) if self.scales.size else 1.0
         return math.exp(-z / float(self.scales[0])) / 2 if self.scales.size else 0.0
 
@@ -96,21 +96,21 @@ def law_of_noise(  # noqa: PLR0913 - each method has its one knob, all keyword-o
         The ``b_k``, in units of the answer. Zeros are dropped. With one scale left, or none, the
         closed form is used whatever the method.
     method : LawMethod
-        The contour is exact for all practical purposes and the fastest; the others are there to be
-        compared with it.
+        The contour is exact for all practical purposes, and the fastest; the others serve for
+        comparison.
     tolerance : float
-        Numerical error aimed at in a tail probability; for the paper's convolution, the mass it
-        may cut off.
+        The numerical error to aim for in a tail probability; for the paper's convolution, the mass
+        that may be cut off.
     generator, n_draws
-        For Monte Carlo, which has no default generator: who simulates says with what.
+        For Monte Carlo; there is no default generator, the caller passes one.
     grid_step : float
         For the paper's convolution, in units of the answer.
 
     Returns
     -------
     NoiseLaw
-        Its `tail_error` is the error that was reached. Laws by contour are shared between calls
-        with the same scales in any order; they are not changed by use.
+        Its `tail_error` is the error that is reached. Laws by contour are shared between calls
+        with the same scales in any order; use does not change them.
 
     Examples
     --------

@@ -1,10 +1,10 @@
 """The law of a sum of Laplace variables by simulation: Algorithm 1 of Xiao & Xiong 2012.
 
-It serves what has no closed transform, and it is the other methods' test. Its error bound holds
+It is for laws without a closed transform, and a test of the other methods. Its error bound holds
 with high probability only, and falls with the square root of the number of draws.
 
-The draws are double-precision Laplace variates, right for studying a law and never for releasing
-an answer: noise that protects data comes from elsewhere.
+The draws are double-precision Laplace variates, suitable for studying a law and never for releasing
+an answer: noise that protects data comes from the accountant alone.
 """
 
 import math
@@ -20,7 +20,7 @@ from inference.noise_law.laplace_sum import (
 )
 
 FAILURE_PROBABILITY = 1e-9  # that some tail of one set of draws is off by more than stated
-BLOCK = 64  # scales drawn at once: bounds the memory
+BLOCK = 64  # scales whose draws are in memory at once
 
 
 class MonteCarloLaw:
@@ -31,15 +31,15 @@ class MonteCarloLaw:
     scales : (n,) ndarray of float64
         The ``b_k``; zeros are dropped.
     generator : numpy.random.Generator
-        Where the draws come from; the caller's, so that a study can be repeated.
+        Passed by the caller, so that a study can be repeated.
     n_draws : int
         Number of draws of `X`.
 
     Notes
     -----
     Algorithm 1, with its loop over the rows running to the last one (as printed it stops one
-    short) and without its rounding to whole numbers. `X` is symmetric, so draws of ``|X|`` say
-    all, at half the error.
+    short) and without its rounding to whole numbers. `X` is symmetric, so draws of ``|X|``
+    suffice, at half the error.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class MonteCarloLaw:
         return (n_draws - int(self._sizes.searchsorted(z, side="right"))) / (2 * n_draws)
 
     def half_width(self, confidence: float) -> float:
-        """Smallest ``h`` for which ``Pr(|X| > h) <= 1 - confidence`` is sure of the draws' error.
+        """Smallest ``h`` with ``Pr(|X| > h) <= 1 - confidence``, allowing for the draws' error.
 
-        With few draws the error exceeds what the confidence leaves; Chernoff's bound is then the
-        answer, and never a wider one.
+        With few draws the error exceeds ``1 - confidence``; then the half-width is Chernoff's
+        bound, which it never exceeds.
         """
         check_confidence(confidence)
         proved = chernoff_half_width(self.scales, math.log((1 - confidence) / 2))

@@ -1,8 +1,8 @@
 """Algorithm 2 of Xiao & Xiong 2012, corrected: convolve the terms' masses on a common grid.
 
 Kept so that the paper's results can be reproduced and compared. Each term is rounded to the grid
-before it is added, so the result is a law on the grid, off by an error that vanishes only with the
-grid's step; the paper's bound covers the cut tails and forgets this part, which dominates: with a
+before it is added, so the result is a law on the grid, with an error that vanishes only with the
+grid's step. The paper's bound covers the cut tails and omits this part, which dominates: with a
 thousand scales of 0.05 on the unit grid nearly every term rounds to 0.
 
 For tails to many digits use ``contour.py`` or ``convolution.py``.
@@ -24,7 +24,7 @@ from inference.noise_law.laplace_sum import (
 
 N_POINTS_MAX = 2**22
 MOVED_FARTHER = 1e-9  # probability left to Hoeffding's inequality
-ROUNDING_PER_TERM = 2.0**-44  # of one fast convolution of sub-probabilities, generously
+ROUNDING_PER_TERM = 2.0**-44  # a generous bound for one fast convolution of sub-probabilities
 
 
 class PaperConvolutionLaw:
@@ -37,17 +37,17 @@ class PaperConvolutionLaw:
     grid_step : float
         Width of a bin, in units of the scales; the paper's is 1.
     lost_mass : float
-        Probability that may be cut off, all terms together; the paper's gamma.
+        The probability that may be cut off, for all terms together; the paper's gamma.
 
     Notes
     -----
     The printed algorithm is followed with four corrections: the loop runs to the last row; a
     vector has ``2 ceil(b_k log(n / gamma) / step) + 1`` entries (the factor 2 is missing, and
     without it a fifth of the mass can be lost); a bin's mass uses both branches of the Laplace
-    distribution function and the size of ``A_k``; and the error of the rounding is counted.
-    Rounding moves each term by at most half a step, independently and symmetrically: `X` moves by
-    at most ``n step / 2`` for sure, and by Hoeffding's inequality by at most
-    ``step sqrt(n log(2 / p) / 2)`` but for a probability ``p``.
+    distribution function and the size of ``A_k``; and the error of the rounding is included.
+    Rounding moves each term by at most half a step, independently and symmetrically: `X` always
+    moves by at most ``n step / 2``, and by Hoeffding's inequality by at most
+    ``step sqrt(n log(2 / p) / 2)`` except with probability ``p``.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class PaperConvolutionLaw:
         return min(float(np.interp(z / self._step, edges, self._edge_tails)), 0.5)
 
     def half_width(self, confidence: float) -> float:
-        """A half-width that surely reaches the confidence, whatever the grid did.
+        """A half-width that reaches the confidence in spite of the rounding to the grid.
 
         The grid's own half-width (Algorithm 3, to the bin's edge and not to its centre), widened
         by the most that rounding can have moved `X`; never more than Chernoff's bound.
@@ -114,7 +114,7 @@ class PaperConvolutionLaw:
         return min(proved, edge + distance)
 
     def _moved(self, n_terms: int) -> tuple[float, float]:
-        """How far rounding this many terms moves their sum, and how likely it moves farther."""
+        """How far rounding this many terms moves their sum, and the probability that it is more."""
         surely = self._step * n_terms / 2
         likely = self._step * math.sqrt(n_terms * math.log(2 / MOVED_FARTHER) / 2)
         return (likely, MOVED_FARTHER) if likely < surely else (surely, 0.0)
@@ -133,7 +133,7 @@ def _bin_masses(scale: float, length: float) -> NDArray[np.float64]:
 
 
 def _convolve_all(vectors: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """All vectors convolved, neighbours first: a left fold would convolve the longest each time."""
+    """All vectors convolved, in pairs: a left fold would convolve the longest one each time."""
     while len(vectors) > 1:
         pairs = zip(vectors[::2], vectors[1::2], strict=False)
         unpaired = vectors[len(vectors) // 2 * 2 :]

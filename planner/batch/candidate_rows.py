@@ -1,8 +1,8 @@
 """Candidate rows for a batch of queries, as coefficients on the batch's atoms and as blocks to buy.
 
-Four kinds: rows of the history, which may be raised; single atoms; runs of atoms that follow one
-another, the nodes of a hierarchy; and the queries themselves. A family is rows of one kind and
-size: a first look gives a family one weight.
+Four kinds: rows of the history, which may be raised; single atoms; runs of consecutive atoms (the
+nodes of a hierarchy); and the queries themselves. A family is the rows of one kind and size: the
+first search gives each family one weight.
 
 Nothing here weighs or prices.
 """
@@ -19,7 +19,7 @@ from cube.measurement import Measurement, PlannedMeasurement, Weight
 from cube.query import counting
 from inference.blue.atoms import Atoms
 
-BRANCHINGS = (2, 3, 4, 6, 8, 10, 16)  # of the hierarchies that are tried, each on its own
+BRANCHINGS = (2, 3, 4, 6, 8, 10, 16)  # of the hierarchies that are tried, each by itself
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +61,7 @@ class CandidateRows:
     families: NDArray[np.int64]
 
     def of_families(self, chosen: Iterable[tuple[str, int]]) -> NDArray[np.bool_]:
-        """Which rows have such a kind and source."""
+        """Which rows have one of these kinds and sources."""
         wanted = set(chosen)
         return np.array([(origin.kind, origin.source) in wanted for origin in self.origins])
 
@@ -79,7 +79,7 @@ class CandidateRows:
 def candidate_rows(
     history: Sequence[Floats], queries: Sequence[Floats], n_atoms: int, *, with_cells: bool
 ) -> CandidateRows:
-    """Every candidate row, each of them once.
+    """All candidate rows, each once.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def candidate_rows(
         The rows of each block.
     n_atoms : int
     with_cells : bool
-        Whether atoms and runs of them can be written as blocks at all.
+        Whether atoms and runs of atoms can be written as blocks at all.
     """
     found: list[tuple[Floats, Origin, int]] = []
     n_families = 0
@@ -130,8 +130,9 @@ def _runs(touched: NDArray[np.int64], length: int, n_atoms: int) -> list[Floats]
 def _distinct(found: Sequence[tuple[Floats, Origin, int]]) -> CandidateRows:
     """The first of every set of equal rows.
 
-    A hierarchy keeps its own, for it is taken whole; so does the history, which is what it is. Its
-    single rows stand for their equals, since raising one is cheaper than another look.
+    A hierarchy keeps all its rows, as it is used whole; so does the history, which is given. A row
+    of the history also stands for equal candidates, since raising it is cheaper than measuring an
+    equal row again.
     """
     n_alike = Counter(origin.source for _, origin, _ in found if origin.kind == "history")
     seen: set[tuple[str, int, bytes]] = set()
@@ -158,17 +159,17 @@ def purchases(
     history: Sequence[EarlierMeasurement],
     queries: Sequence[QueryBlock],
 ) -> tuple[PlannedMeasurement, ...]:
-    """Rows and their weights as measurements, those of equal weight bought together.
+    """Rows and their weights as measurements; rows of equal weight are bought together.
 
     Parameters
     ----------
     candidates : CandidateRows
     weights : mapping of int to Weight
-        The weight of each row that is to be bought, or raised.
+        The weight of each row to buy or raise.
     atoms : Atoms
-        What the rows are on.
+        The atoms that the rows are on.
     history, queries
-        What the origins of the rows refer to.
+        The blocks that the origins of the rows refer to.
     """
     planned: list[PlannedMeasurement] = []
     alike: dict[tuple[int, Weight], list[int]] = {}
@@ -195,7 +196,7 @@ def purchases(
 
 
 def _some_rows(block: QueryBlock, chosen: Sequence[int]) -> QueryBlock:
-    """The block with these rows alone."""
+    """The block with only the chosen rows."""
     if block.partition is None or len(chosen) == block.n_rows:
         return block
     renamed = np.full(block.n_rows + 1, -1)
@@ -205,7 +206,7 @@ def _some_rows(block: QueryBlock, chosen: Sequence[int]) -> QueryBlock:
 
 
 def _counting_blocks(rows: Floats, atoms: Atoms) -> list[QueryBlock]:
-    """Sets of atoms as blocks of disjoint groups, as few as a greedy packing makes them."""
+    """Sets of atoms as blocks of disjoint groups; greedy packing keeps the blocks few."""
     of_atom: list[NDArray[np.int64]] = []
     for row in rows[np.argsort(-rows.sum(axis=1), kind="stable")]:
         inside = row > 0

@@ -1,7 +1,7 @@
 """One convex step of a batch's weights: the problem that cvxpy solves, set up once and used often.
 
 The unknowns are the factors by which tied weights change. Setting up takes longer than solving, so
-the numbers are parameters, and a row that was given up stays in with nothing to say.
+the numbers are parameters, and a row that is given up stays in the problem with no effect.
 """
 
 import warnings
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from cube.refusals import ConfigurationInvalid
 
-STEP_MAX = 1e3  # the factor by which a step may change a weight: keeps the solver's numbers tame
+STEP_MAX = 1e3  # the largest factor by which a step changes a weight, for the solver's accuracy
 
 Floats = NDArray[np.float64]
 
 
 class ConvexStep:
-    """Least cost over factors, with every query's variance at its goal.
+    """The least cost over factors at which every query's variance is within its goal.
 
     minimise ``cost`` subject to ``parts @ factors**-2 <= 1``, ``loads @ factors + others <= cost``
     and ``first <= factors <= last``.
@@ -58,11 +58,11 @@ class ConvexStep:
         Parameters
         ----------
         parts : (n_queries, n_ties) ndarray of float64
-            Each tie's share of each query's goal, now.
+            The current share of each tie in each query's goal.
         loads : (n_atoms, n_ties) ndarray of float64
-            What each tie costs each atom, now.
+            What each tie currently costs each atom.
         others : (n_atoms,) ndarray of float64
-            What each atom costs beside.
+            What else each atom costs.
         first, last : (n_ties,) ndarray of float64
             Bounds on the factors.
         """
@@ -74,7 +74,7 @@ class ConvexStep:
         self._last.value = np.minimum(last, STEP_MAX)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # an inaccurate step is certified like any other
+                warnings.simplefilter("ignore")  # an inaccurate step is certified like any step
                 self._problem.solve(solver=self._solver)
         except self._solver_error:
             return None

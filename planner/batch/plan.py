@@ -1,11 +1,12 @@
-"""A declared batch of queries, planned together: what to measure so that all are met for least.
+"""A declared batch of queries, planned together: what to measure to meet all targets at least cost.
 
     plan = plan_batch(queries, schema, gate.measurements())
     gate.measure(plan.measurements, ...)
 
-Queries are put on their common atoms, beside the part of the history that lives there and costs
-nothing more. Where the columns of a batch are too many for that, the queries of each set of
-columns are planned on their own; where even that is too large, each is bought as it is asked.
+Queries are written on their common atoms, together with the measurements of the history on the same
+columns, which are paid for already. Where a batch has too many columns for that, the queries of
+each set of columns are planned separately; where even that is too large, each query is bought as
+it is asked.
 
 The plan depends on queries, targets, weights and the public schema, never on noisy values.
 """
@@ -41,13 +42,13 @@ from planner.batch.weights import Solution, WeightProblem
 from planner.measuring.weights import weight_for
 from planner.workload import Wanted
 
-N_ROWS_MAX = 2000  # of all the queries of a batch; certifying takes a millisecond a row
-N_ATOMS_MAX = 2000  # work grows with the cube of these
+N_ROWS_MAX = 2000  # rows of all queries of a batch; certifying takes a millisecond a row
+N_ATOMS_MAX = 2000  # the work grows with the cube of this number
 N_HISTORY_ROWS_MAX = (
-    1000  # the most precise are built on; the rest narrows the answers all the same
+    1000  # the plan builds on the most precise; the others still narrow the answers
 )
-SAME = 1e-10  # relative; such a difference between weights is rounding
-RAISABLE = Fraction(1, 2**10)  # of the weights to come; lighter rows are cheaper bought again
+SAME = 1e-10  # relative; a difference between weights that is only rounding
+RAISABLE = Fraction(1, 2**10)  # of the planned weights; buying a lighter row again is cheaper
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,10 @@ class BatchPlan:
     measurements : tuple of PlannedMeasurement
         Empty if the history suffices.
     half_widths : tuple of (tuple of float)
-        For each query, what each of its rows will be known to, at its target's confidence.
+        For each query, the half-width of each of its rows, at its target's confidence.
     epsilon : float
-        What the plan adds to the largest cost of a cell, as far as the history it builds on
-        tells. The gate's price is what is charged.
+        What the plan adds to the largest cost of a cell, computed from the part of the history
+        that it builds on. What is charged is the gate's price.
     """
 
     measurements: tuple[PlannedMeasurement, ...]
@@ -97,7 +98,7 @@ def plan_batch(
         )
     for query in queries:
         if not query.block.query.is_constant:
-            weight_for(query.target, query.block.primitive[1])  # or it is refused
+            weight_for(query.target, query.block.primitive[1])  # raises if it cannot be met
     asked = [place for place, query in enumerate(queries) if not query.block.query.is_constant]
     half_widths = [(0.0,) * query.block.n_rows for query in queries]
     measurements: list[PlannedMeasurement] = []
@@ -113,7 +114,7 @@ def plan_batch(
 
 
 def _planned_together(scopes: Sequence[Scope], schema: Schema) -> list[list[int]]:
-    """Places of the queries that are planned on common cells."""
+    """The places of the queries that are planned together on common cells."""
     everything = tuple(sorted({name for scope in scopes for name in scope}))
     if scopes and schema.n_cells(everything) <= N_FACTOR_CELLS_MAX:
         return [list(range(len(scopes)))]
@@ -128,7 +129,7 @@ def _planned(
 ) -> BatchPlan:
     scope = tuple(sorted({name for query in queries for name in query.block.scope}))
     blocks = [query.block.primitive[0] for query in queries]
-    bought = _bearing(history, scope, max(_alone(query) for query in queries))
+    bought = _relevant(history, scope, max(_alone(query) for query in queries))
     sizes = schema.sizes(scope)
     known = [one.measurement.block for one in bought]
     refined = Atoms.undivided(scope, sizes).refined([*known, *blocks])
@@ -145,7 +146,7 @@ def _planned(
         return BatchPlan((), tuple((0.0,) * query.block.n_rows for query in queries), 0.0)
     solution = cheapest(problem, candidates)
     if solution is None:
-        raise RuntimeError("queries that are candidates themselves are not determined")
+        raise RuntimeError("queries that are among the candidates are not determined")
     planned = purchases(candidates, _weights(problem, solution), atoms, bought, blocks)
     return BatchPlan(
         measurements=planned,
@@ -159,7 +160,7 @@ def _alone(query: Wanted) -> Weight:
 
 
 def _bought_alone(queries: Sequence[Wanted]) -> BatchPlan:
-    """Every query as it is asked, at the weight it needs without a history."""
+    """Every query bought as it is asked, at the weight that it needs without a history."""
     planned = tuple(
         PlannedMeasurement(query.block.primitive[0], _alone(query)) for query in queries
     )
@@ -170,10 +171,10 @@ def _bought_alone(queries: Sequence[Wanted]) -> BatchPlan:
     )
 
 
-def _bearing(
+def _relevant(
     history: Sequence[Measurement], scope: Scope, heaviest: Weight
 ) -> tuple[EarlierMeasurement, ...]:
-    """The measurements on these columns that nothing has replaced, the most precise first."""
+    """The measurements on these columns that no later one replaces, the most precise first."""
     replaced = {one.supersedes for one in history}
     within = set(scope)
     places = [
@@ -201,7 +202,7 @@ def _problem(
     candidates: CandidateRows,
     bought: Sequence[EarlierMeasurement],
 ) -> tuple[WeightProblem | None, list[list[int | None]]]:
-    """The problem in numbers, and for each query's rows their places in it (None: always 0)."""
+    """The problem in numbers, and the places in it of each query's rows (None: always 0)."""
     places: dict[tuple[bytes, float, float], int] = {}
     distinct: list[tuple[NDArray[np.float64], float, float]] = []
     positions: list[list[int | None]] = []
@@ -221,7 +222,7 @@ def _problem(
         return None, positions
     sources = [origin.source if origin.kind == "history" else -1 for origin in candidates.origins]
     earlier = [bought[source] if source >= 0 else None for source in sources]
-    # Weighed by the noise that was drawn, which rounding makes no smaller than the weight asks.
+    # Weights from the noise scale that was drawn; rounding never makes it less than 1 / weight.
     weights = np.array([0.0 if one is None else 1 / one.measurement.noise_scale for one in earlier])
     steps = [0.0 if one is None else one.measurement.lattice_step for one in earlier]
     n_sources = len(bought)
@@ -239,7 +240,7 @@ def _problem(
 
 
 def _weights(problem: WeightProblem, solution: Solution) -> dict[int, Weight]:
-    """Weights on the grid, rounded up, of the rows that are bought or raised."""
+    """The weights of the rows that are bought or raised, rounded up to the grid."""
     found = {}
     for place in np.flatnonzero(solution.weights > problem.bought * (1 + SAME)):
         weight = float(solution.weights[place])
@@ -267,7 +268,7 @@ def _promised(
 
 
 def _without_repeats(planned: Sequence[PlannedMeasurement]) -> tuple[PlannedMeasurement, ...]:
-    """The heavier of two measurements of the same block, which parts of a batch may share."""
+    """The heavier of two measurements of the same block: parts of a batch may plan it twice."""
     best: dict[tuple[str, int | None], PlannedMeasurement] = {}
     for one in planned:
         name = (fingerprint(one.block), one.raised_from)

@@ -1,9 +1,9 @@
-"""What a batch plan promises, by the estimator that will answer; raised where that falls short.
+"""Check a batch plan's half-widths with the estimator that will answer; raise weights if needed.
 
-The optimiser certifies its plan with coefficients of its own. The estimator minimises variance,
-over all of the history, and a smaller variance can go with a slightly wider interval. So the plan
-is checked with the very code that will answer, and its weights are raised together until that
-agrees.
+The optimiser certifies its plan with coefficients of its own. The estimator minimises variance over
+the whole history, and a smaller variance can come with a slightly wider interval. So the plan is
+checked with the same code that will answer, and its weights are raised together until every target
+is met there too.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from planner.measuring.weights import weight_for
 from planner.workload import Wanted
 
 N_RAISES_MAX = 20
-MARGIN = 1 + 2.0**-20  # so that rounding does not leave a target missed by a hair
+MARGIN = 1 + 2.0**-20  # so that rounding does not leave a target just missed
 
 
-def with_kept_promises(plan: BatchPlan, queries: Sequence[Wanted], prospect: Forecast) -> BatchPlan:
-    """The plan at weights that the estimator promises every target for.
+def with_kept_promises(plan: BatchPlan, queries: Sequence[Wanted], forecast: Forecast) -> BatchPlan:
+    """The plan at weights at which the estimator meets every target.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def with_kept_promises(plan: BatchPlan, queries: Sequence[Wanted], prospect: For
     """
     measurements = plan.measurements
     for _ in range(N_RAISES_MAX):
-        widths = [prospect.half_width(query.block, query.target, measurements) for query in queries]
+        widths = [forecast.half_width(query.block, query.target, measurements) for query in queries]
         excess = [
             width / query.target.half_width for width, query in zip(widths, queries, strict=True)
         ]
@@ -42,7 +42,7 @@ def with_kept_promises(plan: BatchPlan, queries: Sequence[Wanted], prospect: For
         if measurements:
             measurements = tuple(_raised(planned, worst * MARGIN) for planned in measurements)
         else:
-            measurements = (_itself(queries[excess.index(worst)], prospect),)
+            measurements = (_itself(queries[excess.index(worst)], forecast),)
     raise InvalidTarget(
         "The targets of the batch are not met together.", hint="Ask for wider intervals."
     )
@@ -53,11 +53,11 @@ def _raised(planned: PlannedMeasurement, times: float) -> PlannedMeasurement:
     return replace(planned, weight=Weight(units))
 
 
-def _itself(query: Wanted, prospect: Forecast) -> PlannedMeasurement:
-    """The query's own rows at a weight that is enough without any history."""
+def _itself(query: Wanted, forecast: Forecast) -> PlannedMeasurement:
+    """The query's own rows, at a weight that suffices without any history."""
     row, multiplier = query.block.primitive
     weight = weight_for(query.target, multiplier)
-    place = prospect.estimator.history.most_precise(row)
-    if place is not None and prospect.estimator.history[place].weight >= weight:
+    place = forecast.estimator.history.most_precise(row)
+    if place is not None and forecast.estimator.history[place].weight >= weight:
         place = None
     return PlannedMeasurement(row, weight, place)

@@ -1,8 +1,8 @@
-"""Where to start, and how far to look, for the cheapest weights of a batch's candidate rows.
+"""Where to start, and how far to search, for the cheapest weights of a batch's candidate rows.
 
-First every hierarchy beside the atoms, with one weight for each of its levels, which is quick at
-any size. Then, as far as the batch is small enough, every row with a weight of its own, from
-several of those. The best of all is tidied, so that it is bought in few blocks.
+First every hierarchy together with the atoms, with one weight for each of its levels, which is
+quick at any size. Then, if the batch is small enough, one weight for every row, starting from
+several of those results. The best of all is tidied, so that it is bought in few blocks.
 
 Deterministic: the same batch gives the same plan.
 """
@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 from planner.batch.candidate_rows import BRANCHINGS, CandidateRows
 from planner.batch.weights import N_ROUNDS_MAX, Solution, WeightProblem, improved, scaled_to_meet
 
-N_ENTRIES_SMALL = 15_000  # candidates times queries: every start is followed, in seconds
-N_ENTRIES_LARGE = 60_000  # beyond it, levels of a hierarchy have one weight each
-N_ENTRIES_HUGE = 400_000  # beyond it, hierarchies are compared and not improved
-NOTHING_TO_GAIN = 1e-4  # relative to the least cost that is possible
-ROUGHLY = 0.02  # a gain that does not change which hierarchies are worth following
-N_ROUNDS_BEGUN = 3  # after so many, the most promising starts are known
+N_ENTRIES_SMALL = 15_000  # candidates times queries: up to here every start is followed
+N_ENTRIES_LARGE = 60_000  # beyond this, each level of a hierarchy has one weight
+N_ENTRIES_HUGE = 400_000  # beyond this, hierarchies are compared but not improved
+NOTHING_TO_GAIN = 1e-4  # relative to a lower bound on the cost
+ROUGHLY = 0.02  # a gain too small to change which hierarchies are worth following
+N_ROUNDS_BEGUN = 3  # rounds after which the most promising starts are known
 N_FOLLOWED = 2
 TIDYING = 1.002  # the factor by which a plan of fewer blocks may cost more
-ROUNDINGS = (1.03, 1.01)  # ratios of the ladders of weights that are tried
-LIGHT = (1e-2, 1e-3)  # relative to the largest weight; whether such rows are needed is tried
+ROUNDINGS = (1.03, 1.01)  # ratios of the geometric ladders that weights are rounded to
+LIGHT = (1e-2, 1e-3)  # relative to the largest weight; dropping lighter rows is tried
 
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 def cheapest(problem: WeightProblem, candidates: CandidateRows) -> Solution | None:
     """The cheapest solution found; None if the candidates do not determine every query.
 
-    Never above the atoms at one common weight, nor above the queries each bought alone.
+    It never costs more than the atoms at one common weight, or than the queries each bought alone.
     """
     simple = [
         found
@@ -57,7 +57,7 @@ def cheapest(problem: WeightProblem, candidates: CandidateRows) -> Solution | No
 def _improved_from(
     problem: WeightProblem, starts: Sequence[Floats], n_rounds: int
 ) -> list[Solution]:
-    """What each start leads to in so many rounds, the cheapest first."""
+    """What each start leads to in this many rounds, the cheapest first."""
     found = [improved(problem, start, n_rounds=n_rounds) for start in starts]
     return sorted(
         (solution for solution in found if solution is not None),
@@ -66,7 +66,7 @@ def _improved_from(
 
 
 def _least_cost(problem: WeightProblem) -> float:
-    """What no plan can go below: the dearest query, bought alone; or what is paid already.
+    """A lower bound on any plan's cost: the dearest query bought alone, or what is paid already.
 
     An estimate with scales ``b`` of a query ``q`` from rows ``H`` of weights ``w`` has
     ``|q_j| <= sum_k b_k w_k |H_kj| <= max(b) * cost``, and is noisier than one Laplace variable of
@@ -78,7 +78,7 @@ def _least_cost(problem: WeightProblem) -> float:
 
 
 def _simple(problem: WeightProblem, candidates: CandidateRows) -> Iterator[Floats]:
-    """The history raised; the atoms at one weight; the queries, each at what it needs alone."""
+    """The history raised; the atoms at one weight; each query at the weight it needs alone."""
     if problem.bought.any():
         yield 2.0 * problem.bought
     cells = candidates.of_kind("cells")
@@ -110,7 +110,7 @@ def _coarse(problem: WeightProblem, candidates: CandidateRows) -> Iterator[Solut
 
 
 def _improved_on(problem: WeightProblem, used: Mask, start: Floats) -> Solution | None:
-    """Improve on some of the rows alone."""
+    """Improve on the used rows only."""
     found = improved(problem.on(used), start[used], settled=ROUGHLY)
     if found is None:
         return None
@@ -136,7 +136,7 @@ def _fine_starts(
 
 
 def _tidied(problem: WeightProblem, best: Solution, cost_max: float) -> Solution:
-    """About the same weights, on fewer rows and with fewer values."""
+    """About the same weights, on fewer rows and with fewer distinct values."""
     cost_max = min(best.cost * TIDYING, max(cost_max, best.cost))
     for share in LIGHT:
         light = (best.weights < share * best.weights.max()) & (problem.bought == 0)

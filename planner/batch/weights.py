@@ -1,9 +1,9 @@
-"""How much to measure of each candidate row, so that a batch of queries is met for least.
+"""The weight of each candidate row, so that a batch of queries meets its targets at least cost.
 
 Numbers only: rows and queries are coefficients on atoms, and a solution is a weight for every row.
-The weights minimise the largest cost of an atom, subject to the half-width that every query is
-known to have by the exact law of its noise. The problem is not convex: what is found is the best
-of several local optima, certified, and never worse than the best start.
+The weights minimise the largest cost of an atom, while every query's half-width, computed from the
+exact law of its noise, meets its target. The problem is not convex: the result is the best of
+several local optima, certified, and never worse than the best start.
 
 Nothing here knows SQL, measurements or budgets, and nothing is random.
 """
@@ -22,12 +22,12 @@ from planner.batch.convex_step import STEP_MAX, ConvexStep
 from planner.measuring.weights import LATTICE_SHARE, ROUNDING_MARGIN
 
 N_ROUNDS_MAX = 16  # of certifying; most starts settle in six to ten
-N_STEPS = 4  # convex problems between two certifications: weights move, the shape of laws hardly
-SETTLED = 2e-4  # gains that are not worth another round
-FADED = 1e-5  # relative to the largest weight; such a row is given up
-SHRUNK = 0.7  # of the rows are left: worth setting the convex problem up again
-MARGIN = 1e-9  # certified half-widths stay below their goals by as much, whatever rounding does
-N_HALVINGS = 40  # of an interval of scalings; doubles have no more to tell
+N_STEPS = 4  # convex steps between two certifications: weights move, the shape of laws hardly
+SETTLED = 2e-4  # a gain below this is not worth another round
+FADED = 1e-5  # relative to the largest weight; a row below this is given up
+SHRUNK = 0.7  # share of rows left at which the convex problem is worth setting up again
+MARGIN = 1e-9  # certified half-widths stay this far below their goals, to absorb rounding
+N_HALVINGS = 40  # of an interval of scalings; doubles resolve no more
 
 Floats = NDArray[np.float64]
 Groups = NDArray[np.int64]
@@ -35,7 +35,7 @@ Groups = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class WeightProblem:
-    """Candidate rows, and the queries that they are to answer.
+    """Candidate rows, and the queries that they must answer.
 
     Parameters
     ----------
@@ -44,16 +44,16 @@ class WeightProblem:
     bought : (k,) ndarray of float64
         The weight that each row has already; 0 for a row that was never measured.
     is_fixed : (k,) ndarray of bool
-        Whether the row stays at the weight it has.
+        Whether the row keeps its present weight.
     lattice_steps : (k,) ndarray of float64
-        The lattice step of a row that has a weight, which raising it keeps; else 0.
+        The lattice step of a row that has a weight (raising a row keeps its lattice step); else 0.
     ties : (k,) ndarray of int64
         Rows of one tie have one weight.
     queries : (m, n_atoms) ndarray of float64
     half_widths, confidences : (m,) ndarray of float64
-        What each query is to be known to.
+        The target of each query.
     paid : (n_atoms,) ndarray of float64
-        What one record of each atom has cost so far, the rows with a weight included.
+        The privacy loss so far of one record of each atom, including the rows with a weight.
     """
 
     rows: Floats
@@ -83,13 +83,13 @@ class WeightProblem:
             if array.shape != shape:
                 raise ValueError(f"{name} has shape {array.shape}, not {shape}")
         if (self.bought < 0).any() or (self.bought[self.is_fixed] == 0).any():
-            raise ValueError("a row has no negative weight, and a fixed one has a weight")
+            raise ValueError("no weight is negative, and every fixed row has a weight")
         if not ((self.half_widths > 0).all() and m):
-            raise ValueError("there are queries, and every half-width is positive")
+            raise ValueError("at least one query is needed, and every half-width is positive")
 
     @cached_property
     def loads(self) -> Floats:
-        """What a unit of each row's weight costs each atom, (k, n_atoms)."""
+        """What one unit of each row's weight costs each atom, (k, n_atoms)."""
         return np.abs(self.rows)
 
     def cost(self, weights: Floats) -> float:
@@ -101,9 +101,9 @@ class WeightProblem:
         return replace(self, ties=ties)
 
     def on(self, used: NDArray[np.bool_]) -> "WeightProblem":
-        """The problem of some of the rows, (k,), which include every row that has a weight."""
+        """The problem restricted to the used rows, (k,), which include every row with a weight."""
         if (self.bought[~used] > 0).any():
-            raise ValueError("what was paid for stays")
+            raise ValueError("a row that was paid for cannot be left out")
         return replace(
             self,
             rows=self.rows[used],
@@ -116,7 +116,7 @@ class WeightProblem:
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What a set of weights is proved to give.
+    """The half-widths and deviations that a set of weights is proved to give.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Weights (k,) at which every query is met, what each query then is known to, and the cost."""
+    """Weights (k,) that meet every target, the half-width of each query then, and the cost."""
 
     weights: Floats
     half_widths: Floats
@@ -170,9 +170,9 @@ def certified(problem: WeightProblem, weights: Floats) -> Certificate | None:
 
 
 def scaled_to_meet(problem: WeightProblem, weights: Floats) -> Solution | None:
-    """What is to be bought of `weights`, times the least factor at which every query is met.
+    """`weights`, their new part scaled by the least factor at which every query is met.
 
-    None if these rows do not determine every query. What was bought before keeps its weight.
+    None if these rows do not determine every query. Weight that was bought before stays as it is.
     """
     added = np.where(problem.is_fixed, 0.0, np.maximum(weights - problem.bought, 0.0))
     known = certified(problem, problem.bought)
@@ -192,7 +192,7 @@ def scaled_to_meet(problem: WeightProblem, weights: Floats) -> Solution | None:
 
 
 def _least_factor(problem: WeightProblem, added: Floats, guess: float) -> float:
-    """By bisection, beside weights that do not scale: to within a millionth."""
+    """By bisection, as weights bought before do not scale: to within a millionth."""
 
     def is_met(factor: float) -> bool:
         found = certified(problem, problem.bought + factor * added)
@@ -221,10 +221,10 @@ def improved(
     n_rounds: int = N_ROUNDS_MAX,
     settled: float = SETTLED,
 ) -> Solution | None:
-    """The best weights found on the way down from `start`; None if the start cannot meet.
+    """The best weights found in the descent from `start`; None if the start cannot meet a target.
 
-    There are at most `n_rounds`, and one that gains less than `settled`, a share of the cost, is
-    the last.
+    There are at most `n_rounds` rounds; a round that gains less than the share `settled` of the
+    cost is the last.
 
     Notes
     -----
@@ -257,7 +257,7 @@ def improved(
 
 
 class _Descent:
-    """Convex steps from one start, on a problem that is set up anew as rows are given up."""
+    """Convex steps from one start, on a problem that is set up again as rows are given up."""
 
     def __init__(self, problem: WeightProblem) -> None:
         self._problem = problem
@@ -266,7 +266,7 @@ class _Descent:
         self._step: ConvexStep | None = None
 
     def lowered(self, solution: Solution) -> Floats | None:
-        """The weights after a few steps, at the goals that the laws now set."""
+        """The weights after a few steps, towards the goals that the current laws set."""
         weights = solution.weights
         goals: Floats | None = None
         for _ in range(N_STEPS):

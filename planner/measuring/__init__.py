@@ -1,5 +1,5 @@
 """What to measure when the history does not suffice: candidates, weights, prices, the choice.
 
-Here: the strategies, and the forecast of half-widths that keeps their promise. Not here: many
-statements together (`batch/`), and the charge itself, which is the accountant's.
+Here: the strategies, the ski rental, and the forecast of the half-widths that a purchase gives.
+Not here: many statements together (`batch/`), and the charge itself (the accountant's gate).
 """

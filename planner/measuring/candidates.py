@@ -1,14 +1,14 @@
 """What could be measured for a query: blocks of rows, and which strategies propose them.
 
-    query        the rows that were asked for
+    query        the rows that are asked for
     top_up       the earlier measurement that contributes most of the noise, raised
     cells        every cell of the query's scope
-    cuboid       every cell of a larger scope, of columns that were asked about together
-    dyadic       cells, and intervals of them over an ordered column, so that a long range is a
-                 sum of few
+    cuboid       every cell of a larger scope, made of columns that are queried together
+    dyadic       cells, and intervals of cells over an ordered column, so that a long range is a
+                 sum of a few intervals
 
-A candidate is only a list of blocks. What each would have to weigh, and what it costs, is worked
-out in `choose.py`. Nothing here sees a noisy value.
+A candidate is only a list of blocks. The weight that each block needs, and its price, are computed
+in `choose.py`. Nothing here sees a noisy value.
 """
 
 from dataclasses import dataclass
@@ -23,25 +23,25 @@ from cube.schema import Schema
 from inference.history import counts_groups
 from planner.measuring.strategy import Strategy
 
-N_CUBOID_CELLS_MAX = 4096  # as many noisy counts may meet in one answer
+N_CUBOID_CELLS_MAX = 4096  # the most noisy counts that may be summed in one answer
 N_CUBOIDS_MAX = 4  # larger scopes that are priced for one query
 BRANCHING = 16  # children of an interval; Qardaji, Yang & Li 2013, "Understanding hierarchical
 # methods for differentially private histograms", find 8 to 16 best for ranges
 
-N_BLOCKS_KEPT = 256  # the same cells are looked at again and again, and their names worked out once
+N_BLOCKS_KEPT = 256  # the same cells are needed again and again; they are built and named once
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Blocks that would be raised to one weight together.
+    """Blocks that would be raised to one common weight.
 
     Parameters
     ----------
     name : str
-        What it is called in EXPLAIN.
+        Its name in EXPLAIN.
     blocks : tuple of QueryBlock
     scope : tuple of str
-        The columns that it answers queries on.
+        The columns of the queries that it can answer.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Candidate:
 
 
 def query_itself(block: QueryBlock) -> Candidate:
-    """The rows that were asked for, in lowest terms."""
+    """The rows that are asked for, in lowest terms."""
     row, _ = block.primitive
     return Candidate("query", (row,), row.scope)
 
@@ -91,7 +91,7 @@ def hierarchy(scope: Scope, schema: Schema) -> tuple[QueryBlock, ...]:
 
 @lru_cache(maxsize=N_BLOCKS_KEPT)
 def _counted(scope: Scope, sizes: tuple[int, ...], place: int, width: int) -> QueryBlock:
-    """The count of every cell, with the levels of one axis taken together in intervals."""
+    """The count of every cell, with the levels of one axis grouped into intervals."""
     labels = np.zeros((), dtype=np.int64)
     for axis, size in enumerate(sizes):
         interval = np.arange(size, dtype=np.int64) // (width if axis == place else 1)

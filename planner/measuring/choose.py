@@ -1,9 +1,9 @@
-"""What to measure when the history does not suffice: every candidate weighed, priced, one chosen.
+"""What to measure when the history does not suffice: weigh and price every candidate, choose one.
 
-Under `auto` the choice is between renting and buying. The row that is asked for, at the smallest
-weight that meets the target together with the history, is the rent. Every cell of a scope is bought
-as soon as all that was spent on the scope, this included, is at most twice what renting alone would
-have cost (`ski_rental.py`).
+Under `auto` the choice is between renting and buying. The rent is the price of the row that is
+asked for, at the smallest weight that meets the target together with the history. Every cell of a
+scope is bought as soon as everything spent on the scope, this purchase included, is at most twice
+what renting alone would have cost (`ski_rental.py`).
 
 Weights, prices and choices follow from targets, the history's weights and the public schema alone,
 never from noisy values.
@@ -34,7 +34,7 @@ from planner.measuring.strategy import Strategy
 from planner.measuring.weights import affordable_units, smallest_weight, weight_for
 from planner.workload import Wanted
 
-N_LOOKS_MAX = 3  # at a whole plan; hardly ever is a second one needed
+N_LOOKS_MAX = 3  # at a whole plan; a second one is rarely needed
 
 
 def meets(rows: Sequence[RowEstimate], target: AccuracyTarget) -> bool:
@@ -45,20 +45,20 @@ def meets(rows: Sequence[RowEstimate], target: AccuracyTarget) -> bool:
 def plan_purchases(
     wanted: Sequence[Wanted],
     estimates: Sequence[Sequence[RowEstimate]],
-    market: PricingContext,
+    context: PricingContext,
     *,
     every_offer: bool = False,
 ) -> PurchasePlan:
-    """Choose what brings every block to its target, one after the other.
+    """Choose the purchases that bring every block to its target, one block after the other.
 
     Parameters
     ----------
     wanted : sequence of Wanted
     estimates : sequence of (sequence of Posterior or NotEstimable)
         What the history says of the rows of each block.
-    market : PricingContext
+    context : PricingContext
     every_offer : bool
-        Price the offers that cannot be chosen too, for EXPLAIN. The choice is the same.
+        Also price the offers that cannot be chosen, for EXPLAIN. The choice is the same.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def plan_purchases(
     """
     planned: tuple[PlannedMeasurement, ...] = ()
     offers: list[tuple[Offer, ...]] = []
-    beside = market.prospect
+    beside = context.forecast
     for one, known in zip(wanted, estimates, strict=True):
         checkpoint()
         block, target = one.block, one.target
@@ -76,13 +76,13 @@ def plan_purchases(
         ):
             offers.append(())
             continue
-        found = _Chooser(market, beside, block, target, planned).offers(every_offer=every_offer)
+        found = _Chooser(context, beside, block, target, planned).offers(every_offer=every_offer)
         offers.append(found)
         planned = _chosen(found).plan
         beside = beside.with_planned(planned)
     is_known = [meets(known, one.target) for one, known in zip(wanted, estimates, strict=True)]
     unknown = [place for place, known in enumerate(is_known) if not known]
-    return PurchasePlan(*_looked_at_again(wanted, unknown, planned, offers, market))
+    return PurchasePlan(*_looked_at_again(wanted, unknown, planned, offers, context))
 
 
 def _looked_at_again(
@@ -90,19 +90,19 @@ def _looked_at_again(
     unknown: Sequence[int],
     planned: tuple[PlannedMeasurement, ...],
     offers: Sequence[tuple[Offer, ...]],
-    market: PricingContext,
+    context: PricingContext,
 ) -> tuple[tuple[PlannedMeasurement, ...], tuple[tuple[Offer, ...], ...]]:
-    """The plan, topped up for `unknown` blocks that it no longer serves as when it was shorter.
+    """The plan, topped up for `unknown` blocks that the whole plan serves worse than a part of it.
 
-    What is bought for one block may change which rows another is estimated from.
+    What is bought for one block may change which rows another block is estimated from.
     """
     offers = list(offers)
     for _ in range(N_LOOKS_MAX if len(unknown) > 1 else 0):
-        prospect = market.prospect.after(planned)
+        forecast = context.forecast.after(planned)
         short = [
             place
             for place in unknown
-            if prospect.half_width(wanted[place].block, wanted[place].target)
+            if forecast.half_width(wanted[place].block, wanted[place].target)
             > wanted[place].target.half_width
         ]
         if not short:
@@ -110,8 +110,8 @@ def _looked_at_again(
         for place in short:
             checkpoint()
             one = wanted[place]
-            beside = market.prospect.with_planned(planned)
-            chooser = _Chooser(market, beside, one.block, one.target, planned)
+            beside = context.forecast.with_planned(planned)
+            chooser = _Chooser(context, beside, one.block, one.target, planned)
             found = chooser.offers(every_offer=False)
             offers[place] = (*offers[place], _chosen(found))
             planned = _chosen(found).plan
@@ -125,27 +125,27 @@ def _chosen(offers: Sequence[Offer]) -> Offer:
 class _Chooser:
     """The offers for one aggregate, on top of what is already planned for the request.
 
-    Raises what stands in the history; what is planned stands `beside` it too.
+    Only measurements of the history are raised. The forecast `beside` also holds what is planned.
     """
 
     def __init__(
         self,
-        market: PricingContext,
+        context: PricingContext,
         beside: Forecast,
         block: QueryBlock,
         target: AccuracyTarget,
         base: tuple[PlannedMeasurement, ...],
     ) -> None:
-        self._market = market
+        self._context = context
         self._beside = beside
         self._block = block
         self._target = target
         self._base = base
-        self._base_epsilon = market.price(base).epsilon if base else Fraction(0)
+        self._base_epsilon = context.price(base).epsilon if base else Fraction(0)
 
     def offers(self, *, every_offer: bool) -> tuple[Offer, ...]:
-        """Every offer that was worked out, the chosen one marked."""
-        strategy = self._market.strategy
+        """Every offer that was priced; the chosen one is marked."""
+        strategy = self._context.strategy
         if strategy is Strategy.PAPER:
             offers = [self._as_the_paper()]
             chosen = offers[0]
@@ -165,9 +165,9 @@ class _Chooser:
         return tuple(replace(offer, is_chosen=offer is chosen) for offer in offers)
 
     def _limit(self) -> Fraction:
-        """What this aggregate may cost, with what is planned before it paid for."""
+        """What this aggregate may cost, once everything planned before it is paid for."""
         cap = self._target.epsilon_cap
-        left = self._market.left()
+        left = self._context.left()
         return (left if cap is None else min(left, cap)) - self._base_epsilon
 
     def _as_the_paper(self) -> Offer:
@@ -181,29 +181,29 @@ class _Chooser:
         _, multiplier = self._block.primitive
         fresh = weight_for(self._target, multiplier)
         offers = [self._offer(candidate, self._weighed(candidate, fresh.units))]
-        place = self._market.prospect.estimator.noisiest(self._block)
+        place = self._context.forecast.estimator.noisiest(self._block)
         if place is not None:
-            earlier = self._market.prospect.estimator.history[place]
+            earlier = self._context.forecast.estimator.history[place]
             if fingerprint(earlier.block) != fingerprint(candidate.blocks[0]):
                 top_up = Candidate("top_up", (earlier.block,), earlier.block.scope)
-                with suppress(InvalidTarget):  # the noise is in other rows
+                with suppress(InvalidTarget):  # most of the noise is in other rows
                     offers.append(self._offer(top_up, self._weighed(top_up, fresh.units)))
         return offers
 
     def _scopes(self) -> list[Scope]:
-        """The query's own scope, and larger ones that rent was paid on."""
+        """The query's own scope, and larger ones on which rent was paid."""
         own = self._block.scope
-        rents = self._market.rents
-        larger = {tuple(sorted({*own, *scope})) for scope in rents.scopes} - {own}
-        by_rent = sorted(larger, key=lambda scope: (-rents.on(scope), len(scope), scope))
+        rental = self._context.ski_rental
+        larger = {tuple(sorted({*own, *scope})) for scope in rental.scopes} - {own}
+        by_rent = sorted(larger, key=lambda scope: (-rental.on(scope), len(scope), scope))
         return [own, *by_rent[:N_CUBOIDS_MAX]]
 
     def _wide(
         self, scopes: list[Scope], rent_now: Fraction | None = None, *, every_offer: bool = True
     ) -> list[Offer]:
-        """Offers of every cell of a scope; without `every_offer`, those that rent may pay for."""
+        """Offers of every cell of a scope; without `every_offer`, only those the rent may cover."""
         offers = []
-        for candidate in wide_candidates(self._market.strategy, scopes, self._market.schema):
+        for candidate in wide_candidates(self._context.strategy, scopes, self._context.schema):
             if not every_offer and rent_now is not None:
                 budget = _worth(rent_now, self._rent(candidate.scope))
                 if not self._suffices(candidate, int(budget * UNITS_PER_EPSILON)):
@@ -215,7 +215,7 @@ class _Chooser:
         return offers
 
     def _suffices(self, candidate: Candidate, units: int) -> bool:
-        """Whether `units` of table cost would buy enough of a candidate."""
+        """Whether a candidate bought for `units` of table cost would meet the target."""
         common = min(affordable_units(self._held(candidate), units), WEIGHT_UNITS_MAX)
         if common < 1:
             return False
@@ -226,13 +226,13 @@ class _Chooser:
         """The candidate at the smallest weight that meets the target."""
         low = min(self._held(candidate))
         lightest = _merged(self._base, self._raised(candidate, Weight(low + 1)))
-        climb = self._beside.climb(self._block, self._target, lightest)
+        rising = self._beside.rising(self._block, self._target, lightest)
         weight = smallest_weight(
-            lambda weight: climb.half_width(_merged(self._base, self._raised(candidate, weight))),
+            lambda weight: rising.half_width(_merged(self._base, self._raised(candidate, weight))),
             self._target,
             low,
             max(start, low + 1),
-            climb.at_foot,
+            rising.at_lightest,
         )
         return self._raised(candidate, weight)
 
@@ -242,13 +242,13 @@ class _Chooser:
 
     def _held(self, candidate: Candidate) -> list[int]:
         """The weight of each block so far, in units."""
-        history = self._market.prospect.estimator.history
+        history = self._context.forecast.estimator.history
         places = [history.most_precise(block) for block in candidate.blocks]
         return [0 if place is None else history[place].weight.units for place in places]
 
     def _raised(self, candidate: Candidate, weight: Weight) -> tuple[PlannedMeasurement, ...]:
-        """What raises every block that is below `weight` to it."""
-        history = self._market.prospect.estimator.history
+        """The measurements that raise every block below `weight` to that weight."""
+        history = self._context.forecast.estimator.history
         plan = []
         for block in candidate.blocks:
             place = history.most_precise(block)
@@ -261,26 +261,26 @@ class _Chooser:
     def _refined(self, block: QueryBlock, weight: Weight, place: int) -> PlannedMeasurement:
         raised = PlannedMeasurement(block, weight, place)
         try:
-            self._market.prospect.noise_for(raised)
-        except TooLarge:  # its lattice is too coarse for so large a weight
+            self._context.forecast.noise_for(raised)
+        except TooLarge:  # its lattice is too coarse for a weight this large
             return PlannedMeasurement(block, weight)
         return raised
 
     def _rent(self, scope: Scope) -> Fraction:
-        return Fraction(self._market.rents.on(scope), UNITS_PER_EPSILON)
+        return Fraction(self._context.ski_rental.on(scope), UNITS_PER_EPSILON)
 
     def _offer(self, candidate: Candidate, plan: Sequence[PlannedMeasurement]) -> Offer:
         together = _merged(self._base, plan)
-        epsilon = self._market.price(together).epsilon - self._base_epsilon
+        epsilon = self._context.price(together).epsilon - self._base_epsilon
         return Offer(
             candidate.name, candidate.scope, together, epsilon, self._rent(candidate.scope)
         )
 
 
 def _best(narrow: Offer, wide: Sequence[Offer]) -> Offer:
-    """The wide offer that the most rent speaks for, if rent pays for any; else the narrow one.
+    """The wide offer with the most rent behind it, if the rent covers any; else the narrow one.
 
-    What costs nothing now is never passed over for what costs something.
+    An offer that costs nothing now is never passed over for one that costs something.
     """
     if not narrow.epsilon:
         return narrow
@@ -289,9 +289,10 @@ def _best(narrow: Offer, wide: Sequence[Offer]) -> Offer:
 
 
 def _worth(rent_now: Fraction, rent_before: Fraction) -> Fraction:
-    """What a wide purchase may cost, so that all in all at most twice the rent is spent.
+    """What a wide purchase may cost, so that at most twice the rent is spent altogether.
 
-    Renting alone would have cost what it has so far and the rent now. Half of twice that is spent.
+    Renting alone would cost the rent paid before plus the rent now. At most twice that may be
+    spent, and the rent paid before is spent already.
     """
     return 2 * rent_now + rent_before
 
@@ -299,7 +300,7 @@ def _worth(rent_now: Fraction, rent_before: Fraction) -> Fraction:
 def _merged(
     base: Sequence[PlannedMeasurement], plan: Sequence[PlannedMeasurement]
 ) -> tuple[PlannedMeasurement, ...]:
-    """Both plans in one: of two measurements of the same rows, the one of larger weight."""
+    """Both plans as one: of two measurements of the same rows, the one of larger weight."""
     merged: dict[str, PlannedMeasurement] = {}
     for planned in (*base, *plan):
         name = fingerprint(planned.block)

@@ -1,8 +1,8 @@
-"""What would be known after some purchases: half-widths, from weights alone, before any is made.
+"""Forecasts: the half-widths that purchases would give, computed from weights before any is made.
 
-The very code that will answer is asked, on a history to which the purchases are added with values
-of zero; so what is promised here is what will be kept. Nothing is bought and no noisy value plays
-a part.
+A forecast runs the same estimator that will answer, on a history to which the purchases are added
+with values of zero. Half-widths depend on weights alone, so what is forecast is what the answer
+will have. Nothing is bought here, and no noisy value plays a part.
 """
 
 import math
@@ -27,27 +27,27 @@ class RisingForecast:
     Parameters
     ----------
     half_width : callable
-        Of a plan.
-    at_foot : float
-        That of the lightest plan, where it is known; infinite if not.
+        The half-width under a plan.
+    at_lightest : float
+        The half-width under the lightest plan, where it is known; infinite if not.
     """
 
     half_width: Callable[[Sequence[PlannedMeasurement]], float]
-    at_foot: float = math.inf
+    at_lightest: float = math.inf
 
 
 class Forecast:
-    """The history of one table, and what it could become.
+    """The history of one table, with planned measurements added to it.
 
     Parameters
     ----------
     estimator : Estimator
-        The history as it is.
+        The history, with what is planned so far.
     noise_for : callable
         The noise that a planned measurement would have (`Gate.noise_for`).
     planned : mapping of str to (int, Weight), optional
-        What is planned and stands in that history already, by fingerprint: its place and weight.
-        It may be planned more heavily yet.
+        What is planned and already added to that history, by fingerprint: its place and weight.
+        A later plan may give it a larger weight.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class Forecast:
         return widest(rows, target.confidence)
 
     def after(self, plan: Sequence[PlannedMeasurement]) -> "Forecast":
-        """What could become of the history once `plan` was bought."""
+        """The forecast once `plan` is bought: its rows count as measured."""
         return Forecast(self.with_planned(plan).estimator, self.noise_for)
 
     def with_planned(self, plan: Sequence[PlannedMeasurement]) -> "Forecast":
-        """The prospect with the rows of `plan` put beside the history.
+        """The forecast with the rows of `plan` added to the history.
 
-        What stands there already, no lighter, is left as it is; so a plan that grows may be given
-        again, and goes on where the last one ended.
+        Rows that are there already, at the same weight or a larger one, are left alone. So a plan
+        that grows may be passed again: only what is new in it is added.
         """
         further = self._further(plan)
         if not further:
@@ -88,25 +88,25 @@ class Forecast:
         added = {fingerprint(one.block): (place, one.weight) for place, one in places}
         return Forecast(estimator, self.noise_for, {**self._planned, **added})
 
-    def climb(
+    def rising(
         self, block: QueryBlock, target: AccuracyTarget, lightest: Sequence[PlannedMeasurement]
     ) -> RisingForecast:
-        """What `half_width` says of plans for the same blocks at rising weights, but sooner.
+        """What `half_width` gives for plans of the same blocks at rising weights, but faster.
 
-        The rows of `lightest` are put beside the history once. A plan that has the same blocks,
-        none of them lighter, then only raises them there, which takes no algebra of rows.
+        The rows of `lightest` are added to the history once. A plan of the same blocks, none of
+        them lighter, then only raises their weights, which takes no algebra of rows.
         """
         if self._is_own(block, target, self._further(lightest)):
             return RisingForecast(lambda plan: self._half_width_of_own(block, target, plan))
-        foot = self.with_planned(lightest)
-        # The workspaces of the foot are copied, not made, from here on.
-        rows = foot.estimator.estimate(block, target.confidence)
+        base = self.with_planned(lightest)
+        # This estimate builds the workspaces of `base`; every later plan copies them.
+        rows = base.estimator.estimate(block, target.confidence)
         return RisingForecast(
-            lambda plan: foot.half_width(block, target, plan), widest(rows, target.confidence)
+            lambda plan: base.half_width(block, target, plan), widest(rows, target.confidence)
         )
 
     def _further(self, plan: Sequence[PlannedMeasurement]) -> list[PlannedMeasurement]:
-        """What of a plan does not stand beside the history already, as heavy."""
+        """The part of a plan that is not yet added to the history, or only at a smaller weight."""
         found = []
         for planned in plan:
             held = self._planned.get(fingerprint(planned.block))
@@ -117,7 +117,7 @@ class Forecast:
     def _is_own(
         self, block: QueryBlock, target: AccuracyTarget, further: Sequence[PlannedMeasurement]
     ) -> bool:
-        """Whether a plan adds only the block itself, of which nothing else says anything."""
+        """Whether a plan adds only the block itself, and no other row says anything about it."""
         if len(further) != 1 or fingerprint(further[0].block) != fingerprint(block.primitive[0]):
             return False
         place = self.estimator.history.most_precise(further[0].block)
@@ -145,6 +145,6 @@ class Forecast:
         )
 
     def _replaced_by(self, planned: PlannedMeasurement) -> int | None:
-        """The place of what a measurement would take the place of: lighter and planned, or real."""
+        """The place of the measurement, planned or real, that this one would replace."""
         held = self._planned.get(fingerprint(planned.block))
         return planned.raised_from if held is None else held[0]

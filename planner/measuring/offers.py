@@ -1,4 +1,4 @@
-"""Offers: what could be bought for a request, what was chosen, and what it is priced against.
+"""Offers: what could be bought for a request, what is chosen, and what it is priced against.
 
 Values only. How candidates are weighed and one is chosen is in `choose.py`.
 """
@@ -25,13 +25,13 @@ class Offer:
     name : str
         See `candidates.py`.
     scope : tuple of str
-        The columns that it answers queries on.
+        The columns of the queries that it can answer.
     plan : tuple of PlannedMeasurement
-        Everything to buy for the request so far, this included.
+        Everything to buy for the request so far, this offer included.
     epsilon : Fraction
-        What this adds to the table's cost.
+        What this offer adds to the table's cost.
     rent : Fraction
-        What was paid before and would have been saved.
+        The rent paid before that this offer would have saved.
     is_chosen : bool
     """
 
@@ -45,7 +45,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class PurchasePlan:
-    """What to buy for a request, and for each aggregate the offers it was chosen from.
+    """What to buy for a request, and the offers for each aggregate among which it was chosen.
 
     An aggregate that needs nothing beyond the history and the plan so far has no offers.
     """
@@ -67,17 +67,17 @@ class PricingContext:
     ----------
     schema : Schema
     strategy : Strategy
-    prospect : Forecast
+    forecast : Forecast
     price : callable
         `Gate.price`.
-    rents : SkiRental
+    ski_rental : SkiRental
     left : callable
         What may still be spent on the table.
     """
 
     schema: Schema
     strategy: Strategy
-    prospect: Forecast
+    forecast: Forecast
     price: Callable[[Sequence[PlannedMeasurement]], Price]
-    rents: SkiRental
+    ski_rental: SkiRental
     left: Callable[[], Fraction]

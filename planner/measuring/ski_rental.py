@@ -1,13 +1,13 @@
-"""Rent: what was spent on narrow measurements, and not yet made good by a wider one.
+"""Ski rental: the rent is what was spent on narrow measurements that no wider one has replaced.
 
-Whether to buy every cell of a scope or only the row that is asked for is the question whether to
-buy or to rent. Without a forecast nobody can be sure to pay less than about twice the best choice
-in hindsight (Karlin et al. 1988, "Competitive snoopy caching"), and the rule here keeps to that:
-cells are bought once they cost no more than the rent paid on their scope before and twice the rent
-asked now. So at most twice the rent is ever spent; and the rent paid before a purchase is less than
-its price. Rent that a purchase has made good counts no more.
+Whether to buy every cell of a scope, or only the row that is asked for, is the ski-rental problem.
+Without knowing the future, no rule can be sure to pay less than about twice the best choice in
+hindsight (Karlin et al. 1988, "Competitive snoopy caching"). The rule here keeps to that factor:
+cells are bought once they cost no more than the rent paid on their scope before, plus twice the
+rent asked now. So at most twice the rent is ever spent, and the rent paid before a purchase is less
+than its price. Rent that a purchase has redeemed no longer counts.
 
-Everything is worked out again from the ledger's charges, so a restart forgets nothing.
+Everything is computed again from the ledger's charges, so a restart forgets nothing.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class SkiRental:
         self._paid: dict[tuple[Scope, Scope | None], int] = {}
 
     def copy(self) -> "SkiRental":
-        """Equal rents, which do not change when these do."""
+        """A copy that does not change when this one does."""
         other = SkiRental()
         other._n_charges, other._paid = self._n_charges, self._paid.copy()
         return other
@@ -37,7 +37,7 @@ class SkiRental:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """Where rent is left, the highest first."""
+        """The scopes on which rent is left, the highest rent first."""
         left: dict[Scope, int] = {}
         for (scope, _), units in self._paid.items():
             left[scope] = left.get(scope, 0) + units
@@ -54,14 +54,14 @@ class SkiRental:
             wide = [one.block.scope for one in charge.blocks if is_every_cell(one.block)]
             widest = max(wide, key=len, default=None)
             if widest is not None:
-                self._make_good(widest, units)
+                self._redeem(widest, units)
             self._paid[scope, widest] = self._paid.get((scope, widest), 0) + units
 
     def on(self, scope: Scope) -> int:
-        """The rent paid within a scope, but for what was paid for its own cells."""
+        """The rent paid within a scope, except what was paid for the scope's own cells."""
         return sum(self._paid[key] for key in self._within(scope))
 
-    def _make_good(self, scope: Scope, units: int) -> None:
+    def _redeem(self, scope: Scope, units: int) -> None:
         for key in sorted(self._within(scope), key=str):
             redeemed = min(units, self._paid[key])
             self._paid[key] -= redeemed

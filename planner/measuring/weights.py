@@ -1,4 +1,4 @@
-"""How much a measurement must weigh to meet a target: in closed form, and by search.
+"""The weight that a measurement needs to meet a target: in closed form, and by search.
 
 Every number used here is public: targets, multipliers and half-widths, never noisy values.
 """
@@ -12,8 +12,8 @@ from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, Weight
 from cube.refusals import InvalidTarget
 from cube.target import AccuracyTarget
 
-# The lattice step is at most 2**-20 of the noise scale and widens the interval by as much; scales
-# are rounded up by at most 2**-29 of themselves before an interval is read off.
+# The lattice step is at most 2**-20 of the noise scale, and widens the interval by that share;
+# scales are rounded up by at most 2**-29 of themselves before an interval is computed.
 LATTICE_SHARE = 2.0**-20
 ROUNDING_MARGIN = 2.0**-28
 PRECISION = 1 / 256  # how far above the smallest weight a search may end
@@ -31,7 +31,7 @@ def weight_for(target: AccuracyTarget, multiplier: Fraction) -> Weight:
         If the target asks for less noise than one thousandth of a record.
     """
     nats = -math.log1p(-target.confidence) + LATTICE_SHARE
-    # Multiplied before it is divided: a half_width over the multiplier could vanish in a float.
+    # Multiply before dividing: half_width / multiplier could underflow to 0 as a float.
     rate = nats * (1 + ROUNDING_MARGIN) * abs(float(multiplier)) / target.half_width
     if rate * UNITS_PER_EPSILON >= WEIGHT_UNITS_MAX:
         raise _practically_no_noise(target)
@@ -50,14 +50,14 @@ def smallest_weight(
     Parameters
     ----------
     half_width_at : callable
-        Does not grow with the weight, and falls about as ``1 / weight`` far out.
+        Never grows with the weight; at large weights it falls about as ``1 / weight``.
     target : AccuracyTarget
     low : int
         Units that are known not to suffice.
     start : int
         Units, above `low`, that would suffice if nothing else were known.
     width_at_low : float
-        The half-width there, where it is known.
+        The half-width at `low`, where it is known.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def smallest_weight(
 def _narrowed(
     half_width_at: Callable[[Weight], float], target: AccuracyTarget, tried: Sequence["_Tried"]
 ) -> int:
-    """The smallest units, to within `PRECISION`; the last of what was tried is the first to do."""
+    """The smallest units, to within `PRECISION`; of those tried, only the last suffices."""
     *others, below, above = tried
     is_guess, missed = True, above.missed(target)
     while above.units - below.units > (step := max(1, int(above.units * PRECISION))):
@@ -91,7 +91,7 @@ def _narrowed(
             others, above = [above], found
         else:
             others, below = [below], found
-        # After a guess that was not much better than the last, the range is surely narrowed.
+        # If a guess is not much better than the last one, bisect, which surely narrows the range.
         is_guess = not is_guess or found.missed(target) <= missed / 2
         missed = found.missed(target)
     return above.units
@@ -105,15 +105,15 @@ class _Tried:
     width: float
 
     def missed(self, target: AccuracyTarget) -> float:
-        """By how much the target is missed, on either side, relative to it."""
+        """By how much the half-width misses the target, on either side, relative to the target."""
         return abs(self.width / target.half_width - 1)
 
 
 def _likely(target: AccuracyTarget, low: int, alone: int, width_at_low: float) -> int:
     """Units, above `low`, to begin a search with; `alone` where nothing is known at `low`.
 
-    If what is known at `low` tells as much as another measurement of the same would, precisions add
-    up. And a width falls no faster than as one over the weight.
+    What is known at `low` is treated as another measurement of the same rows, so that precisions
+    add up. And a half-width falls no faster than one over the weight.
     """
     known = target.half_width / width_at_low
     if not known:
@@ -123,14 +123,14 @@ def _likely(target: AccuracyTarget, low: int, alone: int, width_at_low: float) -
 
 
 def _guess(tried: Sequence[_Tried], target: AccuracyTarget) -> float:
-    """A hair above the units at which the target is met, if widths are as standard deviations.
+    """Slightly more than the units that meet the target, if widths behave as standard deviations.
 
     The precision of a best linear unbiased estimate, one over its variance, is a quotient of linear
-    functions of the square of a row's weight. Through two points a linear function is drawn, as if
-    all else were another measurement of the same; through three the quotient. Infinite if it never
-    comes to what is wanted.
+    functions of the square of a row's weight. Two points are fitted by a linear function, as if
+    everything else were another measurement of the same row; three points by the quotient. Infinite
+    if the fit never reaches the target.
     """
-    unit = tried[-1].units  # so that no square is too large for a float
+    unit = tried[-1].units  # scaled, so that no square is too large for a float
     squares = [(one.units / unit) ** 2 for one in tried]
     precisions = [(target.half_width / one.width) ** 2 for one in tried]
     found = _linear(squares[-2:], precisions[-2:])
@@ -145,15 +145,15 @@ def _guess(tried: Sequence[_Tried], target: AccuracyTarget) -> float:
 
 
 def _linear(x: Sequence[float], y: Sequence[float]) -> float:
-    """Where the line through two points, the second no lower, comes to 1."""
+    """Where the line through two points, the second no lower, reaches 1."""
     rise = y[1] - y[0]
     return x[0] + (x[1] - x[0]) * (1 - y[0]) / rise if rise > 0 else math.inf
 
 
 def _quotient(x: Sequence[float], y: Sequence[float]) -> float:
-    """Where the quotient of linear functions through three points comes to 1.
+    """Where the quotient of linear functions through three points reaches 1.
 
-    Such functions keep cross-ratios.
+    Such functions preserve cross-ratios.
     """
     upper = (1 - y[0]) * (y[1] - y[2]) * (x[1] - x[0])
     lower = (1 - y[2]) * (y[1] - y[0]) * (x[1] - x[2])
@@ -161,7 +161,7 @@ def _quotient(x: Sequence[float], y: Sequence[float]) -> float:
 
 
 def affordable_units(held: list[int], units: int) -> int:
-    """The common weight that blocks at weights `held` can be raised to for `units` in all.
+    """The common weight to which blocks at weights `held` can be raised for `units` in total.
 
     >>> affordable_units([0, 10], 30)
     20

@@ -95,5 +95,5 @@ class GateMeasurer:
 def known_now(table: ServedTable, columns: Sequence[Column]) -> KnownEstimates:
     """What the history of a table says of some columns, and what it was told beside it."""
     snapshot = table.snapshot()
-    told = (counts for one in snapshot.charges.told for counts in one.counts)
+    told = (counts for one in snapshot.charges.released for counts in one.counts)
     return KnownEstimates.from_history(snapshot.history, columns, told)

@@ -73,7 +73,7 @@ class DirectPurchases:
             A charge already made waits, and is completed for the next request.
         """
         payment = self._carried_out(payer, epsilon_cap, lambda _snapshot: (), statistics)
-        released = self._table.gate.history.told_under(payment.seq)
+        released = self._table.gate.history.released_under(payment.seq)
         if released is None:
             raise RuntimeError("statistics that were measured are not in the history")
         return released.values, Fraction(payment.units, UNITS_PER_EPSILON)

@@ -106,7 +106,7 @@ class TableSnapshot:
             try:
                 future = self.prospect.after(promised)
                 expected = _estimates(future.estimator, wanted)
-                plan = plan_purchases(wanted, expected, replace(self._market, prospect=future))
+                plan = plan_purchases(wanted, expected, replace(self._market, forecast=future))
             except StalePlan:  # it would raise what is not there yet
                 return None
         return plan if plan.planned else None

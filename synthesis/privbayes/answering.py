@@ -1,8 +1,8 @@
-"""What a network tells of some columns, given values of others: exactly, or by weighted rows.
+"""The law of some columns of a network, given values of others: exactly, or by weighted rows.
 
-Exact where no table on the way is too large: a product of the network's laws, from which the other
-columns are summed out one after another (variable elimination). Else by likelihood weighting, with
-variates of the caller's generator. Neither reads anything but the model.
+Exact where no intermediate table is too large: a product of the network's laws, from which the
+other columns are summed out one after another (variable elimination). Otherwise by likelihood
+weighting, with variates of the caller's generator. Neither reads anything but the model.
 """
 
 import math
@@ -17,7 +17,7 @@ from synthesis.privbayes.drawing import drawn_classes, given_parents
 from synthesis.privbayes.network import BayesianNetwork
 from synthesis.tables import Floats, Integers
 
-N_CELLS_MAX: Final = 2**22  # of one table on the way: 32 MB
+N_CELLS_MAX: Final = 2**22  # of one intermediate table: 32 MB
 N_ROWS_WEIGHTED: Final = 100_000
 
 
@@ -30,7 +30,7 @@ class Law:
     shares : (n_classes of column, ...) ndarray of float64
         Sum 1.
     n_effective : float, optional
-        How many rows' worth of simulation it rests on; None if it is exact.
+        The effective number of simulated rows; None if the law is exact.
     """
 
     shares: Floats
@@ -57,7 +57,7 @@ def law_given(
     ----------
     network : BayesianNetwork
     columns : sequence of str
-        One at least, distinct, none of them given.
+        At least one, distinct, and none of them in `given`.
     given : mapping of str to int
         Classes of other columns.
     rng : numpy.random.Generator
@@ -66,10 +66,10 @@ def law_given(
     Raises
     ------
     ValueError
-        If the model rules out what is given.
+        If `given` has probability 0 in the model.
     """
     if not columns or len({*columns, *given}) != len(columns) + len(given):
-        raise ValueError("columns are distinct, one at least, and none is given as well")
+        raise ValueError("columns must be distinct, at least one, and none of them also given")
     for name, value in given.items():
         if not 0 <= value < network.attribute(name).size:
             raise ValueError(f"{name} has no class {value}")
@@ -87,8 +87,8 @@ def exact_law(
 
     Notes
     -----
-    Columns that nothing asked for or given depends on are left out. Of the others, the one whose
-    elimination makes the smallest table goes first.
+    Columns on which no requested or given column depends are left out. Of the others, the one whose
+    elimination makes the smallest table is eliminated first.
     """
     sizes = {one.name: one.size for one in network.attributes}
 
@@ -131,8 +131,8 @@ def weighted_law(
 
     Notes
     -----
-    Rows are drawn column by column; one that is given is not drawn, and its share, given the
-    parents drawn, multiplies the row's weight.
+    Rows are drawn column by column; a given column is not drawn, but its share, given the drawn
+    parents, multiplies the row's weight.
     """
     drawn: dict[str, Integers] = {}
     weights = np.ones(n_rows)
@@ -153,12 +153,12 @@ def weighted_law(
 def _normalised(shares: Floats) -> Floats:
     total = shares.sum()
     if not total > 0:
-        raise ValueError("the model rules out what is given")
+        raise ValueError("the given values have probability 0 in the model")
     return np.asarray(shares / total)
 
 
 def _ancestors(network: BayesianNetwork, names: set[str]) -> set[str]:
-    """The columns, and all that they depend on."""
+    """The columns, and all columns on which they depend."""
     found = set(names)
     for node in reversed(network.nodes):
         if node.child in found:
@@ -182,12 +182,12 @@ def _factor(network: BayesianNetwork, place: int, given: Mapping[str, int]) -> _
 
 
 def _touched(factors: Sequence[_Factor], name: str) -> set[str]:
-    """The columns that are in one factor with `name`, and itself."""
+    """The columns that share a factor with `name`, and `name` itself."""
     return {other for one in factors if name in one.columns for other in one.columns}
 
 
 def _product(factors: Sequence[_Factor]) -> _Factor:
-    """The product of factors, over the columns of all, those of the first one first."""
+    """The product of factors, over the columns of all, in the order of first occurrence."""
     names = tuple(dict.fromkeys(name for one in factors for name in one.columns))
 
     def spread(one: _Factor) -> Floats:

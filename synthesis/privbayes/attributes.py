@@ -1,6 +1,6 @@
 """Columns as a network sees them: at their finest, and at coarser levels as parents.
 
-Public values; which levels of a column go together is declared, or follows from the schema.
+Public values only: which levels of a column go together is declared, or follows from the schema.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,16 @@ from synthesis.tables import Integers
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """A column, and the views that candidates may have of it.
+    """A column, and the views of it that candidates may have.
 
     Parameters
     ----------
     name : str
         The axis.
     views : tuple of Partition
-        Of that axis, leaving no level out. The first is what rows are made of; each further one
-        merges classes of the one before, into two at least: a column enters as a parent at any.
+        Partitions of all levels of that axis. Rows consist of classes of the first view; each
+        further view merges classes of the one before, into at least two. A column may be a parent
+        at any view.
     """
 
     name: str
@@ -42,29 +43,29 @@ class Attribute:
 
     @classmethod
     def plain(cls, name: str, size: int) -> "Attribute":
-        """A column that is seen as it is."""
+        """A column with its levels as the only view."""
         return cls(name, (Partition((name,), np.arange(size)),))
 
     @property
     def size(self) -> int:
-        """The number of classes that rows are made of."""
+        """The number of classes in rows: those of the finest view."""
         return self.views[0].n_groups
 
     @property
     def parent_sizes(self) -> tuple[int, ...]:
-        """The number of classes at each level; of a column that has one class only, none."""
+        """The number of classes at each view; empty for a column with only one class."""
         return tuple(view.n_groups for view in self.views if view.n_groups > 1)
 
     @cached_property
     def classes(self) -> tuple[Integers, ...]:
-        """For each level, the class of every class of the finest view."""
+        """For each view, the class of every class of the finest view."""
         finest, first = np.unique(self.views[0].labels, return_index=True)
         if not np.array_equal(finest, np.arange(self.size)):
-            raise ValueError("a partition numbers its groups through")
+            raise ValueError("a partition must number its groups consecutively")
         return tuple(view.labels[first] for view in self.views)
 
 
 def check_distinct(attributes: Sequence[Attribute]) -> None:
-    """Raise ValueError if there are none, or two of one name."""
+    """Raise ValueError if there are none, or two with the same name."""
     if not attributes or len({one.name for one in attributes}) != len(attributes):
-        raise ValueError("columns have distinct names, and there is one at least")
+        raise ValueError("columns must have distinct names, and at least one is needed")

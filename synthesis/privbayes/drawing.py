@@ -1,7 +1,7 @@
 """Rows from a network, one column after another, each given its parents in the row.
 
-Variates come from the caller's generator: they are no part of what protects data, so a table may be
-drawn again with another seed, or the same.
+Variates come from the caller's generator: they do not protect data, so a table may be drawn again
+with another seed, or the same.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def draw_rows(
     network : BayesianNetwork
     rng : numpy.random.Generator
     n_rows : int, optional
-        As many as estimated, unless given.
+        The estimated number of rows by default.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def given_parents(
     drawn: Mapping[str, Integers],
     n_rows: int,
 ) -> tuple[Floats, Integers]:
-    """The laws of a column, (n_laws, n_classes), and which of them each row has."""
+    """The laws of a column, (n_laws, n_classes), and the law of each row."""
     of_row = np.zeros(n_rows, dtype=np.int64)
     for parent, size in zip(node.parents, conditional.shape, strict=False):
         classes = network.attribute(parent.column).classes[parent.level]
@@ -56,7 +56,7 @@ def given_parents(
 
 
 def drawn_classes(laws: Floats, of_row: Integers, uniforms: Floats) -> Integers:
-    """A class for each row, by its law: the first whose cumulated share is above the row's uniform.
+    """A class for each row by its law: the first whose cumulative share exceeds the row's uniform.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ def drawn_classes(laws: Floats, of_row: Integers, uniforms: Floats) -> Integers:
     array([1, 1, 3])
     """
     ends = np.cumsum(laws, axis=1)
-    # What rounding leaves below 1 belongs to the last class that has a share
+    # If rounding leaves the sum below 1, the rest belongs to the last class that has a share
     ends[ends >= ends[:, -1:]] = 1.0
-    # Laws lie end to end on one line, law k from k to k + 1: one search finds all rows' classes
+    # Laws are placed end to end on one line, law k from k to k + 1: one search finds all classes
     line = (np.arange(len(laws))[:, np.newaxis] + ends).ravel()
     points = np.minimum(of_row + uniforms, np.nextafter(of_row + 1.0, 0.0))
     return np.asarray(line.searchsorted(points, side="right") - of_row * laws.shape[1])

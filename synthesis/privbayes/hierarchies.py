@@ -1,6 +1,6 @@
-"""Coarser views of columns whose levels lie in an order: neighbours go together, two by two.
+"""Coarser views of columns with ordered levels: neighbours are merged in pairs.
 
-Public values. What a column's levels mean is not known here, nor which columns are better seen so.
+Public values only. The meaning of levels is not known here, nor which columns need such views.
 """
 
 from typing import Final
@@ -11,23 +11,23 @@ from cube.block import Partition
 from synthesis.privbayes.attributes import Attribute
 from synthesis.tables import Column, Integers
 
-N_COARSEST: Final = 4  # classes in order; two would hide most of what a column tells of others
+N_COARSEST: Final = 4  # ordered classes; two would hide most of a column's dependence on others
 
 
 def plain_attribute(column: Column) -> Attribute:
-    """A column that is a parent as it is."""
+    """A column that can be a parent only at its own levels."""
     return Attribute.plain(column.name, column.size)
 
 
 def layered_attribute(column: Column) -> Attribute:
-    """A column that may be a parent at coarser levels, too.
+    """A column that can also be a parent at coarser views.
 
     Parameters
     ----------
     column : Column
-        Of its levels the first `n_ordered` lie in order. Each further view has half as many classes
-        of them, rounded up, down to `N_COARSEST` or one less. What follows them (OTHER, NULL) is
-        merged with nothing.
+        Its first `n_ordered` levels are ordered. Each further view has half as many classes of
+        them, rounded up, down to `N_COARSEST` or one less. The levels after them (OTHER, NULL) are
+        never merged.
 
     Examples
     --------
@@ -43,6 +43,6 @@ def layered_attribute(column: Column) -> Attribute:
 
 
 def _halved(n_ordered: int, n_apart: int) -> Integers:
-    """The class of each class once neighbours are merged."""
+    """The new class of each class after neighbours are merged."""
     n_merged = (n_ordered + 1) // 2
     return np.concatenate([np.arange(n_ordered) // 2, n_merged + np.arange(n_apart)])

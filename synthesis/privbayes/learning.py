@@ -1,7 +1,7 @@
 """The method: choose a network greedily, measure a table for each of its columns, fit.
 
-The flow alone. What reads private data is a port: whoever implements it pays for it. Neighbours are
-one record added or removed, and the number of records is private.
+Only the flow. Reading private data is a port: its implementation pays for it. Neighbouring tables
+differ by one record, added or removed, so the number of records is private.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,33 +28,33 @@ N_BINARY: Final = 2
 
 
 class ChoiceMeasurer(Protocol):
-    """The one door to private data; what it returns is released, and was paid for."""
+    """The only access to private data; what it returns is released and paid for."""
 
     def choose(self, choice: Choice, budget: Fraction) -> int:
-        """The place of the candidate that is taken, at a weight of `budget` at most."""
+        """The place of the chosen candidate, at a weight of at most `budget`."""
         ...
 
     def tables(self, views: Sequence[tuple[Partition, ...]], budget: Fraction) -> Sequence[Floats]:
-        """Measure tables over the classes of views, each at a weight of `budget` at most.
+        """Measure tables over the classes of views, each at a weight of at most `budget`.
 
         Returns
         -------
-        Noisy counts, an axis for each view of a tuple, in its order.
+        Noisy counts, with one axis for each view of a tuple, in its order.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningSettings:
-    """How the method proceeds.
+    """The parameters of the method.
 
     Parameters
     ----------
     score : Score
     network_share : Fraction
-        Of the budget, for the choice of the network; the rest is for tables.
+        Share of the budget for the choice of the network; the rest is for tables.
     theta : float
-        How useful a table has to be: average count of a cell over average noise.
+        The least usefulness of a table: the average count of a cell over its average noise.
     degree : int
         The most parents of a column.
     """
@@ -66,9 +66,9 @@ class LearningSettings:
 
     def __post_init__(self) -> None:
         if not (0 < self.network_share < 1 and self.theta > 0):
-            raise ValueError("a share is between 0 and 1, a usefulness above 0")
+            raise ValueError("network_share must be between 0 and 1, and theta above 0")
         if not 0 <= self.degree <= N_PARENTS_MAX:
-            raise ValueError(f"a column has 0 to {N_PARENTS_MAX} parents")
+            raise ValueError(f"a column can have 0 to {N_PARENTS_MAX} parents")
 
 
 DEFAULTS = LearningSettings()
@@ -90,18 +90,18 @@ def learned_network(  # noqa: PLR0913 - what to buy, from whom, and how, which i
     attributes : sequence of Attribute
     measurer : ChoiceMeasurer
     rng : numpy.random.Generator
-        Decides with which column to begin; protects nothing.
+        Chooses the first column; protects nothing.
     budget : Fraction
-        Never exceeded. What choices did not need is for tables.
+        Never exceeded. What the choices do not use is spent on tables.
     n_rows : float
-        About how many rows there are, a public or a noisy number: it decides which tables are
-        useful.
+        The approximate number of rows, public or noisy: it decides which tables are useful.
     settings : LearningSettings
 
     Notes
     -----
-    With `d` columns, each of at most ``d - 1`` choices has an equal part of their share of the
-    budget, and each of `d` tables of the rest [1]_. A choice of one candidate costs nothing.
+    With `d` columns, each of at most ``d - 1`` choices has an equal part of the network's share of
+    the budget, and each of `d` tables an equal part of the rest [1]_. A choice with one candidate
+    costs nothing.
 
     References
     ----------
@@ -128,7 +128,7 @@ def learned_network(  # noqa: PLR0913 - what to buy, from whom, and how, which i
 
 
 def _views(by_name: Mapping[str, Attribute], node: Node) -> tuple[Partition, ...]:
-    """What a node's table is over: its child at its finest, its parents as they are seen."""
+    """The views of a node's table: its child's finest view, and its parents' chosen views."""
     parents = (by_name[parent.column].views[parent.level] for parent in node.parents)
     return (by_name[node.child].views[0], *parents)
 
@@ -141,7 +141,7 @@ def _check(attributes: Sequence[Attribute], budget: Fraction, settings: Learning
     if settings.score is Score.FULL_DEPENDENCE and max(one.size for one in attributes) > N_BINARY:
         raise ValueError("the score F is for columns of two classes")
     if not budget > 0:
-        raise ValueError("nothing is measured for nothing")
+        raise ValueError("a budget must be positive")
 
 
 def _chosen_nodes(
@@ -153,7 +153,7 @@ def _chosen_nodes(
 ) -> list[Node]:
     """Columns in the order of the network, with their parents.
 
-    Where no column that is left has a useful table with those before, any of `possible_roots` comes
+    If no remaining column has a useful table with those before it, one of `possible_roots` comes
     next, without parents.
     """
     nodes: list[Node] = []
@@ -174,7 +174,7 @@ def _chosen_nodes(
 def _choice(
     attributes: Sequence[Attribute], pairs: Sequence[tuple[int, ParentSet]], score: Score
 ) -> Choice:
-    """The choice among columns with sets of parents, in their order."""
+    """The choice among columns with their sets of parents, in the given order."""
     views = tuple(view for attribute in attributes for view in attribute.views)
     first = np.cumsum([0, *(len(attribute.views) for attribute in attributes)]).tolist()
     candidates = (

@@ -1,7 +1,7 @@
 """The model: a Bayesian network over columns, each with its law given its parents.
 
-Post-processing of noisy tables: rows are drawn from it, and questions answered by it, any number of
-times and for nothing.
+Post-processing of noisy tables: rows are drawn from it, and queries answered by it, any number of
+times at no cost.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from synthesis.fitting import projected
 from synthesis.privbayes.attributes import Attribute, check_distinct
 from synthesis.tables import Floats
 
-WHOLE: float = 1e-9  # how far from 1 the sum of a law may be
+WHOLE: float = 1e-9  # the largest deviation of a law's sum from 1
 
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """A parent, and the level it is seen at: 0 for as it is."""
+    """A parent, and the number of its view: 0 for the finest."""
 
     column: str
     level: int = 0
@@ -33,8 +33,8 @@ class Node:
     child : str
     parents : tuple of Parent
     degree_max : int
-        The most parents that it might have had: fewer than were asked for where there would have
-        been too many candidates.
+        The most parents that it was allowed: below the requested degree where there would have been
+        too many candidates.
     """
 
     child: str
@@ -44,18 +44,18 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class BayesianNetwork:
-    """Columns that each depend on columns before them.
+    """Columns, each of which depends on columns before it.
 
     Parameters
     ----------
     attributes : tuple of Attribute
-        In the order that rows show them.
+        In the order of the columns in rows.
     nodes : tuple of Node
-        Each column once, and after its parents.
+        Each column once, after its parents.
     conditionals : tuple of (n_classes of parent, ..., n_classes of child) ndarray of float64
         The law of each node's child, given its parents' classes: not negative, sum 1.
     total : float
-        About how many rows there are.
+        The approximate number of rows.
     """
 
     attributes: tuple[Attribute, ...]
@@ -66,21 +66,21 @@ class BayesianNetwork:
     def __post_init__(self) -> None:
         check_distinct(self.attributes)
         if not 0 <= self.total < float("inf"):
-            raise ValueError(f"a table has no {self.total} rows")
+            raise ValueError(f"a table cannot have {self.total} rows")
         by_name = {attribute.name: attribute for attribute in self.attributes}
         before: set[str] = set()
         for node, conditional in zip(self.nodes, self.conditionals, strict=True):
             parents = {parent.column for parent in node.parents}
             if node.child in before or not parents <= before or len(parents) != len(node.parents):
-                raise ValueError(f"{node.child} is not once in the network, after its parents")
+                raise ValueError(f"{node.child} must be in the network once, after its parents")
             before.add(node.child)
             shape = [by_name[one.column].views[one.level].n_groups for one in node.parents]
             if conditional.shape != (*shape, by_name[node.child].size):
                 raise ValueError(f"{conditional.shape} numbers for the law of {node.child}")
             if not (conditional >= 0).all() or np.abs(conditional.sum(axis=-1) - 1).max() > WHOLE:
-                raise ValueError(f"shares of {node.child} are no law")
+                raise ValueError(f"shares of {node.child} are negative or do not sum to 1")
         if before != by_name.keys():
-            raise ValueError("a network has every column in it, once")
+            raise ValueError("a network must contain every column once")
 
     @property
     def degree(self) -> int:
@@ -95,21 +95,21 @@ class BayesianNetwork:
 def fitted_network(
     attributes: Sequence[Attribute], nodes: Sequence[Node], tables: Sequence[Floats]
 ) -> BayesianNetwork:
-    """The network with the laws that noisy tables tell.
+    """The network with the laws estimated from noisy tables.
 
     Parameters
     ----------
     attributes : sequence of Attribute
     nodes : sequence of Node
     tables : sequence of (n_classes of child, n_classes of parent, ...) ndarray of float64
-        Noisy counts, a table for each node, all with noise of one scale.
+        Noisy counts, one table for each node, all with the same noise scale.
 
     Notes
     -----
-    The number of rows is the mean of the tables' sums, each weighing one over its number of cells.
-    Each table is then the nearest one that has this sum and nothing negative. In the published
-    method what is negative is 0, which lifts every empty cell by half the scale of the noise, on
-    average: tables of many cells are then mostly that.
+    The number of rows is the mean of the tables' sums, each weighted by one over its number of
+    cells. Each table is then replaced by the nearest non-negative one with this sum. The published
+    method sets negative cells to 0, which raises every empty cell by half the scale of the noise on
+    average: tables of many cells then consist mostly of that.
     """
     weights = np.array([1 / table.size for table in tables])
     sums = np.array([table.sum() for table in tables])
@@ -119,7 +119,7 @@ def fitted_network(
 
 
 def nearest_counts(table: Floats, total: float) -> Floats:
-    """The nearest table with this sum and nothing negative."""
+    """The nearest non-negative table with this sum."""
     cells = table.reshape(1, -1)
     return projected(cells, np.array([total]), np.ones_like(cells)).reshape(table.shape)
 
@@ -127,8 +127,8 @@ def nearest_counts(table: Floats, total: float) -> Floats:
 def conditional_law(counts: Floats) -> Floats:
     """Shares along the last axis, from counts that are not negative.
 
-    Where there is nothing, they are those of the whole table, and if there is nothing at all, all
-    are alike.
+    Where all counts are 0, the shares are those of the whole table; in an empty table, all are
+    equal.
     """
     overall = counts.reshape(-1, counts.shape[-1]).sum(axis=0)
     total = overall.sum()

@@ -1,4 +1,4 @@
-"""A network as plain JSON values, and back: what synthetic rows are drawn from again.
+"""A network as plain JSON values, and back, so that rows can be drawn from it again.
 
 Released numbers and public names only.
 """
@@ -41,7 +41,7 @@ def network_of(encoded: dict[str, Any]) -> BayesianNetwork:
     Raises
     ------
     ValueError, KeyError, TypeError
-        If the values are none.
+        If the values are not such a network.
     """
     if encoded["kind"] != KIND:
         raise ValueError(f"a model of kind {encoded['kind']!r}")

@@ -1,6 +1,6 @@
-"""Which parents a column may have: sets that keep its table useful, and cannot be extended.
+"""The parents that a column may have: sets that keep its table useful and cannot be extended.
 
-All of it follows from public sizes and one number of cells, so it costs nothing.
+Everything follows from public sizes and one number of cells, so it costs nothing.
 """
 
 import math
@@ -11,15 +11,15 @@ from typing import Final, TypeAlias
 from cube.statistic import N_CANDIDATES_MAX
 from synthesis.privbayes.attributes import Attribute
 
-# Places of columns with the level that each enters at, ascending.
+# Places of columns, each with the number of its view, ascending.
 ParentSet: TypeAlias = tuple[tuple[int, int], ...]
 
-N_FINEST_MAX: Final = 2**20  # combinations of levels that a table's classes are made of: 8 MB
-N_COLUMNS_MAX: Final = 256  # single parents of the columns that are left then stay within a choice
+N_FINEST_MAX: Final = 2**20  # combinations of the finest levels of a table's columns: 8 MB
+N_COLUMNS_MAX: Final = 256  # so that all pairs of a child and a single parent fit in one choice
 
 
 def useful_cells(budget: float, n_tables: int, n_rows: float, theta: float) -> float:
-    """How many cells a table may have, so that a cell's average count is `theta` times its noise.
+    """The most cells of a table at which a cell's average count is `theta` times its noise.
 
     Parameters
     ----------
@@ -27,17 +27,18 @@ def useful_cells(budget: float, n_tables: int, n_rows: float, theta: float) -> f
         For all tables, in equal parts.
     n_tables : int
     n_rows : float
-        About how many rows there are: a public or a noisy number.
+        The approximate number of rows: a public or a noisy number.
     theta : float
-        The usefulness that is asked for.
+        The required usefulness.
 
     Notes
     -----
-    A table of `m` cells has ``n / m`` rows in a cell. Neighbours are one record added or removed,
-    so that the noise of each of `d` tables has the scale ``d / eps2``, which is its mean magnitude
-    too. Usefulness is the ratio [1]_, hence ``m <= n eps2 / (d theta)``. The published bound has a
-    2 in the denominator: its neighbours have one record replaced, and its epsilon is worth half as
-    much. For noise of one scale the two bounds are the same.
+    A table of `m` cells has ``n / m`` rows in a cell on average. Neighbouring tables differ by one
+    record, added or removed, so the noise of each of `d` tables has the scale ``d / eps2``, which
+    is also its mean magnitude. Usefulness is the ratio of the two [1]_, hence
+    ``m <= n eps2 / (d theta)``. The published bound has a 2 in the denominator: its neighbours have
+    one record replaced, so its epsilon buys half as much. At the same noise scale the two bounds
+    are equal.
 
     References
     ----------
@@ -53,12 +54,12 @@ def maximal_parent_sets(
     degree: int,
     n_finest_max: float = N_FINEST_MAX,
 ) -> Iterator[ParentSet]:
-    """Sets of parents to which nothing can be added.
+    """The sets of parents that cannot be extended.
 
     Parameters
     ----------
     sizes : sequence of sequence of int
-        The number of classes of each column at each of its levels, the finest first.
+        The number of classes of each column at each of its views, the finest first.
     n_cells_max : float
         For the product of the sizes of a set.
     degree : int
@@ -68,8 +69,8 @@ def maximal_parent_sets(
 
     Yields
     ------
-    Sets with one column at least: no column can be added at any level, nor one be seen finer, with
-    the products and the number staying within bounds.
+    Sets with at least one column: no column can be added at any view, and no column can have a
+    finer view, without exceeding a bound.
     """
     finest = [max(levels, default=math.inf) for levels in sizes]
     coarsest = [min(levels, default=math.inf) for levels in sizes]
@@ -111,7 +112,7 @@ def maximal_parent_sets(
 def possible_roots(
     attributes: Sequence[Attribute], before: Sequence[int], n_cells_max: float
 ) -> list[int]:
-    """The columns that are left and can be a parent of another of them; if none can, all."""
+    """The remaining columns that can be a parent of another of them; if none can, all of them."""
     left = [place for place in range(len(attributes)) if place not in set(before)]
 
     def is_parent_of_any(place: int) -> bool:
@@ -129,7 +130,7 @@ def candidate_pairs(
     degree: int,
     n_max: int = N_CANDIDATES_MAX,
 ) -> tuple[list[tuple[int, ParentSet]], int]:
-    """Each column that is left with each of its maximal sets of parents, and the degree they keep.
+    """Each remaining column with each of its maximal sets of parents, and the degree that is used.
 
     Parameters
     ----------
@@ -137,18 +138,18 @@ def candidate_pairs(
     before : sequence of int
         Places of the columns that are in the network already.
     n_cells_max : float
-        For a table, child and parents.
+        For a table, of child and parents.
     degree : int
         The most parents.
     n_max : int
-        The most candidates. Where there are more, the degree is lowered by one until there are not.
+        The most candidates. While there are more, the degree is lowered by one.
 
     Returns
     -------
     pairs : list of (int, ParentSet)
-        No column without parents is among them.
+        Without columns that have no parents.
     degree : int
-        At most what was asked for.
+        At most the requested degree.
     """
     left = [place for place in range(len(attributes)) if place not in set(before)]
     among = sorted(before)

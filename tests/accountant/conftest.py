@@ -1,4 +1,4 @@
-"""What tests of the gate begin with: an empty ledger, and the table of seven people."""
+"""Fixtures for tests of the gate: an empty ledger, and a table of seven people."""
 
 from collections.abc import Iterator
 from pathlib import Path

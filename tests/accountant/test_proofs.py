@@ -1,4 +1,4 @@
-"""A guarantee and its proof live side by side: each module names the file that argues for it."""
+"""A guarantee and its proof are kept together: each module names the file with its proof."""
 
 import re
 from pathlib import Path

@@ -116,7 +116,7 @@ def test_levels_and_rounding_points_are_the_nearest_doubles(
     assert axis.middle == (exact[0] + exact[-1]) / 2
 
 
-def test_the_widest_measure_tells_its_levels_apart() -> None:
+def test_the_widest_measure_has_distinct_levels() -> None:
     finest = Fraction(2**40, 2**50)
     axis = MeasureAxis(name="x", low=2**40 - finest * 1000, high=2**40, step=finest)
     assert len(set(axis.regular)) == axis.size
@@ -124,7 +124,7 @@ def test_the_widest_measure_tells_its_levels_apart() -> None:
 
 
 @pytest.mark.parametrize("unit", ["", "x" * 64, "a\n", "A"])
-def test_a_unit_is_a_column_that_is_no_axis(unit: str) -> None:
+def test_a_unit_is_a_column_that_is_not_an_axis(unit: str) -> None:
     axes = (BooleanAxis(name="a"),)
     assert Schema(table="t", axes=axes, n_records_max=10).unit is None
     assert Schema(table="t", axes=axes, n_records_max=10, unit="person").unit == "person"

@@ -1,4 +1,4 @@
-"""Classes of levels against the definition: levels are together if no array told them apart."""
+"""Classes of levels against the definition: levels are together if no array distinguishes them."""
 
 import gc
 import weakref
@@ -30,7 +30,7 @@ def test_levels_share_a_class_where_every_array_agrees(arrays: list[list[int]]) 
     assert classes.n_classes == len(set(first))
 
 
-def test_an_array_that_tells_nothing_apart_leaves_the_classes_themselves() -> None:
+def test_an_array_that_distinguishes_nothing_returns_the_same_classes() -> None:
     classes = AxisClasses(np.array([0, 0, 1, 1, 0], dtype=np.int64))
     assert classes.refined(np.array([7, 7, 3, 3, 7], dtype=np.int64)) is classes
 

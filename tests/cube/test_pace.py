@@ -1,4 +1,4 @@
-"""The pace of a statement's work: who has none works on, who has one is told when it ends."""
+"""The pace of a statement's work: without one a thread runs on, with one it ends in time."""
 
 import threading
 

@@ -18,7 +18,7 @@ from cube.schema import Schema
 from inference import estimator as estimator_module
 from inference.blue import workspace as workspace_module
 from inference.blue import workspaces as workspaces_module
-from inference.blue.relevance import rows_that_bear
+from inference.blue.relevance import relevant_rows
 from inference.blue.workspace import Workspace
 from inference.estimator import Estimator
 from inference.history import History
@@ -261,12 +261,12 @@ def test_more_rows_than_a_workspace_holds_are_still_read_one_by_one() -> None:
     assert [row.value for row in estimates if isinstance(row, Posterior)] == list(values)
 
 
-def test_what_bears_grows_by_relevance_and_stops_at_the_limits() -> None:
+def test_relevant_rows_are_added_by_relevance_up_to_the_limits() -> None:
     n_rows = {("a", "b"): 10, ("c",): 10, ("d", "e"): 10, (): 1, ("a",): 0}
     n_classes = {"a": 10, "b": 10, "c": 10, "d": 10, "e": 1000}
 
     def axes(scope: tuple[str, ...], n_cells_max: int, n_rows_max: int = 100) -> tuple[str, ...]:
-        return rows_that_bear(
+        return relevant_rows(
             scope, n_rows, n_classes, n_cells_max=n_cells_max, n_rows_max=n_rows_max
         ).axes
 

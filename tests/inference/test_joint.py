@@ -137,7 +137,7 @@ def test_answers_vary_together_as_least_squares_says() -> None:
         check_moments(draws, np.diag(covariance.diagonal()))
 
 
-def test_a_multiple_errs_as_what_it_is_a_multiple_of() -> None:
+def test_a_multiple_has_the_error_of_its_row_times_the_factor() -> None:
     estimator = known([bought(CELLS, 1.0), bought(GROUPS, 1.0)])
     posteriors = answers(estimator, TOTAL, multiple(TOTAL, Fraction(2), 3), TOTAL)
     posteriors += answers(estimator, multiple(TOTAL, Fraction(-1, 3), 3))
@@ -155,7 +155,7 @@ def tails_that_meet(first: NDArray[np.float64], second: NDArray[np.float64]) -> 
     return float(max(abs(same_sign - 1 / 4), abs((outer[0] & outer[1]).mean() - 1 / 4)))
 
 
-def test_answers_from_different_measurements_err_independently() -> None:
+def test_answers_from_different_measurements_have_independent_errors() -> None:
     """Other rows of a block, other blocks, and a second measurement that was not a raise."""
     estimator = known([bought(GROUPS, 1.0), bought(FIRST_Y, 1.0)])
     posteriors = answers(estimator, GROUPS, FIRST_Y)
@@ -309,9 +309,9 @@ def test_terms_that_are_not_of_this_history_are_refused() -> None:
     history, posteriors = chain((0.5, 1.0))
     other, _ = chain((0.25, 1.0))
     bare = Posterior(0.0, posteriors[0].law)
-    with pytest.raises(ValueError, match="not the noise of its law"):
+    with pytest.raises(ValueError, match="do not match its law"):
         draw_errors([posteriors[0]], other, 1, rng)
-    with pytest.raises(ValueError, match="not the noise of its law"):
+    with pytest.raises(ValueError, match="do not match its law"):
         draw_errors([*posteriors, bare], history, 1, rng)
     with pytest.raises(ValueError, match="places"):
         draw_errors([posteriors[1]], chain((0.5,))[0], 1, rng)

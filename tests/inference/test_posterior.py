@@ -28,7 +28,7 @@ def test_the_interval_is_the_value_plus_and_minus_the_half_width() -> None:
     assert high >= 10.0 + posterior.half_width(0.95)
 
 
-def test_the_lattice_widens_every_interval_by_its_sure_bound() -> None:
+def test_the_lattice_widens_every_interval_by_its_certain_bound() -> None:
     narrow, wide = Posterior(0.0, two_scales()), Posterior(0.0, two_scales(), lattice_widening=0.5)
     for confidence in (0.1, 0.95, 0.999):
         assert wide.half_width(confidence) == narrow.half_width(confidence) + 0.5
@@ -42,7 +42,9 @@ def test_the_public_range_clips_and_never_widens() -> None:
 
 
 @pytest.mark.parametrize(("value", "end"), [(-100.0, 0.0), (100.0, 5.0)])
-def test_an_interval_outside_the_range_is_the_nearest_end_twice(value: float, end: float) -> None:
+def test_an_interval_outside_the_range_collapses_to_the_nearest_end(
+    value: float, end: float
+) -> None:
     assert Posterior(value, two_scales(), low=0.0, high=5.0).interval(0.95) == (end, end)
 
 

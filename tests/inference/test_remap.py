@@ -126,7 +126,7 @@ def test_the_published_instances_have_their_optimum(
 
 def test_a_prior_with_a_typing_error_is_refused_and_corrected_has_its_optimum() -> None:
     printed = np.array([1 / 2, 1 / 4, 2 / 9, 0.0])
-    with pytest.raises(ValueError, match="sums to 1"):
+    with pytest.raises(ValueError, match="sum to 1"):
         report_for(0, noise_scale=1.0, prior=printed, loss=PowerLoss(1.5))
     prior = printed / printed.sum()
     assert [one.value for one in reports_of(prior, PowerLoss(1.5), 0.5)] == [0, 1, 1, 1]
@@ -214,13 +214,13 @@ def test_extra_penalty_for_reporting_too_few_raises_the_report() -> None:
 @pytest.mark.parametrize(
     "prior", [[0.5, 0.6], [1.5, -0.5], [math.nan, 1.0], [], [[1.0]], [0.5, 0.5 - 1e-6]]
 )
-def test_what_is_no_prior_is_refused(prior: list[float]) -> None:
+def test_an_invalid_prior_is_refused(prior: list[float]) -> None:
     with pytest.raises(ValueError, match="prior"):
         report_for(1, noise_scale=1.0, prior=np.array(prior), loss=ZeroOneLoss())
 
 
 @pytest.mark.parametrize("posterior", [[0.5, 0.6], [math.nan], []])
-def test_what_is_no_posterior_is_refused(posterior: list[float]) -> None:
+def test_an_invalid_posterior_is_refused(posterior: list[float]) -> None:
     with pytest.raises(ValueError, match="posterior"):
         best_report(np.array(posterior), ZeroOneLoss())
 
@@ -255,7 +255,7 @@ def test_a_loss_that_is_not_convex_or_no_number_is_refused(exponent: float) -> N
 
 
 @pytest.mark.parametrize("losses", [np.ones(3), np.ones((2, 3)), np.array([[math.inf]])])
-def test_what_is_no_table_of_losses_is_refused(losses: Floats) -> None:
+def test_an_invalid_table_of_losses_is_refused(losses: Floats) -> None:
     with pytest.raises(ValueError, match="losses"):
         LossTable(losses)
 

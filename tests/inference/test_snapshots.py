@@ -1,4 +1,4 @@
-"""A snapshot of an estimator answers as of its moment, whatever the estimator learns meanwhile."""
+"""A snapshot of an estimator answers from its own history, however the estimator grows later."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice

@@ -1,4 +1,4 @@
-"""Levels that noise hides are merged, neighbours with neighbours, and nothing is lost by it."""
+"""Levels hidden by noise are merged, neighbours with neighbours, and no count is lost."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ def one_way(values: list[float]) -> TableEstimate:
 
 
 @pytest.mark.parametrize("labels", [[0, 2], [1, 2], [], [-1, 0]])
-def test_labels_that_are_no_partition_are_refused(labels: list[int]) -> None:
-    with pytest.raises(ValueError, match="labels"):
+def test_invalid_labels_are_refused(labels: list[int]) -> None:
+    with pytest.raises(ValueError, match="label"):
         Buckets(np.array(labels, dtype=np.int64))
 
 

@@ -72,7 +72,7 @@ def test_a_combination_it_was_not_fitted_on_has_a_law_too() -> None:
     assert np.allclose(shares.sum(axis=1), 1)
 
 
-def test_a_level_that_no_fitted_combination_has_says_nothing() -> None:
+def test_a_level_in_no_fitted_combination_has_no_effect() -> None:
     table = joint(5, 3, 4)
     base = table.sum(axis=0) / table.sum()
     law = fit_conditional(base, [table], np.array([[0], [1]]), np.array([6, 7]))
@@ -80,7 +80,7 @@ def test_a_level_that_no_fitted_combination_has_says_nothing() -> None:
 
 
 @pytest.mark.parametrize("certain", [0, 1])
-def test_partners_that_rule_each_other_out_leave_the_column_s_own_law(certain: int) -> None:
+def test_partners_that_exclude_every_level_leave_the_column_s_own_law(certain: int) -> None:
     first, second = np.diag([4.0, 4.0]), np.diag([4.0, 4.0])
     combinations = np.array([[0, 0], [1, 1]])
     base = np.array([0.5, 0.5])

@@ -1,4 +1,4 @@
-"""Rows drawn from a model: the pair tables that went in, to rounding, and nothing made up."""
+"""Rows drawn from a model: its pair tables, up to rounding, and no other dependence."""
 
 from collections.abc import Sequence
 
@@ -95,7 +95,7 @@ def test_strong_columns_come_first_and_partners_in_order_of_strength() -> None:
     assert dict(order)["c"] in ((), ("b",))
 
 
-def test_a_column_has_so_many_partners_at_most() -> None:
+def test_a_column_has_a_limited_number_of_partners() -> None:
     rng = np.random.default_rng(8)
     columns = [Column(f"c{place:02}", 2) for place in range(N_PARTNERS_MAX + 4)]
     common = rng.integers(0, 2, (500, 1))
@@ -107,7 +107,7 @@ def test_a_column_has_so_many_partners_at_most() -> None:
     assert draw_rows(model, rng).shape == noisy.shape
 
 
-def test_buckets_are_taken_apart_as_the_one_way_table_says() -> None:
+def test_buckets_are_split_by_the_one_way_table() -> None:
     """Each level is within one of its share of its bucket, so within two of its estimate."""
     exact = np.array([900.0, 1.0, 2.0, 40.0, 0.0, 3.0, 500.0, 4.0])
     one_way = TableEstimate(("a",), exact, np.array(25.0))

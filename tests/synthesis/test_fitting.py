@@ -28,13 +28,13 @@ def test_a_projection_meets_the_conditions_of_the_optimum(
     assert np.allclose(np.where(nearest > 1e-6, slope, least), least, atol=1e-6)
 
 
-def test_a_row_with_nothing_in_it_is_0() -> None:
+def test_a_row_with_total_zero_is_zero() -> None:
     values = np.array([[3.0, -1.0], [3.0, -1.0]])
     nearest = projected(values, np.array([0.0, 4.0]), np.ones((2, 2)))
     assert nearest.tolist() == [[0.0, 0.0], [4.0, 0.0]]
 
 
-def test_the_noisier_cell_gives_way() -> None:
+def test_the_noisier_cell_moves_more() -> None:
     nearest = projected(np.array([[10.0, 10.0]]), np.array([14.0]), np.array([[1.0, 5.0]]))
     assert nearest.tolist() == [[9.0, 5.0]]
 
@@ -60,6 +60,6 @@ def test_a_fitted_pair_is_not_negative_and_has_its_margins(noise: float) -> None
         assert np.abs(fitted - exact).sum() < np.abs(noisy.values - exact).sum()
 
 
-def test_an_empty_table_is_fitted_by_nothing() -> None:
+def test_an_empty_table_is_fitted_by_zeros() -> None:
     noisy = TableEstimate(("a", "b"), np.array([[2.0, -3.0]]), np.array(1.0))
     assert fitted_pair(noisy, np.zeros(1), np.zeros(2)).tolist() == [[0.0, 0.0]]

@@ -44,7 +44,7 @@ def test_counts_of_levels_are_tables_in_the_order_of_the_levels() -> None:
     assert found.n_rows == 100
 
 
-def test_a_product_of_groups_is_grouped_and_anything_else_left_aside() -> None:
+def test_a_product_of_groups_is_grouped_and_anything_else_not_used() -> None:
     product = [[0, 1, 1], [0, 1, 1], [2, 3, 3], [0, 1, 1]]
     crossed = [[0, 1, 1], [0, 1, 1], [2, 1, 1], [0, 1, 1]]
     partial = [[0, 1, -1], [0, 1, -1], [2, 3, -1], [0, 1, -1]]
@@ -109,7 +109,7 @@ def pair(labels: list[list[int]], variance: float) -> GroupedEstimate:
     )
 
 
-def test_a_crude_estimate_is_left_aside_and_a_fine_one_kept() -> None:
+def test_a_coarse_estimate_is_not_used_and_a_fine_one_kept() -> None:
     visible = {"a": Buckets(np.arange(4)), "b": Buckets(np.arange(3))}
     crude, fine = pair([[0, 0, 1, 1], [0, 1, 1]], 1.0), pair([[0, 1, 2, 3], [0, 1, 2]], 2.0)
     buckets, kept = agreed_buckets(visible, [fine, crude])
@@ -135,13 +135,13 @@ def test_a_column_known_by_groups_alone_is_even_within_them() -> None:
 
 
 def test_buckets_that_cut_a_group_are_refused() -> None:
-    with pytest.raises(ValueError, match="cut its groups"):
+    with pytest.raises(ValueError, match="split its groups"):
         pair([[0, 0, 1, 1], [0, 1, 1]], 1.0).over(
             {"a": Buckets(np.arange(4)), "b": Buckets(np.arange(3))}
         )
 
 
-def test_counts_with_normal_noise_stand_beside_the_history_with_the_noise_they_have() -> None:
+def test_counts_with_gaussian_noise_are_used_with_their_variance() -> None:
     history = History()
     history.add([measured(partition([0, 1, 2, 3], "a"), 10, 20, 30, 40)])
     adults = counting([Factor(("b",), np.array([0, 1, 1]))])

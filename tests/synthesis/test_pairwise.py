@@ -43,7 +43,7 @@ def test_what_is_known_well_is_not_bought_again() -> None:
     assert error.sum() < 0.01 * len(drawn)
 
 
-def test_history_alone_makes_a_table_and_says_what_it_knows_nothing_about() -> None:
+def test_history_alone_makes_a_table_and_names_the_unknown_columns() -> None:
     rows = chain()
     sketch = Sketch.of(COLUMNS, rows.nearly_exact(("a", "b"), ("c",)))
     assert sketch.unknown == ("d",)

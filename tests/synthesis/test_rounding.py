@@ -1,4 +1,4 @@
-"""Controlled rounding and dealing: counts within one, sums exact, and no dependence made up."""
+"""Controlled rounding and dealing: counts within one, sums exact, and no new dependence."""
 
 import numpy as np
 import pytest

@@ -77,7 +77,7 @@ def test_the_total_is_never_negative_and_0_if_nothing_is_known() -> None:
     assert estimated_total([]) == 0.0
 
 
-def test_the_expected_noise_of_normal_cells_is_exact() -> None:
+def test_the_expected_noise_of_gaussian_cells_is_exact() -> None:
     noise = np.random.default_rng(2).normal(0.0, 3.0, 400_000)
     # The mean of 400,000 has a standard deviation of 0.003: 5 of them are a chance of 6e-7
     assert expected_l1(table([0.0], 9.0)) == pytest.approx(np.abs(noise).mean(), abs=0.015)

@@ -1,1 +1,1 @@
-"""Where a ledger's entries lie: a file, or a database that several servers share."""
+"""Where a ledger's entries are stored: in a file, or in a database that several servers share."""

@@ -1,6 +1,6 @@
-"""Small files that are whole after a crash: made once or replaced, and on the disk when told so.
+"""Small files that are whole after a crash: created once or replaced, and synced to the disk.
 
-A name is durable once its directory is synced too. Nothing here knows what a file says.
+A name is durable once its directory is synced too. Nothing here knows the content of a file.
 """
 
 import contextlib
@@ -14,13 +14,13 @@ from typing import Final
 from cube.refusals import CannotStart
 
 PRIVATE_MODE: Final = 0o600
-PUBLIC_MODE: Final = 0o666  # less what the process's umask takes away
+PUBLIC_MODE: Final = 0o666  # less the process's umask
 # macOS: fsync alone does not reach the disk there.
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 
 
 def opened(path: Path, flags: int, mode: int = PRIVATE_MODE) -> int:
-    """A descriptor of a file that, if it is made now, only its owner may read."""
+    """A descriptor of a file that, if it is created now, only its owner may read."""
     try:
         return os.open(path, flags | os.O_CLOEXEC, mode)
     except FileExistsError:
@@ -45,9 +45,9 @@ def write_once(path: Path, content: bytes) -> None:
 
 
 def replace(path: Path, content: bytes, mode: int = PRIVATE_MODE) -> None:
-    """Put new content in the place of a file, old or new after a crash and nothing between.
+    """Replace the content of a file; after a crash it is the old or the new content, whole.
 
-    It stays its owner's, where the one who replaces it may see to that.
+    The file keeps its owner, if this process may set it.
     """
     draft = _draft(path, content, mode)
     try:
@@ -71,7 +71,7 @@ def sync(descriptor: int) -> None:
 
 
 def sync_content(descriptor: int) -> None:
-    """The same for what was overwritten in place: nothing but the content has to reach the disk."""
+    """The same for content that was overwritten in place: only the content must reach the disk."""
     if _FULL_SYNC is None and hasattr(os, "fdatasync"):  # which not every system has
         os.fdatasync(descriptor)
     else:

@@ -1,7 +1,7 @@
 """The key of a ledger's data fingerprints: 32 random bytes in a file of their own.
 
-The key exists because a ledger is made to be audited. A plain hash of the data in it would let any
-reader test a guess at the whole table; an HMAC can only be tested by who also holds the key.
+The key exists because a ledger is made to be audited. With a plain hash of the data, any reader of
+the ledger could test a guess at the whole table; an HMAC can only be tested with the key.
 
 Every process that serves from one ledger needs the same key. Nothing here knows what a ledger is.
 """
@@ -14,21 +14,21 @@ from accountant.ledger.stores import durable_file
 from cube.refusals import CannotStart, LedgerCorrupt
 
 KEY_BYTES: Final = 32
-MARKED: Final = b"m"  # behind the key of a ledger that has a mark, from then on
+MARKED: Final = b"m"  # appended to the key once its ledger has a mark
 
 
 def key_beside(ledger: Path) -> Path:
-    """Where the key of a ledger in a file lies."""
+    """The path of the key of a ledger in a file."""
     return ledger.with_name(ledger.name + ".key")
 
 
 def fingerprint_key(path: Path, *, may_create: bool) -> bytes:
-    """The key in a file, made at the first opening of a ledger.
+    """The key in a file, created when a ledger is opened first.
 
     Raises
     ------
     LedgerCorrupt
-        If there is none and none may be made, or if it is not a key.
+        If there is none and none may be created, or if it is not a key.
     """
     if not path.exists():
         if not may_create:
@@ -41,12 +41,12 @@ def fingerprint_key(path: Path, *, may_create: bool) -> bytes:
 
 
 def is_marked(path: Path) -> bool:
-    """Whether the ledger of a key has a mark, and so is not used without one."""
+    """Whether the ledger of a key has a mark, and so must not be used without it."""
     return _content(path)[KEY_BYTES:] == MARKED
 
 
 def note_marked(path: Path) -> None:
-    """Say in the key's own file that its ledger has a mark: nobody can lose that and go on."""
+    """Record in the key's file that its ledger has a mark: no ledger is used without its key."""
     content = _content(path)
     if content[KEY_BYTES:] != MARKED:
         try:
@@ -54,7 +54,7 @@ def note_marked(path: Path) -> None:
         except OSError as error:
             raise CannotStart(
                 f"The key file {path} cannot be written: {error.strerror}.",
-                hint="It has to say that the ledger has a mark now, which lies beside it.",
+                hint="It has to record that the ledger now has a mark, in a file next to it.",
             ) from None
 
 

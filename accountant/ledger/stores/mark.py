@@ -1,14 +1,14 @@
-"""The mark of a ledger: how far it had come, in a small file of its own beside its key.
+"""The mark of a ledger: the position that it has reached, in a small file next to its key.
 
 A chain of digests cannot show that entries at its end are missing. The mark can: it is written
-behind every commit and before anybody hears of it, so that a ledger that has fewer entries than its
-mark, or another entry there, is not the ledger that it was.
+after every commit and before the commit is reported, so a ledger that has fewer entries than its
+mark, or another entry there, has lost or changed entries.
 
 The file has two slots, each with a checksum. Only the older one is ever overwritten, in place, so
-that a write that is torn leaves the other; the one with the higher serial number counts. Whoever
-writes has a lock on the file, so that of several processes none sets back what another wrote.
+that a torn write leaves the other; the slot with the higher serial number counts. The writer holds
+a lock on the file, so that no process sets back the mark that another wrote.
 
-Nothing here looks into a ledger. Proof: proofs/ledger.md, "The mark".
+Nothing here reads a ledger. Proof: proofs/ledger.md, "The mark".
 """
 
 import contextlib
@@ -24,14 +24,14 @@ from typing import Final
 from accountant.ledger.stores import durable_file
 from cube.refusals import LedgerLost, LedgerUnavailable
 
-SLOT_BYTES: Final = 512  # one sector: a disk writes it as a whole, and the checksum shows if not
+SLOT_BYTES: Final = 512  # one sector: disks write it as a whole; if not, the checksum shows it
 N_SLOTS: Final = 2
 _SLOT: Final = re.compile(rb"(tacit-mark-1 (\d+) (\d+) ([0-9a-f]{64})) ([0-9a-f]{64}) *\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How many entries a ledger has, and the digest of the last."""
+    """The number of entries of a ledger, and the digest of the last."""
 
     n_entries: int
     digest: str
@@ -50,7 +50,7 @@ class _Slot:
 
     @classmethod
     def parse(cls, content: bytes) -> "_Slot | None":
-        """The slot, unless it was torn or never written."""
+        """The slot; None if it was torn or never written."""
         found = _SLOT.fullmatch(content)
         if found is None or hashlib.sha256(found[1]).hexdigest().encode() != found[5]:
             return None
@@ -58,7 +58,7 @@ class _Slot:
 
 
 def mark_beside(key: Path) -> Path:
-    """Where the mark of the ledger with a key lies: beside the key.
+    """The path of the mark of the ledger with a key: next to the key.
 
     >>> mark_beside(Path("people.ledger.key")).name
     'people.ledger.mark'
@@ -72,43 +72,43 @@ class MarkFile:
     Parameters
     ----------
     path : Path
-        It need not be there yet.
+        It need not exist yet.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def exists(self) -> bool:
-        """Whether there is such a file, good or bad."""
+        """Whether the file exists, valid or not."""
         return self.path.exists()
 
     def make(self, position: Position) -> None:
-        """Make the file, durably, unless there is one."""
+        """Create the file, durably, unless it exists."""
         first = _Slot(0, position).to_bytes()
         durable_file.write_once(self.path, first.ljust(N_SLOTS * SLOT_BYTES))
 
     def read(self) -> Position:
-        """What the ledger had come to.
+        """The position that the mark records.
 
         Raises
         ------
         LedgerUnavailable
-            If the file cannot be read just now.
+            If the file cannot be read at present.
         LedgerLost
-            If it is gone, or says nothing.
+            If it is missing, or damaged.
         """
         with self._opened(os.O_RDONLY) as descriptor:
             return self._newest(descriptor).position
 
     def advance(self, position: Position) -> None:
-        """Note, durably, how far the ledger has come; a mark that is further stays as it is.
+        """Record the ledger's position durably; a mark that is further stays as it is.
 
         Raises
         ------
         LedgerUnavailable
-            If it cannot be written; then the commit that it is about does not count as durable.
+            If it cannot be written; then the commit of this position does not count as durable.
         LedgerLost
-            If another ledger has come as far.
+            If the mark has another digest for the same number of entries.
         """
         with self._locked() as descriptor:
             newest = self._newest(descriptor)
@@ -120,13 +120,13 @@ class MarkFile:
                 )
 
     def probe(self) -> None:
-        """Write what it says once more, to learn whether that is possible now."""
+        """Write the present position again, to test whether writing is possible."""
         with self._locked() as descriptor:
             newest = self._newest(descriptor)
             self._write(descriptor, _Slot(newest.serial + 1, newest.position))
 
     def give_up(self, position: Position) -> None:
-        """Say something else, less perhaps, or make the file anew: its owner accepts the loss."""
+        """Set another position, perhaps an earlier one, or recreate the file, after a loss."""
         self.make(position)
         with self._locked() as descriptor:
             serials = [slot.serial for slot in _slots(descriptor)]
@@ -173,7 +173,7 @@ class MarkFile:
 
 
 def lost(why: str) -> LedgerLost:
-    """The refusal for a ledger that is not what its mark says."""
+    """The refusal of a ledger that does not agree with its mark."""
     return LedgerLost(
         f"The ledger {why}.",
         hint="The server's owner has to restore the ledger, or to accept that what was spent since "

@@ -1,9 +1,9 @@
-"""A store whose ledger has a mark: no commit counts before the mark says so.
+"""A store whose ledger has a mark: no commit counts before the mark records it.
 
-    transaction begins -> the mark is found in it -> entries -> commit -> mark -> the caller hears
+    transaction begins -> the mark is found in it -> entries -> commit -> mark -> return to caller
 
-A crash leaves the mark behind the ledger, which is well, and never before it. So a mark that is not
-found in the ledger means that entries were lost: then nothing is written.
+A crash can leave the mark behind the ledger, which is harmless, but never ahead of it. So if the
+mark is not found in the ledger, entries were lost: then nothing is written.
 
 Proof: proofs/ledger.md, "The mark".
 """
@@ -19,13 +19,13 @@ EntriesAfter = Callable[[int], Iterator[Entry]]
 
 
 class MarkedStore:
-    """A `Store` that keeps a mark of another.
+    """A `Store` that keeps a mark of another store.
 
     Parameters
     ----------
     store : Store
     mark : MarkFile
-        Kept from `begin` on.
+        Updated from `begin` on.
     """
 
     def __init__(self, store: Store, mark: MarkFile) -> None:
@@ -36,7 +36,7 @@ class MarkedStore:
         self._is_kept = False
 
     def begin(self, position: Position) -> None:
-        """Keep the mark from now on, which covers what was read before.
+        """Keep the mark from now on; it also covers what was read before.
 
         Raises
         ------
@@ -50,8 +50,8 @@ class MarkedStore:
     def entries_after(self, seq: int) -> Iterator[Entry]:
         """Every durable entry with a higher number, in order. Waits for no writer.
 
-        Whoever has read them all is told that this is all once the mark says so too: another
-        process may have been killed between its commit and the mark.
+        The iteration ends only once the mark covers the entries, too: another process may have been
+        killed between its commit and the mark.
         """
         last = None
         for entry in self._store.entries_after(seq):
@@ -74,13 +74,13 @@ class MarkedStore:
             self._vouch(noted.last)
 
     def probe(self) -> None:
-        """Write something that is no entry, durably, to learn whether that is possible now."""
+        """Write something that is not an entry, durably, to test whether writing is possible."""
         self._check(self._store.entries_after)
         self._store.probe()
         self._mark.probe()
 
     def close(self) -> None:
-        """Let go of everything. Closing twice does no harm."""
+        """Close everything. Closing twice does no harm."""
         self._store.close()
 
     def _vouch(self, position: Position) -> None:
@@ -101,7 +101,7 @@ class MarkedStore:
 
 
 class _Appender:
-    """An open transaction that remembers how far the ledger comes."""
+    """An open transaction that tracks the position of its last entry."""
 
     def __init__(self, appender: Appender) -> None:
         self._appender = appender
@@ -122,7 +122,7 @@ class _Appender:
 
 
 def holds(entries_after: EntriesAfter, position: Position) -> bool:
-    """Whether a ledger has come as far, by the same entries: a digest stands for all before it."""
+    """Whether a ledger contains a position: its digest stands for all the entries before it."""
     if not position.n_entries:
         return position.digest == GENESIS
     entry = next(entries_after(position.n_entries - 1), None)

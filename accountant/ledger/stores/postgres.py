@@ -1,6 +1,6 @@
-"""The way to ledgers in PostgreSQL, which takes psycopg only once one is opened.
+"""Ledgers in PostgreSQL: imports psycopg only when one is opened.
 
-Everything else about them is in the modules whose names begin like this one's.
+Everything else about them is in the modules whose names begin with `postgres_`.
 """
 
 from pathlib import Path
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def open_postgres(text: str, key_path: Path) -> "tuple[PostgresStore, bytes]":
-    """The store at a location, and the key of its data fingerprints; both made if they are new.
+    """The store at a location, and the key of its data fingerprints; both are created if new.
 
     Raises
     ------
     CannotStart
-        If the location is none, psycopg is not installed, or the ledger cannot be used.
+        If the location is invalid, psycopg is not installed, or the ledger cannot be used.
     """
     store = open_postgres_store(text)
     try:
@@ -31,7 +31,7 @@ def open_postgres(text: str, key_path: Path) -> "tuple[PostgresStore, bytes]":
 
 
 def open_postgres_store(text: str) -> "PostgresStore":
-    """The store at a location, made if there is none; for who needs no key, such as an import."""
+    """The store at a location, created if new; for callers without a key, such as an import."""
     location = _location(text)
     _need_psycopg()
     from accountant.ledger.stores.postgres_store import PostgresStore  # noqa: PLC0415 - needs psycopg
@@ -52,7 +52,7 @@ def _location(text: str) -> PostgresLocation:
     try:
         return PostgresLocation.parse(text)
     except ValueError as error:
-        # Without the text: whoever put a password in it should not find it in a log, too.
+        # Without the text, which may contain a password that should not get into a log.
         raise CannotStart(f"The location of the ledger {error}.") from None
 
 

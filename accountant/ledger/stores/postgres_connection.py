@@ -1,8 +1,8 @@
-"""One connection to a ledger's PostgreSQL, made anew when it was lost; and what its errors mean.
+"""One connection to a ledger's PostgreSQL, renewed when it is lost; and what its errors mean.
 
-A connection is checked whenever it is made: that the server keeps what it commits, and that it is
-still the ledger that this process began with. What a server says of an error may name hosts, roles
-and keys, so that none of it reaches an analyst: `reason` says it in our words, by its code.
+A connection is checked whenever it is made: the server must keep what it commits, and it must still
+be the ledger with which this process began. A server's error text may name hosts, roles and keys,
+so it never reaches an analyst: `reason` replaces it by a text of ours, chosen by the error's code.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from cube.refusals import CannotStart, LedgerUnavailable
 
 Result = TypeVar("Result")
 
-# By the code, or by its first two characters, which are its class.
+# By the error code, or by its first two characters, which are its class.
 _REASONS = {
     "55P03": "another process has been writing to it for too long",
     "25P03": "this process took too long to write to it",
@@ -38,7 +38,7 @@ class Link:
     ----------
     location : PostgresLocation
     check : callable
-        Is given each connection that was made, and raises if it may not be used.
+        Is called with each new connection, and raises if it may not be used.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class Link:
         self._connection: psycopg.Connection | None = None
 
     def run(self, act: Callable[[psycopg.Connection], Result]) -> Result:
-        """What `act` gives; tried once more where a connection turns out to have been lost.
+        """The result of `act`, which is repeated once if the connection turns out to be lost.
 
-        So `act` may do nothing that, done twice, is not as if done once.
+        So `act` must be idempotent.
         """
         if self._connection is not None:
             try:
@@ -65,7 +65,7 @@ class Link:
         return act(self._connection)
 
     def drop(self) -> None:
-        """Let go of the connection; the next one will be new."""
+        """Close the connection; the next one will be new."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -96,18 +96,18 @@ def connect(location: PostgresLocation) -> psycopg.Connection:
 
 
 def reason(error: psycopg.Error) -> str:
-    """Why the database did not do it, in words that are fit for anybody."""
+    """Why the database refused, in a text that every caller may see."""
     code = error.sqlstate
     if code is None:
         is_link = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-        return f"its database {'cannot be reached' if is_link else 'cannot hold what was to come'}"
+        return f"its database {'cannot be reached' if is_link else 'cannot store the entry'}"
     known = _REASONS.get(code) or _REASONS.get(code[:2])
     return known or f"its database says {code}"
 
 
 @contextlib.contextmanager
 def explained_at_start(name: str) -> Iterator[None]:
-    """What goes wrong when a ledger is opened, for its owner: with the server's own words."""
+    """Errors while a ledger is opened are for its owner: with the server's own text."""
     try:
         yield
     except psycopg.Error as error:

@@ -1,9 +1,9 @@
-"""Where a ledger in PostgreSQL lies, as its owner writes it: ``postgresql://user@host/database``.
+"""The location of a ledger in PostgreSQL, as its owner writes it: ``postgresql://user@host/db``.
 
-The text stands in configuration files and on command lines, so it may not hold a password; and it
-says everything about the connection that matters, so that no variable of the environment can lead
-a ledger elsewhere. Off this machine the server must prove who it is: whoever could stand in its
-place could show a budget that is not spent.
+The text is in configuration files and on command lines, so it must not contain a password; and it
+specifies everything about the connection that matters, so that no environment variable can redirect
+a ledger. A server on another machine must authenticate itself: an impostor could present a ledger
+with an unspent budget.
 
 Values only: psycopg is not needed to check a location.
 """
@@ -25,8 +25,8 @@ PASSWORD_FILE_VARIABLE: Final = "TACIT_LEDGER_PASSWORD_FILE"  # noqa: S105 - a n
 SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}", re.ASCII)
 PORT: Final = re.compile(r"[0-9]{1,5}", re.ASCII)
 
-# What may stand behind the question mark. No password, no service (a file that may say anything),
-# no options (they could turn off what makes a commit durable).
+# The options allowed after the question mark. No password, no service (a file with arbitrary
+# settings), no options (they could turn off what makes a commit durable).
 OPTIONS: Final = frozenset(
     {
         *("host", "port", "schema", "connect_timeout", "target_session_attrs"),
@@ -36,7 +36,7 @@ OPTIONS: Final = frozenset(
     }
 )
 ENCRYPTED: Final = ("require", "verify-ca", "verify-full")
-# A server that vanished without a word is noticed after about this long, in seconds.
+# A server that disappears without closing its connection is noticed after about this many seconds.
 PATIENCE: Final = {
     "connect_timeout": "5",
     "keepalives_idle": "10",
@@ -55,7 +55,7 @@ class PostgresLocation:
     schema : str
         The schema that holds the ledger, and nothing else.
     parameters : tuple of pairs of str
-        What libpq is told, by its own keywords; no password.
+        The parameters for libpq, by its own keywords; no password.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class PostgresLocation:
         Raises
         ------
         ValueError
-            Saying what it should be; the text is not repeated, for it may hold a password.
+            With what it should be; the text is not repeated, as it may contain a password.
         """
         if not is_postgres(text):
             raise ValueError("should be postgresql://user@host/database")
@@ -125,8 +125,8 @@ def is_postgres(text: str) -> bool:
 def password() -> dict[str, str]:
     """The password for libpq, from the file that the environment names, if it names one.
 
-    Read at every connection, so that it can be changed. Without it libpq looks for PGPASSWORD
-    and in the password file of its own.
+    It is read for every connection, so that it can be changed. Without it, libpq uses PGPASSWORD or
+    its own password file.
     """
     path = os.environ.get(PASSWORD_FILE_VARIABLE)
     if path is None:
@@ -178,7 +178,7 @@ def _split(address: str) -> tuple[str, str]:
 
 
 def _secure(hosts: list[str], options: dict[str, str]) -> None:
-    """Settle how the server proves itself; ValueError if off this machine it would not."""
+    """Settle how the server authenticates itself; ValueError if a remote one would not."""
     if all(_is_here(host) for host in hosts):
         options.setdefault("sslmode", "prefer")
         return

@@ -1,6 +1,6 @@
 """A ledger's entries in PostgreSQL, read only: for an auditor, who can change nothing.
 
-A standby will do.
+The server may be a standby.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ SELECT: Final = """
 
 
 class PostgresReader:
-    """A ledger's entries, read only, in one consistent snapshot beside whoever writes them.
+    """A ledger's entries, read only, in one consistent snapshot, while others may write.
 
     Raises
     ------
@@ -50,7 +50,7 @@ class PostgresReader:
             yield from read_entries(self._connection, self._entries, seq)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._connection.close()
 
 
@@ -66,6 +66,6 @@ def read_entries(
 def read_some(
     connection: psycopg.Connection, table: sql.Identifier, seq: int, limit: int = N_ROWS_READ
 ) -> list[Entry]:
-    """The first of them, none only if there are none."""
+    """The first of these entries; empty only if there are none."""
     rows = connection.execute(sql.SQL(SELECT).format(entries=table), [seq, limit])
     return [Entry(*row) for row in rows]

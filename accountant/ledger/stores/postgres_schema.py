@@ -1,8 +1,8 @@
-"""The tables of a ledger in PostgreSQL, in a schema of their own: made, checked, kept up to date.
+"""The tables of a ledger in PostgreSQL, in a schema of their own: created, checked, migrated.
 
-    entries     what SQLite's table of the same name holds; triggers refuse any change of a row
-    tacit_meta  one row: the version of these tables, which ledger this is, a check of its key, and
-                when somebody last tried whether it can be written
+    entries     the same as SQLite's table of that name; triggers refuse any change of a row
+    tacit_meta  one row: the version of these tables, the identity of the ledger, a digest of its
+                key, and the time of the last test whether it can be written
 
 Everything happens inside the caller's transaction, under the lock that makes it the only one.
 """
@@ -17,7 +17,7 @@ from psycopg import Connection, sql
 from accountant.ledger.stores.store import SCHEMA_VERSION
 from cube.refusals import CannotStart, LedgerCorrupt
 
-# Each brings the tables to its version. Version 1 was SQLite's alone.
+# Each brings the tables to its version. Version 1 exists for SQLite only.
 MIGRATIONS: Final = (
     (
         2,
@@ -46,14 +46,14 @@ MIGRATIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LedgerIdentity:
-    """Which ledger a database holds, and the digest of its key, once it has one."""
+    """The identity of the ledger in a database, and the digest of its key, once it has one."""
 
     ledger_id: str
     key_digest: str | None
 
 
 def prepare(connection: Connection, schema: str, name: str) -> LedgerIdentity:
-    """The identity of the ledger in `schema`, which is made if there is nothing in it.
+    """The identity of the ledger in `schema`, which is created if the schema is empty.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def prepare(connection: Connection, schema: str, name: str) -> LedgerIdentity:
 
 
 def identity(connection: Connection, schema: str, name: str) -> LedgerIdentity:
-    """The identity of the ledger in `schema`, which is there and of a version we know."""
+    """The identity of the ledger in `schema`, which must exist and have a known version."""
     if not _relations(connection, schema):
         raise LedgerCorrupt(f"There is no ledger at {name}.")
     _version(connection, schema, name)
@@ -85,18 +85,18 @@ def identity(connection: Connection, schema: str, name: str) -> LedgerIdentity:
 
 
 def bind_key(connection: Connection, schema: str, digest: str) -> None:
-    """Note which key the ledger's data fingerprints are made with."""
+    """Record the key with which the ledger's data fingerprints are made."""
     update = sql.SQL("UPDATE {meta} SET key_digest = %s WHERE key_digest IS NULL")
     connection.execute(update.format(meta=sql.Identifier(schema, "tacit_meta")), [digest])
 
 
 def digest_of_key(key: bytes) -> str:
-    """What the database keeps of the key: 32 random bytes cannot be guessed from it."""
+    """The digest of the key for the database: 32 random bytes cannot be guessed from it."""
     return hashlib.sha256(b"tacit ledger key\0" + key).hexdigest()
 
 
 def check_server(connection: Connection, name: str) -> None:
-    """Raise CannotStart unless the server keeps what it says it has committed."""
+    """Raise CannotStart unless the server keeps what it reports as committed."""
     row = connection.execute(
         "SELECT current_setting('fsync'), current_setting('full_page_writes'),"
         " current_setting('server_encoding'), pg_is_in_recovery()"
@@ -131,7 +131,7 @@ def _relations(connection: Connection, schema: str) -> set[str]:
 
 
 def _create_schema(connection: Connection, schema: str) -> None:
-    # IF NOT EXISTS would ask for the right to create one even where the owner has made it.
+    # IF NOT EXISTS would need the right to create a schema even where the owner has created it.
     found = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema])
     if found.fetchone() is None:
         connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))

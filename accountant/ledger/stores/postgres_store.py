@@ -3,9 +3,9 @@
 A commit counts once the server has it on its disk: `synchronous_commit` is set in each transaction,
 and a server without `fsync` is not used. One writer at a time has an advisory lock, which ends with
 its transaction: it is held until a commit's outcome is settled, even if its client is gone, so that
-whoever writes next sees that outcome. It stands in the way of no reader and of no vacuum, and takes
-no right but to use the tables, where LOCK TABLE would take the right to change entries. Who writes
-without the lock is stopped by the primary key, and found by the chain of digests.
+the next writer sees that outcome. The lock blocks no reader and no vacuum, and needs only the right
+to use the tables, while LOCK TABLE would need the right to change entries. A writer without the
+lock is stopped by the primary key, and detected by the chain of digests.
 
 Nothing here knows what an entry means. Proof: proofs/gate.md, "Many at once".
 """
@@ -37,9 +37,9 @@ from cube.refusals import (
 )
 
 LOCK_SECONDS: Final = 10  # other writers hold the lock for milliseconds each
-IDLE_SECONDS: Final = 60  # a writer that stops in the middle, alive but deaf, loses the lock then
+IDLE_SECONDS: Final = 60  # a writer that hangs in its transaction loses the lock after this
 
-# BEGIN comes first and the lock last, so that every later statement sees what is there by then.
+# BEGIN comes first and the lock last, so that every later statement sees all commits before it.
 BEGIN: Final = """
     BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
     SET LOCAL synchronous_commit = on;
@@ -59,7 +59,7 @@ class PostgresStore:
     Parameters
     ----------
     location : PostgresLocation
-        Its tables are made if there is nothing in the schema.
+        Its tables are created if the schema is empty.
 
     Raises
     ------
@@ -89,16 +89,16 @@ class PostgresStore:
             raise
 
     def fingerprint_key(self, path: Path) -> bytes:
-        """The key of the ledger's data fingerprints, in a file that every replica has a copy of.
+        """The key of the ledger's data fingerprints, in a file of which every replica has a copy.
 
-        Made for a new ledger; from then on the ledger knows its key.
+        It is created for a new ledger; from then on the ledger holds a digest of its key.
 
         Raises
         ------
         LedgerMismatch
             If it is the key of another ledger.
         LedgerCorrupt
-            If it is missing, or there although the ledger is new.
+            If it is missing, or exists although the ledger is new.
         """
         with explained_at_start(self.name), self.writing() as appender:
             connection = appender.connection
@@ -129,10 +129,10 @@ class PostgresStore:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator["_Appender"]:
-        """A transaction that one process and thread at a time may have.
+        """A transaction that only one process and thread has at a time.
 
-        After LedgerUnavailable a commit that was under way may or may not be there. The next one
-        to write sees which, for it waits until that is settled; so it must look before it writes.
+        After LedgerUnavailable, an unfinished commit may or may not have succeeded. The next
+        writer waits until that is settled; so it must read new entries before it writes.
         """
         with self._write_lock:
             with self.explained():
@@ -147,13 +147,13 @@ class PostgresStore:
             self._saw(appender.inserted)
 
     def probe(self) -> None:
-        """Write something that is no entry, durably, to learn whether that is possible now."""
+        """Write something that is not an entry, durably, to test whether writing is possible."""
         update = sql.SQL("UPDATE {} SET probed_at = now()").format(self._meta)
         with self.writing() as appender, self.explained():
             appender.connection.execute(update)
 
     def close(self) -> None:
-        """Let go of the connections. Closing twice does no harm."""
+        """Close the connections. Closing twice does no harm."""
         with self._write_lock, self._read_lock:
             self._lost = self._lost or "is closed"
             self._writer.drop()
@@ -188,9 +188,9 @@ class PostgresStore:
         return connection
 
     def _commit(self, connection: psycopg.Connection) -> None:
-        """Commit, or raise; nothing is taken for committed that the server did not say is."""
+        """Commit, or raise; nothing counts as committed unless the server confirms it."""
         try:
-            # A transaction in which a statement failed answers COMMIT by rolling back, politely.
+            # In a transaction with a failed statement, COMMIT rolls back without an error.
             said = connection.execute("COMMIT").statusmessage
         except psycopg.Error as error:
             self._writer.drop()
@@ -202,14 +202,14 @@ class PostgresStore:
             raise self._unavailable(None)
 
     def _roll_back(self, connection: psycopg.Connection) -> None:
-        """Give up a transaction whose COMMIT was not sent: without us the server does the same."""
+        """Roll back a transaction whose COMMIT was not sent; else the server would do so later."""
         try:
             connection.execute("ROLLBACK")
         except psycopg.Error:
             self._writer.drop()
 
     def _check_connection(self, connection: psycopg.Connection) -> None:
-        """Raise unless the server is fit for a ledger, and has the one that we began with."""
+        """Raise unless the server is fit for a ledger, and has the ledger we began with."""
         postgres_schema.check_server(connection, self.name)
         if self._identity is None:
             return
@@ -227,13 +227,13 @@ class PostgresStore:
             raise self._unavailable(None)
 
     def _saw(self, entries: list[Entry]) -> None:
-        # The writer's thread and a reader's may both be here; an older entry is as true as a newer.
+        # The writer's thread and a reader's may both be here; an older entry is valid, too.
         if entries and (self._last is None or entries[-1].seq > self._last.seq):
             self._last = entries[-1]
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
-        """What the database refuses within is `LedgerUnavailable`."""
+        """Turn errors of the database into `LedgerUnavailable`."""
         if self._lost is not None:
             raise self._unavailable(None)
         try:
@@ -241,7 +241,7 @@ class PostgresStore:
         except psycopg.Error as error:
             raise self._unavailable(error) from error
         except CannotStart as error:
-            # Found when a connection was made anew: what it says is for the owner to read.
+            # Found when a connection was renewed: the details are only for the owner.
             raise _unavailable("its database may not be used as it is set up now") from error
 
     def _unavailable(self, error: psycopg.Error | None) -> LedgerUnavailable:
@@ -266,7 +266,7 @@ class _Appender:
 
     @property
     def connection(self) -> psycopg.Connection:
-        """The connection, while its transaction is open: outside it would have no lock."""
+        """The connection, while its transaction is open: afterwards it has no lock."""
         if self._connection.info.transaction_status == TransactionStatus.IDLE:
             raise RuntimeError("an appender is used after its transaction has ended")
         return self._connection

@@ -1,7 +1,7 @@
 """A ledger's entries in an SQLite database: one file, WAL, every commit synced before it counts.
 
 Several processes of one machine may have it open: SQLite lets one of them write at a time, and
-nobody who reads waits. `SqliteReader` is the same for an auditor, who can change nothing.
+readers never wait. `SqliteReader` is the same for an auditor, who can change nothing.
 
 Nothing here knows what an entry means. Proof: proofs/gate.md, "Many at once".
 """
@@ -24,9 +24,9 @@ from cube.refusals import CannotStart, LedgerCorrupt, LedgerLost, LedgerUnavaila
 APPLICATION_ID: Final = 0x54414349  # "TACI" in the file header: a ledger and not somebody's data
 BUSY_SECONDS: Final = 10.0  # other writers hold the file for milliseconds each
 N_ROWS_READ: Final = 1000  # at a time
-N_WAL_PAGES: Final = 64  # in the WAL alone; then they are brought into the file itself
+N_WAL_PAGES: Final = 64  # in the WAL alone; then they are copied into the file itself
 
-# Each brings a database from the version of its place to the next; the first begins with nothing.
+# Script number n migrates a database from version n to n + 1; the first begins with nothing.
 MIGRATIONS: Final = (
     f"""
     PRAGMA application_id = {APPLICATION_ID};
@@ -50,17 +50,17 @@ INSERT: Final = (
 SELECT: Final = (
     "SELECT seq, at, kind, table_name, body, digest FROM entries WHERE seq > ? ORDER BY seq LIMIT ?"
 )
-# After these nothing was written, whenever they come; after another error of the disk, who knows.
+# After these errors nothing was written; after any other error of the disk that is not known.
 HARMLESS: Final = ("SQLITE_BUSY", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_LOCKED")
 
 
 class SqliteReader:
-    """A ledger's entries, read only, beside whoever writes them.
+    """A ledger's entries, read only, while others may write.
 
     Raises
     ------
     LedgerCorrupt
-        If `path` is no ledger database, or its pages are damaged.
+        If `path` is not a ledger database, or its pages are damaged.
     """
 
     def __init__(self, path: Path) -> None:
@@ -83,7 +83,7 @@ class SqliteReader:
             raise _cannot_open(Path(self.name), error) from None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
 
@@ -93,7 +93,7 @@ class SqliteStore:
     Parameters
     ----------
     path : Path
-        Made if there is nothing there and no key that says there was.
+        Created if there is no file and no key or mark of an earlier ledger.
     """
 
     def __init__(self, path: Path) -> None:
@@ -119,7 +119,7 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator["_Appender"]:
-        """A transaction that one process and thread at a time may have."""
+        """A transaction that only one process and thread has at a time."""
         with self._write_lock:
             with self.explained():
                 self._writer.execute("BEGIN IMMEDIATE")
@@ -131,12 +131,12 @@ class SqliteStore:
             self._commit()
 
     def probe(self) -> None:
-        """Write something that is no entry, durably, to learn whether that is possible now."""
+        """Write something that is not an entry, durably, to test whether writing is possible."""
         with self.writing(), self.explained():
             self._writer.execute("UPDATE meta SET value = value + 1 WHERE name = 'n_probes'")
 
     def close(self) -> None:
-        """Let go of the file. Closing twice does no harm."""
+        """Close the file. Closing twice does no harm."""
         with self._write_lock, self._read_lock:
             with contextlib.suppress(sqlite3.Error):  # closed before, or the disk is in trouble
                 checkpoint(self._writer)
@@ -148,8 +148,8 @@ class SqliteStore:
             self._writer.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             if not _is_harmless(error):
-                # Whether it is on the disk only reading the disk again can tell, and a system
-                # that failed to write may show what it has not written.
+                # Only reading the disk again could show whether the commit is on it, and a system
+                # that failed to write may return data that is not on the disk.
                 self._is_lost = True
             self._roll_back()
             raise self._unavailable(error) from None
@@ -161,7 +161,7 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def explained(self) -> Iterator[None]:
-        """What SQLite refuses within is `LedgerUnavailable`."""
+        """Turn errors of SQLite into `LedgerUnavailable`."""
         if self._is_lost:
             raise self._unavailable(None)
         try:
@@ -202,7 +202,7 @@ class _Appender:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a ledger's database for appending, made or brought up to date if need be.
+    """Open a ledger's database for appending; create or migrate it if needed.
 
     The connection may be used by several threads, one at a time.
     """
@@ -228,8 +228,8 @@ def connect(path: Path) -> sqlite3.Connection:
 def _create(path: Path) -> None:
     """An empty file that only its owner may read, unless there is one.
 
-    One that is there is not touched: a process that closes any descriptor of a file gives up all
-    its locks on it, those of SQLite's connections too.
+    An existing file is not opened: a process that closes any descriptor of a file loses all its
+    locks on that file, including those of SQLite's connections.
     """
     with contextlib.suppress(FileExistsError):
         os.close(opened(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
@@ -253,7 +253,7 @@ def check_database(connection: sqlite3.Connection, path: Path) -> None:
 
 def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     """Bring the database to the latest version, each step whole or not at all."""
-    # Looked for first: key and mark are made after their ledger.
+    # Check for them first: key and mark are created after their ledger.
     was_known = any(map(Path.exists, _companions(path)))
     if _is_empty(connection):
         if was_known:
@@ -263,7 +263,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
         check_database(connection, path)
     for version, script in enumerate(MIGRATIONS):
         if _version(connection) <= version:
-            # Whoever comes second waits, and finds it done.
+            # A second process waits here, and then finds the migration done.
             connection.execute("BEGIN IMMEDIATE")
             if _version(connection) <= version:
                 for statement in sqlite_statements(script):
@@ -273,7 +273,7 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def sqlite_statements(script: str) -> Iterator[str]:
-    """The statements of a script, whole: a trigger has semicolons of its own."""
+    """The statements of a script; a trigger contains semicolons and stays whole."""
     statement = ""
     for line in script.splitlines():
         statement += line + "\n"
@@ -283,7 +283,7 @@ def sqlite_statements(script: str) -> Iterator[str]:
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    """The version of the database; the first one did not write its number."""
+    """The version of the database; version 1 does not store its number."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return int(version) or (0 if _is_empty(connection) else 1)
 
@@ -294,7 +294,7 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _forgetting(path: Path) -> LedgerCorrupt:
-    """A key or a mark without a ledger: a ledger was lost, and what was spent with it."""
+    """The refusal of a key or mark without a ledger: a ledger was lost, with what it spent."""
     names = " or ".join(map(str, _companions(path)))
     return LedgerCorrupt(
         f"The ledger {path} is gone or empty, but its key or its mark is there ({names}).",
@@ -323,7 +323,7 @@ def _make_durable(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def checkpoint(connection: sqlite3.Connection) -> None:
-    """Bring what lies in the WAL alone into the file, as far as nobody else is in the way."""
+    """Copy the WAL into the file, as far as other connections allow."""
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
@@ -339,7 +339,7 @@ def _is_harmless(error: sqlite3.DatabaseError) -> bool:
 
 
 def _reason(error: sqlite3.DatabaseError | None) -> str:
-    """SQLite's own words for its state; they hold nothing of an entry."""
+    """SQLite's own text for its state; it contains nothing of an entry."""
     return "no reason is known" if error is None else str(error)
 
 

@@ -1,8 +1,8 @@
-"""Where a ledger's entries lie: what every store can do. SQLite's is one, PostgreSQL's the other.
+"""The interface of a store of ledger entries; there is one for SQLite and one for PostgreSQL.
 
 A store keeps rows and their order, durably; it does not know what an entry means. Several processes
 may have the same ledger open. One at a time appends, inside `writing`, where it first reads what
-others have appended since it last looked: so nothing is ever decided on an old history.
+others have appended since its last read: so no decision is made on an old history.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from typing import Final, Protocol
 from accountant.ledger.entries import Entry
 from cube.refusals import LedgerCorrupt
 
-SCHEMA_VERSION: Final = 2  # of the database; entries have had one format since the first
+SCHEMA_VERSION: Final = 2  # of the database; the format of entries has never changed
 
 
 class Appender(Protocol):
@@ -30,9 +30,9 @@ class Appender(Protocol):
 class Store(Protocol):
     """One ledger's entries. Thread-safe.
 
-    Every method may raise `LedgerUnavailable`: then nothing is known to have been written, and the
-    store may be asked again. After `LedgerLost`, a commit whose outcome only a new process can
-    tell, it refuses everything.
+    Every method may raise `LedgerUnavailable`: then nothing is known to be written, and the call
+    may be repeated. After `LedgerLost` (a commit whose outcome only a new process can find out) the
+    store refuses everything.
     """
 
     name: str  # for messages; without a password
@@ -42,23 +42,23 @@ class Store(Protocol):
         ...
 
     def writing(self) -> AbstractContextManager[Appender]:
-        """A transaction that one process and thread at a time may have.
+        """A transaction that only one process and thread has at a time.
 
         Left without an exception, what was inserted is durable; with one, nothing was written.
         """
         ...
 
     def probe(self) -> None:
-        """Write something that is no entry, durably, to learn whether that is possible now."""
+        """Write something that is not an entry, durably, to test whether writing is possible."""
         ...
 
     def close(self) -> None:
-        """Let go of everything. Closing twice does no harm."""
+        """Close everything. Closing twice does no harm."""
         ...
 
 
 def unreadable(name: object, problem: object) -> LedgerCorrupt:
-    """The refusal for a damaged ledger; nothing is ever repaired silently."""
+    """The refusal of a damaged ledger; nothing is ever repaired silently."""
     return LedgerCorrupt(
         f"The ledger {name} is damaged or was altered: {problem}.",
         hint=f"`tacit audit verify {name}` shows the first bad entry; nothing was changed. "

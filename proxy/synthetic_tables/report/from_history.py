@@ -45,7 +45,7 @@ def known_tables(
     target = AccuracyTarget(half_width=ANY_WIDTH, confidence=confidence)
     snapshot = table.snapshot()
     [[everything]] = snapshot.estimates([Wanted(QueryBlock(counting()), target)])
-    beside = [one for told in snapshot.charges.told for one in told.counts]
+    beside = [one for told in snapshot.charges.released for one in told.counts]
     counted = KnownEstimates.from_history(snapshot.history, columns_of(axes), beside)
     groupings = _groupings(counted, snapshot.history.partition_scopes, axes)
     known: dict[Scope, KnownTable] = {}

@@ -1,4 +1,4 @@
-"""One audited ledger for all tests of the auditor: it is read, and never changed."""
+"""One ledger for all tests of the auditor: it is read, and never changed."""
 
 from pathlib import Path
 

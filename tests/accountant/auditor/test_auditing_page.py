@@ -1,4 +1,4 @@
-"""What docs/auditing.md gives to a third party works, on a real ledger and a changed one."""
+"""The program and commands of docs/auditing.md work, on a real ledger and on a changed one."""
 
 import re
 import shutil

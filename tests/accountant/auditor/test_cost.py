@@ -1,4 +1,4 @@
-"""What rows cost, by the auditor: against every cell looked at, and the server's account."""
+"""The auditor's cost of rows: against brute force over every cell, and the server's account."""
 
 import itertools
 from collections.abc import Sequence
@@ -172,7 +172,7 @@ def test_every_cell_above_a_threshold_is_found_and_none_below(
 
 @settings(deadline=None, max_examples=50)
 @given(PURCHASES)
-def test_the_cell_climbed_to_costs_what_is_said_of_it(purchases: list[Purchase]) -> None:
+def test_the_cell_found_by_hill_climbing_has_the_stated_cost(purchases: list[Purchase]) -> None:
     rows = rows_of(purchases)
     history = Bound(rows)
     history.go_to(len(rows))
@@ -197,7 +197,7 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_tiny")
 @settings(deadline=None, max_examples=50)
 @given(PURCHASES, st.integers(0, 2))
-def test_what_is_too_large_to_look_at_is_left_open_and_never_said_to_be_right(
+def test_what_is_too_large_to_examine_is_left_open_and_never_called_right(
     purchases: list[Purchase], missing: int
 ) -> None:
     costs = [max(costs) for costs in costs_of_cells(purchases)]

@@ -1,4 +1,4 @@
-"""The auditor shares no code with what it checks: it must not make the same mistake twice."""
+"""The auditor shares no code with what it checks, so that it does not repeat its mistakes."""
 
 import ast
 import inspect

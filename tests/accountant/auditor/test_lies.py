@@ -1,4 +1,4 @@
-"""Lies that keep the chain intact: each is found, at its entry, and named."""
+"""False entries in an intact chain: each is found, at its entry, and named."""
 
 import json
 import re
@@ -47,7 +47,7 @@ LIES: list[tuple[int, Change, str]] = [
     (CHARGE, to(5, "units_after"), "the rows cost 137438953472 units .* 5 were charged"),
     (CHARGE, to(2 * UNITS - 1, "units_after"), "rows cost .* 137438953471 were charged"),
     (CHARGE, to(2 * UNITS, *BLOCK, "weight_units"), "rows cost 206158430208 units"),
-    (CHARGE, to(UNITS - 1, *BLOCK, "weight_units"), "noise is smaller than the weight"),
+    (CHARGE, to(UNITS - 1, *BLOCK, "weight_units"), "noise is smaller than the paid weight"),
     (CHARGE, to("0x1.fffffffffffffp+3", *BLOCK, "noise_scale"), "noise is smaller than"),
     (CHARGE, to(1, "units_before"), "on top of 1 units, but 0 were spent"),
     (OF_BOB, to(0, "units_before"), "on top of 0 units, but 137438953472 were spent"),
@@ -69,16 +69,16 @@ LIES: list[tuple[int, Change, str]] = [
     (OF_EACH + 1, to("1/9", "per_query"), "entry 9: .*limit of analyst:ann for one query"),
     (OF_EACH + 1, both(to(None, "per_query")), "entry 9: analyst:ann spends"),
     # measurements
-    (VALUES, to([[1], [2]], "lattice_values"), "not one value for each row"),
-    (VALUES, to([[1], [2, 3], [4]], "lattice_values"), "not one value for each row"),
-    (VALUES, to([[1], [2, 2**63]], "lattice_values"), "no whole number of 64 bits"),
+    (VALUES, to([[1], [2]], "lattice_values"), "exactly one value for each charged row"),
+    (VALUES, to([[1], [2, 3], [4]], "lattice_values"), "exactly one value for each charged row"),
+    (VALUES, to([[1], [2, 2**63]], "lattice_values"), "not a whole number of 64 bits"),
     (VALUES, to([[1], [2, 3.5]], "lattice_values"), "no JSON of whole numbers"),
-    (VALUES, to([[1], [2, True]], "lattice_values"), "no whole number"),
+    (VALUES, to([[1], [2, True]], "lattice_values"), "not a whole number"),
     (VALUES, to([1, 2, 3], "lattice_values"), "holds a number"),
-    (VALUES_OF_BOB, to(CHARGE, "charge"), "under 9, which is no charge that waits"),
-    (VALUES_OF_BOB, to(99, "charge"), "under 99, which is no charge"),
-    (VALUES_OF_BOB, to(11, "charge"), "under 11, which is no charge"),
-    (TAKEN_OVER, to(CHARGE, "charge"), "9 taken over, which is no charge that waits"),
+    (VALUES_OF_BOB, to(CHARGE, "charge"), "under 9, which is not a pending charge"),
+    (VALUES_OF_BOB, to(99, "charge"), "under 99, which is not a pending charge"),
+    (VALUES_OF_BOB, to(11, "charge"), "under 11, which is not a pending charge"),
+    (TAKEN_OVER, to(CHARGE, "charge"), "9 taken over, which is not a pending charge"),
     (TAKEN_OVER, to(0, "charge"), "below 1"),
     (TAKEN_OVER + 1, without("turn"), "a turn that was taken over"),
     (TAKEN_OVER + 1, to(25, "turn"), "a turn that was taken over"),
@@ -129,7 +129,7 @@ LIES: list[tuple[int, Change, str]] = [
     (CHARGE, to("0x1p99999", *BLOCK, "noise_scale"), "no positive number"),
     (CHARGE, to("1", *BLOCK, "block", "constant"), "a constant was measured"),
     (CHARGE, to([], *BLOCK, "block", "terms"), "0 terms"),
-    (CHARGE, to("1/2", *BLOCK, "block", "terms", 0, "scale"), "no whole numbers"),
+    (CHARGE, to("1/2", *BLOCK, "block", "terms", 0, "scale"), "not whole numbers"),
     (CHARGE, to([1, 0, 1, 2], "blocks", 1, "block", "partition", "runs"), "not numbered"),
     (CHARGE, to([1, -2, 1, 0], "blocks", 1, "block", "partition", "runs"), "not numbered"),
     (OF_BOB, to([2, 0, 0, 5, 4, 1], *FACTOR, "runs"), "runs of no length"),
@@ -139,14 +139,14 @@ LIES: list[tuple[int, Change, str]] = [
     (OF_BOB, to([6, 1], *FACTOR, "shape"), "shape is not that"),
     (OF_BOB, to([2**40], *FACTOR, "shape"), "too large"),
     (OF_BOB, to(["b", "a"], *FACTOR, "axes"), "not in order"),
-    (OF_GROUP, to("day", "for"), "who is nobody"),
+    (OF_GROUP, to("day", "for"), "not a valid subject"),
     (OF_GROUP, to("analyst:", "for"), "printable"),
-    (OF_GROUP, to("each_analyst:", "for"), "who is nobody"),
+    (OF_GROUP, to("each_analyst:", "for"), "not a valid subject"),
     (OF_GROUP, to("hour", "window"), "'hour', none of day"),
     (OF_GROUP, to("-1/2", "epsilon"), "below zero"),
     (SERVED, to(-1, *TALLY, "n_free"), "below 0"),
     (SERVED, to([0, 0, 0, 0], *TALLY, "widths"), "other widths"),
-    (SERVED, to([0, 0, 0, 0, -1], *TALLY, "widths"), "fewer than no answers"),
+    (SERVED, to([0, 0, 0, 0, -1], *TALLY, "widths"), "a negative number of answers"),
     (SERVED, to("yesterday", "since"), "no moment"),
     (SERVED, to("2026-02-30T00:00:00.000+00:00", "since"), "no moment"),
     # access
@@ -233,7 +233,7 @@ def test_the_window_of_a_limit_goes_by_the_time_of_the_entries(entries: tuple[En
         (17, "budget_set", "", "opened once, under a name, before"),
         (5, "access_granted", "people", "about no table"),
         (1, "table_opened", "", "opened once, under a name"),
-        (10, "measurement", "pets", "no charge that waits"),
+        (10, "measurement", "pets", "not a pending charge"),
     ],
 )
 def test_an_entry_of_another_kind_or_table_is_found(

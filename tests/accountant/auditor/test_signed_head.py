@@ -1,4 +1,4 @@
-"""Signed heads and their keys: what is accepted, and what is refused in words."""
+"""Signed heads and their keys: what is accepted, and what is refused with a message."""
 
 import json
 import stat
@@ -39,7 +39,7 @@ def keys(tmp_path: Path) -> tuple[Path, Path]:
     return private, public
 
 
-def test_what_one_key_of_a_pair_signs_the_other_knows(keys: tuple[Path, Path]) -> None:
+def test_what_one_key_of_a_pair_signs_the_other_verifies(keys: tuple[Path, Path]) -> None:
     private, public = keys
     written = sign_head(read_private_key(private), HEAD).to_json()
     assert read_signed_head(written, read_public_key(public), "head.json").head == HEAD
@@ -71,7 +71,7 @@ def test_no_half_of_a_pair_is_left_behind(tmp_path: Path) -> None:
     assert public.read_text() == "somebody else's"
 
 
-def test_what_is_no_key_is_refused(tmp_path: Path, keys: tuple[Path, Path]) -> None:
+def test_a_file_that_is_not_a_key_is_refused(tmp_path: Path, keys: tuple[Path, Path]) -> None:
     private, public = keys
     other = X25519PrivateKey.generate()
     no_ed25519 = tmp_path / "other.key"
@@ -93,7 +93,7 @@ def test_what_is_no_key_is_refused(tmp_path: Path, keys: tuple[Path, Path]) -> N
 
 
 @given(st.data())
-def test_a_signed_head_of_which_anything_was_changed_is_refused(data: st.DataObject) -> None:
+def test_a_signed_head_with_any_change_is_refused(data: st.DataObject) -> None:
     content = bytearray(TEXT.rstrip("\n").encode())
     place = data.draw(st.integers(0, len(content) - 1))
     content[place] ^= data.draw(st.integers(1, 127))

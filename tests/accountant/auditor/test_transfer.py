@@ -119,13 +119,13 @@ def test_lines_dropped_swapped_or_repeated_are_found(
     [
         ("", "line 0: .*cut off"),
         ("\n", "line 1: .*no JSON"),
-        ('{"format":"tacit-ledger","version":2}\n', "line 1: .*of a version that is known"),
+        ('{"format":"tacit-ledger","version":2}\n', "line 1: .*in a known version"),
         ("age,sex\n39,Male\n", "line 1: .*no JSON"),
-        ('{"format":"tacit-ledger","version":1}\n[]\n', "line 2: it is no entry"),
+        ('{"format":"tacit-ledger","version":1}\n[]\n', "line 2: it is not an entry"),
         ('{"format":"tacit-ledger","version":1}\n{"seq":1}\n', "line 2: the field at is missing"),
         ('{"format":"tacit-ledger","version":1}', "line 1: it was cut off"),
     ],
 )
-def test_what_is_no_export_is_refused_in_words(text: str, why: str) -> None:
+def test_a_file_that_is_not_an_export_is_refused_with_a_message(text: str, why: str) -> None:
     with pytest.raises(LedgerCorrupt, match=why):
         list(imported(io.StringIO(text), "x.jsonl"))

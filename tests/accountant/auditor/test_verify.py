@@ -1,4 +1,4 @@
-"""Tampering: whatever is changed, dropped, swapped, repeated or cut off, the audit says so."""
+"""Tampering: the audit detects all that is changed, dropped, swapped, repeated or cut off."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -133,7 +133,7 @@ def test_entries_dropped_repeated_swapped_or_moved_are_found(
 
 @settings(deadline=None, max_examples=200)
 @given(data=st.data())
-def test_what_was_signed_cannot_be_rewritten_even_by_who_links_it_afresh(
+def test_what_was_signed_cannot_be_rewritten_even_with_new_digests(
     entries: tuple[Entry, ...], data: st.DataObject
 ) -> None:
     """Whatever the auditor makes of the entries by themselves."""
@@ -146,7 +146,7 @@ def test_what_was_signed_cannot_be_rewritten_even_by_who_links_it_afresh(
     assert int(verdict.problem.split(" ")[1].removesuffix(":")) <= n_signed
 
 
-def test_a_tail_that_is_missing_shows_against_a_signed_head_alone(
+def test_a_missing_tail_is_detected_by_a_signed_head_alone(
     entries: tuple[Entry, ...],
 ) -> None:
     for n_left in range(len(entries)):
@@ -159,7 +159,7 @@ def test_a_tail_that_is_missing_shows_against_a_signed_head_alone(
         )
 
 
-def test_a_ledger_written_afresh_shows_against_a_signed_head_alone(
+def test_a_rewritten_ledger_is_detected_by_a_signed_head_alone(
     entries: tuple[Entry, ...],
 ) -> None:
     forged = rechained([replace(entries[0], at="2026-11-20T00:00:00.500+00:00"), *entries[1:]])

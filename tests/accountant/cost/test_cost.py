@@ -1,4 +1,4 @@
-"""Table cost against a brute-force walk over every cell of small cubes."""
+"""The table's cost against brute force over every cell of small cubes."""
 
 import gc
 import weakref

@@ -118,7 +118,7 @@ def test_the_most_that_may_be_bought_is_all_of_an_epsilon_and_no_more(
     assert account.followed_by(most + one_unit, one).units - account.units >= available
 
 
-def test_terms_are_fixed_for_ever_and_nothing_costs_nothing() -> None:
+def test_terms_never_change_and_no_noise_costs_nothing() -> None:
     one = GaussianTerms(BILLIONTH, Fraction(38))
     assert GaussianAccount().units == 0
     account = GaussianAccount().followed_by(1, one)
@@ -128,7 +128,7 @@ def test_terms_are_fixed_for_ever_and_nothing_costs_nothing() -> None:
     assert account.terms_for(BILLIONTH, Fraction(1, 10)) is one
     with pytest.raises(InvalidRequest, match="another delta"):
         account.terms_for(2 * BILLIONTH, Fraction(1))
-    with pytest.raises(ValueError, match="for nothing"):
+    with pytest.raises(ValueError, match="must be positive"):
         GaussianAccount().terms_for(BILLIONTH, Fraction(0))
 
 
@@ -143,14 +143,14 @@ def test_terms_are_fixed_for_ever_and_nothing_costs_nothing() -> None:
         (BILLIONTH, Fraction(2**20 + 1)),
     ],
 )
-def test_terms_that_promise_nothing_are_none(delta: Fraction, order: Fraction) -> None:
+def test_terms_without_a_guarantee_are_refused(delta: Fraction, order: Fraction) -> None:
     with pytest.raises(ValueError, match=r"a delta is|an order is"):
         GaussianTerms(delta, order)
 
 
 @pytest.mark.parametrize("order", [Fraction(3), Fraction(34), Fraction(293)])
 @pytest.mark.parametrize("rho", [0.001, 0.015, 0.4])
-def test_normal_noise_keeps_the_delta_that_was_promised(order: Fraction, rho: float) -> None:
+def test_gaussian_noise_keeps_the_promised_delta(order: Fraction, rho: float) -> None:
     """The exact delta of one Gaussian release at the epsilon of the account (Balle & Wang 2018)."""
     one = GaussianTerms(BILLIONTH, order)
     epsilon, mu = float(cost_of(one, int(rho * UNITS_PER_RHO))), math.sqrt(2 * rho)
@@ -160,8 +160,8 @@ def test_normal_noise_keeps_the_delta_that_was_promised(order: Fraction, rho: fl
     assert float(SLACK) < 1e-30
 
 
-def test_whoever_stops_when_it_suits_him_gets_no_more_than_delta() -> None:
-    """Steps until the loss passes what they cost: with one order for ever, that stays rare.
+def test_stopping_adaptively_gains_no_more_than_delta() -> None:
+    """Steps until the loss exceeds their cost: with one fixed order, that stays rare.
 
     Losses are normal with mean rho and variance 2 rho; the delta is one that can be simulated.
     """

@@ -210,7 +210,9 @@ def contingency(dense: NDArray[np.int64]) -> Contingency:
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 2)), max_size=25),
     st.sampled_from([Score.DISTANCE, Score.INFORMATION]),
 )
-def test_views_are_what_candidates_see(rows: list[tuple[int, int, int]], score: Score) -> None:
+def test_candidates_see_columns_through_their_views(
+    rows: list[tuple[int, int, int]], score: Score
+) -> None:
     """A coarse view of a column is as if the column had been coarse."""
     schema = schema_of([5, 4, 3])
     coarse = [0, 0, 1, 1, 2]
@@ -229,7 +231,7 @@ def test_views_are_what_candidates_see(rows: list[tuple[int, int, int]], score: 
     assert sorted(fine.scopes_read) == [("c0", "c1"), ("c0", "c1", "c2")]
 
 
-def test_the_candidate_that_is_told_best_is_taken() -> None:
+def test_the_best_predicted_candidate_is_chosen() -> None:
     """Column 2 is column 0; 900 records leave no doubt."""
     rng = np.random.default_rng(3)
     records = rng.integers(0, 2, (900, 3))
@@ -245,7 +247,7 @@ def test_the_candidate_that_is_told_best_is_taken() -> None:
         )
 
 
-def test_counts_of_no_possible_table_are_not_chosen_by() -> None:
+def test_no_choice_is_made_from_counts_of_no_possible_table() -> None:
     def read(scope: tuple[str, ...]) -> CellCounts:
         levels = tuple(np.array([1], dtype=np.int64) for _ in scope)
         return CellCounts(levels, np.array([1001], dtype=np.int64))

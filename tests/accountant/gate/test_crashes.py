@@ -1,4 +1,4 @@
-"""A real process, killed at every step of the gate: what is spent, released and asked again."""
+"""A real process, killed at every step of the gate: what is spent, released and repeated."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""The gate: what it sells, what it refuses, and what it charges."""
+"""The gate: what it measures, what it refuses, and what it charges."""
 
 import threading
 from fractions import Fraction

@@ -54,17 +54,17 @@ TWICE = GaussianAccount(TERMS, 2 * RHO.units)
 def told(gate: Gate, *asked: Asked) -> tuple[float, ...]:
     payment = gate.charge([], ANN, epsilon_cap=None, statistics=asked)
     assert gate.complete(payment.seq) == ()
-    found = gate.history.told_under(payment.seq)
+    found = gate.history.released_under(payment.seq)
     assert found is not None
     return found.values
 
 
-def test_counts_and_distances_are_what_they_are(ledger: Ledger, table: KnownTable) -> None:
+def test_counts_and_distances_are_exact_without_noise(ledger: Ledger, table: KnownTable) -> None:
     gate = open_table(ledger, SCHEMA, BUDGET, table, NoNoise())
     (bought,) = gate.measure(plan(BY_SEX), ANN, epsilon_cap=None)
     values = told(gate, *with_gaussian_noise(COUNTS, FROM_NOTHING))
     assert values == (*bought.values, bought.values.sum())
-    (counted,) = gate.history.told[-1].counts
+    (counted,) = gate.history.released[-1].counts
     assert counted.block.n_rows == 2
     assert tuple(counted.values) == tuple(bought.values)
     assert counted.deviation == pytest.approx(1 / np.sqrt(2 * float(RHO.exact)))
@@ -146,7 +146,7 @@ def test_what_could_not_be_read_is_completed_and_not_paid_again(
     payment = gate.charge([], ANN, epsilon_cap=None, statistics=with_gaussian_noise(COUNTS))
     with pytest.raises(SourceUnavailable):
         gate.complete(payment.seq)
-    assert gate.history.told_under(payment.seq) is None
+    assert gate.history.released_under(payment.seq) is None
     assert gate.complete_pending() == 1
     assert gate.complete(payment.seq) == (), "asked again, it is told already"
     assert gate.history.units_spent == ONCE.units
@@ -160,7 +160,7 @@ def test_the_ledger_is_read_back(tmp_path: Path, table: KnownTable) -> None:
         charged = gate.payments()[0].charge
     with open_ledger(tmp_path / "people.ledger") as ledger:
         again = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-        assert again.history.told[0].values == values
+        assert again.history.released[0].values == values
         assert again.history.gaussian == TWICE
         assert again.payments()[0].charge.terms == charged.terms
         noises = [one.noise for one in charged.statistics if isinstance(one, ChargedGaussian)]
@@ -246,9 +246,9 @@ def cheaper(body: dict[str, object]) -> None:
 
 
 LIES: list[tuple[int, Change | Callable[[dict[str, object]], None], str]] = [
-    (CHARGE, to(RHO.units - 2**30, *FIRST, "rho_units"), "smaller than the rho"),
+    (CHARGE, to(RHO.units - 2**30, *FIRST, "rho_units"), "smaller than the paid rho"),
     (CHARGE, to(2 * RHO.units, *FIRST, "rho_units"), "does not pay for its Gaussian noise"),
-    (CHARGE, to((1.0).hex(), *FIRST, "noise_scale"), "smaller than the rho"),
+    (CHARGE, to((1.0).hex(), *FIRST, "noise_scale"), "smaller than the paid rho"),
     (CHARGE, to(0, *FIRST, "rho_units"), "below 1"),
     (CHARGE, to(2**63 + 1, *FIRST, "rho_units"), "a rho of"),
     (CHARGE, to("1/1000000001", "normal", "delta"), "does not pay for its Gaussian noise"),
@@ -256,7 +256,7 @@ LIES: list[tuple[int, Change | Callable[[dict[str, object]], None], str]] = [
     (CHARGE, to("1", "normal", "order"), "an order of"),
     (CHARGE, to("4/3", "normal", "order"), "an order of"),
     (CHARGE, to(str(2 * TERMS.order), "normal", "order"), "does not pay for its Gaussian noise"),
-    (CHARGE, lambda body: body.pop("normal"), "says on which terms"),
+    (CHARGE, lambda body: body.pop("normal"), "has terms if it is for Gaussian noise"),
     (CHARGE, cheaper, "does not pay for its Gaussian noise"),
     (5, to("1/999999999", "normal", "delta"), "other terms"),
     (5, to("300", "normal", "order"), "other terms"),
@@ -278,7 +278,7 @@ def entries(ledger: Ledger, table: KnownTable) -> list[Entry]:
 
 
 @pytest.mark.parametrize(("seq", "change", "said"), [*LIES, *FOR_THE_AUDITOR_ALONE])
-def test_the_auditor_finds_a_lie_about_normal_noise(
+def test_the_auditor_finds_a_lie_about_gaussian_noise(
     entries: list[Entry], seq: int, change: Change, said: str
 ) -> None:
     assert verify(entries).problem is None

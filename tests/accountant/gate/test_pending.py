@@ -1,4 +1,4 @@
-"""A charge whose measurement failed or waits: completed once, taken over, never charged again."""
+"""A pending charge: completed once, taken over, never charged again."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -81,7 +81,9 @@ def test_a_draw_is_kept_only_if_nobody_took_over(ledger: Ledger, table: KnownTab
     assert slow.budget().spent == QUARTER.exact
 
 
-def test_what_waits_is_completed_at_the_next_opening(ledger: Ledger, table: KnownTable) -> None:
+def test_a_pending_charge_is_completed_at_the_next_opening(
+    ledger: Ledger, table: KnownTable
+) -> None:
     failing = open_table(ledger, SCHEMA, BUDGET, FailingSource(table, 9, ""), NoNoise())
     with pytest.raises(SourceUnavailable):
         failing.measure(plan(BY_SEX, EVERYONE), Payer("ann"), epsilon_cap=None)
@@ -105,7 +107,7 @@ def waiting(ledger: Ledger, gate: Gate, table: KnownTable) -> Gate:
     return failing
 
 
-def test_a_raise_that_waits_serves_who_asks_for_it_and_is_not_charged_again(waiting: Gate) -> None:
+def test_a_pending_raise_serves_a_request_for_it_and_is_not_charged_again(waiting: Gate) -> None:
     assert waiting.complete_pending() == 1
     raised = waiting.measurements()[-1]
     assert raised.supersedes == 0
@@ -115,7 +117,7 @@ def test_a_raise_that_waits_serves_who_asks_for_it_and_is_not_charged_again(wait
         buy(waiting, RAISE)
 
 
-def test_a_raise_that_waits_does_not_pass_for_a_fresh_measurement(waiting: Gate) -> None:
+def test_a_pending_raise_is_not_taken_for_a_new_measurement(waiting: Gate) -> None:
     (fresh,) = waiting.measure([PlannedMeasurement(BY_SEX, HALF)], Payer("bob"), epsilon_cap=None)
     assert fresh.supersedes is None
     assert waiting.complete_pending() == 1
@@ -123,7 +125,7 @@ def test_a_raise_that_waits_does_not_pass_for_a_fresh_measurement(waiting: Gate)
     assert waiting.budget().spent == 1
 
 
-def test_a_raise_that_waits_goes_before_another_of_the_same_measurement(waiting: Gate) -> None:
+def test_a_pending_raise_goes_before_another_of_the_same_measurement(waiting: Gate) -> None:
     more = replace(RAISE, weight=Weight.at_least(Fraction(3, 4)))
     with pytest.raises(ValueError, match="while a raise of it waits"):
         buy(waiting, more)
@@ -134,7 +136,7 @@ def test_a_raise_that_waits_goes_before_another_of_the_same_measurement(waiting:
     assert waiting.budget().spent == Fraction(1, 2)
 
 
-def test_a_raise_that_waits_is_completed_at_the_next_opening(
+def test_a_pending_raise_is_completed_at_the_next_opening(
     ledger: Ledger, table: KnownTable, waiting: Gate
 ) -> None:
     again = open_table(ledger, SCHEMA, Fraction(1), table, SystemNoise())

@@ -1,4 +1,4 @@
-"""Prices asked one after the other are those of a state that was asked for no other."""
+"""A price does not depend on the prices that were computed before it."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -155,7 +155,7 @@ def test_what_is_paid_after_raises_is_the_table_cost_of_the_last_weights(
         ([replace(RAISE, weight=Weight.at_least(2))], BudgetExhausted, r"costs epsilon 1\.75"),
     ],
 )
-def test_a_raise_that_cannot_be_is_refused_before_anything_is_charged_or_read(
+def test_an_impossible_raise_is_refused_before_anything_is_charged_or_read(
     gate: Gate, table: KnownTable, plan: list[PlannedMeasurement], error: type[Exception], why: str
 ) -> None:
     n_reads = len(table.scopes_read)
@@ -205,7 +205,9 @@ def test_a_measurement_is_raised_once(gate: Gate, table: KnownTable) -> None:
     assert gate.budget().spent == Fraction(1, 2)
 
 
-def test_of_two_who_raise_the_same_one_pays_and_the_other_plans_again(gate: Gate) -> None:
+def test_of_two_raises_of_one_measurement_one_is_paid_and_the_other_planned_again(
+    gate: Gate,
+) -> None:
     outcomes: list[str] = []
 
     def ask() -> None:
@@ -230,7 +232,7 @@ def two_sided(total: float) -> float:
     return 2 * min(float(law.cdf(total)), float(law.sf(total)))
 
 
-def test_raised_answers_have_the_noise_of_their_weight_and_do_not_know_the_earlier(
+def test_raised_answers_have_the_noise_of_their_weight_independent_of_the_step(
     tmp_path: Path,
 ) -> None:
     wide = Schema(

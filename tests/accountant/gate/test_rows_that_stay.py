@@ -1,6 +1,6 @@
-"""The rows that are read from a table's data: entered once, and never others, also in old ledgers.
+"""The rows that are read from a table's data: recorded once, and never others, also in old ledgers.
 
-A reader that gives other rows of the same bytes is another release of DuckDB, or of ours.
+Other rows may be read from the same bytes by another release of DuckDB, or of Tacit.
 """
 
 from dataclasses import replace
@@ -94,7 +94,7 @@ def test_a_raise_across_other_rows_is_impossible(tmp_path: Path, table: KnownTab
     assert report.spent == Fraction(1, 2)
 
 
-def test_a_ledger_of_before_opens_with_the_same_data_and_is_strict_from_then_on(
+def test_an_older_ledger_opens_with_the_same_data_and_is_strict_from_then_on(
     tmp_path: Path, table: KnownTable
 ) -> None:
     path = tmp_path / "a.ledger"
@@ -113,16 +113,14 @@ def test_a_ledger_of_before_opens_with_the_same_data_and_is_strict_from_then_on(
     assert audited(path).tables[0].n_raised == 1
 
 
-def test_a_ledger_of_before_does_not_open_with_other_data(
-    ledger: Ledger, table: KnownTable
-) -> None:
+def test_an_older_ledger_does_not_open_with_other_data(ledger: Ledger, table: KnownTable) -> None:
     begun_before(ledger, table)
     with pytest.raises(DataChanged, match="not the data its ledger began with"):
         opened(ledger, KnownTable(SCHEMA, FEWER))
     assert "data_pinned" not in kinds(ledger)
 
 
-def test_of_two_servers_on_a_ledger_of_before_the_second_reads_what_the_first_does(
+def test_two_servers_on_an_older_ledger_must_read_the_same_rows(
     tmp_path: Path, table: KnownTable
 ) -> None:
     path = tmp_path / "a.ledger"
@@ -135,7 +133,7 @@ def test_of_two_servers_on_a_ledger_of_before_the_second_reads_what_the_first_do
 
 
 @pytest.mark.parametrize("of_before", [False, True])
-def test_the_same_data_read_otherwise_is_given_no_second_budget(
+def test_the_same_data_read_differently_gets_no_second_budget(
     ledger: Ledger, table: KnownTable, of_before: bool
 ) -> None:
     if of_before:
@@ -148,23 +146,23 @@ def test_the_same_data_read_otherwise_is_given_no_second_budget(
 
 
 @given(said=st.sampled_from(["opening", "later"]), other=st.sampled_from(["", "rows", "others"]))
-def test_rows_are_said_once(said: str, other: str) -> None:
+def test_rows_are_recorded_once(said: str, other: str) -> None:
     rows = "rows" if said == "opening" else None
     history = TableHistory().after(1, "", TableOpened("s", "d", Fraction(1), rows))
     if rows is None:
         history = history.after(2, "", DataPinned("rows"))
     assert history.rows_fingerprint == "rows"
-    with pytest.raises(ValueError, match="said once"):
+    with pytest.raises(ValueError, match="recorded once"):
         history.after(3, "", DataPinned(other))
 
 
-def test_rows_are_not_said_of_a_table_that_was_not_opened() -> None:
-    with pytest.raises(ValueError, match="opened once, before anything else"):
+def test_rows_are_not_recorded_for_a_table_that_was_not_opened() -> None:
+    with pytest.raises(ValueError, match="opened once, before any other"):
         TableHistory().after(1, "", DataPinned("rows"))
 
 
 @pytest.mark.parametrize("of_before", [False, True])
-def test_an_auditor_finds_rows_said_twice(tmp_path: Path, of_before: bool) -> None:
+def test_an_auditor_finds_rows_recorded_twice(tmp_path: Path, of_before: bool) -> None:
     table, path = KnownTable(SCHEMA, RECORDS), tmp_path / "a.ledger"
     with open_ledger(path) as ledger:
         if of_before:
@@ -177,7 +175,7 @@ def test_an_auditor_finds_rows_said_twice(tmp_path: Path, of_before: bool) -> No
     again = replace(last, seq=last.seq + 1, kind=kind, body=body)
     digest = chained_digest(last.digest, (again.seq, again.at, again.kind, again.table, again.body))
     said = audit([*entries, replace(again, digest=digest)])
-    assert said == f"entry {again.seq}: what is read from a table's data is said twice"
+    assert said == f"entry {again.seq}: what is read from a table's data is recorded twice"
 
 
 def audit(entries: list[Entry]) -> str | None:

@@ -1,4 +1,4 @@
-"""What nobody sees: exact counts and noise in no file, repr or failure, and in no decision."""
+"""Secrets: exact counts and noise are in no file, repr or failure, and influence no decision."""
 
 import gc
 import types
@@ -98,9 +98,9 @@ def test_an_exact_count_is_in_no_file_and_no_repr(
             statistics=with_gaussian_noise(EVERYONE, FROM_NOTHING),
         )
         assert gate.complete(asked.seq) == ()
-        assert len(gate.history.told) == 1
+        assert len(gate.history.released) == 1
         shown = [*map(repr, bought), repr(gate), repr(vars(gate)), repr(ledger._replay)]
-        shown.extend(map(repr, gate.history.told))
+        shown.extend(map(repr, gate.history.released))
         files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert {"people.ledger", "people.ledger-wal", "people.ledger.key"} <= files.keys()
     assert not any(map(shows_canary, files.values()))
@@ -146,7 +146,7 @@ def test_no_failure_carries_an_exact_count(
         (CanarySource(), BrokenNoise(), RuntimeError),
     ],
 )
-def test_no_failure_of_normal_noise_carries_an_exact_count(
+def test_no_failure_of_gaussian_noise_carries_an_exact_count(
     ledger: Ledger, source: Source, noise: SystemNoise, raised: type[Exception]
 ) -> None:
     gate = open_table(ledger, CANARY_SCHEMA, BUDGET, source, noise)
@@ -193,7 +193,7 @@ def test_a_raise_that_fails_shows_no_noise(ledger: Ledger) -> None:
     opened = CANARY_SCHEMA, Fraction(1), CanarySource()
     buy(open_table(ledger, *opened, PlantedNoise(PLANTED)), THIN)
     gate = open_table(ledger, *opened, BrokenNoise())
-    with pytest.raises(RuntimeError, match="goes on waiting") as failed:
+    with pytest.raises(RuntimeError, match="stays pending") as failed:
         buy(gate, PlannedMeasurement(EVERYONE, Weight(2), raised_from=0))
     assert failed.value.__cause__ is None
     assert failed.value.__context__ is None

@@ -1,4 +1,4 @@
-"""Statistics that are no rows: their cost, their order, and that no record moves them by more."""
+"""Statistics that are not rows: their cost, the order of steps, and their sensitivity."""
 
 import gc
 import itertools
@@ -55,7 +55,7 @@ def asked(*statistics: Distance | Choice, weight: Weight = QUARTER) -> list[Plan
 def told(gate: Gate, *statistics: Distance | Choice) -> tuple[float, ...]:
     payment = gate.charge([], ANN, epsilon_cap=None, statistics=asked(*statistics))
     assert gate.complete(payment.seq) == ()
-    found = gate.history.told_under(payment.seq)
+    found = gate.history.released_under(payment.seq)
     assert found is not None
     return found.values
 
@@ -120,9 +120,9 @@ def test_a_statistic_that_could_not_be_read_is_completed_and_not_paid_again(
     payment = gate.charge([], ANN, epsilon_cap=None, statistics=asked(FROM_NOTHING, WHICH))
     with pytest.raises(SourceUnavailable):
         gate.complete(payment.seq)
-    assert gate.history.told_under(payment.seq) is None
+    assert gate.history.released_under(payment.seq) is None
     assert gate.complete_pending() == 1
-    found = gate.history.told_under(payment.seq)
+    found = gate.history.released_under(payment.seq)
     assert found is not None
     assert found.values[0] == 4
     assert gate.budget().spent == payment.charge.units_after * Fraction(1, 2**40)
@@ -135,7 +135,7 @@ def test_the_ledger_is_read_back_with_its_statistics(tmp_path: Path, table: Know
         spent = gate.budget().spent
     with open_ledger(tmp_path / "people.ledger") as ledger:
         again = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
-        (found,) = again.history.told
+        (found,) = again.history.released
         assert found.values == values
         assert again.budget().spent == spent
         assert verify(ledger.entries()).problem is None
@@ -222,20 +222,20 @@ CHARGE, TOLD = 3, 4  # entries of the ledger below
 DISTANCE, CHOICE = ("statistics", 0), ("statistics", 1)
 
 LIES: list[tuple[int, Change, str]] = [
-    (CHARGE, to(QUARTER.units - 1, *DISTANCE, "weight_units"), "smaller than the weight"),
+    (CHARGE, to(QUARTER.units - 1, *DISTANCE, "weight_units"), "smaller than the paid weight"),
     (CHARGE, to(2 * QUARTER.units, *DISTANCE, "weight_units"), "the rows cost"),
     (CHARGE, to(2 * QUARTER.units, *CHOICE, "weight_units"), "the rows cost"),
     (CHARGE, to(0, *CHOICE, "weight_units"), "below 1"),
     (CHARGE, to(2**52 + 1, *CHOICE, "weight_units"), "a weight of"),
     (CHARGE, to([], "statistics"), "for nothing"),
     (CHARGE, to("guess", *DISTANCE, "kind"), "no statistic called"),
-    (CHARGE, to([0], *DISTANCE, "reference"), "one for each row"),
-    (CHARGE, to([0, 2**41], *DISTANCE, "reference"), "one for each row"),
+    (CHARGE, to([0], *DISTANCE, "reference"), "exactly one reference number for each row"),
+    (CHARGE, to([0, 2**41], *DISTANCE, "reference"), "exactly one reference number for each row"),
     (CHARGE, to("Q", *CHOICE, "score"), "score"),
     (CHARGE, to([], *CHOICE, "candidates"), "a choice among 0"),
-    (CHARGE, to([[0, 0], [1, 0]], *CHOICE, "candidates"), "sees an axis twice"),
-    (CHARGE, to([[0, 1], [0, 1]], *CHOICE, "candidates"), "named twice"),
-    (CHARGE, to([[0, 7], [1, 0]], *CHOICE, "candidates"), "views that are not there"),
+    (CHARGE, to([[0, 0], [1, 0]], *CHOICE, "candidates"), "two views of one axis"),
+    (CHARGE, to([[0, 1], [0, 1]], *CHOICE, "candidates"), "listed twice"),
+    (CHARGE, to([[0, 7], [1, 0]], *CHOICE, "candidates"), "views that do not exist"),
     (CHARGE, to([[0], [1, 0]], *CHOICE, "candidates"), "parents are not in order"),
     (CHARGE, to([1, -1, 1, 0], *CHOICE, "views", 1, "runs"), "a view that is not of every level"),
     (TOLD, to([4, 2], "released"), "not there"),
@@ -273,7 +273,7 @@ def test_a_statistic_leaves_no_exact_count_anywhere(tmp_path: Path) -> None:
     with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, CANARY_SCHEMA, BUDGET, CanarySource(), SystemNoise())
         told(gate, exact, WHICH)
-        shown = [repr(gate), repr(vars(gate)), repr(ledger._replay), repr(gate.history.told[0])]
+        shown = [repr(gate), repr(vars(gate)), repr(ledger._replay), repr(gate.history.released[0])]
         files = [path.read_bytes() for path in tmp_path.iterdir()]
     assert not any(map(shows_canary, files))
     assert not any(shows_canary(text.encode()) for text in shown)

@@ -1,4 +1,4 @@
-"""A clock that was ahead, or is: what is refused, what an owner can mend, and what windows mean."""
+"""A clock that is or was ahead: what is refused, what an owner can correct, and windows."""
 
 import datetime as dt
 import json
@@ -126,7 +126,7 @@ def test_a_ledger_that_was_idle_goes_on_once_its_owner_says_so(tmp_path: Path) -
     assert f"the clock was corrected by owner, from {moment(0)} to {moment(400)}" in note
 
 
-def test_time_that_a_process_saw_pass_is_believed() -> None:
+def test_time_that_passed_while_a_process_ran_is_accepted() -> None:
     seconds = [0.0]
     guard = ClockGuard(elapsed=lambda: seconds[0])
     guard.note(moment(0))
@@ -196,7 +196,7 @@ def test_others_who_have_it_open_learn_of_the_correction(tmp_path: Path) -> None
         assert one.last_at == other.last_at < moment(26_000)
 
 
-def test_nothing_but_a_correction_turns_time_back(ledger: Ledger, clock: Hands) -> None:
+def test_only_a_correction_lets_time_go_back(ledger: Ledger, clock: Hands) -> None:
     for clock.day in (5, 1):
         charge(ledger, WEIGHT.units)
     correct_clock(ledger, by="owner")
@@ -291,7 +291,7 @@ def test_windows_are_what_brute_force_says_in_the_ledger_and_in_its_audit(
     times=st.lists(st.integers(0, 9), max_size=8).map(sorted),
     at=st.integers(-1, 10),
 )
-def test_nothing_counts_as_of_a_later_time_than_the_correction(times: list[int], at: int) -> None:
+def test_no_charge_counts_at_a_later_time_than_the_correction(times: list[int], at: int) -> None:
     spendings = AppendOnly([(moment(day), 7 * n) for n, day in enumerate(times)])
     found = none_later(spendings, moment(at))
     assert list(found) == [(min(moment(day), moment(at)), 7 * n) for n, day in enumerate(times)]

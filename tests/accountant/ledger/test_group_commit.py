@@ -1,4 +1,4 @@
-"""Of many threads that want to write, one writes for those who came meanwhile: all are served."""
+"""Of many threads that want to write, one writes for all that wait: every request is done."""
 
 import threading
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Book:
         self.n_writing -= 1
 
 
-def test_who_comes_while_another_writes_is_written_with_all_who_did() -> None:
+def test_requests_that_arrive_during_a_write_are_written_together() -> None:
     book = Book()
     group: GroupCommit[Wish] = GroupCommit(book.write)
     wishes = [Wish(number) for number in range(17)]
@@ -52,7 +52,7 @@ def test_who_comes_while_another_writes_is_written_with_all_who_did() -> None:
     assert all(wish.is_done for wish in wishes)
 
 
-def test_everybody_is_written_once() -> None:
+def test_every_request_is_written_once() -> None:
     book = Book()
     book.goes_on.set()
     group: GroupCommit[Wish] = GroupCommit(book.write)

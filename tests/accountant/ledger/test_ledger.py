@@ -1,4 +1,4 @@
-"""The ledger: what is written is read back, what follows is checked, and nothing is lost."""
+"""The ledger: entries are read back as written, their order is checked, and nothing is lost."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -60,7 +60,7 @@ def test_a_ledger_replays_to_what_it_was(path: Path) -> None:
     assert count.block.query.terms[0].factors[0].values.tolist() == [0, 1, 1]
 
 
-def test_a_table_nobody_opened_has_no_history(path: Path) -> None:
+def test_a_table_that_was_not_opened_has_no_history(path: Path) -> None:
     with open_ledger(path) as ledger:
         assert ledger.history("others").opened is None
 
@@ -85,7 +85,7 @@ def test_an_audit_may_run_beside_a_server(path: Path) -> None:
         ledger.append("people", lambda _: BudgetSet(Fraction(1)))
 
 
-def test_two_who_have_a_ledger_open_follow_each_other(path: Path) -> None:
+def test_two_processes_with_one_ledger_follow_each_other(path: Path) -> None:
     link = path.with_name("alias.ledger")
     link.symlink_to(path)
     with open_ledger(path) as one, open_ledger(link) as other:
@@ -97,7 +97,7 @@ def test_two_who_have_a_ledger_open_follow_each_other(path: Path) -> None:
         assert one.position == other.position
 
 
-def test_what_others_have_done_decides_what_may_follow(path: Path) -> None:
+def test_entries_of_other_processes_decide_what_may_follow(path: Path) -> None:
     with open_ledger(path) as one, open_ledger(path) as other:
         appended(one, replace(CHARGE, units_before=2 * WEIGHT.units, units_after=4 * WEIGHT.units))
         seen: list[int] = []
@@ -117,7 +117,7 @@ def test_many_threads_write_together_and_nothing_is_lost(path: Path) -> None:
     assert audited(path).n_entries == 204
 
 
-def test_one_who_is_refused_does_not_hold_up_the_others(path: Path) -> None:
+def test_a_refused_request_does_not_delay_the_others(path: Path) -> None:
     with open_ledger(path) as ledger, ThreadPoolExecutor(16) as pool:
         bodies = [BudgetSet(Fraction(n if n % 3 else -1)) for n in range(60)]
         tries = [pool.submit(appended, ledger, body) for body in bodies]
@@ -162,7 +162,7 @@ def test_an_entry_that_cannot_follow_is_not_written(path: Path, body: TableBody,
     assert audited(path).problem is None
 
 
-def test_nothing_is_said_of_a_table_before_it_is_opened(path: Path) -> None:
+def test_no_entry_about_a_table_comes_before_its_opening(path: Path) -> None:
     with open_ledger(path) as ledger, pytest.raises(ValueError, match="opened once, before"):
         ledger.append("others", lambda _: CHARGE)
 

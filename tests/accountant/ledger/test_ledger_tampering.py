@@ -1,4 +1,4 @@
-"""A ledger altered behind its back: refused, not repaired, and the first bad entry named."""
+"""A ledger altered from outside: refused, not repaired, and the first bad entry named."""
 
 import re
 import sqlite3
@@ -127,7 +127,7 @@ def test_an_altered_ledger_is_refused_and_the_audit_names_the_first_bad_entry(
         (SET_BODY.format("'\"raised_from\":0,', ''", 5), "table people: .*rows cost"),
         (
             SET_BODY.format(f"'_units\":{2 * WEIGHT.units}}}', '_units\":{WEIGHT.units}}}'", 5),
-            "entry 5: .*noise is smaller than the weight",
+            "entry 5: .*noise is smaller than the paid weight",
         ),
         (
             SET_BODY.format(f"'_units\":{2 * WEIGHT.units}}}', '_units\":{3 * WEIGHT.units}}}'", 5),

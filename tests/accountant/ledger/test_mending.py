@@ -1,4 +1,4 @@
-"""Going on with a ledger that lacks entries: it says so from then on, to everybody who asks."""
+"""Continuing with a ledger that lacks entries: from then on, every reader is warned of it."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -103,7 +103,7 @@ def test_nothing_is_written_unless_it_is_confirmed_and_nothing_else_opens_it(
 
 
 def test_a_ledger_that_lacks_nothing_has_nothing_to_accept(path: Path, mark: MarkFile) -> None:
-    with pytest.raises(InvalidRequest, match="holds all that is vouched for"):
+    with pytest.raises(InvalidRequest, match="lacks no entry that is vouched for"):
         accepted(path)
     mark.path.unlink()
     key = key_beside(path)
@@ -125,12 +125,12 @@ def test_without_its_mark_nobody_knows_how_much_is_gone(
     assert loss.vouched is None
     entries = entries_of(path)
     (warning,) = verify(entries).warnings
-    assert "4 entries were found, and nothing tells how many there had been" in warning
+    assert "4 entries were found, and how many there had been is not known" in warning
     beyond = SignedHead(Head(1000, "ab" * 32, AT), b"")
     assert "went on without them" in (verify(entries, heads=[beyond]).problem or "")
 
 
-def test_a_signed_head_tells_of_a_loss_that_the_mark_has_forgotten(
+def test_a_signed_head_shows_a_loss_that_the_mark_no_longer_shows(
     path: Path, lost: list[Entry], mark: MarkFile
 ) -> None:
     mark.give_up(Position(4, lost[3].digest))
@@ -142,7 +142,7 @@ def test_a_signed_head_tells_of_a_loss_that_the_mark_has_forgotten(
         accepted(path, Position(2, lost[1].digest))
 
 
-def test_killed_before_the_mark_it_is_accepted_once_more(
+def test_after_a_kill_before_the_mark_the_loss_is_accepted_again(
     path: Path, lost: list[Entry], mark: MarkFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as killed:
@@ -169,7 +169,7 @@ def test_killed_before_the_mark_it_is_accepted_once_more(
     ],
 )
 @pytest.mark.usefixtures("lost")
-def test_what_it_says_of_the_ledger_is_checked(
+def test_its_statements_about_the_ledger_are_checked(
     path: Path, field: str, value: object, why: str
 ) -> None:
     accepted(path)

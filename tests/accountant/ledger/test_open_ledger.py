@@ -53,7 +53,9 @@ def test_the_files_are_for_their_owner_only(path: Path) -> None:
     ],
     ids=["header", "page", "text", "cut"],
 )
-def test_a_damaged_file_is_refused_in_words(path: Path, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_file_is_refused_with_a_message(
+    path: Path, damage: Callable[[Path], None]
+) -> None:
     damage(path)
     with pytest.raises(LedgerCorrupt):
         open_ledger(path)

@@ -1,4 +1,4 @@
-"""A ledger that is set back is noticed, unless all of it was, and its mark with it."""
+"""A ledger that is set back is detected, unless its mark is set back with it."""
 
 import shutil
 import threading
@@ -114,7 +114,7 @@ def places() -> st.SearchStrategy[int]:
 
 @settings(max_examples=150, deadline=None)
 @given(now=places(), ledger=places(), mark=places(), keeps_wal=st.booleans(), loses=st.booleans())
-def test_what_is_set_back_is_noticed_unless_everything_is(
+def test_a_set_back_is_detected_unless_everything_is_set_back(
     *, now: int, ledger: int, mark: int, keeps_wal: bool, loses: bool
 ) -> None:
     """Crash at any point; then set back the ledger, and the mark too, to any earlier point each."""
@@ -188,7 +188,7 @@ def test_a_ledger_of_another_past_is_refused(path: Path, tmp_path: Path) -> None
         open_ledger(path)
 
 
-def test_a_mark_that_is_lost_or_damaged_is_no_way_in(path: Path, mark: Path) -> None:
+def test_a_ledger_with_a_lost_or_damaged_mark_is_refused(path: Path, mark: Path) -> None:
     whole = mark.read_bytes()
     for content in (b"", b"x" * len(whole), whole.replace(b"tacit", b"TACIT")):
         mark.write_bytes(content)
@@ -201,7 +201,7 @@ def test_a_mark_that_is_lost_or_damaged_is_no_way_in(path: Path, mark: Path) -> 
     open_ledger(path).close()
 
 
-def test_a_ledger_of_before_marks_opens_once_without_one(path: Path, mark: Path) -> None:
+def test_a_ledger_from_before_marks_opens_once_without_one(path: Path, mark: Path) -> None:
     key = key_beside(path)
     before = key.read_bytes()[:KEY_BYTES]
     key.write_bytes(before)
@@ -230,7 +230,7 @@ def test_a_torn_write_leaves_the_mark_before_it(mark: Path) -> None:
     assert file.read() == before
 
 
-def test_a_mark_only_goes_forward_whoever_writes(mark: Path) -> None:
+def test_a_mark_only_goes_forward_whichever_process_writes(mark: Path) -> None:
     positions = [Position(n, f"{n:064x}") for n in range(5, 105)]
 
     def write(part: list[Position]) -> None:
@@ -262,7 +262,9 @@ def test_nothing_is_written_while_running_once_the_mark_is_ahead(path: Path, mar
     assert n_entries(path) == 4
 
 
-def test_what_could_not_be_marked_is_not_said_to_be_durable(path: Path, mark: Path) -> None:
+def test_a_commit_that_could_not_be_marked_is_not_reported_as_durable(
+    path: Path, mark: Path
+) -> None:
     """The commit went well, and the mark failed: nobody hears of it, and it is not lost either."""
 
     with open_ledger(path) as ledger:
@@ -280,7 +282,7 @@ def test_what_could_not_be_marked_is_not_said_to_be_durable(path: Path, mark: Pa
         assert [one.seq for one in ledger.entries()] == [1, 2, 3, 4, 5, 6]
 
 
-def test_whoever_hears_of_an_entry_has_it_marked_first(path: Path, mark: Path) -> None:
+def test_a_process_marks_an_entry_before_it_reports_it(path: Path, mark: Path) -> None:
     """One process is killed between its commit and the mark; what it wrote is read by another."""
     with open_ledger(path) as one, open_ledger(path) as other:
         for ledger in (one, other):

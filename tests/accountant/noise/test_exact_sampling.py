@@ -100,7 +100,7 @@ def test_tiny_rates_are_drawn_right_and_a_wrong_one_would_show(rate: Fraction) -
     assert exponential_p_value(drawn, 0.8) < P_VALUE_MIN
 
 
-def test_no_float_takes_part_for_the_last_bit_is_fair() -> None:
+def test_no_float_is_used_as_the_last_bit_is_fair() -> None:
     """A float of this size is even."""
     n_odd = sum(geometric(Fraction(1, 2**100)) % 2 for _ in range(2000))
     assert stats.binomtest(n_odd, 2000).pvalue > P_VALUE_MIN

@@ -1,4 +1,4 @@
-"""Gaussian noise: what one record moves, the exact loss, the law of what is drawn, with teeth."""
+"""Gaussian noise: sensitivity, exact loss, and the law of draws; wrong laws are rejected."""
 
 import itertools
 import math
@@ -53,14 +53,14 @@ def test_a_lattice_is_fine_enough_and_its_noise_is_what_the_rho_allows(
 
 def test_noise_smaller_than_its_rho_allows_cannot_be_stated_or_drawn() -> None:
     noise = GaussianNoise.for_rho(Rho.at_most(Fraction(1, 2)), 3)
-    with pytest.raises(ValueError, match="smaller than the rho"):
+    with pytest.raises(ValueError, match="smaller than the paid rho"):
         GaussianNoise(noise.rho, 3, noise.lattice_bits, noise.scale_in_steps * 0.999)
-    with pytest.raises(ValueError, match="smaller than the rho"):
+    with pytest.raises(ValueError, match="smaller than the paid rho"):
         GaussianNoise(noise.rho, 4, noise.lattice_bits, noise.scale_in_steps)
-    with pytest.raises(ValueError, match="moves nothing"):
+    with pytest.raises(ValueError, match="sensitivity of 0"):
         GaussianNoise(noise.rho, 0, noise.lattice_bits, noise.scale_in_steps)
     object.__setattr__(noise, "scale_in_steps", noise.scale_in_steps * 0.999)
-    with pytest.raises(ValueError, match="smaller than the rho"):
+    with pytest.raises(ValueError, match="smaller than the paid rho"):
         SystemNoise().discrete_gaussian(noise, 1)
 
 

@@ -1,4 +1,4 @@
-"""The noise: exact loss by enumeration, and the law of what is drawn, with teeth."""
+"""Laplace noise: exact loss by enumeration, and the law of draws; wrong laws are rejected."""
 
 import importlib
 import inspect
@@ -54,10 +54,10 @@ def test_opendp_agrees_that_the_noise_costs_no_more_than_its_weight(weight: Weig
 
 def test_noise_smaller_than_its_weight_allows_cannot_be_stated_or_drawn() -> None:
     noise = LatticeNoise.for_weight(Weight(2**40))
-    with pytest.raises(ValueError, match="smaller than the weight"):
+    with pytest.raises(ValueError, match="smaller than the paid weight"):
         LatticeNoise(noise.weight, noise.lattice_bits, noise.scale_in_steps * 0.999)
     object.__setattr__(noise, "scale_in_steps", noise.scale_in_steps * 0.999)
-    with pytest.raises(ValueError, match="smaller than the weight"):
+    with pytest.raises(ValueError, match="smaller than the paid weight"):
         SystemNoise().discrete_laplace(noise, 1)
 
 

@@ -219,7 +219,7 @@ def independence_p_value(first: Steps, second: Steps) -> float:
     return float(stats.chi2_contingency(table).pvalue)
 
 
-def test_a_chain_of_raises_has_the_law_of_the_last_and_steps_that_do_not_know_it() -> None:
+def test_a_chain_of_raises_has_the_law_of_the_last_and_independent_steps() -> None:
     coarse = drawn(5.0)
     middle = refined(coarse, 5.0, 2.0)
     fine = refined(middle, 2.0, 1.3)
@@ -267,11 +267,11 @@ def two_sided(total: float, n_samples: int) -> float:
 
 def test_a_refinement_is_to_less_noise_on_the_same_lattice() -> None:
     for fine in (2.0, 3.0):
-        with pytest.raises(ValueError, match="less noise"):
+        with pytest.raises(ValueError, match="must be smaller"):
             Refinement.of_scales(2.0, fine)
     wider = LatticeNoise.for_weight(Weight.at_least(Fraction(1, 5)))
     finer_lattice = LatticeNoise.for_weight(Weight.at_least(1))
-    with pytest.raises(ValueError, match="on the lattice it was drawn on"):
+    with pytest.raises(ValueError, match="on the lattice on which it was drawn"):
         SystemNoise().refined_laplace(wider, finer_lattice, [1])
 
 

@@ -292,7 +292,7 @@ def blue_of_one() -> OnlineBlue:
 
 
 @pytest.mark.parametrize("sizes", [[], [0.0], [-1.0], [np.nan], [np.inf], [[1.0]]])
-def test_sizes_that_are_no_sizes_are_refused(sizes: list[float]) -> None:
+def test_invalid_sizes_are_refused(sizes: list[float]) -> None:
     with pytest.raises(ValueError, match=r"size|number of cells"):
         OnlineBlue(np.array(sizes))
 
@@ -327,7 +327,7 @@ def test_a_query_over_other_atoms_is_refused() -> None:
 
 @pytest.mark.parametrize("weight", [0.25, 0.0, np.nan, np.inf])
 def test_a_weight_only_rises(weight: float) -> None:
-    with pytest.raises(ValueError, match="only rises"):
+    with pytest.raises(ValueError, match="only be raised"):
         blue_of_one().raise_weights(np.array([0]), np.array([weight]))
 
 

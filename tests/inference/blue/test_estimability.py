@@ -1,4 +1,4 @@
-"""What the cuts of rows say of a history, against linear algebra on every cell of a small cube."""
+"""What the cuts of rows decide, against linear algebra on every cell of a small cube."""
 
 from collections.abc import Collection, Sequence
 
@@ -130,7 +130,7 @@ def counted(*factors: Factor) -> QueryBlock:
     return QueryBlock(counting(factors))
 
 
-def test_most_conjunctions_of_ranges_are_told_at_once() -> None:
+def test_most_conjunctions_of_ranges_are_decided_by_cuts() -> None:
     """The point of it: a history of forty ranges on three axes, and forty more."""
     random = np.random.default_rng(5)
     sizes = {"x": 60, "y": 80, "z": 20}
@@ -169,7 +169,7 @@ def test_groups_whose_total_is_known_do_not_stand_apart() -> None:
     assert not stands_apart(indexed([total]), women_and_men, {total.scope})
 
 
-def test_of_what_is_no_product_nothing_is_said() -> None:
+def test_blocks_that_are_not_products_are_left_undecided() -> None:
     one, other = Term(1 * counting().terms[0].scale, (between("a", 0, 1),)), counting().terms[0]
     summed = QueryBlock(LinearQuery((one, other)))
     assert rows_of(summed) is None
@@ -182,7 +182,7 @@ def test_of_what_is_no_product_nothing_is_said() -> None:
     assert indexed(history).related(counted(between("b", 0, 1)), {("a",)}) == frozenset()
 
 
-def test_a_search_that_takes_long_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_search_is_left_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
     crossing = [counted(between("b", 0, level)) for level in range(3)]
     asked = counted(between("b", 1, 3))
     scopes = {block.scope for block in crossing}

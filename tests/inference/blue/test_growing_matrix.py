@@ -1,4 +1,4 @@
-"""Atoms and matrices that grow keep what they had where it was."""
+"""Atoms and matrices that grow keep their earlier entries in place."""
 
 import numpy as np
 from hypothesis import given
@@ -51,7 +51,7 @@ def test_a_growing_matrix_holds_what_plain_arrays_hold(
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=8), st.integers(0, 2**32 - 1))
-def test_a_copy_and_what_it_is_of_grow_apart(n_columns: list[int], seed: int) -> None:
+def test_a_copy_and_its_original_grow_independently(n_columns: list[int], seed: int) -> None:
     """Each in turn, by rows, by columns and by rearranging them, unseen by the other."""
     rng = np.random.default_rng(seed)
     matrices, plain = [GrowingMatrix(2)], [np.zeros((0, 2))]

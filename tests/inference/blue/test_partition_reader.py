@@ -1,4 +1,4 @@
-"""Readings off counted groups, against brute force over the cells of small cubes."""
+"""Readings from counted groups, against brute force over the cells of small cubes."""
 
 import math
 
@@ -61,7 +61,7 @@ def test_what_is_read_is_the_answer(
     st.lists(st.floats(0.1, 9), min_size=4),
     blocks(),
 )
-def test_a_reader_that_goes_on_reads_what_a_new_one_does(
+def test_an_extended_reader_reads_the_same_as_a_new_one(
     history: list[Partition], weights: list[float], asked: QueryBlock
 ) -> None:
     asked = asked.primitive[0]

@@ -1,4 +1,4 @@
-"""The noise that simulated tables get is the noise that measured ones have."""
+"""Simulated tables have the same noise as measured ones."""
 
 import math
 
@@ -65,7 +65,7 @@ def test_a_sampler_of_another_shape_is_refused() -> None:
         noise.draw(3, np.random.default_rng(3))
 
 
-def test_a_sampler_of_what_is_no_number_is_refused() -> None:
+def test_a_sampler_of_infinite_values_is_refused() -> None:
     noise = SampledCells(np.ones((2, 2)), lambda n, _: np.full((n, 2, 2), np.nan))
     with pytest.raises(ValueError, match="finite"):
         noise.draw(3, np.random.default_rng(3))
@@ -73,7 +73,7 @@ def test_a_sampler_of_what_is_no_number_is_refused() -> None:
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan])
 def test_noise_without_a_size_is_refused(scale: float) -> None:
-    with pytest.raises(ValueError, match="size"):
+    with pytest.raises(ValueError, match="positive, finite scale"):
         LaplaceCells(np.array([[1.0, scale]]))
 
 

@@ -75,7 +75,7 @@ def rejection_rate(  # noqa: PLR0913 - one setting of a study, by keyword
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_what_is_true_is_rejected_as_rarely_as_the_level_says(epsilon: float) -> None:
+def test_independence_that_holds_is_rejected_at_the_rate_of_the_level(epsilon: float) -> None:
     rate = rejection_rate(INDEPENDENT, n_records=5000, drawn=laplace((2, 2), epsilon))
     assert RATE_MIN <= rate <= RATE_MAX
 
@@ -267,7 +267,7 @@ def test_a_test_repeats_with_its_generator() -> None:
         (np.array([[1.0, np.nan], [1.0, 1.0]]), "finite"),
     ],
 )
-def test_what_is_no_table_of_two_columns_is_refused(noisy: Floats, match: str) -> None:
+def test_a_table_without_two_columns_is_refused(noisy: Floats, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         independence_test(noisy, laplace((2, 2), 1.0), generator=np.random.default_rng(11))
 

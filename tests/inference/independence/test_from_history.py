@@ -91,5 +91,5 @@ def test_answers_that_do_not_fill_the_table_are_refused() -> None:
 def test_an_answer_without_noise_is_refused() -> None:
     _, estimator = asked(INDEPENDENT, np.random.default_rng(3))
     exact = [Posterior(0.0, law_of_noise(np.empty(0)))] * 6
-    with pytest.raises(ValueError, match="size"):
+    with pytest.raises(ValueError, match="positive, finite scale"):
         table_from_history(exact, estimator.history, SHAPE)

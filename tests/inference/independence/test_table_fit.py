@@ -123,12 +123,12 @@ def test_the_fit_does_not_depend_on_the_unit_of_the_counts() -> None:
 
 @pytest.mark.parametrize("total", [0.0, -3.0])
 def test_a_total_that_no_table_has_is_refused(total: float) -> None:
-    with pytest.raises(ValueError, match="positive total"):
+    with pytest.raises(ValueError, match="total of a fitted table must be positive"):
         fitted(np.ones(4), np.ones(4), total, 0.01)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.1, float("nan")])
-def test_a_share_that_leaves_the_best_table_open_is_refused(share: float) -> None:
+def test_a_share_without_a_unique_best_table_is_refused(share: float) -> None:
     with pytest.raises(ValueError, match="squared_share"):
         fitted(np.ones(4), np.ones(4), 4.0, share)
 
@@ -147,7 +147,7 @@ def test_given_others_it_is_the_product_within_each_of_their_levels() -> None:
         np.testing.assert_allclose(found[:, :, one[0], one[1]], alone)
 
 
-def test_levels_that_nobody_has_stay_empty() -> None:
+def test_levels_without_records_stay_empty() -> None:
     table = np.ones((2, 2, 2))
     table[:, :, 1] = 0
     found = independent_tables(table[np.newaxis])[0]

@@ -1,4 +1,4 @@
-"""Marginals that nobody measured: known cases, all constraints met, contradictions reported."""
+"""Marginals that were not measured: known cases, all constraints met, contradictions reported."""
 
 import numpy as np
 import pytest
@@ -82,7 +82,7 @@ def test_contradictions_give_the_nearest_table_and_a_residual() -> None:
         assert np.allclose(sums, [[100 / 6, 100 / 3], [100 / 3, 100 / 6]], rtol=0, atol=0.1)
 
 
-def test_cells_below_zero_are_told_by_the_residual() -> None:
+def test_cells_below_zero_show_in_the_residual() -> None:
     tables = [
         ConsistentTable(("a",), np.array([12.0, -2.0])),
         ConsistentTable(("b",), np.array([5.0, 5.0])),
@@ -102,7 +102,7 @@ def test_it_follows_on_tables_made_nonnegative() -> None:
     assert maximum_entropy(("a", "c"), tables).residual < 1e-4
 
 
-def test_columns_that_nothing_is_known_of_are_not_made_up() -> None:
+def test_columns_without_any_table_are_refused() -> None:
     with pytest.raises(ValueError, match="no table has"):
         maximum_entropy(("a", "b"), [ConsistentTable(("a",), np.ones(2))])
 

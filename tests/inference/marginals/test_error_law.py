@@ -76,7 +76,7 @@ def test_the_variance_is_that_of_the_closed_form(
     assert found == pytest.approx(expected, abs=1e-7)
 
 
-def test_every_cell_of_a_table_errs_alike_and_the_interval_covers() -> None:
+def test_every_cell_of_a_table_has_one_error_law_and_the_interval_covers() -> None:
     scopes: tuple[Scope, ...] = (("a", "b"), ("b", "c"), ("a",))
     rng = np.random.default_rng(5)
     truth = rng.integers(0, 50, shape_of(("a", "b", "c"))).astype(np.float64)
@@ -129,6 +129,6 @@ def test_what_no_table_covers_has_no_error_and_noise_has_a_size() -> None:
     with pytest.raises(ValueError, match="no table covers"):
         cell_error([table], ("b",))
     for bad in (0.0, np.inf, np.nan):
-        with pytest.raises(ValueError, match="has noise"):
+        with pytest.raises(ValueError, match="needs noise"):
             MeasuredTable(("a",), np.zeros(3), bad)
     assert isinstance(cell_error([table], ("a",)), CellError)

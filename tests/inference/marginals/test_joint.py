@@ -83,7 +83,7 @@ def test_of_many_fits_the_most_even_one_is_taken() -> None:
     assert np.allclose(joint.values, expected, rtol=0, atol=0.2)
 
 
-def test_nobody_has_an_empty_joint() -> None:
+def test_a_total_of_zero_gives_an_empty_joint() -> None:
     found = reconciled_globally([NoisyTable(("a",), np.array([1.0, -4.0]), 1.0)])
     assert found.tables[0].values.tolist() == [0.0, 0.0]
 

@@ -1,4 +1,4 @@
-"""Tables without negative cells: optimal where that is claimed, and honest about what is left."""
+"""Tables without negative cells: optimal where that is claimed, and with the residual reported."""
 
 import numpy as np
 import pytest
@@ -125,7 +125,7 @@ def test_rippling_is_not_much_farther_than_the_closest() -> None:
 
 
 @pytest.mark.parametrize("n_cells", [0, 1000])
-def test_fewer_people_than_none_are_none(n_cells: int) -> None:
+def test_a_negative_total_gives_empty_tables(n_cells: int) -> None:
     tables = [
         NoisyTable(("a", "b"), np.full((3, 2), -5.0), 1.0),
         NoisyTable(("a",), np.array([2.0, -9.0, 1.0]), 1.0),
@@ -145,5 +145,5 @@ def test_tables_that_are_fine_are_only_projected() -> None:
 
 
 def test_a_negative_public_total_is_no_number_of_records() -> None:
-    with pytest.raises(ValueError, match="not negative"):
+    with pytest.raises(ValueError, match="must not be negative"):
         nonnegative([NoisyTable(("a",), np.ones(3), 1.0)], total=-1.0)

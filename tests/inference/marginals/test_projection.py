@@ -1,4 +1,4 @@
-"""Tables made to agree: against dense least squares, hand-worked figures and what must hold."""
+"""Tables made to agree: against dense least squares, hand-computed figures and invariants."""
 
 from itertools import combinations
 
@@ -151,7 +151,7 @@ def test_one_table_alone_is_left_alone() -> None:
     assert found.misfit == found.residual == 0
 
 
-def test_looks_at_one_scope_are_averaged_with_inverse_variances() -> None:
+def test_tables_of_one_scope_are_averaged_with_inverse_variances() -> None:
     good = NoisyTable(("a",), np.array([10.0, 20.0]), 1.0)
     poor = NoisyTable(("a",), np.array([14.0, 12.0]), 3.0)
     first, second = reconciled([good, poor]).tables

@@ -1,4 +1,4 @@
-"""The widest law with a given half-width is nowhere narrower than the law that it stands for."""
+"""The widest law with a given half-width is nowhere narrower than the law that it replaces."""
 
 import numpy as np
 import pytest
@@ -44,6 +44,6 @@ def test_at_the_confidence_asked_for_it_is_what_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize(("half_width", "confidence"), [(-1.0, 0.9), (float("inf"), 0.9), (1, 1)])
-def test_what_is_no_half_width_is_none(half_width: float, confidence: float) -> None:
+def test_an_invalid_half_width_is_refused(half_width: float, confidence: float) -> None:
     with pytest.raises(ValueError, match="half-width"):
         AskedLaw(half_width, confidence)

@@ -118,7 +118,7 @@ def histories(draw: st.DrawFn) -> tuple[list[QueryBlock], QueryBlock]:
     st.lists(st.sampled_from([0.25, 1.0]), min_size=4, max_size=4),
     st.integers(0, 2**32 - 1),
 )
-def test_every_way_names_the_noise_its_answer_is_made_of(
+def test_every_way_to_estimate_names_the_noises_of_its_answer(
     history: tuple[list[QueryBlock], QueryBlock], weights: list[float], seed: int
 ) -> None:
     """Before and after raises, in place and in a fork that its origin knows nothing of."""
@@ -139,7 +139,7 @@ def test_every_way_names_the_noise_its_answer_is_made_of(
         check_terms(origin, posteriors, asked)
 
 
-def test_each_way_is_there_to_be_checked() -> None:
+def test_each_way_to_estimate_occurs_in_these_tests() -> None:
     rng = np.random.default_rng(3)
     groups = QueryBlock(counting(), Partition(("a",), np.arange(3)))
     some = counting([Factor(("a",), np.array([1, 2, 0]))])
@@ -225,6 +225,6 @@ def test_answers_are_forgotten_by_their_number_and_by_their_size(
     assert answers.get("g").n_terms == 11
 
 
-def test_a_row_counts_for_what_it_takes_beside_its_terms() -> None:
+def test_the_memory_of_a_row_besides_its_terms_is_counted() -> None:
     """Of many rows of one term each, most of the memory is not in the terms."""
     assert answer_with(3).n_terms == 3 + answers_module.N_TERMS_A_ROW * len(answer_with(3).rows)

@@ -258,7 +258,7 @@ def test_a_wrong_scale_is_caught(make: LawMaker) -> None:
 
 @pytest.mark.parametrize("bad", [[-1.0, 2.0], [math.nan, 1.0], [math.inf, 1.0]])
 @pytest.mark.parametrize("method", LawMethod)
-def test_scales_that_are_no_scales_are_refused(method: LawMethod, bad: list[float]) -> None:
+def test_invalid_scales_are_refused(method: LawMethod, bad: list[float]) -> None:
     with pytest.raises(ValueError, match="scales must be finite"):
         law_of_noise(np.array(bad), method)
 

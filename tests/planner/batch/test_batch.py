@@ -1,4 +1,4 @@
-"""Batches as measurements: what is bought is whole-number blocks, and keeps what is promised."""
+"""Batches as measurements: purchases are whole-number blocks, and meet the promised half-widths."""
 
 import math
 from collections.abc import Sequence
@@ -191,7 +191,7 @@ def test_a_batch_beyond_every_limit_is_bought_as_it_is_asked(
     check_kept(queries, plan)
 
 
-def test_a_target_that_nobody_can_meet_is_refused() -> None:
+def test_a_target_that_cannot_be_met_is_refused() -> None:
     with pytest.raises(InvalidTarget, match="practically no noise"):
         plan_batch([ask(ages(0, 9)), ask(ages(5, 20), 1e-9)], SCHEMA)
 

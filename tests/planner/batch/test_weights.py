@@ -1,4 +1,4 @@
-"""Weights of a batch: closed forms, brute force, and promises derived again on another path."""
+"""Weights of a batch: closed forms, brute force, and half-widths confirmed by another method."""
 
 import itertools
 import math
@@ -81,7 +81,7 @@ def half_width_by_convolution(
 
 @settings(max_examples=3, deadline=None)
 @given(seed=st.integers(0, 1000))
-def test_what_is_promised_is_found_again_on_another_path(seed: int) -> None:
+def test_promised_half_widths_are_confirmed_by_another_method(seed: int) -> None:
     queries, half_widths = random_queries(seed, n_atoms=5, n_queries=4)
     problem, solution = solved(queries, half_widths)
     for place, wanted in enumerate(half_widths):
@@ -146,7 +146,7 @@ def test_raising_a_row_costs_the_difference_alone() -> None:
     assert solution.cost == pytest.approx(solution.weights[0])  # of which 0.01 was paid before
 
 
-def test_improving_never_loses_the_promise_or_the_start() -> None:
+def test_improving_keeps_targets_and_never_costs_more_than_the_start() -> None:
     queries, half_widths = random_queries(11, n_atoms=8, n_queries=6)
     rows = np.vstack((np.eye(8), queries))
     problem = problem_of(rows, queries, half_widths)

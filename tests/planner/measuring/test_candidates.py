@@ -1,4 +1,4 @@
-"""Candidates: which blocks a strategy proposes, and that hierarchies are what they should be."""
+"""Candidates: which blocks a strategy proposes, and the structure of hierarchies."""
 
 import itertools
 
@@ -57,7 +57,7 @@ def test_only_ordered_columns_have_intervals() -> None:
         (Strategy.DYADIC, ["dyadic", "dyadic"]),
     ],
 )
-def test_a_strategy_proposes_what_its_name_says(strategy: Strategy, names: list[str]) -> None:
+def test_a_strategy_proposes_its_candidates(strategy: Strategy, names: list[str]) -> None:
     found = wide_candidates(strategy, [("age",), ("age", "city"), ("wide",), ()], SCHEMA)
     assert [candidate.name for candidate in found] == names
     assert {candidate.scope for candidate in found} == {("age",), ("age", "city")}
@@ -79,5 +79,5 @@ def test_the_query_itself_is_in_lowest_terms() -> None:
         (hierarchy(("member", "visits"), SCHEMA)[0], True),
     ],
 )
-def test_every_cell_is_told_from_anything_else(block: QueryBlock, answer: bool) -> None:
+def test_blocks_of_every_cell_are_recognised(block: QueryBlock, answer: bool) -> None:
     assert is_every_cell(block) is answer

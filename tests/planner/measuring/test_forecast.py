@@ -1,4 +1,4 @@
-"""Prospects: what is promised step by step is what a history with everything in it says."""
+"""Forecasts: a forecast made in steps is that of a history with the whole plan in it."""
 
 import numpy as np
 import pytest
@@ -65,16 +65,16 @@ def heavier(weight: Weight, by: int) -> Weight:
     n_first=st.integers(0, 5),
     raised=st.integers(0, 2**41),
 )
-def test_a_plan_put_there_in_steps_is_as_good_as_put_there_at_once(
+def test_a_plan_added_in_steps_gives_the_same_forecast_as_at_once(
     plan: list[tuple[QueryBlock, Weight]], asked: QueryBlock, n_first: int, raised: int
 ) -> None:
-    prospect = Forecast(Estimator(SCHEMA), noise_for)
+    forecast = Forecast(Estimator(SCHEMA), noise_for)
     lighter = [planned(block, weight) for block, weight in plan]
     whole = [planned(block, heavier(weight, raised)) for block, weight in plan]
-    begun = prospect.with_planned(lighter[:n_first])
+    begun = forecast.with_planned(lighter[:n_first])
     begun.half_width(asked, TARGET)
     in_steps = begun.with_planned(whole).half_width(asked, TARGET)
-    assert in_steps == pytest.approx(prospect.after(whole).half_width(asked, TARGET), rel=1e-7)
+    assert in_steps == pytest.approx(forecast.after(whole).half_width(asked, TARGET), rel=1e-7)
 
 
 @settings(deadline=None, max_examples=60)
@@ -84,23 +84,23 @@ def test_a_plan_put_there_in_steps_is_as_good_as_put_there_at_once(
     asked=measured_blocks(),
     rises=st.lists(st.integers(0, 2**41), min_size=1, max_size=3),
 )
-def test_a_climb_says_what_would_be_said_of_each_plan(
+def test_rising_forecasts_agree_with_those_of_each_plan(
     plan: list[tuple[QueryBlock, Weight]],
     bought: list[tuple[QueryBlock, Weight]],
     asked: QueryBlock,
     rises: list[int],
 ) -> None:
-    prospect = Forecast(Estimator(SCHEMA), noise_for).after([planned(*one) for one in bought])
-    prospect.half_width(asked, TARGET)
-    climb = prospect.climb(asked, TARGET, [planned(*one) for one in plan])
+    forecast = Forecast(Estimator(SCHEMA), noise_for).after([planned(*one) for one in bought])
+    forecast.half_width(asked, TARGET)
+    rising = forecast.rising(asked, TARGET, [planned(*one) for one in plan])
     for rise in rises:
         step = [planned(block, heavier(weight, rise)) for block, weight in plan]
-        said = climb.half_width(step)
-        assert said == pytest.approx(prospect.after(step).half_width(asked, TARGET), rel=1e-7)
-        assert said <= climb.at_foot * (1 + 1e-6)
+        said = rising.half_width(step)
+        assert said == pytest.approx(forecast.after(step).half_width(asked, TARGET), rel=1e-7)
+        assert said <= rising.at_lightest * (1 + 1e-6)
 
 
-def test_a_block_alone_is_climbed_beside_whatever_else_is_planned() -> None:
+def test_a_block_that_stands_apart_rises_independently_of_the_rest_of_a_plan() -> None:
     """The closed form is taken there, and is that of the history with both in it."""
     ((first, n_first), (second, n_second), *_) = SIZES.items()
     one = QueryBlock(counting([Factor((first,), np.arange(n_first) % 2)]))
@@ -109,7 +109,7 @@ def test_a_block_alone_is_climbed_beside_whatever_else_is_planned() -> None:
     beside.half_width(one, TARGET)
     lightest = [planned(other, Weight(2**40)), planned(one, Weight(1))]
     plan = [planned(other, Weight(2**40)), planned(one, Weight(2**39))]
-    climb = beside.climb(one, TARGET, lightest)
-    assert climb.at_foot == np.inf
-    assert climb.half_width(plan) == pytest.approx(2 * np.log(10), rel=1e-5)
-    assert climb.half_width(plan) == beside.half_width(one, TARGET, plan)
+    rising = beside.rising(one, TARGET, lightest)
+    assert rising.at_lightest == np.inf
+    assert rising.half_width(plan) == pytest.approx(2 * np.log(10), rel=1e-5)
+    assert rising.half_width(plan) == beside.half_width(one, TARGET, plan)

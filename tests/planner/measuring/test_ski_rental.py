@@ -1,4 +1,4 @@
-"""Rent: what counts for a scope, and what a purchase makes good."""
+"""Ski rental: what counts as rent for a scope, and what a purchase redeems."""
 
 import numpy as np
 import pytest
@@ -35,52 +35,52 @@ def cells(scope: Scope) -> QueryBlock:
 
 
 def paid(*purchases: tuple[int, QueryBlock]) -> SkiRental:
-    """The rents after purchases at these prices, one after the other."""
-    rents, spent = SkiRental(), 0
+    """The rental after purchases at these prices, one after the other."""
+    rental, spent = SkiRental(), 0
     for units, block in purchases:
-        rents.add([Charge(Payer("me"), (ChargedBlock(block, NOISE),), spent, spent + units)])
+        rental.add([Charge(Payer("me"), (ChargedBlock(block, NOISE),), spent, spent + units)])
         spent += units
-    return rents
+    return rental
 
 
-def test_rent_counts_for_every_scope_that_holds_it() -> None:
-    rents = paid((5, narrow("a")), (7, narrow("a", "b")), (9, narrow("c")))
-    assert rents.on(("a",)) == 5
-    assert rents.on(("a", "b")) == 12
-    assert rents.on(("a", "b", "c")) == 21
-    assert rents.on(("b",)) == 0
-    assert rents.scopes == (("c",), ("a", "b"), ("a",))
-    assert rents.n_charges == 3
+def test_rent_counts_for_every_scope_that_contains_it() -> None:
+    rental = paid((5, narrow("a")), (7, narrow("a", "b")), (9, narrow("c")))
+    assert rental.on(("a",)) == 5
+    assert rental.on(("a", "b")) == 12
+    assert rental.on(("a", "b", "c")) == 21
+    assert rental.on(("b",)) == 0
+    assert rental.scopes == (("c",), ("a", "b"), ("a",))
+    assert rental.n_charges == 3
 
 
-def test_a_purchase_makes_rent_good_once() -> None:
-    rents = paid((5, narrow("a")), (7, narrow("a", "b")), (10, cells(("a", "b"))))
-    assert rents.on(("a", "b")) == 2
-    rents = paid((5, narrow("a")), (20, cells(("a", "b"))), (3, narrow("b")))
-    assert rents.on(("a", "b")) == 3
-    assert rents.on(("a",)) == 0
+def test_a_purchase_redeems_rent_once() -> None:
+    rental = paid((5, narrow("a")), (7, narrow("a", "b")), (10, cells(("a", "b"))))
+    assert rental.on(("a", "b")) == 2
+    rental = paid((5, narrow("a")), (20, cells(("a", "b"))), (3, narrow("b")))
+    assert rental.on(("a", "b")) == 3
+    assert rental.on(("a",)) == 0
 
 
-def test_cells_are_no_rent_for_themselves_but_for_larger_scopes() -> None:
-    rents = paid((4, cells(("a",))))
-    assert rents.on(("a",)) == 0
-    assert rents.on(("a", "b")) == 4
+def test_cells_count_as_rent_only_for_larger_scopes() -> None:
+    rental = paid((4, cells(("a",))))
+    assert rental.on(("a",)) == 0
+    assert rental.on(("a", "b")) == 4
 
 
-def test_what_costs_nothing_is_no_rent() -> None:
+def test_a_free_purchase_is_not_rent() -> None:
     assert paid((0, narrow("a"))).scopes == ()
 
 
-def test_what_statistics_cost_is_no_rent() -> None:
-    rents = SkiRental()
+def test_the_cost_of_statistics_is_not_rent() -> None:
+    rental = SkiRental()
     asked = ChargedDistance(Distance(narrow("a"), (3,)), NOISE)
-    rents.add([Charge(Payer("me"), (), 0, 5, (asked,))])
-    assert rents.n_charges == 1
-    assert rents.on(("a",)) == 0
+    rental.add([Charge(Payer("me"), (), 0, 5, (asked,))])
+    assert rental.n_charges == 1
+    assert rental.on(("a",)) == 0
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_rents_are_worked_out_from_the_charges_alone(order: tuple[int, int]) -> None:
+def test_rent_is_computed_from_the_charges_alone(order: tuple[int, int]) -> None:
     charges = [(5, narrow("a")), (6, narrow("b"))]
-    rents = paid(*(charges[place] for place in order))
-    assert rents.on(("a", "b")) == 11
+    rental = paid(*(charges[place] for place in order))
+    assert rental.on(("a", "b")) == 11

@@ -1,4 +1,4 @@
-"""Weights: the closed form, the search, and what a sum of money raises blocks to."""
+"""Weights: the closed form, the search, and the weight to which a budget raises blocks."""
 
 import math
 from fractions import Fraction
@@ -55,7 +55,7 @@ def test_the_search_ends_just_above_the_smallest_weight(
     alone=st.floats(1.0, 300.0),
     held=st.floats(0.0, 1.0),
 )
-def test_a_width_that_goes_as_a_standard_deviation_takes_few_looks(
+def test_a_width_like_a_standard_deviation_takes_few_steps(
     known: float, alone: float, held: float
 ) -> None:
     """Beside another measurement of the same, precisions add up: nothing is left to search for."""
@@ -76,7 +76,7 @@ def test_a_width_that_goes_as_a_standard_deviation_takes_few_looks(
     assert n_looks <= 6
 
 
-def test_where_another_row_is_the_most_of_the_noise_few_looks_find_its_weight() -> None:
+def test_where_another_row_has_most_of_the_noise_few_steps_find_the_weight() -> None:
     """A variance of which a part does not fall: the quotient of linear functions is followed."""
     looked_at = []
 
@@ -97,7 +97,7 @@ def test_a_target_that_no_weight_meets_is_refused() -> None:
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=5), st.integers(0, 200))
-def test_blocks_are_raised_to_what_the_units_buy(held: list[int], units: int) -> None:
+def test_blocks_are_raised_as_far_as_the_units_allow(held: list[int], units: int) -> None:
     common = affordable_units(held, units)
     assert sum(max(0, common - level) for level in held) <= units
     assert sum(max(0, common + 1 - level) for level in held) > units or common < min(held)

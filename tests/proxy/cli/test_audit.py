@@ -272,7 +272,7 @@ def test_a_loss_is_accepted_on_the_command_line_and_shown_by_every_audit(
         ledger.append("people", lambda _history: BudgetSet(Fraction(1, 2)))
     run("sign", path, "--key", f"{owner}.key", "-o", head)
     known = ("--public-key", f"{owner}.pub", "--signed-head", head)
-    assert "holds all that is vouched for" in run("accept-rollback", path, *known, "--yes").err
+    assert "lacks no entry that is vouched for" in run("accept-rollback", path, *known, "--yes").err
     path.write_bytes(older)
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     ended = run("accept-rollback", path)

@@ -90,7 +90,7 @@ def test_a_network_is_bought_for_one_price_and_its_tables_are_history(table: Ser
     assert made.epsilon_spent == spent(table)
     assert Fraction(99, 100) < spent(table) <= 1
     assert made.model["kind"] == "privbayes"
-    kinds = {type(one) for told in table.gate.history.told for one in told.statistics}
+    kinds = {type(one) for told in table.gate.history.released for one in told.statistics}
     assert kinds == {ChargedChoice}
     measured = {one.block.scope for one in table.gate.measurements()}
     assert {scope for scope in made.tables if len(scope) > 1} <= measured
@@ -107,7 +107,7 @@ def test_the_settings_of_a_network_are_those_that_were_asked_for(table: ServedTa
         ONE, method=Method.PRIVBAYES, columns=columns, degree=1, score=Score.INFORMATION
     )
     made = make(table, replace(request, hierarchies=True), ANN)
-    asked = [one for told in table.gate.history.told for one in told.statistics]
+    asked = [one for told in table.gate.history.released for one in told.statistics]
     choices = [one.choice for one in asked if isinstance(one, ChargedChoice)]
     assert len(choices) == 2
     for choice in choices:

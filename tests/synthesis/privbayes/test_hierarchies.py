@@ -1,4 +1,4 @@
-"""Coarser views of columns: neighbours merged two by two, and what stands apart left apart."""
+"""Coarser views of columns: neighbours merged in pairs, and unordered levels never merged."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_each_view_merges_neighbours_of_the_one_before_and_nothing_else(
 
 
 @pytest.mark.parametrize("column", [Column("c", 200), Column("c", 5, 4), Column("c", 1)])
-def test_what_has_no_order_or_few_levels_is_seen_as_it_is(column: Column) -> None:
+def test_unordered_columns_and_short_ones_have_one_view(column: Column) -> None:
     (view,) = layered_attribute(column).views
     assert view.labels.tolist() == np.arange(column.size).tolist()
 

@@ -1,4 +1,4 @@
-"""The method: what it spends, what it chooses, how near it comes. Noise is made up, with a seed."""
+"""The method: what it spends, what it chooses, how close it comes. Noise takes a seed."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -189,13 +189,13 @@ def test_the_nearest_table_keeps_the_sum_and_has_nothing_negative() -> None:
     assert nearest_counts(table, 0.0).sum() == 0
 
 
-def test_where_nothing_is_left_a_law_falls_back() -> None:
+def test_a_law_of_empty_counts_falls_back() -> None:
     law = conditional_law(np.array([[3.0, 1.0], [0.0, 0.0]]))
     assert law.tolist() == [[0.75, 0.25], [0.75, 0.25]]
     assert conditional_law(np.zeros((2, 4))).tolist() == [[0.25] * 4] * 2
 
 
-def test_a_table_of_nothing_gives_a_network() -> None:
+def test_an_empty_table_gives_a_network() -> None:
     """Noise alone, with a sum below zero."""
     tables = [np.array([-3.0, 1.0]), np.full((2, 2), -1.0)]
     attributes = [Attribute.plain("a", 2), Attribute.plain("b", 2)]
@@ -214,10 +214,10 @@ LAWS = (np.array([0.5, 0.5]), np.full((2, 2), 0.5))
         ((Node("a"), Node("a")), LAWS, "after its parents"),
         ((Node("a"),), LAWS[:1], "every column"),
         ((Node("a"), Node("b")), LAWS, "numbers for the law"),
-        ((Node("a"), Node("b", (Parent("a"),))), (LAWS[0], LAWS[1] * 1.1), "no law"),
+        ((Node("a"), Node("b", (Parent("a"),))), (LAWS[0], LAWS[1] * 1.1), "do not sum to 1"),
     ],
 )
-def test_what_is_no_network_is_refused(
+def test_an_invalid_network_is_refused(
     nodes: tuple[Node, ...], laws: tuple[NDArray[np.float64], ...], said: str
 ) -> None:
     attributes = (Attribute.plain("a", 2), Attribute.plain("b", 2))
@@ -247,17 +247,17 @@ def test_a_network_says_where_there_were_too_many_candidates() -> None:
     assert max(len(choice.candidates) for choice, _ in port.choices) <= N_CANDIDATES_MAX
 
 
-def test_what_cannot_be_done_is_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     port = KnownRecords(NAMES, golden_records(10, 1))
     for attributes, budget, said in [
-        ((), Fraction(1), "one at least"),
+        ((), Fraction(1), "at least one"),
         ([Attribute.plain("A", 2)] * 2, Fraction(1), "distinct"),
         (
             [Attribute.plain(str(one), 2) for one in range(N_COLUMNS_MAX + 1)],
             Fraction(1),
             "columns",
         ),
-        (GOLDEN.attributes, Fraction(0), "nothing"),
+        (GOLDEN.attributes, Fraction(0), "budget must be positive"),
     ]:
         with pytest.raises(ValueError, match=said):
             learned(attributes, port, budget=budget)

@@ -38,6 +38,6 @@ def test_a_network_read_back_draws_the_same_rows(network: BayesianNetwork) -> No
 
 
 @pytest.mark.parametrize("changed", [{"kind": "pairwise"}, {"total": -1}, {"columns": []}])
-def test_what_is_no_network_is_not_read(changed: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"kind|rows|one at least"):
+def test_an_invalid_network_is_not_read(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"kind|rows|at least one"):
         network_of(network_json(COARSE) | changed)

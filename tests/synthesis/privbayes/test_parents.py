@@ -35,7 +35,7 @@ def n_finest(levels: tuple[int | None, ...], sizes: list[list[int]]) -> int:
 @given(
     st.lists(LEVELS, max_size=4), st.floats(0.5, 200), st.integers(0, 4), st.sampled_from([20, 1e9])
 )
-def test_sets_are_those_that_nothing_can_be_added_to(
+def test_sets_are_those_that_cannot_be_extended(
     sizes: list[list[int]], most: float, degree: int, finest: float
 ) -> None:
     options = [[None, *range(len(own))] for own in sizes]

@@ -196,7 +196,7 @@ def test_sessions_ended_under_load_lose_nothing(server: PostgresServer) -> None:
     end_sessions(server, 10)
 
 
-def test_a_client_killed_under_load_leaves_what_it_was_told(server: PostgresServer) -> None:
+def test_a_client_killed_under_load_leaves_what_was_acknowledged(server: PostgresServer) -> None:
     kill_clients(server, 2)
 
 
@@ -213,5 +213,7 @@ def test_sessions_ended_often_under_load_lose_nothing(server: PostgresServer) ->
 
 
 @pytest.mark.slow
-def test_clients_killed_often_under_load_leave_what_they_were_told(server: PostgresServer) -> None:
+def test_clients_killed_often_under_load_leave_what_was_acknowledged(
+    server: PostgresServer,
+) -> None:
     kill_clients(server, 25)

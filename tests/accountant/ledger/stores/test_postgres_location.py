@@ -1,4 +1,4 @@
-"""Where a ledger in PostgreSQL lies: what is accepted, what is refused, and never a password."""
+"""The location of a ledger in PostgreSQL: what is accepted and refused, and never a password."""
 
 import sys
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_a_location_has_a_name_that_anybody_may_read(text: str, name: str) -> No
     assert PostgresLocation.parse(text).name == name
 
 
-def test_what_the_text_says_is_what_libpq_is_told() -> None:
+def test_the_text_and_the_parameters_of_libpq_agree() -> None:
     parameters = told("postgresql://a%40b@db.example:6432/my%20money?sslrootcert=/etc/ca.pem")
     assert (parameters["user"], parameters["dbname"]) == ("a@b", "my money")
     assert (parameters["host"], parameters["port"]) == ("db.example", "6432")
@@ -50,7 +50,7 @@ def test_what_the_text_says_is_what_libpq_is_told() -> None:
 
 
 @pytest.mark.parametrize("host", ["db.example", "10.0.0.1", "localhost,db.example", "127.0.0.1.x"])
-def test_off_this_machine_the_server_proves_who_it_is(host: str) -> None:
+def test_a_remote_server_must_authenticate_itself(host: str) -> None:
     assert told(f"postgresql://{host}/money")["sslmode"] == "verify-full"
     assert told(f"postgresql://{host}/money?sslmode=require")["sslmode"] == "require"
     for weak in ("disable", "allow", "prefer", ""):
@@ -59,7 +59,7 @@ def test_off_this_machine_the_server_proves_who_it_is(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.8", "[::1]", "%2Frun%2Fpostgresql"])
-def test_on_this_machine_it_need_not(host: str) -> None:
+def test_a_local_server_need_not_authenticate_itself(host: str) -> None:
     assert told(f"postgresql://{host}/money")["sslmode"] == "prefer"
 
 
@@ -85,7 +85,7 @@ def test_on_this_machine_it_need_not(host: str) -> None:
         ("postgresql://localhost/money?hostaddr=10.0.0.1", "has an option"),
     ],
 )
-def test_what_is_no_location_is_refused(text: str, expected: str) -> None:
+def test_a_text_that_is_not_a_location_is_refused(text: str, expected: str) -> None:
     with pytest.raises(ValueError, match=expected):
         PostgresLocation.parse(text)
 

@@ -166,7 +166,9 @@ def test_an_auditor_only_needs_to_read(postgres_server: PostgresServer) -> None:
         assert list(reader.entries_after(0)) == [first]
 
 
-def test_a_role_without_rights_is_told_so(postgres_server: PostgresServer, location: str) -> None:
+def test_a_role_without_rights_is_refused_with_a_message(
+    postgres_server: PostgresServer, location: str
+) -> None:
     open_postgres_store(location).close()
     with postgres_server.connect() as connection:
         connection.execute("CREATE ROLE nobody LOGIN")

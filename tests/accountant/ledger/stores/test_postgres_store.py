@@ -1,4 +1,4 @@
-"""What only a ledger in PostgreSQL has to promise: its server and its commits."""
+"""What only a ledger in PostgreSQL has to ensure: its server and its commits."""
 
 import contextlib
 import threading
@@ -147,7 +147,7 @@ def test_a_server_that_restarts_between_two_requests_is_not_noticed(
     assert bodies(store) == ["first", "second"]
 
 
-def test_a_server_that_is_away_is_said_to_be_and_may_come_back(
+def test_an_unreachable_server_is_reported_and_may_come_back(
     server: PostgresServer, store: PostgresStore, location: str
 ) -> None:
     append(store, "first")
@@ -200,7 +200,7 @@ def test_an_appender_is_of_no_use_after_its_transaction(store: PostgresStore) ->
     assert bodies(store) == []
 
 
-def test_who_waits_too_long_for_a_writer_is_told_and_may_try_again(
+def test_waiting_too_long_for_a_writer_is_an_error_that_may_be_retried(
     server: PostgresServer, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(postgres_store, "LOCK_SECONDS", 1)

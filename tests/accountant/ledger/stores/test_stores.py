@@ -1,4 +1,4 @@
-"""What every store promises, asked of SQLite and of a real PostgreSQL alike."""
+"""What every store promises, tested on SQLite and on a real PostgreSQL alike."""
 
 import contextlib
 import itertools
@@ -159,7 +159,7 @@ def test_what_was_written_is_there_when_it_is_opened_again(open_store: OpenStore
     assert len(held(again)) == 4
 
 
-def test_an_exception_undoes_everything_and_stands_in_nobodys_way(store: Store) -> None:
+def test_an_exception_undoes_everything_and_blocks_nobody(store: Store) -> None:
     def fail() -> None:
         with store.writing() as appender:
             appender.insert(chain(3))
@@ -219,7 +219,7 @@ def test_a_writer_sees_what_the_one_before_wrote(open_store: OpenStore) -> None:
     check_chain(one)
 
 
-def test_who_reads_waits_for_no_writer_and_sees_nothing_unfinished(open_store: OpenStore) -> None:
+def test_readers_wait_for_no_writer_and_see_nothing_unfinished(open_store: OpenStore) -> None:
     one, other = open_store(), open_store()
     first = append(one, "first")
     with one.writing() as appender:
