@@ -1,13 +1,14 @@
-"""Where on each column the budget went: for every level, the most that a cell with it has paid.
+"""The privacy loss along each column: for every level, the most that a cell with it has paid.
 
 What a cell has paid is a sum of tables (cost_tables.py). The largest sum among the cells with a
-level is found on a dense array where the columns that hang together span few enough cells, else
-by eliminating the other columns one after another (as accountant/proofs/table_cost.md does, where
-the argument stands). Where a table on the way would be too large it is split and the maxima are
-added, so that the result is an upper bound; beyond that, every table is bounded by itself. Beside a
-bound stands what some cell is known to have paid (dear_cells.py), so that nobody takes it for more.
+level is found on a dense array if the connected columns span few enough cells, otherwise by
+eliminating the other columns one after another (accountant/proofs/table_cost.md has the argument).
+An intermediate table that would be too large is split and the maxima are added, so that the result
+is an upper bound; if that is still too much work, every table is bounded separately. An upper bound
+is shown beside what some cell is known to have paid (dear_cells.py), so that it is not mistaken for
+the exact value.
 
-No bound passes what the table was charged. Reads no data: rows and weights are the ledger's.
+No bound exceeds what the table was charged. Reads no data: rows and weights are the ledger's.
 """
 
 import math
@@ -22,7 +23,7 @@ from proxy.reporting.cost_tables import CostTables, Tables, Whole, spread, tabul
 from proxy.reporting.dear_cells import attained
 from proxy.reporting.paid_rows import Cost
 
-N_DENSE_CELLS_MAX: Final = 2**22  # of columns that hang together: 32 MB
+N_DENSE_CELLS_MAX: Final = 2**22  # of connected columns: 32 MB
 N_BUCKET_CELLS_MAX: Final = 2**16  # of a table made while columns are eliminated
 N_ELIMINATED_CELLS_MAX: Final = 2**29  # touched for all columns together: a few seconds
 
@@ -36,7 +37,7 @@ class ColumnCost:
     column : str
     n_levels : int
     starts : tuple of int
-        Levels in a row with the same cost are one segment; where each begins.
+        Where each segment begins; a segment is a run of levels with the same cost.
     at_most : tuple of int
         No cell with a level of the segment has paid more.
     at_least : tuple of int
@@ -51,13 +52,13 @@ class ColumnCost:
 
     def __post_init__(self) -> None:
         if not self.starts or self.starts[0] != 0:
-            raise ValueError("the first segment begins at the first level")
+            raise ValueError("the first segment must begin at the first level")
         if not len(self.starts) == len(self.at_most) == len(self.at_least):
-            raise ValueError("one cost for each segment")
+            raise ValueError("there must be one cost for each segment")
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is left between the two bounds."""
+        """Whether the two bounds are equal."""
         return self.at_most == self.at_least
 
 
@@ -69,11 +70,11 @@ class _Along:
     at_least: Whole
 
 
-_Component: TypeAlias = dict[str, _Along]  # columns that hang together
+_Component: TypeAlias = dict[str, _Along]  # connected columns
 
 
 def column_costs(costs: Iterable[Cost], units_spent: int) -> tuple[ColumnCost, ...]:
-    """The cost along every column that some row is about; no cell paid more than `units_spent`."""
+    """The cost along every column that some row concerns; no cell paid more than `units_spent`."""
     paid = tabulated(costs)
     most_everywhere, least_everywhere = _of_every_cell(paid.tables), _of_every_cell(paid.sure)
     components = [
@@ -94,7 +95,7 @@ def column_costs(costs: Iterable[Cost], units_spent: int) -> tuple[ColumnCost, .
 
 
 def _column(paid: CostTables, column: str, at_most: list[int], at_least: list[int]) -> ColumnCost:
-    """Segments of equal cost next to each other are one."""
+    """A column's cost, with adjacent segments of equal cost merged."""
     starts = paid.segments[column].starts.tolist()
     bounds = list(zip(at_most, at_least, strict=True))
     kept = [place for place, one in enumerate(bounds) if not place or one != bounds[place - 1]]
@@ -108,7 +109,7 @@ def _column(paid: CostTables, column: str, at_most: list[int], at_least: list[in
 
 
 def _components(scopes: Iterable[Scope]) -> list[list[Scope]]:
-    """Scopes that share columns, directly or through others, together."""
+    """Scopes grouped by shared columns, directly or through others."""
     components: list[tuple[set[str], list[Scope]]] = []
     for scope in sorted(filter(None, scopes)):
         touching = [one for one in components if one[0] & set(scope)]
@@ -120,12 +121,12 @@ def _components(scopes: Iterable[Scope]) -> list[list[Scope]]:
 
 
 def _of_every_cell(tables: Mapping[Scope, Whole]) -> int:
-    """What every cell has paid, whatever its levels."""
+    """What every cell has paid, independent of its levels."""
     return sum(int(values) for scope, values in tables.items() if not scope)
 
 
 def _component(paid: CostTables, tables: Tables) -> _Component:
-    """The bounds along each column of tables that hang together."""
+    """The bounds along each column of connected tables."""
     columns: Scope = tuple(sorted({axis for scope in tables for axis in scope}))
     sure = {scope: values for scope, values in paid.sure.items() if set(scope) & set(columns)}
     is_sure = sure.keys() == tables.keys() and all(sure[scope] is tables[scope] for scope in sure)
@@ -191,7 +192,7 @@ def _eliminated(paid: CostTables, tables: Mapping[Scope, Whole], keep: str) -> t
 
 
 def _pieces(paid: CostTables, bucket: Tables) -> list[tuple[Scope, Whole]]:
-    """Tables added up in as few sums as stay small, the largest first."""
+    """Tables added up into as few sums as stay small, the largest first."""
     drafts: list[tuple[set[str], list[Scope]]] = []
     for scope in sorted(bucket, key=lambda scope: (-bucket[scope].size, scope)):
         for axes, members in drafts:

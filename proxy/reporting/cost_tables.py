@@ -1,12 +1,12 @@
-"""Everything paid for, as a few tables of whole numbers whose sum is what each cell has paid.
+"""All charges as a few tables of whole numbers whose sum is what each cell has paid.
 
-Levels that no row tells apart become one segment of their column; the costs of blocks over the
-same columns become one table over segments. A cost whose table would be too large gives up its
-longest column: the largest value along it stands for all, which is nowhere too small. `sure` has no
-such cost in it, and is nowhere too large.
+Levels that no row distinguishes become one segment of their column; the costs of blocks over the
+same columns become one table over segments. A cost whose table would be too large drops its longest
+column: the largest value along it is used for all levels, which is an upper bound. `sure` contains
+no such cost, and is a lower bound.
 
-Numbers are whole, also where they are stored as floats: those are used only where a bound on the
-sum of everything lies below 2**53, and then every partial sum is exact in any order.
+Numbers are whole even where they are stored as floats: floats are used only if a bound on the total
+is below 2**53, and then every partial sum is exact in any order.
 """
 
 import math
@@ -23,17 +23,19 @@ from cube.query import Scope
 from proxy.reporting.paid_rows import Cost, OtherCost, ProductCost, Runs
 
 FLOAT_SAFE: Final = 2**53  # whole numbers below it are exact as doubles
-N_TABLE_CELLS_MAX: Final = 2**20  # of one table, before it gives up a column
-N_CELLS_ALL_MAX: Final = 2**25  # of all tables: 256 MB; the more there are, the smaller each
+N_TABLE_CELLS_MAX: Final = 2**20  # of one table, before it drops a column
+N_CELLS_ALL_MAX: Final = 2**25  # of all tables: 256 MB; the more tables, the smaller each
 N_PIECE_CELLS_MAX: Final = 2**22  # worked on at once while a table is filled: 32 MB
 
-Whole: TypeAlias = NDArray[Any]  # whole numbers: doubles, or Python's own where those would round
+Whole: TypeAlias = NDArray[
+    Any
+]  # whole numbers: doubles, or Python integers where doubles would round
 Tables: TypeAlias = dict[Scope, Whole]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segments:
-    """A column cut where some row changes along it.
+    """A column cut wherever the cost of some row changes along it.
 
     Parameters
     ----------
@@ -58,11 +60,11 @@ class CostTables:
     Parameters
     ----------
     segments : mapping of str to Segments
-        Of every column that some row is about.
+        The segments of every column that some row concerns.
     tables : mapping of Scope to ndarray
         One array for each combination of columns, over their segments.
     sure : mapping of Scope to ndarray
-        The same without costs that are only bounded.
+        The same without costs that are only upper bounds.
     """
 
     segments: Mapping[str, Segments]
@@ -75,7 +77,7 @@ class CostTables:
 
 
 def tabulated(costs: Iterable[Cost]) -> CostTables:
-    """Add up what blocks cost, by the columns they are about."""
+    """Add up the costs of blocks, by the columns they concern."""
     every = list(costs)
     dtype = np.float64 if sum(cost.bound for cost in every) < FLOAT_SAFE else object
     segments = _segments(every)
@@ -109,7 +111,7 @@ class _Builder:
         self._vectors: dict[tuple[str, Runs], Whole] = {}
 
     def fitting(self, cost: ProductCost) -> ProductCost:
-        """The cost, or one nowhere below it on fewer columns whose table is small enough."""
+        """The cost, or an upper bound on fewer columns whose table is small enough."""
         while self._n_cells(cost.runs) > self._n_cells_max:
             longest = max(sorted(cost.runs), key=lambda axis: self._segments[axis].size)
             units = cost.units * max(cost.runs[longest].values)
@@ -118,7 +120,7 @@ class _Builder:
         return cost
 
     def add_products(self, scope: Scope, costs: Sequence[ProductCost], *, is_sure: bool) -> None:
-        """Add products over the same columns: one multiplication of matrices for many blocks."""
+        """Add products over the same columns: one matrix multiplication for many blocks."""
         units = np.array([cost.units for cost in costs], dtype=self._dtype)
         if not scope:
             self._add((), units.sum(), is_sure=is_sure)
@@ -202,7 +204,7 @@ def _cuts(cost: Cost) -> Iterable[tuple[str, int, Iterable[int]]]:
 
 
 def _absorbed(tables: Iterable[tuple[Scope, Whole]]) -> Tables:
-    """The same sum in fewer tables: one whose columns another has too is added to that one."""
+    """The same sum in fewer tables: a table is added to one that has all of its columns."""
     kept: Tables = {}
     for scope, values in sorted(tables, key=lambda table: (-len(table[0]), table[0])):
         home = next((other for other in kept if set(scope) <= set(other)), scope)
@@ -211,6 +213,6 @@ def _absorbed(tables: Iterable[tuple[Scope, Whole]]) -> Tables:
 
 
 def spread(values: Whole, scope: Scope, onto: Scope) -> Whole:
-    """A table with the dimensions of other columns, among which its own are; to be broadcast."""
+    """A table with dimensions for a larger set of columns, to be broadcast."""
     shape = iter(values.shape)
     return values.reshape([next(shape) if axis in scope else 1 for axis in onto])

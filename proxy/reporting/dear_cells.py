@@ -1,8 +1,8 @@
-"""Cells that paid much: how near the dearest cell of a level is, where it is out of reach.
+"""Cells that paid much: lower bounds on the largest cost of a cell, by local search.
 
-From a few places in the cube, one column after the other is moved to its dearest segment until
-nothing gets dearer. What these cells paid is a fact, so that beside a proved upper bound stands
-what some cell did pay. It is no maximum and is not called one.
+From a few cells of the cube, one column after the other is moved to its most expensive segment
+until nothing increases. What these cells paid is exact, so it is shown beside a proved upper bound.
+It need not be the maximum, and is not called one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,21 +15,21 @@ from cube.query import Scope
 from proxy.reporting.cost_tables import CostTables, Whole
 
 N_STARTS: Final = 32
-N_ROUNDS_MAX: Final = 8  # of moving every column once; a few are nearly always enough
-SEED: Final = 1  # of where the search begins: nothing is private here, and a report repeats itself
+N_ROUNDS_MAX: Final = 8  # each moves every column once; a few are nearly always enough
+SEED: Final = 1  # of the starting cells: nothing is private here, and reports are reproducible
 
 
 def attained(
     paid: CostTables, tables: Mapping[Scope, Whole], columns: Sequence[str]
 ) -> dict[str, Whole]:
-    """For each of the columns, what a cell with each segment was found to have paid.
+    """For each of the columns, what some cell in each segment has paid.
 
     Parameters
     ----------
     paid : CostTables
-        Whose segments the tables are over.
+        The cost tables whose segments are used.
     tables : mapping of Scope to ndarray
-        What the cells have paid for certain; over some of the columns.
+        Lower bounds on what cells have paid, over some of the columns.
     columns : sequence of str
     """
     draw = np.random.default_rng(SEED)

@@ -1,11 +1,11 @@
-"""What the rows of a ledger cost each cell, read off the text of the charges.
+"""What the rows of a ledger cost each cell, computed from the text of the charges.
 
 A block of weight w costs a cell ``w |coefficient|`` if the cell is in one of its groups. Nearly
-every block is a product of short runs of levels, one factor a column, and is kept as just that:
+every block is a product of short runs of levels, one factor per column, and is kept in that form:
 no level is enumerated. The few others (sums of terms, factors over several columns) go through the
-accountant's own profiles, which may be a proved bound and then say so.
+accountant's own profiles, which may be a proved bound and are then marked as such.
 
-Equal blocks are one, with the sum of their weights. Nothing here adds blocks up: cells.py does.
+Equal blocks are merged, with the sum of their weights. cells.py adds blocks up.
 """
 
 import json
@@ -25,7 +25,7 @@ from cube.encoding import decode_block, encode_block
 from cube.query import counting
 
 Block: TypeAlias = Mapping[str, Any]  # as `cube.encoding.encode_block` wrote it
-EVERYTHING: Block = encode_block(QueryBlock(counting()))  # it costs every cell alike
+EVERYTHING: Block = encode_block(QueryBlock(counting()))  # it costs every cell the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Runs:
     Parameters
     ----------
     n_levels : int
-        Of the column.
+        The number of levels of the column.
     starts : tuple of int
-        Where each run begins; the first at 0.
+        Where each run begins; the first begins at 0.
     values : tuple of int
         The magnitude on each run.
     """
@@ -69,7 +69,7 @@ class ProductCost:
 
     @property
     def bound(self) -> int:
-        """No cell costs more."""
+        """An upper bound on the cost of a cell."""
         return self.units * math.prod(max(runs.values) for runs in self.runs.values())
 
 
@@ -77,7 +77,7 @@ class ProductCost:
 class OtherCost:
     """``units`` times any other function of the cells.
 
-    `exact` is False where it is nowhere below the cost, and may be above it.
+    `exact` is False if the function is only an upper bound on the cost.
     """
 
     units: int
@@ -86,7 +86,7 @@ class OtherCost:
 
     @property
     def bound(self) -> int:
-        """No cell costs more."""
+        """An upper bound on the cost of a cell."""
         return self.units * self.function.bound
 
 
@@ -95,13 +95,13 @@ Cost: TypeAlias = ProductCost | OtherCost
 
 @dataclass(slots=True)
 class PaidRows:
-    """Everything that was paid for on one table, while its charges are read."""
+    """Everything that was paid for on one table, collected while its charges are read."""
 
     _units: dict[str, int] = field(default_factory=dict)
     _blocks: dict[str, Block] = field(default_factory=dict)
 
     def add(self, block: Block, units: int) -> str:
-        """Note that the rows of a block weigh so much more; returns a name for the block."""
+        """Add units to the weight of a block's rows; returns a name for the block."""
         name = json.dumps(block, separators=(",", ":"))
         if name not in self._units:
             self._units[name], self._blocks[name] = 0, block
@@ -109,7 +109,7 @@ class PaidRows:
         return name
 
     def costs(self) -> Iterator[Cost]:
-        """What each block costs the cells; the sum of all of them is what a cell has paid."""
+        """The cost of each block; the sum over all blocks is what a cell has paid."""
         for name, block in self._blocks.items():
             product = _product_of(block)
             if product is not None:
@@ -128,7 +128,7 @@ def _product_of(block: Block) -> tuple[int, dict[str, Runs]] | None:
     [term] = block["terms"]
     arrays = list(term["factors"])
     if "partition" in block and min(block["partition"]["runs"][1::2]) < 0:
-        arrays.append(_indicator(block["partition"]))  # else every cell is in some group
+        arrays.append(_indicator(block["partition"]))  # otherwise every cell is in some group
     scale = Fraction(term["scale"])
     if scale.denominator != 1 or any(len(array["axes"]) != 1 for array in arrays):
         return None

@@ -1,6 +1,6 @@
-"""Statements about synthetic tables, carried out: each gives one table of a schema known before.
+"""Executes statements about synthetic tables; each returns a table with a known schema.
 
-What they mean is `planner.sql.synthetic_statements`'s, what may be done the desk's.
+`planner.sql.synthetic_statements` parses them; the service decides what is allowed.
 """
 
 from collections.abc import Sequence
@@ -37,16 +37,16 @@ DROPPED_SCHEMA: Final = _columns(name=pa.string(), dropped=pa.bool_())
 
 
 def statement_schema(statement: SynthesisStatement) -> pa.Schema:
-    """The columns of what a statement gives."""
+    """The columns of a statement's result."""
     if not isinstance(statement, CreateSynthetic):
         return DROPPED_SCHEMA
     return PREVIEW_SCHEMA if statement.explain_only else CREATED_SCHEMA
 
 
 def run_statement(
-    desk: SyntheticTableService, statement: SynthesisStatement, request: QueryRequest
+    service: SyntheticTableService, statement: SynthesisStatement, request: QueryRequest
 ) -> QueryResult:
-    """Carry a statement out; what it gives. May charge.
+    """Execute a statement; its result. May charge.
 
     Raises
     ------
@@ -54,20 +54,20 @@ def run_statement(
     """
     caller = request.caller
     if not isinstance(statement, CreateSynthetic):
-        dropped = desk.drop(caller, statement.written, if_exists=statement.if_exists)
+        dropped = service.drop(caller, statement.written, if_exists=statement.if_exists)
         row = {"name": statement.name, "dropped": dropped is not None}
         return QueryResult(pa.Table.from_pylist([row], schema=DROPPED_SCHEMA), None)
     if statement.explain_only:
-        return QueryResult(preview_table(desk.preview(caller, statement)), None)
+        return QueryResult(preview_table(service.preview(caller, statement)), None)
     check_cap(statement.epsilon, request.target.epsilon_cap)
-    record = desk.create(caller, statement, unwatched)
-    receipt = receipt_of(record, desk.budget(caller, record.table))
+    record = service.create(caller, statement, unwatched)
+    receipt = receipt_of(record, service.budget(caller, record.table))
     data = pa.Table.from_pylist([_created_row(record)], schema=CREATED_SCHEMA)
     return QueryResult(with_receipt(data, receipt), receipt)
 
 
 def explain_statement(
-    desk: SyntheticTableService, statement: SynthesisStatement, caller: Caller
+    service: SyntheticTableService, statement: SynthesisStatement, caller: Caller
 ) -> Explanation:
     """The most that a statement would cost. Charges nothing.
 
@@ -77,12 +77,12 @@ def explain_statement(
     """
     if not isinstance(statement, CreateSynthetic):
         raise UnsupportedSql(
-            "Dropping a synthetic table costs nothing, and gives nothing back.",
+            "Dropping a synthetic table costs nothing and restores no budget.",
             hint="Explain a CREATE SYNTHETIC TABLE, or a SELECT.",
         )
-    steps = desk.preview(caller, statement)
+    steps = service.preview(caller, statement)
     epsilon = sum((step.epsilon for step in steps), Fraction(0))
-    return Explanation(preview_table(steps), epsilon, desk.budget(caller, statement.table))
+    return Explanation(preview_table(steps), epsilon, service.budget(caller, statement.table))
 
 
 def preview_table(steps: Sequence[PlannedStep]) -> pa.Table:
@@ -95,22 +95,22 @@ def preview_table(steps: Sequence[PlannedStep]) -> pa.Table:
 
 
 def check_cap(epsilon: Fraction, cap: Fraction | None) -> None:
-    """Raise CostAboveCap if a table may cost more than its session or call allows."""
+    """Raise CostAboveCap if a table may cost more than the session or the call allows."""
     if cap is not None and epsilon > cap:
         raise CostAboveCap(
             f"The table may cost epsilon {float(epsilon):.6g}, more than the cap of "
             f"{float(cap):.6g}.",
-            hint="Ask for a smaller epsilon, or raise tacit.epsilon.",
+            hint="Use a smaller epsilon, or raise tacit.epsilon.",
         )
 
 
 def receipt_of(record: SyntheticRecord, budget: BudgetStatus) -> Receipt:
-    """What making a table cost; its rows have no intervals."""
+    """The receipt for making a table; its rows have no intervals."""
     return Receipt(record.table, record.epsilon_spent, (), budget)
 
 
 def unwatched(_step: Progress) -> None:
-    """Nobody waits for steps."""
+    """Ignore progress."""
 
 
 def _created_row(record: SyntheticRecord) -> dict[str, object]:
