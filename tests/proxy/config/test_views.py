@@ -81,7 +81,7 @@ def test_the_documented_configuration_loads_and_its_view_runs(tmp_path: Path) ->
         (f"{VIEW}\nsources = 3", ["sources: should name the files of the view"]),
         (
             f'{VIEW}\nsource = "people.csv"\nsources = {{a = "people.csv"}}',
-            ["view: stands beside source"],
+            ["view: is given beside source"],
         ),
         (f'{VIEW}\nsource = "people.csv"', ["view: stands", "sources: should name"]),
         ('source = "people.csv"\nsources = {a = "people.csv"}', ["sources: goes with view"]),

@@ -186,7 +186,7 @@ def test_text_that_is_no_number_is_refused_by_column_and_never_quoted(
     with pytest.raises(ConfigurationInvalid) as caught:
         counted(axis, path)
     said = caught.value.explain()
-    assert "tables.t.columns.pay: the source holds a value that is no BIGINT" in said
+    assert "tables.t.columns.pay: the source holds a value that is not of type BIGINT" in said
     assert text not in said.replace(str(tmp_path), "")
 
 

@@ -228,7 +228,7 @@ def test_a_role_is_what_it_may_call(
     assert code is not UNAUTHENTICATED
     if method not in MAY[role]:
         told = (
-            f"[not_allowed] {method} may not call {role}. "
+            f"[not_allowed] The role {role} may not call {method}. "
             "Ask the server's owner for a credential with another role."
         )
         assert refusal(lambda: CALLS[method](channel, metadata)) == (DENIED, told)
