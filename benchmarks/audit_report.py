@@ -231,7 +231,7 @@ def main() -> None:
         entries = list(reader.entries_after(0))
         reader.close()
         start = perf_counter()
-        verdict = verify(entries)
+        verdict = verify(entries, has_columns=True)
         verify_seconds = perf_counter() - start
         with open_ledger(ledger) as opened:
             own = Fraction(opened.history("adult").units_spent, UNITS_PER_EPSILON)

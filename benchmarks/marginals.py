@@ -24,7 +24,6 @@ from cube.query import Scope, counting
 from inference.marginals.budget import DeclaredMarginal, laplace_weights, residual_plan
 from inference.marginals.projection import disagreement, reconciled, standard_errors
 from inference.marginals.table import NoisyTable
-from proxy.tables.direct_purchases import buy_tables
 
 EPSILON = Fraction(1)
 MU_SQUARED = 0.18197**2  # of Gaussian differential privacy, at epsilon 1 and delta 1e-9
@@ -109,7 +108,7 @@ def _measured(
         one: weight for one, weight in zip(cells, weights, strict=True) if weight is not None
     }
     with served(table) as private:
-        spent = buy_tables(private, added, Payer("benchmark"), epsilon_cap=EPSILON)
+        spent = private.buy_tables(added, Payer("benchmark"), epsilon_cap=EPSILON)
         history = private.history
         places = [history.most_precise(QueryBlock(counting(), one)) for one in cells]
         bought = [history[place] for place in places if place is not None]

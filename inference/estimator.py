@@ -24,9 +24,10 @@ from inference.blue.partition_reader import N_READ_CELLS_MAX, PartitionReader
 from inference.blue.relevance import RelevantRows, rows_that_bear
 from inference.blue.workspace import LinearEstimates, Workspace
 from inference.blue.workspaces import Workspaces
+from inference.earlier import EarlierHistories
 from inference.history import N_JOINT_ROWS_MAX, History
 from inference.noise_law.error_terms import ErrorTerms
-from inference.posterior import NotEstimable, Posterior, RowEstimate, widest
+from inference.posterior import NotEstimable, Posterior, RowEstimate, narrowest, widest
 from inference.recalled import RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling, posteriors_of, split_dust
 
@@ -56,6 +57,7 @@ class Estimator:
         self._cuts = CutIndex()
         self._related: WeakKeyDictionary[QueryBlock, tuple[Hashable, frozenset[str] | None]]
         self._related = WeakKeyDictionary()
+        self._earlier = EarlierHistories(self._begun, 0)
 
     @property
     def n_measurements(self) -> int:
@@ -69,7 +71,7 @@ class Estimator:
 
     def snapshot(self) -> "Estimator":
         """The estimator as it is now, for another thread: this one may go on meanwhile."""
-        other = self._forked(self._cuts.snapshot())
+        other = self._forked(self._cuts.snapshot(), self._earlier.n_opened_with)
         other.answers = self.answers.copy()
         return other
 
@@ -83,9 +85,9 @@ class Estimator:
 
     def fork(self) -> "Estimator":
         """A short-lived copy, to ask what would be known after some purchases."""
-        return self._forked(self._cuts.fork())
+        return self._forked(self._cuts.fork(), n_opened_with=0)
 
-    def _forked(self, cuts: CutIndex) -> "Estimator":
+    def _forked(self, cuts: CutIndex, n_opened_with: int) -> "Estimator":
         other = Estimator(self._schema)
         other._history = self._history.copy()
         other._classes = self._classes
@@ -94,6 +96,7 @@ class Estimator:
         other._readers = self._readers.copy()
         other._scalings = self._scalings
         other._cuts = cuts
+        other._earlier = EarlierHistories(self._begun, n_opened_with)
         other._related = self._related
         return other
 
@@ -102,6 +105,8 @@ class Estimator:
         if not measurements:
             return
         n_rows, classes = dict(self._history.n_rows), self._classes
+        if not self._history:
+            self._earlier = EarlierHistories(self._begun, len(measurements))
         self._history.add(measurements)
         self._classes = classes.refined(measurement.block for measurement in measurements)
         if self._classes is not classes or self._history.n_rows != n_rows:
@@ -173,8 +178,8 @@ class Estimator:
     ) -> tuple[RowEstimate, ...]:
         """The posterior of each row of a block that stands apart, if its rows were measured."""
         scaling = self._scaling(block)
-        rows = _from_own(measurement, len(self._history), scaling)
-        return _narrowest(rows, self.estimate(block, confidence), confidence)
+        rows = scaling.of_own(measurement, len(self._history))
+        return narrowest(rows, self.estimate(block, confidence), confidence)
 
     def noisiest(self, block: QueryBlock) -> int | None:
         """The place of the measurement that puts most of the noise into the joint estimate."""
@@ -247,7 +252,8 @@ class Estimator:
         """The posteriors, and whether every way was tried.
 
         What was known `before`, from fewer measurements, is still an estimate. With the limits on
-        what is combined, a longer history may combine other rows; nothing is to be lost by that.
+        what is combined, a longer history may combine other rows; nothing is to be lost by that,
+        nor by a restart, after which nothing is known before.
         """
         measured, _ = block.primitive
         n_seen = len(self._history)
@@ -257,9 +263,9 @@ class Estimator:
                 (scaling.constant(),) * block.n_rows, is_narrowest=True, n_seen=n_seen
             )
         rows = self._alone(measured, scaling)
-        rows = _narrowest(rows, before.rows, confidence) if before.rows else rows
+        rows = narrowest(rows, before.rows, confidence) if before.rows else rows
         for axes in self._scopes_to_read(measured.scope):
-            rows = _narrowest(rows, self._read(measured, axes, scaling), confidence)
+            rows = narrowest(rows, self._read(measured, axes, scaling), confidence)
         if self._has_no_relations(measured) or self._has_only_been_measured(measured, before):
             return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen)
         is_enough = widest(rows, confidence) <= half_width
@@ -269,8 +275,35 @@ class Estimator:
         if workspace.is_apart(measured):
             return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen, is_apart=True)
         together = self._together(measured, workspace, scaling, confidence)
-        rows = _narrowest(rows, together, confidence)
+        rows = narrowest(rows, together, confidence)
+        if not before.rows and widest(rows, confidence) > half_width:
+            rows = self._as_promised(block, confidence, half_width, rows)
         return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen)
+
+    def _as_promised(
+        self,
+        block: QueryBlock,
+        confidence: float,
+        half_width: float,
+        rows: tuple[RowEstimate, ...],
+    ) -> tuple[RowEstimate, ...]:
+        """The rows, or narrower ones: from what the history was when these may have been bought."""
+        measured, _ = block.primitive
+        last = map(self._history.last_on, self._scopes_to_read(measured.scope))
+        bought = (self._history.most_precise(measured), *last)
+        asked = (block, confidence, half_width)
+        for found in self._earlier.estimates(self._history, bought, *asked):
+            rows = narrowest(rows, found, confidence)
+            if widest(rows, confidence) <= half_width:
+                break
+        return rows
+
+    def _begun(self, measurements: Sequence[Measurement]) -> "Estimator":
+        """An estimator of other measurements of the table, which looks back no further."""
+        other = Estimator(self._schema)
+        other.add(measurements)
+        other._earlier = EarlierHistories(self._begun, 0)
+        return other
 
     def _has_only_been_measured(self, measured: QueryBlock, before: RecalledAnswer) -> bool:
         """Whether a block stood apart, and nothing came since but its own measurement."""
@@ -282,7 +315,7 @@ class Estimator:
         place = self._history.most_precise(block)
         if place is None:
             return (NotEstimable("these rows were never measured"),) * block.n_rows
-        return _from_own(self._history[place], place, scaling)
+        return scaling.of_own(self._history[place], place)
 
     def _scopes_to_read(self, scope: Scope) -> list[Scope]:
         """Scopes whose counted groups may add up to a query of `scope`, the least noisy first."""
@@ -364,25 +397,3 @@ class Estimator:
                 n_rows_max=N_WORKING_ROWS_MAX,
             )
         return bearing
-
-
-def _from_own(measurement: Measurement, place: int, scaling: Scaling) -> tuple[Posterior, ...]:
-    """From a measurement of the very same rows, at its place in the history."""
-    law = scaling.law(np.array([measurement.noise_scale]))
-    places, one = np.array([place]), np.ones(1)
-    every = np.arange(measurement.block.n_rows)[:, np.newaxis]
-    step = measurement.lattice_step
-    return tuple(
-        scaling.posterior(float(value), law, step, ErrorTerms(places, row, one))
-        for value, row in zip(measurement.values, every, strict=True)
-    )
-
-
-def _narrowest(
-    first: Sequence[RowEstimate], second: Sequence[RowEstimate], confidence: float
-) -> tuple[RowEstimate, ...]:
-    """Row by row, the narrower of two estimates."""
-    return tuple(
-        min(rows, key=lambda row: widest((row,), confidence))
-        for rows in zip(first, second, strict=True)
-    )

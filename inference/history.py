@@ -98,6 +98,11 @@ class History:
         """The most precise measurement of each partition whose axes are these."""
         return [self._measurements[place] for place in self._partitions[scope].values()]
 
+    def last_on(self, scope: Scope) -> int | None:
+        """The place of the last measurement on a scope."""
+        known = (*self._places.get(scope, ()), *self._partitions.get(scope, {}).values())
+        return max(known, default=None)
+
     def in_use(self, scopes: Sequence[Scope], since: int = 0) -> Iterator[int]:
         """The places, from `since` on, of what is to be combined on `scopes`."""
         places = [place for scope in scopes for place in self._places.get(scope, ())]

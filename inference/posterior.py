@@ -143,3 +143,13 @@ def widest(rows: Sequence[RowEstimate], confidence: float) -> float:
         (row.half_width(confidence) if isinstance(row, Posterior) else math.inf for row in rows),
         default=0.0,
     )
+
+
+def narrowest(
+    first: Sequence[RowEstimate], second: Sequence[RowEstimate], confidence: float
+) -> tuple[RowEstimate, ...]:
+    """Row by row, the narrower of two estimates."""
+    return tuple(
+        min(rows, key=lambda row: widest((row,), confidence))
+        for rows in zip(first, second, strict=True)
+    )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import QueryBlock
+from cube.measurement import Measurement
 from cube.query import LinearQuery
 from inference.blue.partition_reader import Reading
 from inference.noise_law.error_terms import ErrorTerms
@@ -60,6 +61,17 @@ class Scaling:
             low=self._low,
             high=self._high,
             terms=terms.times(self.multiplier),
+        )
+
+    def of_own(self, measurement: Measurement, place: int) -> tuple[Posterior, ...]:
+        """From a measurement of the very same rows, at its place in the history."""
+        law = self.law(np.array([measurement.noise_scale]))
+        places, one = np.array([place]), np.ones(1)
+        every = np.arange(measurement.block.n_rows)[:, np.newaxis]
+        step = measurement.lattice_step
+        return tuple(
+            self.posterior(float(value), law, step, ErrorTerms(places, row, one))
+            for value, row in zip(measurement.values, every, strict=True)
         )
 
     def constant(self) -> Posterior:

@@ -31,7 +31,7 @@ FLOORS = {
     ),
     "inference": (
         "estimator independence",
-        "joint recalled remap scaling",
+        "joint recalled remap scaling earlier",
         "posterior marginals blue",
         "noise_law history",
     ),

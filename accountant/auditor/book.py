@@ -18,6 +18,7 @@ from accountant.auditor.bodies import (
     Pinned,
     TakenOver,
 )
+from accountant.auditor.columns import ColumnCost, column_costs
 from accountant.auditor.cost import Finding, Paid, follow
 from accountant.auditor.gaussian import GaussianAccount
 from accountant.auditor.purchases import Purchases
@@ -104,7 +105,7 @@ class Book:
             "charged for them"
         )
 
-    def verdict(self, table: str, n_entries: int) -> TableVerdict:
+    def verdict(self, table: str, n_entries: int, *, has_columns: bool) -> TableVerdict:
         """What the first entries say of the table."""
         measured = [one for one in self._purchases.measurements if one.seq <= n_entries]
         n_charges = sum(one.seq <= n_entries for one in self._paid)
@@ -120,7 +121,13 @@ class Book:
             n_measurements=len(measured),
             n_pending=n_charges - sum(seq <= n_entries for seq in self._purchases.completed),
             n_raised=sum(one.bought.raised_from is not None for one in measured),
+            columns=self._columns(n_entries) if has_columns else None,
         )
+
+    def _columns(self, n_entries: int) -> tuple[ColumnCost, ...]:
+        """What each column has cost after the first entries, once they were added up."""
+        bound = self._finding.bound
+        return () if bound is None else column_costs(bound, self._accounts.spent_after(n_entries))
 
     def notes(self, table: str) -> list[str]:
         """What could not be shown either way."""

@@ -64,12 +64,14 @@ class AxisClasses:
     ----------
     levels : (n_classes,) ndarray
         One level of each class.
+    of_level : (n_levels,) ndarray
+        The class of each level.
     """
 
     def __init__(self, axis: str, appeared: dict[LevelArray, int]) -> None:
         self._axis = axis
         keys = [array.keys(axis) for array in appeared]
-        self.levels, _ = distinct_columns(keys)
+        self.levels, self.of_level = distinct_columns(keys)
         self._keys = {array: one[self.levels] for array, one in zip(appeared, keys, strict=True)}
         self._appeared = list(appeared.items())
         self._n_looked_at = 0

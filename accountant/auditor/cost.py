@@ -12,7 +12,7 @@ too many cells to look at, left open and said to be. Proof: proofs/ledger.md.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -65,6 +65,8 @@ class Finding:
         What that cell had cost by then, in units.
     open : tuple of int
         Numbers of entries for which neither was proved.
+    bound : Bound, optional
+        With which it was found.
     """
 
     units: int
@@ -72,6 +74,7 @@ class Finding:
     unpaid: int | None = None
     cost: int | None = None
     open: tuple[int, ...] = ()
+    bound: Bound | None = field(default=None, compare=False, repr=False)
 
 
 def follow(paid: Sequence[Paid], watch: Callable[[int], None] | None = None) -> Finding:
@@ -98,13 +101,15 @@ class _Followed:
     ----------
     n_done : int
         The number of charges that were looked at.
+    bound : Bound
+        On what their rows cost.
     least : int
-        The best bound on the cost of their rows.
+        The best that was found of it.
     """
 
     def __init__(self, paid: Sequence[Paid]) -> None:
         self._paid = paid
-        self._bound = Bound([row for one in paid for row in one.rows])
+        self.bound = Bound([row for one in paid for row in one.rows])
         # The number of rows after so many charges.
         self._n_rows = np.cumsum([0, *(len(one.rows) for one in paid)]).tolist()
         self._n_ahead = 1
@@ -137,30 +142,30 @@ class _Followed:
     def finding(self) -> Finding:
         """What is known once every charge was looked at."""
         if self.unpaid is not None:
-            return Finding(self.least, False, *self.unpaid, open=tuple(self._open))
+            return Finding(self.least, False, *self.unpaid, tuple(self._open), self.bound)
         exact = self._is_attained()
-        return Finding(self.least, exact, open=tuple(self._open))
+        return Finding(self.least, exact, open=tuple(self._open), bound=self.bound)
 
     def _take_in(self, n_charges: int) -> None:
         """Add the rows of charges up to this many."""
-        before = self._bound.n_added
+        before = self.bound.n_added
         n_rows = self._n_rows[n_charges]
-        most = sum(self._bound.rows[place].bound for place in range(before, n_rows))
-        self._bound.go_to(n_rows)
-        self.least = min(self.least + most, self._bound.value)
+        most = sum(self.bound.rows[place].bound for place in range(before, n_rows))
+        self.bound.go_to(n_rows)
+        self.least = min(self.least + most, self.bound.value)
 
     def _tighten(self, wanted: int) -> None:
         """Sweep until the bound is as small as wanted, or will not be soon."""
         for _ in range(N_SWEEPS_MAX):
-            before = self._bound.value
-            self._bound.sweep()
-            missing = self._bound.value - wanted
+            before = self.bound.value
+            self.bound.sweep()
+            missing = self.bound.value - wanted
             if missing <= 0:
-                self._bound.gather()
+                self.bound.gather()
                 break
-            if before - self._bound.value <= GAIN_LEAST * missing:
+            if before - self.bound.value <= GAIN_LEAST * missing:
                 break
-        self.least = min(self.least, self._bound.value)
+        self.least = min(self.least, self.bound.value)
 
     def _look_ahead(self) -> None:
         """Follow every cell that costs more than the next charge through some charges.
@@ -171,8 +176,8 @@ class _Followed:
         first = self.n_done
         while True:
             last = min(first + self._n_ahead, len(self._paid))
-            self._bound.go_to(self._n_rows[last])
-            cells = cells_above(self._bound, self._paid[first].units)
+            self.bound.go_to(self._n_rows[last])
+            cells = cells_above(self.bound, self._paid[first].units)
             if cells is not None and self._follows(cells, first, last):
                 self._n_ahead = min(2 * self._n_ahead, N_AHEAD_MAX)
                 return
@@ -206,8 +211,8 @@ class _Followed:
 
     def _find_unpaid(self, first: int) -> None:
         """Look for a cell that costs too much where not all of them can be looked at."""
-        self._bound.go_to(self._n_rows[first + 1])
-        cell = climbed(self._bound)
+        self.bound.go_to(self._n_rows[first + 1])
+        cell = climbed(self.bound)
         cost = 0
         for charge in self._paid[: first + 1]:
             cost += sum(int(cell.costs(row)[0]) for row in charge.rows)
@@ -221,14 +226,14 @@ class _Followed:
 
     def _summed(self, cells: Cells, n_charges: int) -> Whole:
         """What cells cost, from every row of so many charges."""
-        rows = self._bound.rows[: self._n_rows[n_charges]]
+        rows = self.bound.rows[: self._n_rows[n_charges]]
         return cells.nothing + sum(cells.costs(row) for row in rows)
 
     def _is_attained(self) -> bool:
         """Whether some cell costs as much as the bound, after looking for the largest."""
-        attained = int(self._summed(climbed(self._bound), len(self._paid))[0])
+        attained = int(self._summed(climbed(self.bound), len(self._paid))[0])
         if attained < self.least:
-            self._bound.sweep()
+            self.bound.sweep()
             attained = self._searched(attained)
         if attained < self.least:
             self._tighten(attained)
@@ -237,7 +242,7 @@ class _Followed:
 
     def _searched(self, attained: int) -> int:
         """What the most expensive cell costs; what some cell does, if there are too many above."""
-        cells = cells_above(self._bound, attained)
+        cells = cells_above(self.bound, attained)
         if cells is None or cells.n_cells > N_CHECKED_MAX:
             return attained
         if cells.n_cells:

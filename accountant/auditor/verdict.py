@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from accountant.auditor.columns import ColumnCost
+
 
 @dataclass(frozen=True, slots=True)
 class TableVerdict:
@@ -27,6 +29,8 @@ class TableVerdict:
         What Gaussian noise costs, of `recomputed`.
     delta : Fraction, optional
         With which probability it promises nothing; None where there is none.
+    columns : tuple of ColumnCost, optional
+        What each column has cost; None if nobody asked.
     """
 
     table: str
@@ -39,6 +43,7 @@ class TableVerdict:
     n_raised: int
     gaussian: Fraction = Fraction(0)
     delta: Fraction | None = None
+    columns: tuple[ColumnCost, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,11 @@ Watch: TypeAlias = Callable[[str, int], None]  # what is being done, and how far
 
 
 def verify(
-    entries: Iterable[Entry], *, heads: Sequence[SignedHead] = (), watch: Watch | None = None
+    entries: Iterable[Entry],
+    *,
+    heads: Sequence[SignedHead] = (),
+    watch: Watch | None = None,
+    has_columns: bool = False,
 ) -> Verdict:
     """Check a ledger.
 
@@ -42,12 +46,14 @@ def verify(
         Of this ledger, their signatures checked: it must still hold what each vouched for.
     watch : callable, optional
         Told now and then what is being checked, and how far.
+    has_columns : bool
+        Whether to find, too, what each column of each table has cost.
     """
     audit = _Audit(watch or _watch_nothing)
     audit.read(entries)
     audit.compare(heads)
     audit.add_up()
-    return audit.verdict()
+    return audit.verdict(has_columns=has_columns)
 
 
 class _Audit:
@@ -112,7 +118,7 @@ class _Audit:
                 if unpaid is not None:
                     self._found(*unpaid)
 
-    def verdict(self) -> Verdict:
+    def verdict(self, *, has_columns: bool) -> Verdict:
         """What was found."""
         n_good = self._n_good
         books = [one for one in sorted(self._books.items()) if one[1].opened_by <= n_good]
@@ -120,7 +126,9 @@ class _Audit:
             n_entries=n_good,
             head=self._chain.digest_after(n_good),
             at=self._times[n_good - 1] if n_good else "",
-            tables=tuple(book.verdict(table, n_good) for table, book in books),
+            tables=tuple(
+                book.verdict(table, n_good, has_columns=has_columns) for table, book in books
+            ),
             problem=None if self._problem is None else "entry {}: {}".format(*self._problem),
             notes=(
                 *(note for table, book in books for note in book.notes(table)),

@@ -101,7 +101,7 @@ class Tables:
             every = self._world.names.shown()
             raise UnknownName(
                 f"There is no table {shown(table.this)}.",
-                hint=suggestion(table.name, every) or f"There is {listed(every)}.",
+                hint=suggestion(table.name, every) or f"Tables are {listed(every)}.",
                 position=position(table.this),
             )
         source = qualifier.among(self._world.schemas)

@@ -60,7 +60,10 @@ def report(
             status.update(plain(what))  # it may contain an untrusted name
 
         verdict = verify(
-            entries, heads=heads, watch=lambda what, how_far: tell(f"Checked {how_far} {what}")
+            entries,
+            heads=heads,
+            watch=lambda what, how_far: tell(f"Checked {how_far} {what}"),
+            has_columns=True,
         )
         page = make_report(entries, report_format, verdict=verdict, heads=heads, progress=tell)
         _write(output, page)

@@ -143,7 +143,9 @@ def _started(
 
     def report(report_format: str) -> bytes:
         entries = list(service.ledger.entries())
-        return make_report(entries, ReportFormat(report_format), verdict=verify(entries))
+        return make_report(
+            entries, ReportFormat(report_format), verdict=verify(entries, has_columns=True)
+        )
 
     return start_server(
         service.engine,

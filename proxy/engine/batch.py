@@ -11,15 +11,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from accountant.ledger.limits import Payer
 from accountant.ledger.table_history import StalePlan
-from cube.measurement import UNITS_PER_EPSILON, Measurement
+from cube.measurement import Measurement
 from cube.refusals import BudgetExhausted, CannotStart, InvalidRequest, LimitReached
 from cube.schema import Schema
 from inference.posterior import Posterior, RowEstimate
 from planner.batch.plan import BatchPlan, plan_batch
 from planner.batch.promise import with_kept_promises
-from planner.measuring.offers import PurchasePlan
 from planner.sql.split_statements import split_statements
 from planner.workload import Aggregate, RequestedTarget, Wanted, Workload
 from proxy.api.requests import BatchReport, BatchRequest, BudgetStatus
@@ -130,7 +128,8 @@ def _planned_and_bought(
             plan = with_kept_promises(plan, _queries(items), snapshot.prospect)
             epsilon = snapshot.price(plan.measurements).epsilon
             if request.buy and plan.measurements:
-                epsilon = _bought(table, plan, history, request.caller.payer, cap)
+                payer = request.caller.payer
+                epsilon = table.buy_plan(plan.measurements, len(history), payer, epsilon_cap=cap)
         except StalePlan:
             continue  # something was bought meanwhile, so the plan is stale
         return BatchReport(
@@ -144,27 +143,6 @@ def _planned_and_bought(
         "While the batch was planned, others kept buying measurements.",
         hint="Nothing was charged. Try again when the table is less busy, or with smaller batches.",
     )
-
-
-def _bought(
-    table: ServedTable,
-    plan: BatchPlan,
-    history: Sequence[Measurement],
-    payer: Payer,
-    cap: Fraction | None,
-) -> Fraction:
-    """Buy the plan; its cost. StalePlan if the history is not the one it was made for."""
-    table.purchases.complete_overdue()
-    while (promises := table.purchases.promises()).rows:
-        table.purchases.wait(promises)
-        table.purchases.complete_overdue()
-    with table.turns.taken():
-        if table.purchases.promises().rows or len(table.gate.measurements()) != len(history):
-            raise StalePlan("something was bought while the batch was planned")
-        everything = PurchasePlan(tuple(plan.measurements), ())
-        purchase = table.purchases.begin(everything, promises.n_read)
-    payment = table.purchases.carry_out(purchase, payer, epsilon_cap=cap)
-    return Fraction(payment.units, UNITS_PER_EPSILON)
 
 
 def _check_together(workloads: Sequence[Workload]) -> list[str]:

@@ -26,7 +26,6 @@ from proxy.engine.disclosure import shown_parts, shown_refusal
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.results import AnsweredAggregate, AnsweredItem, AnsweredPart
 from proxy.monitoring.events import Stage
-from proxy.tables.acquisition import brought
 from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.in_flight import ANSWER_SECONDS
 from proxy.tables.private_table import ServedTable
@@ -207,11 +206,11 @@ def _bought(
     again.
     """
     wanted = [_capped(one.wanted, cap) for one in asked]
-    need = brought(table, wanted, payer, cap if is_binding else None)
-    for one, epsilon, was_known in zip(asked, need.epsilons, need.was_known, strict=True):
+    acquired = table.acquire(wanted, payer, cap if is_binding else None)
+    for one, epsilon, was_known in zip(asked, acquired.epsilons, acquired.was_known, strict=True):
         one.epsilon += epsilon
         one.was_known = one.was_known and was_known
-    return list(need.known), sum(need.epsilons, Fraction(0))
+    return list(acquired.known), acquired.epsilon
 
 
 def _capped(wanted: Wanted, cap: Fraction | None) -> Wanted:

@@ -26,8 +26,6 @@ from proxy.marginals.history import WholeTable, natural_partition, of_scope, who
 from proxy.marginals.purchase_plan import Added, divided, needed
 from proxy.marginals.reconcile import Agreement, ReconcileSettings, agreed, raw
 from proxy.marginals.rows import long_table
-from proxy.tables.acquisition import brought
-from proxy.tables.direct_purchases import buy_tables
 from proxy.tables.private_table import ServedTable
 
 Step: TypeAlias = str  # the current step, in a few words
@@ -150,9 +148,9 @@ def _bought_rows(
     table: ServedTable, request: MarginalsRequest, target: AccuracyTarget, payer: Payer
 ) -> tuple[Fraction, list[str]]:
     """Answer each set as a GROUP BY; the cost, and the source of each."""
-    need = brought(table, _wanted(table, request, target), payer, target.epsilon_cap)
-    sources = [SOURCE_HISTORY if one else SOURCE_MEASURED for one in need.was_known]
-    return sum(need.epsilons, Fraction(0)), sources
+    acquired = table.acquire(_wanted(table, request, target), payer, target.epsilon_cap)
+    sources = [SOURCE_HISTORY if one else SOURCE_MEASURED for one in acquired.was_known]
+    return acquired.epsilon, sources
 
 
 def _bought_tables(  # noqa: PLR0913, PLR0917 - what to buy, for whom, and the limit on its price
@@ -170,7 +168,7 @@ def _bought_tables(  # noqa: PLR0913, PLR0917 - what to buy, for whom, and the l
         natural = natural_partition(scope, schema.sizes(scope))
         purchase[natural if before is None else before.partition] = weight
     caps = [one for one in (cap, request.budget) if one is not None]
-    return buy_tables(table, purchase, payer, epsilon_cap=min(caps, default=None))
+    return table.buy_tables(purchase, payer, epsilon_cap=min(caps, default=None))
 
 
 def _made(table: ServedTable, request: MarginalsRequest, settings: ReconcileSettings) -> Agreement:

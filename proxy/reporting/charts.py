@@ -14,8 +14,8 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, DateFormatter
 
+from accountant.auditor.columns import ColumnCost
 from cube.measurement import UNITS_PER_EPSILON
-from proxy.reporting.cells import ColumnCost
 from proxy.reporting.model import TableReport
 from proxy.reporting.svg import FAINT, INK, LIMIT, SPENT, SPENT_AREA, drawing, inline
 

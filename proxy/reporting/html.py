@@ -14,10 +14,10 @@ from typing import Final
 from jinja2 import Environment
 from markupsafe import Markup
 
+from accountant.auditor.columns import ColumnCost
 from accountant.ledger.entries import WIDTH_BINS
 from proxy.reporting import charts
 from proxy.reporting.amounts import of_units
-from proxy.reporting.cells import ColumnCost
 from proxy.reporting.model import Account, AnswerCounts, LedgerReport, TableReport
 from proxy.reporting.pages import page_environment
 from proxy.reporting.wording import credential_text, limit_text

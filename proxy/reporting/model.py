@@ -7,13 +7,13 @@ Frozen; made in one pass by reading.py. Nothing here knows how a report looks.
 from dataclasses import dataclass
 from fractions import Fraction
 
+from accountant.auditor.columns import ColumnCost
 from accountant.auditor.signed_head import SignedHead
 from accountant.auditor.verdict import TableVerdict, Verdict
 from accountant.ledger.credentials import Credential
 from accountant.ledger.entries import WIDTH_BINS
 from accountant.ledger.limits import Limit, Payer, Subject
 from proxy.reporting.amounts import of_units
-from proxy.reporting.cells import ColumnCost
 from proxy.reporting.declared import DeclaredTable
 
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
+from accountant.auditor.columns import ColumnCost
 from accountant.auditor.signed_head import SignedHead
 from accountant.auditor.verdict import TableVerdict, Verdict
 from accountant.ledger.credentials import AccessBook
@@ -32,7 +33,6 @@ from accountant.ledger.ledger_events import ClockCorrected
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
 from proxy.reporting import wording
 from proxy.reporting.amounts import of_units
-from proxy.reporting.cells import column_costs
 from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.model import (
     Account,
@@ -43,7 +43,6 @@ from proxy.reporting.model import (
     RuleChange,
     TableReport,
 )
-from proxy.reporting.paid_rows import EVERYTHING, PaidRows
 
 MONTH_LENGTH = len("2026-11")
 
@@ -152,9 +151,8 @@ class _TableReader:
     limits: dict[Subject, Limit] = field(default_factory=dict)
     payers: dict[tuple[str, tuple[str, ...]], Payer] = field(default_factory=dict)
     purchases: list[ReportedCharge] = field(default_factory=list)
-    rows: PaidRows = field(default_factory=PaidRows)
-    waiting: dict[int, list[int]] = field(default_factory=dict)
-    weights: list[int] = field(default_factory=list)  # of each measurement, by its index
+    waiting: dict[int, int] = field(default_factory=dict)  # how many blocks, of each charge
+    n_measurements: int = 0
     n_raised: int = 0
     answers: dict[tuple[str, str], AnswerCounts] = field(
         default_factory=dict
@@ -195,21 +193,9 @@ class _TableReader:
 
     def charge(self, entry: Entry, fields: dict[str, Any]) -> None:
         """Read a charge."""
-        weights = []
-        for charged in fields["blocks"]:
-            weight, place = charged["weight_units"], charged.get("raised_from")
-            before = 0 if place is None else self.weights[place]
-            self.n_raised += place is not None
-            self.rows.add(charged["block"], weight - before)
-            weights.append(weight)
-        statistics = fields.get("statistics", ())
-        for charged in statistics:
-            if "rho_units" in charged:
-                continue  # Gaussian noise costs every cell of the table the same
-            # A distance costs what its rows would; a choice costs as much as the count of
-            # everything.
-            self.rows.add(charged.get("block", EVERYTHING), charged["weight_units"])
-        self.waiting[entry.seq] = weights
+        blocks, statistics = fields["blocks"], fields.get("statistics", ())
+        self.n_raised += sum("raised_from" in charged for charged in blocks)
+        self.waiting[entry.seq] = len(blocks)
         name = fields["analyst"], tuple(fields.get("groups", ()))
         if name not in self.payers:
             self.payers[name] = Payer(*name)
@@ -219,7 +205,7 @@ class _TableReader:
                 seq=entry.seq,
                 at=entry.at,
                 payer=self.payers[name],
-                n_blocks=len(weights),
+                n_blocks=len(blocks),
                 n_statistics=len(statistics),
                 units_before=units[0],
                 units_after=units[1],
@@ -229,11 +215,10 @@ class _TableReader:
 
     def measure(self, fields: dict[str, Any]) -> None:
         """Read a measurement."""
-        self.weights.extend(self.waiting.pop(fields["charge"]))
+        self.n_measurements += self.waiting.pop(fields["charge"])
 
     def finished(self, name: str, as_of: str, found: TableVerdict | None) -> TableReport:
         """The report of the table."""
-        units_spent = self.purchases[-1].units_after if self.purchases else 0
         groups = [(group, bought) for bought in self.purchases for group in bought.payer.groups]
         return TableReport(
             name=name,
@@ -243,7 +228,7 @@ class _TableReader:
             declared=self.declared,
             budgets=tuple(self.budgets),
             purchases=tuple(self.purchases),
-            n_measurements=len(self.weights),
+            n_measurements=self.n_measurements,
             n_raised=self.n_raised,
             n_pending=len(self.waiting),
             analysts=_accounts(
@@ -256,7 +241,7 @@ class _TableReader:
                 [(month, given) for (month, _), given in self.answers.items()],
             ),
             allowances=self._allowances(as_of),
-            columns=column_costs(self.rows.costs(), units_spent),
+            columns=_columns(found),
             found=found,
         )
 
@@ -309,3 +294,12 @@ def _accounts(
         Account(name, units[name], n_charges[name], answers[name])
         for name in sorted(n_charges.keys() | answers.keys())
     )
+
+
+def _columns(found: TableVerdict | None) -> tuple[ColumnCost, ...]:
+    """What each column has cost, as the audit found it."""
+    if found is None:
+        return ()
+    if found.columns is None:
+        raise ValueError("a report is made of an audit that was asked for columns")
+    return found.columns

@@ -17,7 +17,6 @@ from cube.measurement import UNITS_PER_EPSILON, Weight
 from cube.query import Scope
 from cube.statistic import PlannedStatistic, Statistic
 from proxy.synthetic_tables.request import Progress, Watch
-from proxy.tables.direct_purchases import ask_statistics, buy_tables
 from proxy.tables.private_table import ServedTable
 
 
@@ -54,7 +53,7 @@ class LaplaceSpending:
         """
         weights = {partition: _weight(budget) for partition, budget in budgets.items()}
         added = {partition: weight for partition, weight in weights.items() if weight is not None}
-        self.spent += buy_tables(self.table, added, self._payer, epsilon_cap=self._left)
+        self.spent += self.table.buy_tables(added, self._payer, epsilon_cap=self._left)
 
     def ask(self, statistics: Sequence[Statistic], budget: float | Fraction) -> tuple[float, ...]:
         """Noisy statistics, each with a weight of at most `budget`.
@@ -75,7 +74,7 @@ class LaplaceSpending:
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, LedgerUnavailable, SourceUnavailable
         """
-        values, paid = ask_statistics(self.table, asked, self._payer, epsilon_cap=self._left)
+        values, paid = self.table.ask_statistics(asked, self._payer, epsilon_cap=self._left)
         self.spent += paid
         return values
 

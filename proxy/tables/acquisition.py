@@ -1,15 +1,16 @@
 """Bringing what is wanted of one table to its targets: look, buy what is missing, look again.
 
-What history answers waits for nobody. Whoever lacks something meets others who pay from the same
-purse at the table's counter; one of them plans a purchase for all, beside what is being bought
+What the history answers waits for nobody. A request that lacks something joins the queue of its
+payer; one request of the queue leads, plans a purchase for all of them, beside what is being bought
 already, and carries it out. Then each looks for itself. A plan that others overtook is made again,
-and what was refused when many asked together is bought alone, so that nobody is refused for what
+and what was refused for all together is bought for each alone, so that nobody is refused for what
 another wanted.
 
-What to buy is the planner's, what may be charged the gate's.
+What to buy is the planner's decision, what may be charged the gate's.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -23,110 +24,161 @@ from planner.measuring.choose import meets
 from planner.measuring.offers import PurchasePlan
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage
-from proxy.tables.coalescing import PendingRequest
+from proxy.tables.coalescing import PendingRequest, PurchaseQueue
 from proxy.tables.in_flight import PromisedPurchases, Purchase
-from proxy.tables.private_table import ServedTable
+from proxy.tables.purchasing import Purchasing
 from proxy.tables.snapshot import TableSnapshot
 from proxy.tables.turns import Turn
 
 N_OVERTAKEN_MAX: Final = 3  # times that a plan is made again because others were faster
 
 
-def brought(
-    table: ServedTable, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
-) -> PendingRequest:
-    """What is wanted, known as well as it is wanted. May charge.
+@dataclass(frozen=True, slots=True, eq=False)
+class Acquired:
+    """What was wanted, known as well as it is wanted, and what that cost.
 
-    Raises
-    ------
-    BudgetExhausted, LimitReached, CostAboveCap, TooLarge, InvalidTarget
-        Before anything is charged.
-    LedgerUnavailable, SourceUnavailable
-        What was charged waits, and is completed for whoever asks next.
+    Parameters
+    ----------
+    known : tuple of tuple of RowEstimate
+        The rows of each block, in the order in which the blocks were wanted.
+    epsilons : tuple of Fraction
+        What was paid for each block.
+    was_known : tuple of bool
+        Whether each block was answered by what was bought before, or for others.
     """
-    need = PendingRequest(tuple(wanted), payer, cap)
-    recalled = table.recalled(wanted)
-    if recalled is not None:
-        need.known = recalled
-        return need
-    _look(table, need)
-    if not need.is_met:
-        table.gate.refresh()
-    while not need.is_met:
-        checkpoint()
-        with table.watcher.stage(Stage.WAIT):
-            leads = table.counter.leads(need)
-        if leads:
-            _lead(table, need)
-        _look(table, need)
-    return need
+
+    known: tuple[tuple[RowEstimate, ...], ...]
+    epsilons: tuple[Fraction, ...]
+    was_known: tuple[bool, ...]
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What was paid for all of it."""
+        return sum(self.epsilons, Fraction(0))
 
 
-def _look(table: ServedTable, need: PendingRequest) -> None:
-    need.known = table.look(need.wanted)
+class Acquisition:
+    """Answers what is wanted of one table, from its history or a purchase. Thread-safe.
 
+    Parameters
+    ----------
+    purchasing : Purchasing
+    """
 
-def _lead(table: ServedTable, need: PendingRequest) -> None:
-    """Buy what is missing, for oneself and for those who wait and may be served together."""
-    party = [need]
-    try:
+    def __init__(self, purchasing: Purchasing) -> None:
+        self._table = purchasing
+        self.queue = PurchaseQueue()
+
+    def acquire(
+        self, wanted: Sequence[Wanted], payer: Payer, epsilon_cap: Fraction | None
+    ) -> Acquired:
+        """What is wanted, known as well as it is wanted. May charge.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, InvalidTarget
+            Before anything is charged.
+        LedgerUnavailable, SourceUnavailable
+            A charge already made waits, and is completed for the next request.
+        """
+        request = PendingRequest(tuple(wanted), payer, epsilon_cap)
+        recalled = self._table.state.recalled(wanted)
+        if recalled is not None:
+            request.known = recalled
+            return _acquired(request)
+        self._look(request)
+        if not request.is_met:
+            self._table.gate.refresh()
+        while not request.is_met:
+            checkpoint()
+            with self._table.watcher.stage(Stage.WAIT):
+                leads = self.queue.leads(request)
+            if leads:
+                self._lead(request)
+            self._look(request)
+        return _acquired(request)
+
+    def _look(self, request: PendingRequest) -> None:
+        request.known = self._table.state.look(request.wanted)
+
+    def _lead(self, leader: PendingRequest) -> None:
+        """Buy what is missing, for the leader and for those of its queue that it can serve."""
+        party = [leader]
         try:
-            purchase = _begun(table, party)
+            try:
+                purchase = self._begun(party)
+            finally:
+                self.queue.pass_on(leader)
+            if purchase is not None:
+                self._carry_out(party, purchase)
         finally:
-            table.counter.pass_on(need)
-        if purchase is not None:
-            _carry_out(table, party, purchase)
-    finally:
-        _call(party[1:])
+            _call(party[1:])
 
+    def _begun(self, party: list[PendingRequest]) -> Purchase | None:
+        """The purchase that a party needs, begun; None once its leader lacks nothing.
 
-def _begun(table: ServedTable, party: list[PendingRequest]) -> Purchase | None:
-    """The purchase that a party needs, begun; None once its leader lacks nothing.
+        The party is the leader, and grows by those who come while it waits for others' purchases.
+        """
+        leader = party[0]
+        table = self._table
+        while True:
+            table.in_flight.complete_overdue()
+            with table.turns.taken() as turn:
+                promises = table.in_flight.promises()
+                snapshot = table.state.snapshot()
+                party += self.queue.companions(leader)
+                for one in party:
+                    one.known = snapshot.estimates(one.wanted)
+                if leader.is_met:
+                    return None
+                _call([one for one in party if one.is_met])
+                party[:] = [one for one in party if not one.is_met]
+                plan = _planned(snapshot, party, promises)
+                if plan is not None:
+                    purchase = self._begun_in(turn, plan, promises, leader)
+                    if purchase is not None:
+                        return purchase
+            if plan is None:
+                table.in_flight.wait(promises)
+            else:
+                leader.n_overtaken += 1
 
-    The party is the leader, and grows by those who come while it waits for others' purchases.
-    """
-    leader = party[0]
-    while True:
-        table.purchases.complete_overdue()
-        with table.turns.taken() as turn:
-            promises = table.purchases.promises()
-            snapshot = table.snapshot()
-            party += table.counter.companions(leader)
+    def _begun_in(
+        self, turn: Turn, plan: PurchasePlan, promises: PromisedPurchases, leader: PendingRequest
+    ) -> Purchase | None:
+        """The purchase of a plan, begun; None if it outlasted its turn and others bought.
+
+        A leader that was overtaken too often buys what it planned. Its payer may then pay for what
+        others have just bought; nobody else does.
+        """
+        is_urgent = leader.n_overtaken >= N_OVERTAKEN_MAX
+        n_read = None if is_urgent else promises.n_read
+        with self._table.turns.kept(turn) as is_kept:
+            if is_kept or is_urgent or self._table.in_flight.are_as(promises):
+                return self._table.in_flight.begin(plan, n_read)
+        return None
+
+    def _carry_out(self, party: Sequence[PendingRequest], purchase: Purchase) -> None:
+        """Charge and measure; a request that lacks something afterwards tries again."""
+        leader = party[0]
+        try:
+            payment = self._table.in_flight.carry_out(
+                purchase, leader.payer, epsilon_cap=leader.left
+            )
+        except StalePlan:
             for one in party:
-                one.known = snapshot.estimates(one.wanted)
-            if leader.is_met:
-                return None
-            _call([one for one in party if one.is_met])
-            party[:] = [one for one in party if not one.is_met]
-            plan = _planned(snapshot, party, promises)
-            if plan is not None:
-                purchase = _begun_in(table, turn, plan, promises, leader)
-                if purchase is not None:
-                    return purchase
-        if plan is None:
-            table.purchases.wait(promises)
+                one.n_overtaken += 1
+        except Refused:
+            if len(party) == 1:
+                raise
+            _part(party)
         else:
-            leader.n_overtaken += 1
+            _share(party, purchase.plan, Fraction(payment.units, UNITS_PER_EPSILON))
 
 
-def _begun_in(
-    table: ServedTable,
-    turn: Turn,
-    plan: PurchasePlan,
-    promises: PromisedPurchases,
-    leader: PendingRequest,
-) -> Purchase | None:
-    """The purchase of a plan, begun; None if it took longer than one's turn and others bought.
-
-    Who was overtaken so often buys what they planned. They may pay for what others have just
-    bought; nobody else does.
-    """
-    is_urgent = leader.n_overtaken >= N_OVERTAKEN_MAX
-    n_read = None if is_urgent else promises.n_read
-    with table.turns.kept(turn) as is_kept:
-        if is_kept or is_urgent or table.purchases.are_as(promises):
-            return table.purchases.begin(plan, n_read)
-    return None
+def _acquired(request: PendingRequest) -> Acquired:
+    known = tuple(tuple(rows) for rows in request.known)
+    return Acquired(known, tuple(request.epsilons), tuple(request.was_known))
 
 
 def _planned(
@@ -161,22 +213,6 @@ def _plan(
     return snapshot.plan(wanted, known)
 
 
-def _carry_out(table: ServedTable, party: Sequence[PendingRequest], purchase: Purchase) -> None:
-    """Charge and measure; who lacks something afterwards has to try again."""
-    leader = party[0]
-    try:
-        payment = table.purchases.carry_out(purchase, leader.payer, epsilon_cap=leader.left)
-    except StalePlan:
-        for one in party:
-            one.n_overtaken += 1
-    except Refused:
-        if len(party) == 1:
-            raise
-        _part(party)
-    else:
-        _share(party, purchase.plan, Fraction(payment.units, UNITS_PER_EPSILON))
-
-
 def _part(party: Sequence[PendingRequest]) -> None:
     """From now on each is served alone."""
     for one in party:
@@ -191,10 +227,11 @@ def _call(party: Sequence[PendingRequest]) -> None:
 
 
 def _share(party: Sequence[PendingRequest], plan: PurchasePlan, paid: Fraction) -> None:
-    """Share what was paid among those who needed it, as it was planned.
+    """Share what was paid among the requests that needed it, as it was planned.
 
-    Others may have paid for cells meanwhile, so that it came to more or less than was planned.
-    Whoever needed nothing beyond what the others buy is answered from history, and pays nothing.
+    Others may have paid for cells meanwhile, so that it came to more or less than was planned. A
+    request that needs nothing beyond what the others buy is answered from the history, and pays
+    nothing.
     """
     left = paid
     places = [(one, place) for one in party for place in range(len(one.wanted))]

@@ -1,7 +1,7 @@
-"""Buying counts of whole partitions at given weights, and statistics that are no rows.
+"""Purchases that no target asks for: counts of partitions at given weights, statistics, batches.
 
-Where a target decides what is bought, the planner does (buying.py). Here somebody divides a budget
-among tables of counts: each is raised by the weight he gives it, beyond what the history has. What
+Where a target decides what is bought, `acquisition.py` does it. Here somebody has divided a budget
+already: each table of counts is raised by the weight it is given, beyond what the history has. What
 is being bought already is waited for, and never bought again.
 """
 
@@ -18,124 +18,138 @@ from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import counting
 from cube.refusals import TooLarge
 from planner.measuring.offers import PurchasePlan
-from proxy.tables.in_flight import PromisedPurchases
-from proxy.tables.private_table import ServedTable
+from proxy.tables.purchasing import Purchasing
 from proxy.tables.snapshot import TableSnapshot
 
 N_OVERTAKEN_MAX: Final = 5  # then the plan is bought whatever other processes do meanwhile
 
+Added = Mapping[Partition | None, Weight]
+"""What to add to the weight of each partition's counts; None for the count of everything."""
 
-def buy_tables(
-    table: ServedTable,
-    added: Mapping[Partition | None, Weight],
-    payer: Payer,
-    *,
-    epsilon_cap: Fraction | None,
-) -> Fraction:
-    """Raise the counts of some partitions, each by a weight; what that cost.
+
+class DirectPurchases:
+    """Buys on one table what was decided elsewhere. Thread-safe.
 
     Parameters
     ----------
-    table : ServedTable
-    added : mapping
-        What to add to the weight of each partition's counts; None for the count of everything.
-    payer : Payer
-    epsilon_cap : Fraction, optional
-
-    Raises
-    ------
-    BudgetExhausted, LimitReached, CostAboveCap, TooLarge
-        Before anything is charged.
-    LedgerUnavailable, SourceUnavailable
-        A charge made waits, and is completed for whoever asks next.
+    purchasing : Purchasing
     """
-    if not added:
-        return Fraction(0)
-    blocks = [(QueryBlock(counting(), one), weight) for one, weight in added.items()]
-    payment = _carried_out(
-        table,
-        payer,
-        epsilon_cap,
-        lambda snapshot: [_raised(snapshot, block, one) for block, one in blocks],
-    )
-    return Fraction(payment.units, UNITS_PER_EPSILON)
 
+    def __init__(self, purchasing: Purchasing) -> None:
+        self._table = purchasing
 
-def price_of_tables(table: ServedTable, added: Mapping[Partition | None, Weight]) -> Fraction:
-    """What `buy_tables` would cost now. Charges nothing."""
-    snapshot = table.snapshot()
-    blocks = [(QueryBlock(counting(), one), weight) for one, weight in added.items()]
-    return snapshot.price([_raised(snapshot, block, weight) for block, weight in blocks]).epsilon
+    def price_of_tables(self, added: Added) -> Fraction:
+        """What `buy_tables` would cost now. Charges nothing."""
+        snapshot = self._table.state.snapshot()
+        return snapshot.price(_all_raised(snapshot, added)).epsilon
 
+    def buy_tables(self, added: Added, payer: Payer, epsilon_cap: Fraction | None) -> Fraction:
+        """Raise the counts of some partitions, each by a weight; what that cost.
 
-def ask_statistics(
-    table: ServedTable,
-    statistics: Sequence[Asked],
-    payer: Payer,
-    *,
-    epsilon_cap: Fraction | None,
-) -> tuple[tuple[float, ...], Fraction]:
-    """What statistics tell, and what they cost: distances and counts, places of candidates.
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge
+            Before anything is charged.
+        LedgerUnavailable, SourceUnavailable
+            A charge already made waits, and is completed for the next request.
+        """
+        if not added:
+            return Fraction(0)
+        payment = self._carried_out(
+            payer, epsilon_cap, lambda snapshot: _all_raised(snapshot, added)
+        )
+        return Fraction(payment.units, UNITS_PER_EPSILON)
 
-    Raises
-    ------
-    BudgetExhausted, LimitReached, CostAboveCap, TooLarge
-        Before anything is charged.
-    LedgerUnavailable, SourceUnavailable
-        A charge made waits, and is completed for whoever asks next.
-    """
-    payment = _carried_out(table, payer, epsilon_cap, lambda _snapshot: (), statistics)
-    told = table.gate.history.told_under(payment.seq)
-    if told is None:
-        raise RuntimeError("statistics that were measured are not in the history")
-    return told.values, Fraction(payment.units, UNITS_PER_EPSILON)
+    def ask_statistics(
+        self, statistics: Sequence[Asked], payer: Payer, epsilon_cap: Fraction | None
+    ) -> tuple[tuple[float, ...], Fraction]:
+        """The released values of statistics, and what they cost.
 
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge
+            Before anything is charged.
+        LedgerUnavailable, SourceUnavailable
+            A charge already made waits, and is completed for the next request.
+        """
+        payment = self._carried_out(payer, epsilon_cap, lambda _snapshot: (), statistics)
+        released = self._table.gate.history.told_under(payment.seq)
+        if released is None:
+            raise RuntimeError("statistics that were measured are not in the history")
+        return released.values, Fraction(payment.units, UNITS_PER_EPSILON)
 
-def _carried_out(
-    table: ServedTable,
-    payer: Payer,
-    epsilon_cap: Fraction | None,
-    planned: Callable[[TableSnapshot], Sequence[PlannedMeasurement]],
-    statistics: Sequence[Asked] = (),
-) -> Payment:
-    """Charge and measure what `planned` makes of the history, once nobody else is buying."""
-    n_overtaken = 0
-    while True:
-        promises = _quiet(table)
-        with table.turns.taken() as turn:
-            if table.purchases.promises().rows:
-                continue
-            plan = PurchasePlan(tuple(planned(table.snapshot())), ())
-            n_read = promises.n_read if n_overtaken < N_OVERTAKEN_MAX else None
-            with table.turns.kept(turn) as is_kept:
-                if not is_kept and table.purchases.promises().rows:
+    def buy_plan(
+        self,
+        plan: Sequence[PlannedMeasurement],
+        n_measurements: int,
+        payer: Payer,
+        epsilon_cap: Fraction | None,
+    ) -> Fraction:
+        """Measure a plan that was made for a history of so many measurements; what that cost.
+
+        Raises
+        ------
+        StalePlan
+            If the history has grown meanwhile. Nothing was charged.
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge
+            Before anything is charged.
+        LedgerUnavailable, SourceUnavailable
+            A charge already made waits, and is completed for the next request.
+        """
+        promises = self._table.wait_until_quiet()
+        with self._table.turns.taken():
+            is_busy = self._table.in_flight.promises().rows
+            if is_busy or len(self._table.gate.measurements()) != n_measurements:
+                raise StalePlan("something was bought while the batch was planned")
+            everything = PurchasePlan(tuple(plan), ())
+            purchase = self._table.in_flight.begin(everything, promises.n_read)
+        payment = self._table.in_flight.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
+        return Fraction(payment.units, UNITS_PER_EPSILON)
+
+    def _carried_out(
+        self,
+        payer: Payer,
+        epsilon_cap: Fraction | None,
+        planned: Callable[[TableSnapshot], Sequence[PlannedMeasurement]],
+        statistics: Sequence[Asked] = (),
+    ) -> Payment:
+        """Charge and measure what `planned` makes of the history, once nobody else is buying."""
+        in_flight, turns = self._table.in_flight, self._table.turns
+        n_overtaken = 0
+        while True:
+            promises = self._table.wait_until_quiet()
+            with turns.taken() as turn:
+                if in_flight.promises().rows:
                     continue
-                purchase = table.purchases.begin(plan, n_read, statistics)
-        try:
-            return table.purchases.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
-        except StalePlan:
-            n_overtaken += 1
-            table.gate.refresh()
+                plan = PurchasePlan(tuple(planned(self._table.state.snapshot())), ())
+                n_read = promises.n_read if n_overtaken < N_OVERTAKEN_MAX else None
+                with turns.kept(turn) as is_kept:
+                    if not is_kept and in_flight.promises().rows:
+                        continue
+                    purchase = in_flight.begin(plan, n_read, statistics)
+            try:
+                return in_flight.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
+            except StalePlan:
+                n_overtaken += 1
+                self._table.gate.refresh()
 
 
-def _quiet(table: ServedTable) -> PromisedPurchases:
-    """Wait until nothing is being bought."""
-    table.purchases.complete_overdue()
-    while (promises := table.purchases.promises()).rows:
-        table.purchases.wait(promises)
-        table.purchases.complete_overdue()
-    return promises
+def _all_raised(snapshot: TableSnapshot, added: Added) -> list[PlannedMeasurement]:
+    return [
+        _raised(snapshot, QueryBlock(counting(), partition), weight)
+        for partition, weight in added.items()
+    ]
 
 
-def _raised(table: TableSnapshot, block: QueryBlock, added: Weight) -> PlannedMeasurement:
-    """The block at a weight that is so much larger than what the history has."""
-    place = table.history.most_precise(block)
+def _raised(snapshot: TableSnapshot, block: QueryBlock, added: Weight) -> PlannedMeasurement:
+    """The block at a weight that is larger by `added` than what the history has."""
+    place = snapshot.history.most_precise(block)
     if place is None:
         return PlannedMeasurement(block, added)
-    weight = Weight(table.history[place].weight.units + added.units)
+    weight = Weight(snapshot.history[place].weight.units + added.units)
     raised = PlannedMeasurement(block, weight, place)
     try:
-        table.prospect.noise_for(raised)
+        snapshot.prospect.noise_for(raised)
     except TooLarge:  # its lattice is too coarse: a second look costs the same, and tells as much
         return PlannedMeasurement(block, added)
     return raised

@@ -33,7 +33,7 @@ GLANCE_SECONDS: Final = 0.02  # between looks at what another process is at
 ANSWER_SECONDS: Final = 3.0  # to measure and to answer, once it is charged; mostly far less
 
 
-Turn: TypeAlias = tuple[int, int]  # the number of a charge, and of its turn to be measured
+ChargeTurn: TypeAlias = tuple[int, int]  # the number of a charge, and of its turn to be measured
 
 
 class Purchase:
@@ -92,8 +92,8 @@ class Purchases:
         self._gate = gate
         self._watcher = watcher
         self._own: list[Purchase] = []
-        self._failed: set[Turn] = set()
-        self._first_seen: dict[Turn, float] = {}
+        self._failed: set[ChargeTurn] = set()
+        self._first_seen: dict[ChargeTurn, float] = {}
         self._n_turns: Counter[int] = Counter()
         self._changed = threading.Condition()
         self._repairing = threading.Lock()
@@ -232,7 +232,7 @@ class Purchases:
         time.sleep(GLANCE_SECONDS)
         self._gate.refresh()
 
-    def _overdue(self) -> list[Turn]:
+    def _overdue(self) -> list[ChargeTurn]:
         """Turns in which a measurement should have come by now.
 
         Each turn of a charge is given twice the time of the one before: a read that takes longer

@@ -1,44 +1,38 @@
-"""One private table as the engine sees it: its public schema, its gate, its history.
+"""One private table as it is served: everything that others may ask of it.
 
-It never sees an exact count: a gate hands out noisy values only. It keeps its locks to itself, and
-for moments: who plans, or looks at much, does so on a snapshot.
+The rooms below keep the locks: `table_state.py` the history's, `in_flight.py`, `coalescing.py` and
+`turns.py` those of purchases. A caller gets values: a snapshot to plan on, or what it wanted, known
+well enough. No exact count comes this far: a gate hands out noisy values only.
 """
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Final
 
 from accountant.gate.gate import Gate
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import BindingLimit
-from accountant.ledger.table_history import TableHistory
-from cube.measurement import UNITS_PER_EPSILON
-from cube.pace import checkpoint
+from cube.gaussian import Asked
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.schema import Schema
 from cube.target import AccuracyTarget
-from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import RowEstimate
-from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
 from proxy.api.requests import BudgetStatus, LimitStatus, TableInfo
 from proxy.config.sharing import Sharing
-from proxy.monitoring.events import UNWATCHED, Stage, Watcher
-from proxy.tables.coalescing import PurchaseQueue
+from proxy.monitoring.events import UNWATCHED, Watcher
+from proxy.tables.acquisition import Acquired, Acquisition
+from proxy.tables.direct_purchases import Added, DirectPurchases
 from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.in_flight import Purchases
-from proxy.tables.snapshot import KnownHistory, TableSnapshot
-from proxy.tables.turns import Turns
-
-N_BLOCKS_AT_ONCE: Final = 16  # that are looked at while others wait: mostly a few milliseconds
-N_NUMBERS_AT_ONCE: Final = 2**13  # that all of them are written in, about
+from proxy.tables.purchasing import Purchasing
+from proxy.tables.snapshot import TableSnapshot
+from proxy.tables.table_state import TableState
 
 
 class ServedTable:
-    """A private table that is asked.
+    """A private table that is served. Thread-safe.
 
     Parameters
     ----------
@@ -50,7 +44,8 @@ class ServedTable:
         How measurements are chosen.
     watcher : Watcher
     delta : Fraction, optional
-        With which probability its owner lets nothing be promised, for who asks with Gaussian noise.
+        The probability with which nothing is promised once Gaussian noise is asked for, if its
+        owner offers one.
     sharing : Sharing
         Whether analysts are shown what others have asked.
     """
@@ -72,99 +67,99 @@ class ServedTable:
         self.delta = delta
         self.gate = gate
         self.watcher = watcher
-        self.turns = Turns()
-        self.purchases = Purchases(gate, watcher)
-        self.counter = PurchaseQueue()
-        self._strategy = strategy
-        self._lock = threading.Lock()  # of what follows; held for moments
-        self._estimator = Estimator(schema)
-        self._rents = SkiRental()
+        self._state = TableState(schema, gate, strategy, watcher)
+        purchasing = Purchasing(gate, self._state, Purchases(gate, watcher), watcher)
+        self._purchasing = purchasing
+        self._acquisition = Acquisition(purchasing)
+        self._direct = DirectPurchases(purchasing)
 
     @property
     def history(self) -> History:
         """What was measured so far; to be looked at only."""
-        return self._estimator.history
+        return self._state.history
 
     def recalled(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]] | None:
-        """What history says of every block, if it was asked since anything was measured.
+        """What the history says, if all of it was asked since anything was measured.
 
         It takes no lock: a dashboard that asks again waits for nobody.
         """
-        with self.watcher.stage(Stage.LOOK):
-            asked = [(one.block, one.target.confidence, one.target.half_width) for one in wanted]
-            return self._estimator.recalled(asked, len(self.gate.history.measurements))
+        return self._state.recalled(wanted)
 
     def look(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows; all of one moment."""
-        if len(wanted) <= N_BLOCKS_AT_ONCE and sum(map(_size, wanted)) <= N_NUMBERS_AT_ONCE:
-            with self._held(), self.watcher.stage(Stage.LOOK):
-                self._take_in(self.gate.history)
-                return [
-                    self._estimator.estimate(
-                        one.block, one.target.confidence, one.target.half_width
-                    )
-                    for one in wanted
-                ]
-        snapshot = self.snapshot()
-        found = snapshot.estimates(wanted)
-        checkpoint()
-        with self._held():
-            asked = [(one.block, one.target.confidence) for one in wanted]
-            self._estimator.remember(asked, snapshot.estimator)
-        return found
+        return self._state.look(wanted)
 
     def snapshot(self) -> TableSnapshot:
         """The table as it is now: to plan on, or for a long look."""
-        with self._held():
-            charges = self.gate.history_now()
-            self._take_in(charges)
-            known = KnownHistory(charges, self._estimator.snapshot(), self._rents.copy())
-        checkpoint()
-        return TableSnapshot(self.info.schema, self._strategy, known, self.watcher)
+        return self._state.snapshot()
+
+    def acquire(
+        self, wanted: Sequence[Wanted], payer: Payer, epsilon_cap: Fraction | None
+    ) -> Acquired:
+        """What is wanted, known as well as it is wanted: from the history, or bought.
+
+        Raises
+        ------
+        BudgetExhausted, LimitReached, CostAboveCap, TooLarge, InvalidTarget
+            Before anything is charged.
+        LedgerUnavailable, SourceUnavailable
+            A charge already made waits, and is completed for the next request.
+        """
+        return self._acquisition.acquire(wanted, payer, epsilon_cap)
+
+    def price_of_tables(self, added: Added) -> Fraction:
+        """What `buy_tables` would cost now. Charges nothing."""
+        return self._direct.price_of_tables(added)
+
+    def buy_tables(self, added: Added, payer: Payer, *, epsilon_cap: Fraction | None) -> Fraction:
+        """Raise the counts of some partitions, each by a weight; what that cost.
+
+        Raises as `acquire` does, but for InvalidTarget.
+        """
+        return self._direct.buy_tables(added, payer, epsilon_cap)
+
+    def ask_statistics(
+        self, statistics: Sequence[Asked], payer: Payer, *, epsilon_cap: Fraction | None
+    ) -> tuple[tuple[float, ...], Fraction]:
+        """The released values of statistics (distances, counts, choices), and what they cost.
+
+        Raises as `acquire` does, but for InvalidTarget.
+        """
+        return self._direct.ask_statistics(statistics, payer, epsilon_cap)
+
+    def buy_plan(
+        self,
+        plan: Sequence[PlannedMeasurement],
+        n_measurements: int,
+        payer: Payer,
+        *,
+        epsilon_cap: Fraction | None,
+    ) -> Fraction:
+        """Measure a plan made for a history of `n_measurements`; what that cost.
+
+        Raises as `acquire` does, but for InvalidTarget; and StalePlan, if the history has grown.
+        """
+        return self._direct.buy_plan(plan, n_measurements, payer, epsilon_cap)
 
     def budget(self, payer: Payer | None = None) -> BudgetStatus:
-        """What was spent and what is left; with the limits that bind somebody."""
+        """What was spent and what is left; with the limits that bind a payer."""
         budget = self.gate.budget()
-        allowances = () if payer is None else self.gate.allowances(payer)
+        binding = () if payer is None else self.gate.allowances(payer)
         return BudgetStatus(
             table=self.info.schema.table,
             limit=budget.limit,
             spent=budget.spent,
             n_measurements=budget.n_measurements,
-            limits=tuple(_limit_status(allowance) for allowance in allowances),
+            limits=tuple(_limit_status(one) for one in binding),
         )
 
-    def _take_in(self, charges: TableHistory) -> None:
-        """Bring what is known up to date. The lock is held."""
-        self._estimator.add(charges.measurements[self._estimator.n_measurements :])
-        new = charges.payments[self._rents.n_charges :]
-        self._rents.add([payment.charge for payment in new])
 
-    @contextmanager
-    def _held(self) -> Iterator[None]:
-        # A place among those who work is kept: whoever holds the lock must never wait for one.
-        with self.watcher.stage(Stage.WAIT):
-            self._lock.acquire()
-        try:
-            yield
-        finally:
-            self._lock.release()
-
-
-def _size(one: Wanted) -> int:
-    """How many numbers a block is written in, about: the rows, and what they are sums of."""
-    terms = one.block.query.terms
-    factors = sum(factor.values.size for term in terms for factor in term.factors)
-    partition = one.block.partition
-    return one.block.n_rows + factors + (0 if partition is None else partition.labels.size)
-
-
-def _limit_status(allowance: BindingLimit) -> LimitStatus:
-    limit = allowance.limit
+def _limit_status(binding: BindingLimit) -> LimitStatus:
+    limit = binding.limit
     return LimitStatus(
         subject=str(limit.subject),
         window=limit.window.value,
         limit=limit.epsilon,
-        spent=Fraction(allowance.units_spent, UNITS_PER_EPSILON),
+        spent=Fraction(binding.units_spent, UNITS_PER_EPSILON),
         per_query=limit.per_query,
     )

@@ -83,7 +83,7 @@ def test_the_documented_configuration_loads_and_its_view_runs(tmp_path: Path) ->
             f'{VIEW}\nsource = "people.csv"\nsources = {{a = "people.csv"}}',
             ["view: is given beside source"],
         ),
-        (f'{VIEW}\nsource = "people.csv"', ["view: stands", "sources: should name"]),
+        (f'{VIEW}\nsource = "people.csv"', ["view: is given", "sources: should name"]),
         ('source = "people.csv"\nsources = {a = "people.csv"}', ["sources: goes with view"]),
         (
             f'{VIEW}\nsource_table = "t"\nsources = {{a = "people.csv"}}',

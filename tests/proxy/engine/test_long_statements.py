@@ -81,8 +81,10 @@ def test_a_plan_that_others_overtook_is_made_on_what_they_bought(
 def test_whoever_is_overtaken_again_and_again_buys_in_the_end(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server.table.turns, "_seconds", 0.0)  # every turn is over at once
-    monkeypatch.setattr(server.table.purchases, "are_as", lambda _promises: False)
+    monkeypatch.setattr(
+        server.table._purchasing.turns, "_seconds", 0.0
+    )  # every turn is over at once
+    monkeypatch.setattr(server.table._purchasing.in_flight, "are_as", lambda _promises: False)
     plans: list[PurchasePlan | None] = []
     plain = buying._plan
 
@@ -93,16 +95,16 @@ def test_whoever_is_overtaken_again_and_again_buys_in_the_end(
     monkeypatch.setattr(buying, "_plan", planned)
 
     def overtaken() -> None:
-        with server.table.turns.taken():
+        with server.table._purchasing.turns.taken():
             pass
 
-    taking = server.table.turns.kept
+    taking = server.table._purchasing.turns.kept
 
     def kept(turn: Any) -> Any:
         overtaken()
         return taking(turn)
 
-    monkeypatch.setattr(server.table.turns, "kept", kept)
+    monkeypatch.setattr(server.table._purchasing.turns, "kept", kept)
     assert epsilon(server.ask(SHORT)) > 0
     assert len(plans) == buying.N_OVERTAKEN_MAX + 1
     assert len(server.gate.payments()) == 1
@@ -146,7 +148,7 @@ def test_whoever_waits_for_another_of_the_same_purse_has_a_time_of_their_own(
     with ThreadPoolExecutor(2) as pool:
         long = pool.submit(server.ask, LONG)
         assert stuck.begun.wait(30)
-        until(lambda: server.table.counter.is_led)
+        until(lambda: server.table._acquisition.queue.is_led)
         with pytest.raises(TooSlow):
             pool.submit(hurried).result(30)
         stuck.go.set()

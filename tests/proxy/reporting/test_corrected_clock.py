@@ -43,7 +43,7 @@ def test_what_was_charged_at_a_time_to_come_counts_as_of_the_correction(
         appended(ledger, Charge(Payer("ann"), CHARGE.blocks[:1], spent, spent + WEIGHT.units))
         entries = list(ledger.entries())
         counted = ledger.history("people").spent_by(ANN, Window.DAY.start(at))
-    verdict = verify(entries)
+    verdict = verify(entries, has_columns=True)
     assert verdict.problem is None
     (table,) = read_report(entries, verdict).tables
     (allowance,) = table.allowances

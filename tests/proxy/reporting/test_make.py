@@ -26,7 +26,7 @@ from accountant.auditor.verify import verify
 from accountant.ledger.stores.sqlite_store import SqliteReader
 from proxy.reporting.make import ReportFormat, make_report
 entries = list(SqliteReader(Path(sys.argv[1])).entries_after(0))
-page = make_report(entries, ReportFormat(sys.argv[2]), verdict=verify(entries))
+page = make_report(entries, ReportFormat(sys.argv[2]), verdict=verify(entries, has_columns=True))
 sys.stdout.buffer.write(page)
 """
 
@@ -195,7 +195,7 @@ def first_version(entries: list[Entry]) -> list[Entry]:
 
 def test_without_matplotlib_the_page_is_refused_and_the_rest_is_not(path: Path) -> None:
     absent = 'import sys; sys.modules["matplotlib"] = None'
-    refused = "make_report(entries, ReportFormat.HTML, verdict=verify(entries))"
+    refused = "make_report(entries, ReportFormat.HTML, verdict=verify(entries, has_columns=True))"
     there = subprocess.run(  # noqa: S603 - this interpreter, and texts that stand here
         [sys.executable, "-c", f"{absent}\n{ANOTHER_PROCESS}\n{refused}", str(path), "json"],
         check=False,

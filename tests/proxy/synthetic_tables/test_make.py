@@ -23,7 +23,6 @@ from cube.refusals import (
 from cube.statistic import Score
 from proxy.synthetic_tables.make import EPSILON_MIN, make, preview, resampled
 from proxy.synthetic_tables.request import MadeTable, Method, Progress, SynthesisRequest
-from proxy.tables.direct_purchases import ask_statistics, buy_tables, price_of_tables
 from proxy.tables.private_table import ServedTable
 from tests.support.made_up_rows import distance
 from tests.support.synthesis import AXES, N_ROWS, SCHEMA, served_staff, staff
@@ -148,8 +147,7 @@ def test_what_statements_bought_is_used_and_what_nothing_is_known_of_is_named(
     with pytest.raises(InvalidRequest, match="Nothing is known"):
         make(table, NOTHING, ANN)
     age_and_senior = Partition(("age", "senior"), np.arange(40).reshape(20, 2))
-    buy_tables(
-        table,
+    table.buy_tables(
         {age_and_senior: Weight.at_least(2), by("job"): Weight.at_least(2)},
         ANN,
         epsilon_cap=None,
@@ -240,7 +238,7 @@ def test_when_others_spend_the_rest_a_table_is_made_of_what_there_is(tmp_path: P
         def watch(step: Progress) -> None:
             if step.name == "measuring pairs":
                 rest = int((1 - spent(table)) * UNITS_PER_EPSILON)
-                buy_tables(table, {None: Weight(rest)}, Payer("bob"), epsilon_cap=None)
+                table.buy_tables({None: Weight(rest)}, Payer("bob"), epsilon_cap=None)
 
         made = make(table, ONE, ANN, watch)
         assert "0 left" in made.incomplete
@@ -267,16 +265,16 @@ def test_values_are_of_their_columns(table: ServedTable) -> None:
 
 def test_tables_are_raised_and_not_bought_twice(table: ServedTable) -> None:
     half: dict[Partition | None, Weight] = {by("job"): Weight.at_least(Fraction(1, 2))}
-    price = price_of_tables(table, half)
-    assert buy_tables(table, half, ANN, epsilon_cap=None) == price == Fraction(1, 2)
-    assert buy_tables(table, half, ANN, epsilon_cap=Fraction(1, 2)) == Fraction(1, 2)
+    price = table.price_of_tables(half)
+    assert table.buy_tables(half, ANN, epsilon_cap=None) == price == Fraction(1, 2)
+    assert table.buy_tables(half, ANN, epsilon_cap=Fraction(1, 2)) == Fraction(1, 2)
     first, second = table.gate.measurements()
     assert second.supersedes == 0
     assert (first.weight.exact, second.weight.exact) == (Fraction(1, 2), Fraction(1))
-    assert buy_tables(table, {}, ANN, epsilon_cap=None) == 0
+    assert table.buy_tables({}, ANN, epsilon_cap=None) == 0
 
 
 def test_no_statistics_cost_nothing_is_not_said(table: ServedTable) -> None:
     with pytest.raises(ValueError, match="for nothing"):
-        ask_statistics(table, [], ANN, epsilon_cap=None)
+        table.ask_statistics([], ANN, epsilon_cap=None)
     assert spent(table) == 0

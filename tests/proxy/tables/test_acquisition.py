@@ -14,7 +14,6 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import Refused, SourceUnavailable
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
-from proxy.tables.turns import Turns
 from tests.support.slow_servers import Server, epsilon, starting, until
 
 AGES = tuple(
@@ -34,8 +33,9 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @contextmanager
 def held_up(server: Server) -> Iterator[None]:
     """Nobody can plan a purchase until the block is left."""
-    server.table.turns = Turns(seconds=60.0)
-    with server.table.turns.taken():
+    turns = server.table._purchasing.turns
+    turns._seconds = 60.0
+    with turns.taken():
         yield
 
 
@@ -113,7 +113,7 @@ def test_all_who_wait_are_told_when_the_data_is_gone(server: Server) -> None:
 def test_whoever_waits_too_long_is_told_so(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor(2) as pool, held_up(server):
         first = pool.submit(server.ask, AGES[0])
-        until(lambda: server.table.counter.is_led)
+        until(lambda: server.table._acquisition.queue.is_led)
         monkeypatch.setattr("proxy.tables.coalescing.WAIT_SECONDS_MAX", 0.05)
         with pytest.raises(SourceUnavailable, match="has not come"):
             pool.submit(server.ask, AGES[1]).result()
@@ -147,7 +147,7 @@ def meeting(
     with ThreadPoolExecutor(n) as pool:
         with held_up(server):
             running = [pool.submit(ask, *one) for one in asked]
-            until(lambda: server.table.counter.n_waiting == n - n_leading)
+            until(lambda: server.table._acquisition.queue.n_waiting == n - n_leading)
         return running
 
 

@@ -15,7 +15,7 @@ from proxy.wire.server import TlsIdentity, start_server
 from tests.support.engine_fake import CannedEngine
 from tests.support.serving import EverybodyLocal, channel_to, serving
 
-SUPPORT = Path(__file__).parent.parent / "support"
+SUPPORT = Path(__file__).parents[2] / "support"
 CERTIFICATE = SUPPORT / "loopback_certificate.pem"
 KEY = SUPPORT / "loopback_key.pem"
 SERVICES = {

@@ -20,7 +20,6 @@ from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.from_history import known_tables
 from proxy.synthetic_tables.report.make import make_report
 from proxy.synthetic_tables.request import MadeTable, Method, SynthesisRequest
-from proxy.tables.direct_purchases import buy_tables
 from proxy.tables.private_table import ServedTable
 from tests.support.html_pages import Page
 from tests.support.synthesis import AXES, N_ROWS, SCHEMA, served_staff, staff
@@ -29,7 +28,7 @@ ANN = Payer("ann")
 WITHOUT_MATPLOTLIB = """
 import sys
 sys.modules["matplotlib"] = None
-from proxy.synthesis.report.make import make_report
+from proxy.synthetic_tables.report.make import make_report
 make_report(None, None, None)
 """
 NEARLY_EXACT = Weight.at_least(100.0)
@@ -63,6 +62,9 @@ def record_of(made: MadeTable) -> SyntheticRecord:
     )
 
 
+CONFIDENCE = 1 - 1e-9  # an interval misses the truth at odds of 1e-9
+
+
 def labels(*names: str, merged: int = 1) -> NDArray[np.int64]:
     """Every level by itself; of the last column so many neighbours together."""
     shape = SCHEMA.sizes(names)
@@ -80,7 +82,7 @@ def counted(*names: str, by: NDArray[np.int64]) -> NDArray[np.int64]:
 def buy(table: ServedTable, *names: str, merged: int = 1) -> NDArray[np.int64]:
     """Buy a partition, nearly exact; its true counts."""
     by = labels(*names, merged=merged)
-    buy_tables(table, {Partition(names, by): NEARLY_EXACT}, ANN, epsilon_cap=None)
+    table.buy_tables({Partition(names, by): NEARLY_EXACT}, ANN, epsilon_cap=None)
     return counted(*names, by=by)
 
 
@@ -93,7 +95,7 @@ def test_nothing_is_known_of_a_table_that_nobody_asked(table: ServedTable) -> No
 def test_counts_are_those_of_the_levels_and_groups_that_were_bought(table: ServedTable) -> None:
     jobs = buy(table, "job")
     pairs = buy(table, "age", "senior")
-    known, total = known_tables(table, AXES, 0.95)
+    known, total = known_tables(table, AXES, CONFIDENCE)
     found = {one.scope: one for one in known if one.is_known.all()}
     assert set(found) == {("job",), ("age",), ("senior",), ("age", "senior")}
     assert found["job",].values == pytest.approx(jobs, abs=1)

@@ -2,32 +2,42 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cube.block import Partition, QueryBlock
+from accountant.auditor import columns, tables
+from accountant.auditor.bound import Bound
+from accountant.auditor.columns import ColumnCost, column_costs
+from accountant.auditor.rows import BlockReader
+from accountant.auditor.tables import Row
+from cube.block import QueryBlock
 from cube.encoding import encode_block
 from cube.query import Factor, LinearQuery, Term, counting
-from proxy.reporting import cells, cost_tables
-from proxy.reporting.cells import ColumnCost, column_costs
-from proxy.reporting.paid_rows import OtherCost, PaidRows, ProductCost
 from tests.support.cubes import SIZES, blocks, dense_rows
 
 NAMES = sorted(SIZES)
 NO_CAP = 2**200
 Paid = list[tuple[QueryBlock, int]]
 
-paid_blocks = st.lists(st.tuples(blocks(whole=True), st.integers(1, 2**20)), max_size=4)
+# Rows as a ledger has them: what is constant is never measured.
+measured = (
+    blocks(whole=True)
+    .filter(lambda block: bool(block.query.terms))
+    .map(lambda block: replace(block, query=replace(block.query, constant=Fraction(0))))
+)
+paid_blocks = st.lists(st.tuples(measured, st.integers(1, 2**20)), max_size=4)
 
 
-def paid_rows(paid: Paid) -> PaidRows:
-    rows = PaidRows()
-    for block, units in paid:
-        rows.add(encode_block(block), units)
-    return rows
+def costs(paid: Paid, units_spent: int = NO_CAP) -> tuple[ColumnCost, ...]:
+    """What the audit finds of blocks, each at its weight in units."""
+    reader = BlockReader()
+    rows = [Row(reader.block(encode_block(block)).share, units) for block, units in paid]
+    return column_costs(Bound(rows), units_spent)
 
 
 def by_definition(paid: Paid) -> dict[str, list[int]]:
@@ -61,14 +71,14 @@ def test_on_a_small_cube_the_cost_along_each_column_is_that_of_its_dearest_cell(
     paid: Paid,
 ) -> None:
     truth = by_definition(paid)
-    for found in column_costs(paid_rows(paid).costs(), NO_CAP):
+    for found in costs(paid):
         assert found.is_exact
         assert on_levels(found) == truth[found.column]
 
 
 @given(paid_blocks)
 def test_a_column_that_is_not_shown_makes_no_difference(paid: Paid) -> None:
-    shown = {found.column for found in column_costs(paid_rows(paid).costs(), NO_CAP)}
+    shown = {found.column for found in costs(paid)}
     for column in SIZES.keys() - shown:
         assert len(set(by_definition(paid)[column])) == 1
 
@@ -78,19 +88,20 @@ def test_where_nothing_dense_fits_the_elimination_gives_bounds_on_both_sides(
     paid: Paid, n_bucket_cells: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "N_DENSE_CELLS_MAX", 0)
-        patch.setattr(cells, "N_BUCKET_CELLS_MAX", n_bucket_cells)
-        found = column_costs(paid_rows(paid).costs(), NO_CAP)
+        patch.setattr(columns, "N_DENSE_CELLS_MAX", 0)
+        patch.setattr(columns, "N_BUCKET_CELLS_MAX", n_bucket_cells)
+        found = costs(paid)
     check_bounds(found, paid)
 
 
 @given(paid_blocks, st.integers(1, 12))
 def test_beyond_every_limit_there_is_a_bound(paid: Paid, n_cells: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cells, "N_DENSE_CELLS_MAX", 0)
-        patch.setattr(cells, "N_ELIMINATED_CELLS_MAX", 0)
-        patch.setattr(cost_tables, "N_TABLE_CELLS_MAX", n_cells)
-        found = column_costs(paid_rows(paid).costs(), NO_CAP)
+        patch.setattr(columns, "N_DENSE_CELLS_MAX", 0)
+        patch.setattr(columns, "N_ELIMINATED_CELLS_MAX", 0)
+        patch.setattr(columns, "N_TABLE_CELLS_MAX", n_cells)
+        patch.setattr(tables, "N_TABLE_CELLS_MAX", n_cells)
+        found = costs(paid)
     check_bounds(found, paid)
 
 
@@ -106,52 +117,47 @@ def check_bounds(found: Sequence[ColumnCost], paid: Paid) -> None:
 def test_weights_too_large_for_doubles_are_added_exactly(paid: Paid) -> None:
     heavy = [(block, units * (2**50 + 1)) for block, units in paid]
     truth = by_definition(heavy)
-    for found in column_costs(paid_rows(heavy).costs(), NO_CAP):
+    for found in costs(heavy):
         assert on_levels(found) == truth[found.column]
 
 
 def test_no_cell_is_shown_with_more_than_the_table_was_charged() -> None:
-    rows = paid_rows([(counting_between("a", 0, 1), 10), (counting_between("b", 1, 3), 5)])
-    found = {cost.column: on_levels(cost) for cost in column_costs(rows.costs(), 12)}
+    paid = [(counting_between("a", 0, 1), 10), (counting_between("b", 1, 3), 5)]
+    found = {cost.column: on_levels(cost) for cost in costs(paid, 12)}
     assert found == {"a": [12, 5, 5], "b": [10, 12, 12, 10]}
 
 
-def test_nearly_every_block_is_kept_as_runs() -> None:
-    key = Partition(("c",), np.array([0, 1], dtype=np.int64))
-    some = Partition(("a",), np.array([-1, 0, 1], dtype=np.int64))
-    shapes = [
-        counting_between("a", 0, 2),
-        QueryBlock(counting([factor("a", 0, 2), factor("b", 1, 2)]), key),
-        QueryBlock(counting([factor("a", 0, 2)]), some),
-        QueryBlock(counting()),
-    ]
-    costs = list(paid_rows([(block, 1) for block in shapes]).costs())
-    assert all(isinstance(cost, ProductCost) for cost in costs)
-
-
-def test_sums_of_terms_go_through_the_accountants_profile() -> None:
-    terms = [counting([factor("a", 0, 2)]), counting([factor("b", 0, 2)])]
-    block = QueryBlock(terms[0] + terms[1])
-    [cost] = paid_rows([(block, 1)]).costs()
-    assert isinstance(cost, OtherCost)
-
-
 def test_equal_blocks_are_one_with_the_sum_of_their_weights() -> None:
-    rows = paid_rows([(counting_between("a", 0, 2), 3), (counting_between("a", 0, 2), 4)])
-    [cost] = rows.costs()
-    assert isinstance(cost, ProductCost)
-    assert cost.units == 7
+    paid = [(counting_between("a", 0, 2), 3), (counting_between("a", 0, 2), 4)]
+    [cost] = costs(paid)
+    assert on_levels(cost) == [7, 7, 0]
+
+
+def test_a_row_that_is_only_bounded_is_not_said_to_have_been_paid() -> None:
+    terms = [counting([factor("a", 0, 2)]), counting([factor("b", 0, 2)])]
+    paid: Paid = [(QueryBlock(terms[0] + terms[1].scaled(Fraction(-1))), 1)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "N_TABLE_CELLS_MAX", 2)  # its two terms have a table each
+        found = costs(paid)
+    assert {one.column: on_levels(one) for one in found} == {"a": [2, 2, 1], "b": [2, 2, 1, 1]}
+    assert all(set(on_levels(one, least=True)) == {0} for one in found)
+    assert not any(one.is_exact for one in found)
+
+
+def test_nothing_paid_for_has_no_column() -> None:
+    assert costs([]) == ()
 
 
 def test_a_wide_table_is_never_enumerated() -> None:
-    columns = [f"column_{place:02}" for place in range(30)]
-    pairs: Sequence[tuple[str, str]] = list(itertools.pairwise(columns))
-    rows = PaidRows()
-    for left, right in pairs:
-        block = QueryBlock(counting([wide_factor(left, 10, 40), wide_factor(right, 20, 50)]))
-        rows.add(encode_block(block), 1)
-    found = column_costs(rows.costs(), NO_CAP)
-    assert [cost.column for cost in found] == columns
+    names = [f"column_{place:02}" for place in range(30)]
+    pairs: Sequence[tuple[str, str]] = list(itertools.pairwise(names))
+    found = costs(
+        [
+            (QueryBlock(counting([wide_factor(left, 10, 40), wide_factor(right, 20, 50)])), 1)
+            for left, right in pairs
+        ]
+    )
+    assert [cost.column for cost in found] == names
     assert all(cost.is_exact for cost in found)
     assert {max(cost.at_most) for cost in found} == {len(pairs)}
 

@@ -1,0 +1,81 @@
+"""Estimates from a history as it was: what was promised before this process began.
+
+An estimator combines a limited number of rows, and rows that are bought later may take the places
+of those that an earlier answer rested on. An estimator remembers its answers; one that begins with
+a long history remembers none, and looks back here. What an earlier history says is still an
+estimate.
+
+Nothing here chooses among estimates.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Protocol
+
+from cube.block import QueryBlock
+from cube.measurement import Measurement
+from inference.history import History
+from inference.posterior import RowEstimate
+
+N_KEPT: Final = 8  # histories: each has an estimator with workspaces of its own
+
+
+class Estimates(Protocol):
+    """What is asked for estimates from one history."""
+
+    def estimate(
+        self, block: QueryBlock, confidence: float, half_width: float
+    ) -> tuple[RowEstimate, ...]:
+        """The posterior of each row of a block."""
+        ...
+
+
+class EarlierHistories:
+    """The beginnings of one history, each with an estimator. For one thread.
+
+    Parameters
+    ----------
+    begun : callable
+        Makes an estimator of some measurements.
+    n_opened_with : int
+        How many measurements were there at first. Later ones are not looked back to.
+    """
+
+    def __init__(
+        self, begun: Callable[[Sequence[Measurement]], Estimates], n_opened_with: int
+    ) -> None:
+        self.n_opened_with = n_opened_with
+        self._begun = begun
+        self._kept: OrderedDict[int, Estimates] = OrderedDict()
+
+    def estimates(
+        self,
+        history: History,
+        places: Sequence[int | None],
+        block: QueryBlock,
+        confidence: float,
+        half_width: float,
+    ) -> Iterator[tuple[RowEstimate, ...]]:
+        """What the history up to each place says, one after the other.
+
+        Parameters
+        ----------
+        history : History
+        places : sequence of int
+            Of measurements; those that nothing was forgotten since are left out.
+        block : QueryBlock
+        confidence : float
+        half_width : float
+        """
+        for place in dict.fromkeys(places):
+            if place is not None and place + 1 < self.n_opened_with:
+                yield self._as_of(history, place).estimate(block, confidence, half_width)
+
+    def _as_of(self, history: History, place: int) -> Estimates:
+        known = self._kept.pop(place, None)
+        if known is None:
+            known = self._begun([history[earlier] for earlier in range(place + 1)])
+        self._kept[place] = known
+        while len(self._kept) > N_KEPT:
+            self._kept.popitem(last=False)
+        return known

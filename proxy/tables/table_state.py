@@ -1,0 +1,116 @@
+"""What is known of one private table, kept up to date: its history, and estimates from it.
+
+The one lock of a table's history is here, and is held for moments: whoever plans, or looks at much,
+does so on a snapshot. It never sees an exact count: a gate hands out noisy values only. Nothing
+here buys anything.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from accountant.gate.gate import Gate
+from accountant.ledger.table_history import TableHistory
+from cube.pace import checkpoint
+from cube.schema import Schema
+from inference.estimator import Estimator
+from inference.history import History
+from inference.posterior import RowEstimate
+from planner.measuring.ski_rental import SkiRental
+from planner.measuring.strategy import Strategy
+from planner.workload import Wanted
+from proxy.monitoring.events import Stage, Watcher
+from proxy.tables.snapshot import KnownHistory, TableSnapshot
+
+N_BLOCKS_AT_ONCE: Final = 16  # that are looked at under the lock: mostly a few milliseconds
+N_NUMBERS_AT_ONCE: Final = 2**13  # that all of them are written in, about
+
+
+class TableState:
+    """The history of one table, and what follows from it. Thread-safe.
+
+    Parameters
+    ----------
+    schema : Schema
+    gate : Gate
+        Whose history it is.
+    strategy : Strategy
+        How measurements are chosen on its snapshots.
+    watcher : Watcher
+    """
+
+    def __init__(self, schema: Schema, gate: Gate, strategy: Strategy, watcher: Watcher) -> None:
+        self._schema = schema
+        self._gate = gate
+        self._strategy = strategy
+        self._watcher = watcher
+        self._lock = threading.Lock()  # of what follows; held for moments
+        self._estimator = Estimator(schema)
+        self._ski_rental = SkiRental()
+
+    @property
+    def history(self) -> History:
+        """What was measured so far; to be looked at only."""
+        return self._estimator.history
+
+    def recalled(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]] | None:
+        """What history says of every block, if it was asked since anything was measured.
+
+        It takes no lock: a dashboard that asks again waits for nobody.
+        """
+        with self._watcher.stage(Stage.LOOK):
+            asked = [(one.block, one.target.confidence, one.target.half_width) for one in wanted]
+            return self._estimator.recalled(asked, len(self._gate.history.measurements))
+
+    def look(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+        """What the history says of every block's rows; all of one moment."""
+        if len(wanted) <= N_BLOCKS_AT_ONCE and sum(map(_size, wanted)) <= N_NUMBERS_AT_ONCE:
+            with self._held(), self._watcher.stage(Stage.LOOK):
+                self._take_in(self._gate.history)
+                return [
+                    self._estimator.estimate(
+                        one.block, one.target.confidence, one.target.half_width
+                    )
+                    for one in wanted
+                ]
+        snapshot = self.snapshot()
+        found = snapshot.estimates(wanted)
+        checkpoint()
+        with self._held():
+            asked = [(one.block, one.target.confidence) for one in wanted]
+            self._estimator.remember(asked, snapshot.estimator)
+        return found
+
+    def snapshot(self) -> TableSnapshot:
+        """The table as it is now: to plan on, or for a long look."""
+        with self._held():
+            charges = self._gate.history_now()
+            self._take_in(charges)
+            known = KnownHistory(charges, self._estimator.snapshot(), self._ski_rental.copy())
+        checkpoint()
+        return TableSnapshot(self._schema, self._strategy, known, self._watcher)
+
+    def _take_in(self, charges: TableHistory) -> None:
+        """Bring what is known up to date. The lock is held."""
+        self._estimator.add(charges.measurements[self._estimator.n_measurements :])
+        new = charges.payments[self._ski_rental.n_charges :]
+        self._ski_rental.add([payment.charge for payment in new])
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        # A place among those who work is kept: whoever holds the lock must never wait for one.
+        with self._watcher.stage(Stage.WAIT):
+            self._lock.acquire()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
+def _size(one: Wanted) -> int:
+    """How many numbers a block is written in, about: the rows, and what they are sums of."""
+    terms = one.block.query.terms
+    factors = sum(factor.values.size for term in terms for factor in term.factors)
+    partition = one.block.partition
+    return one.block.n_rows + factors + (0 if partition is None else partition.labels.size)

@@ -1,0 +1,84 @@
+"""What a purchase promised holds ever after: though the history grows, and though nobody remembers.
+
+An estimator combines a limited number of rows, and rows that are bought later may take the places
+of those that an earlier answer rested on. In one process its answer is remembered; here it is not.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from cube.block import Partition, QueryBlock
+from cube.measurement import Measurement
+from cube.query import counting
+from inference import estimator as module
+from inference.estimator import Estimator
+from inference.posterior import widest
+from tests.inference.test_estimator import CONFIDENCE, N_CELLS, SCHEMA, measured
+from tests.support.cubes import SIZES
+
+COUNTS = np.arange(N_CELLS) % 7
+ASKED = ("a",)
+
+
+def by(*names: str) -> QueryBlock:
+    shape = tuple(SIZES[name] for name in names)
+    return QueryBlock(counting(), Partition(names, np.arange(np.prod(shape)).reshape(shape)))
+
+
+@pytest.fixture
+def history(monkeypatch: pytest.MonkeyPatch) -> list[Measurement]:
+    """Cells that rest on a precise total, and then tables that crowd the total out."""
+    monkeypatch.setattr(module, "N_WORKING_ROWS_MAX", 20)
+    monkeypatch.setattr(module, "N_RELATED_ROWS_MAX", 0)
+    return [
+        measured(QueryBlock(counting()), COUNTS, 1.0),
+        measured(by("a", "b"), COUNTS, 0.05),
+        measured(by("a", "c"), COUNTS, 0.001),
+        measured(by("a", "d"), COUNTS, 0.001),
+    ]
+
+
+def begun_with(measurements: Sequence[Measurement]) -> Estimator:
+    estimator = Estimator(SCHEMA)
+    estimator.add(measurements)
+    return estimator
+
+
+def width(estimator: Estimator, half_width: float = 0.0) -> float:
+    return widest(estimator.estimate(by(*ASKED), CONFIDENCE, half_width), CONFIDENCE)
+
+
+def test_an_estimator_that_begins_with_a_history_keeps_what_was_promised(
+    history: list[Measurement],
+) -> None:
+    promised = width(begun_with(history[:2]))
+    forgetful = begun_with(history)
+    assert width(forgetful.fork()) > 1.01 * promised  # the limits do crowd the total out
+    assert width(forgetful, promised) <= promised * (1 + 1e-12)
+
+
+def test_so_does_a_snapshot_of_it(history: list[Measurement]) -> None:
+    promised = width(begun_with(history[:2]))
+    assert width(begun_with(history).snapshot(), promised) <= promised * (1 + 1e-12)
+
+
+def test_one_that_saw_the_history_grow_remembers_and_looks_back_to_nothing(
+    history: list[Measurement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimator = begun_with(history[:1])
+    estimator.add(history[1:2])
+    promised = width(estimator)
+    monkeypatch.setattr(Estimator, "_begun", None)
+    estimator.add(history[2:])
+    assert width(estimator) <= promised * (1 + 1e-12)
+
+
+def test_an_earlier_history_is_asked_only_where_the_present_one_does_not_do(
+    history: list[Measurement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimator = begun_with(history)
+    enough = 2 * width(estimator.fork())
+    monkeypatch.setattr(Estimator, "_begun", None)
+    assert width(estimator, enough) <= enough
