@@ -118,8 +118,7 @@ class Engine:
     def answer(self, request: QueryRequest) -> QueryResult:
         """Answer a SELECT: from the history if that meets the target, otherwise by measuring.
 
-        A statement about a synthetic table is carried out by the service for synthetic tables,
-        which also charges budgets.
+        A statement about a synthetic table goes to its service, which charges budgets, too.
         """
         synthesis = synthesis_statement(request.sql)
         if synthesis is not None:
@@ -266,8 +265,7 @@ class Engine:
     def _rehearse(self, workload: Workload, caller: Caller, seen: VisibleTables) -> None:
         """Refuse, before anything is paid, SQL on the answers that would take too long.
 
-        Only SQL that may multiply relations with each other is tried: all other SQL takes time in
-        proportion to its input.
+        Only SQL that may multiply relations is tried: all other SQL takes time in proportion.
         """
         outer = workload.outer
         if outer is None or not workload.tables:
