@@ -1,15 +1,16 @@
-"""How long the audit report of a large ledger takes, and whether everybody's totals are the same.
+"""How long the audit report of a large ledger takes, and whether all totals agree.
 
     python -m benchmarks.audit_report [--quick]
 
 The ledger is that of the Adult table, opened by the real server and then filled with what could
 have been a year: 20,000 entries, of which nearly half are charges, each of one or two blocks over
 one to three columns, a fifth of them grouped, a tenth raised from an earlier measurement; by a
-dozen analysts in three groups, with limits and tallies of answers in between.
+dozen analysts in three groups, with limits and answer counts in between.
 
-Timed is the whole command, `tacit audit report`, with Python's start and the verification that it
-does first. The totals must be those of the verification, of the ledger as the server reads it, and
-of GetBudget, to the last unit, and the server's own report the same as the command's.
+The time is that of the whole command, `tacit audit report`, with Python's start and the
+verification that it does first. The totals must be those of the verification, of the ledger as the
+server reads it, and of GetBudget, to the last unit, and the server's own report the same as the
+command's.
 """
 
 import datetime as dt

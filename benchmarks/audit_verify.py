@@ -1,15 +1,15 @@
-"""How long it takes to verify a year on a wide table, and whether a lie of one unit is found.
+"""How long it takes to verify a year on a wide table, and whether an error of one unit is found.
 
     python -m benchmarks.audit_verify [--quick]
 
 20,000 entries on the 13 columns of the Adult table: 10,000 charges, each for a count over one to
 three columns, a fifth of them grouped, and their measurements. Each is charged what the server's
-own accountant asks for it, so that the auditor has nothing to spare: exact costs while those are
+own accountant computes, so that there is no slack for the auditor: exact costs while those are
 within its reach, its proved bounds afterwards. It is verified as `tacit audit verify` does it,
 without the garbage collector.
 
-Then the ledger lies: from one charge on, of those that were exact, one unit of 2**-40 too little
-has been charged. The auditor must name that entry.
+Then the ledger is falsified: from one of the exact charges on, one unit of 2**-40 too little is
+charged. The auditor must name that entry.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""How fast, how exact and how sure of dependence the best linear unbiased estimate is.
+"""Speed, exactness and detection of dependence of the best linear unbiased estimate.
 
     python -m benchmarks.blue_speed [--quick]
 

@@ -1,8 +1,8 @@
-"""A day of questions to a wide table: dashboards that repeat, and analysts who do not.
+"""A day of queries on a wide table: dashboards that repeat, and analysts who do not.
 
 Statements are drawn from a public schema alone: one to four columns, equality, IN and ranges,
-mostly counts, some by group, some sums. A statement says its own target, one to three hundredths
-of the table's records for a count, and so many of the column's largest value for a sum.
+mostly counts, some by group, some sums. A statement has its own target, one to three hundredths of
+the table's records for a count, multiplied by the column's largest value for a sum.
 
 These are inputs of benchmarks; nothing here computes an answer.
 """

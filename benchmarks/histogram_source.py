@@ -1,6 +1,6 @@
 """A private table that is a histogram in memory: what benchmarks on given counts are run against.
 
-It stands behind a real gate like any source; it is not one that `tacit serve` offers.
+It is used behind a real gate like any source; `tacit serve` does not offer it.
 """
 
 from collections.abc import Sequence

@@ -2,16 +2,16 @@
 
     python -m benchmarks.hostile [--quick]
 
-`tacit serve` serves the Adult table to two analysts. Bob looks at a dashboard of counts that were
-bought before, again and again, and asks for others that follow from them. Beside him Mallory sends
-statements that were slow, large or endless once, or are the most work of what is answered
-(`benchmarks.hostile_statements`), and a few that this table is too small for anyone to ask in
-earnest: first one at a time, so that the time of each is its own, then from sixteen threads at
-once, as fast as they are answered or refused.
+`tacit serve` serves the Adult table to two analysts. Bob repeatedly queries a dashboard of counts
+that were bought before, and others that follow from them. At the same time Mallory sends statements
+that were slow, large or endless once, or are the most work among those that are answered
+(`benchmarks.hostile_statements`), and a few that make no sense on a table this small: first one at
+a time, to time each separately, then from sixteen threads at once, as fast as they are answered or
+refused.
 
-A statement may take ten seconds; the bar allows one more for what cannot be interrupted. Of the
-server's memory the largest growth is taken, of Bob's counts the time that 95 % of them take at the
-most, and of the ledger that nothing was charged to Mallory for which she has no receipt.
+A statement may take ten seconds; the bar allows one more for code that cannot be interrupted. The
+figures are the largest growth of the server's memory, the 95th percentile of the times of Bob's
+counts, and whether every charge to Mallory has a receipt.
 """
 
 import itertools

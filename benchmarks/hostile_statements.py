@@ -1,9 +1,9 @@
 """Statements on the Adult table of examples/adult that are the most work for their length.
 
 Each was slow or large once, or is among the slowest that are answered now; all are within the
-limits on a text. `PLANNED` are answered by the planner, `REFUSED` are refused by it, with the code
-that stands beside. `SERVED` are little work to plan, and much to price, to estimate, to simulate or
-to compute with.
+limits on a text. `PLANNED` are accepted by the planner, `REFUSED` are refused by it, with the code
+listed. `SERVED` are little work to plan, and much to price, to estimate, to simulate or to compute
+with.
 """
 
 # ruff: noqa: S608 - texts that are planned here, of constants alone

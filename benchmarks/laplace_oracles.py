@@ -1,4 +1,4 @@
-"""Independent ways to the tail of a sum of Laplace variables, to check the package against.
+"""Independent computations of the tail of a sum of Laplace variables, as checks of the package.
 
 Each is slow or limited to some scales, and shares no code and no method with ``inference``:
 partial fractions in many digits, Erlang mixtures for equal scales, Gil-Pelaez inversion with its

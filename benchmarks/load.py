@@ -1,4 +1,4 @@
-"""Thirty-two clients at once: free and paid answers as fast as they come, every unit accounted for.
+"""Thirty-two clients at once: throughput of free and paid answers, with every unit accounted for.
 
     python -m benchmarks.load [--quick] [--replicas] [--topics N]
 
@@ -12,8 +12,8 @@ agree to the last unit of 2**-40 epsilon.
 
 With `--replicas`, four processes serve the table from one PostgreSQL ledger, and the clients are
 spread over them. Then all four, and the audit, have to agree on what was spent. Their answers to
-one statement need not be the same number: each server estimates from what it had seen when it was
-asked first, and all of these are within what was promised. How many differ is among the figures.
+one statement need not be the same number: each server estimates from the history it had read at the
+first query, and all answers meet their targets. How many differ is among the figures.
 """
 
 import argparse

@@ -1,14 +1,14 @@
-"""The clients of `benchmarks.load`: what they ask, how they ask it, and what they write down.
+"""The clients of `benchmarks.load`: what they ask, how they ask it, and what they record.
 
-A client is a thread with a connection of its own. It asks, waits for the whole answer, checks it,
-and asks the next. What it asks stands on a dashboard that everybody looks at, unless too few of its
-answers so far were paid: then it makes a statement up, and wants it narrower than dashboards do.
+A client is a thread with a connection of its own. It sends a statement, waits for the whole answer,
+checks it, and sends the next. Its statements come from a shared dashboard, unless too few of its
+answers so far were paid: then it makes up a statement with a narrower target than the dashboard's.
 
 All statements are counts of a point, a range or a list, now and then by group. They stay on four
 charts of two columns each; or, if more is wanted, on a number of topics, sets of one to three
-columns drawn from all of them, which makes everything dearer: each topic shares columns with most
-others. Whether an answer was free or paid is read from its receipt; some of what is made up turns
-out to be known.
+columns drawn from all of them, which makes everything more expensive: each topic shares columns
+with most others. Whether an answer was free or paid is read from its receipt; some of what is made
+up turns out to be known.
 """
 
 import math

@@ -1,10 +1,10 @@
-"""How far the small marginals of one table are from those of another.
+"""The distance between the small marginals of two tables.
 
 The distance of two tables of counts is the total variation distance of their shares,
 ``1/2 sum |p - q|``, each over its own total and over every declared combination of levels, whether
 or not a row has it. 0 is equal, 1 has nothing in common.
 
-The data is in plain sight here: it belongs to benchmarks, and nothing of it is served.
+The data is read directly here: it belongs to benchmarks, and none of it is served.
 """
 
 from collections.abc import Iterable, Sequence

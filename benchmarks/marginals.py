@@ -5,7 +5,7 @@
 The tables are bought at one epsilon, each at the weight that makes the summed variance least, and
 reconciled by the one-pass projection, with exact standard errors. Beside them stands the least
 summed variance that Gaussian residuals could have for the same tables at the same privacy parameter
-of Gaussian differential privacy: a figure, for it needs a delta.
+of Gaussian differential privacy: a figure without a bar, since it needs a delta.
 """
 
 import time

@@ -7,9 +7,9 @@ One integer column of 128 levels with Zipf counts; queries are the paper's regio
     unbounded   a binary tree at 0.3 is given, 2 * half_width uniform on [50, 1000]: the table cost
 
 Everything runs as shipped, SQL to ledger, one configuration for all. Reliability is the share of
-intervals at 0.8 that hold the truth, averaged over independent runs, for answers within one run
-share noise. Answers from a rich history are within the half-width asked for more often than that.
-Real histograms of 4,096 bins are reported beside where their files are at hand.
+intervals at 0.8 that contain the true answer, averaged over independent runs, since answers within
+one run share noise. Answers from a rich history are within the requested half-width more often than
+that. Real histograms of 4,096 bins are reported as well, if their files are available.
 """
 
 import tempfile

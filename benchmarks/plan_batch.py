@@ -8,7 +8,7 @@ cost of a cell:
 
 - `alone`: each query bought by itself;
 - `online`: the queries come one by one, and where what is known does not suffice, the cells of the
-  query's support are raised to a common weight, the smallest that does (refined noise);
+  query's support are raised to a common weight, the smallest sufficient one (refined noise);
 - `uniform`: every atom of the batch at one weight, the smallest at which every query is met;
 - `planned`: `plan_batch` as shipped, priced by the accountant;
 - `searched`: the best of several dozen starts drawn at random, each followed to its end.

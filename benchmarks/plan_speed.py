@@ -1,9 +1,9 @@
-"""How long a BI query is planned for, beyond what its text takes to parse.
+"""How long planning a BI query takes, beyond parsing its text.
 
-Every statement of tests/sql/answered is planned, cold: by a planner that has seen one other
-statement and nothing else, so that no plan, no expression and no level is remembered. The parse is
-sqlglot's own, of the same text by the same dialect, and its median is taken off each time. A
-statement's figure is its median over the rounds; the 95th percentile is over statements.
+Every statement of tests/sql/answered is planned, cold: by a planner that has planned only one other
+statement, so that no plan, expression or level is cached. The parse is sqlglot's own, of the same
+text by the same dialect, and its median is subtracted each time. A statement's figure is its median
+over the rounds; the 95th percentile is over statements.
 """
 
 import gc

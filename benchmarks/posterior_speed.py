@@ -1,4 +1,4 @@
-"""How fast and how exact the law of the noise is, against simulation and independent oracles.
+"""Speed and exactness of the law of the noise, against simulation and independent oracles.
 
     python -m benchmarks.posterior_speed [--quick]
 

@@ -1,4 +1,4 @@
-"""A hundred identical COUNTs cost the price of one: asked again, and asked by other words.
+"""A hundred identical COUNTs cost the price of one, repeated literally and in other words.
 
 Through SQL, planner, gate and ledger as shipped, under every strategy.
 """

@@ -1,11 +1,11 @@
-"""How long a server takes to begin again: a ledger of 50,000 measurements, read and checked.
+"""How long a server takes to restart: a ledger of 50,000 measurements, read and checked.
 
     python -m benchmarks.restart [--quick]
 
 The ledger has the columns of the Adult table: charges of one to three blocks over one to four
 columns, a fifth of them grouped, a tenth raised from an earlier measurement. Opening it checks the
-chain of digests, every entry against those before, and the cost of all rows afresh; the estimator
-then takes the measurements in and answers a first question.
+chain of digests, every entry against those before, and recomputes the cost of all rows; the
+estimator then reads the measurements and answers a first query.
 """
 
 import resource

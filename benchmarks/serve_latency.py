@@ -2,9 +2,9 @@
 
 The Adult table is served by ``tacit serve``. Counts over one to four random columns are bought
 until the history holds 200 rows; then answers that the history already determines are timed from
-``execute``, on a fresh cursor, to the fetched table: bought questions asked again, the same in
-other words, and questions never asked before (a multiple, another confidence). Every timed answer
-is checked to have cost nothing.
+``execute``, on a fresh cursor, to the fetched table: earlier queries repeated, the same in other
+words, and new queries (a multiple, another confidence). Every timed answer is checked to have cost
+nothing.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Histories over a million cells, streamed as the proxy takes them in: block, atoms, estimate.
+"""Histories over a million cells, streamed as the proxy reads them: block, atoms, estimate.
 
-No array over cells is kept: each query is built, merged into the atoms and let go. What a query
+No array over cells is kept: each query is built, merged into the atoms and discarded. What a query
 costs then depends on how many atoms and directions the history has, not on how many cells.
 """
 

@@ -1,15 +1,15 @@
-"""Synthetic tables through the gate: how near they are, and what they take.
+"""Synthetic tables through the gate: how close they are, and what they cost in time and memory.
 
     python -m benchmarks.synthesis [--quick] [--peers]
 
 Every run is a process of its own: the table is opened with a durable ledger, a synthetic one is
-made with the system's noise, and its pairs of columns are compared with the rows in plain sight
-(marginal_distance.py). Three more claims are measured on the way: statements bought before make a
-table better at the same epsilon, and make one of their own for nothing; and what was measured for a
-table answers counts free, with intervals that cover.
+made with the system's noise, and its pairs of columns are compared with the real rows
+(marginal_distance.py). Three more claims are measured: statements bought before make a table better
+at the same epsilon, and make one of their own for free; and what was measured for a table answers
+counts for free, with intervals that cover.
 
-Figures of other libraries stand beside, as they were measured for this project
-(docs/synthesis_benchmark.md); they are no claim of this run. `--peers` runs those that can be
+Figures of other libraries are listed as they were measured for this project
+(docs/synthesis_benchmark.md); this run does not check them. `--peers` runs those that can be
 installed in the same go (synthesis_peers.py).
 """
 

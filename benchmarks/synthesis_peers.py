@@ -4,11 +4,10 @@
 
 A fresh environment is made in a temporary folder and the library installed into it by pip, so this
 needs a package index and some minutes. Every run is one process on one thread with a limit on its
-CPU time; a library that cannot be installed, fails or passes the limit is reported as that. What
-is timed begins when the library and the rows are loaded and ends with the synthetic rows in memory.
+CPU time; a library that cannot be installed, fails or passes the limit is reported as such. The
+time begins when the library and the rows are loaded and ends with the synthetic rows in memory.
 
-There are no bars: a figure of a peer is what it is. Settings are those of
-docs/synthesis_benchmark.md.
+There are no bars for other libraries. Settings are those of docs/synthesis_benchmark.md.
 """
 
 import json

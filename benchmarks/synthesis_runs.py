@@ -1,7 +1,7 @@
-"""One run of a synthetic table, in a process of its own: how near it is, and what it took.
+"""One run of a synthetic table, in a process of its own: how close it is, and what it cost.
 
-The table is behind a real gate with the system's noise, so runs differ and have no seed. What is
-measured of the method begins when the table has been opened and ends with the rows.
+The table is behind a real gate with the system's noise, so runs differ and have no seed. Measuring
+begins when the table has been opened and ends with the rows.
 """
 
 import multiprocessing

@@ -1,4 +1,4 @@
-"""How much of a budget one-way tables should get, on tables that the rule was not chosen on.
+"""How much of a budget one-way tables should get, on tables not used to choose the rule.
 
     python -m benchmarks.synthesis_share [--quick]
 

@@ -1,7 +1,7 @@
-"""The tables that synthesis is measured on: their files, their public columns, their rows.
+"""The tables on which synthesis is measured: their files, their public columns, their rows.
 
 Files of codes: every column holds whole numbers from 0, so that a level's position is its code.
-Where they are not at hand, the labelled Adult table of the examples is what is left.
+Without these files, the labelled Adult table of the examples is used.
 """
 
 import json

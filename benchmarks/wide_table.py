@@ -1,10 +1,10 @@
-"""An ordinary day on a wide table: 5,000 questions over 13 columns, then how fast free answers are.
+"""An ordinary day on a wide table: 5,000 queries over 13 columns, then the speed of free answers.
 
     python -m benchmarks.wide_table [--quick]
 
 The day runs through the engine as it is served: planner, estimator, gate, a durable ledger and the
 Adult table in DuckDB. Afterwards answers that cost nothing are timed, in the engine and through
-Flight SQL with the ADBC driver from a server that was started again on the day's ledger. What the
+Flight SQL with the ADBC driver from a server that was restarted on the day's ledger. What the
 ledger charged is compared with the cost of every cell of five columns, added up cell by cell.
 """
 

@@ -1,7 +1,7 @@
 """Five families of histories on which numerics differ: ranges, the paper's own, boxes, near-copies.
 
 A history is drawn on cells and handed over on atoms, so that a million cells are a few hundred
-columns. Rows whose dependence is known by construction are the business of whoever asks.
+columns. The caller adds rows whose dependence is known by construction.
 
 These are inputs of benchmarks and tests; nothing here computes an answer.
 """

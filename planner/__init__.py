@@ -1,1 +1,1 @@
-"""SQL to linear queries, and what to measure for least. Never sees private data."""
+"""From SQL to linear queries, and the cheapest measurements for them. Never sees private data."""

@@ -1,7 +1,7 @@
 """A least-recently-used cache with a limit on entries and on bytes. Thread-safe.
 
-Plans and level arrays range from a few bytes to tens of megabytes, so counting entries alone would
-let a handful of large ones fill the memory.
+Plans and level arrays range from a few bytes to tens of megabytes, so a limit on entries alone
+would let a few large ones fill the memory.
 """
 
 from collections import OrderedDict
@@ -14,7 +14,7 @@ V = TypeVar("V")
 
 
 class BoundedCache(Generic[K, V]):
-    """Remembers what was used last, within two limits.
+    """Keeps the most recently used values, within two limits.
 
     A value larger than the limit on bytes is not kept at all.
     """
@@ -36,7 +36,7 @@ class BoundedCache(Generic[K, V]):
             return entry[0]
 
     def put(self, key: K, value: V, *, n_bytes: int) -> None:
-        """Keep `value`, and forget what was used longest ago if a limit is passed."""
+        """Keep `value`, and drop the least recently used values if a limit is passed."""
         with self._lock:
             replaced = self._entries.pop(key, None)
             if replaced is not None:

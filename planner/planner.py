@@ -1,4 +1,4 @@
-"""The planner's face: SQL text in, a `Workload` out, or a refusal.
+"""The planner's interface: SQL text in, a `Workload` or a refusal out.
 
 It reads the public schemas and public tables, and nothing else. Equal texts with equal targets give
 the same object.
@@ -31,7 +31,10 @@ N_CONDITIONS_MAX = 4096
 N_CONDITION_BYTES_MAX = 64 * 2**20
 
 _NO_REQUEST = RequestedTarget()
-_CLAUSES_OF_A_RELATION = {"expressions", "from_"}  # a SELECT with no more shows one as it is
+_CLAUSES_OF_A_RELATION = {
+    "expressions",
+    "from_",
+}  # a SELECT with only these may show a relation unchanged
 
 
 class Planner:
@@ -48,7 +51,7 @@ class Planner:
     privacy_views : sequence of str
         The views of the schema `data_privacy`.
     public_rows : callable
-        What a SELECT over public tables shows.
+        Returns the result of a SELECT over public tables.
     """
 
     def __init__(
@@ -84,15 +87,15 @@ class Planner:
         )
 
     def plan(self, sql: str, requested: RequestedTarget = _NO_REQUEST) -> Workload:
-        """What the query `sql` asks for, or would if it is only to be explained.
+        """The workload of the query `sql`, or of the query that it asks to explain.
 
-        A target in the SQL's OPTIONS goes before `requested`, and that before the table's default.
+        A target in the SQL's OPTIONS overrides `requested`, which overrides the table's default.
 
         Raises
         ------
         Refused
-            If the text asks for anything but aggregates of private tables and what can be computed
-            from them, or for a target out of range.
+            If the text asks for anything other than aggregates of private tables and what can be
+            computed from them, or for a target out of range.
         """
         known = self._plans.get((sql, requested))
         if known is not None:
@@ -124,7 +127,7 @@ class Planner:
 
 
 def _shown_as_it_is(tree: exp.Query, splitter: Splitter) -> tuple[OutputColumn, ...] | None:
-    """The result's columns if they are those of the one part; None if SQL is to make them."""
+    """The result's columns if they are those of the only part; None if outer SQL computes them."""
     clauses = {clause for clause, value in tree.args.items() if value}
     if len(splitter.parts) != 1 or not clauses <= _CLAUSES_OF_A_RELATION:
         return None
@@ -145,7 +148,7 @@ def _shown_as_it_is(tree: exp.Query, splitter: Splitter) -> tuple[OutputColumn, 
 def _with_intervals(
     tree: exp.Query, splitter: Splitter, answers: Mapping[str, ShownAnswer]
 ) -> tuple[tuple[int, int, int], ...]:
-    """Add the ends of its interval for every column that is an answer, for the receipt."""
+    """Add, for every column that is an answer, the ends of its interval, for the receipt."""
     if not isinstance(tree, exp.Select) or tree.args.get("distinct"):
         return ()
     intervals = []
@@ -169,7 +172,7 @@ def _is_answer(item: exp.Expr, known: ShownAnswer) -> bool:
 
 
 def _n_bytes(workload: Workload) -> int:
-    """Memory that a plan keeps alive, roughly."""
+    """The memory that a plan takes, roughly."""
     n_bytes = 0
     for part in workload.parts:
         n_bytes += sum(72 * len(key.values) for key in part.keys)

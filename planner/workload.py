@@ -1,4 +1,4 @@
-"""What a statement asks for, after planning: aggregates of private tables, and what follows.
+"""A planned statement: aggregates of private tables, and the post-processing that follows.
 
 A `Workload` holds no answer and no SQL tree; it is everything the engine needs to know. Its `parts`
 are the places where a private table is aggregated: linear queries with targets. Everything after
@@ -25,11 +25,11 @@ class RequestedTarget:
     half_width, confidence : float, optional
     epsilon_cap : Fraction, optional
     simultaneous : int, optional
-        The number of answers that the confidence is to hold for all at once.
+        The number of answers for which the confidence holds simultaneously.
     relative : float, optional
         The half-width as a fraction of the answer.
     at_least : float, optional
-        What the absolute value of an answer is taken to be at least, with `relative`.
+        With `relative`, a lower bound on the absolute value that is used for an answer.
     """
 
     half_width: float | None = None
@@ -40,9 +40,9 @@ class RequestedTarget:
     at_least: float | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
-        """Take what this request says, and from `other` what it leaves open.
+        """Fill in what this request leaves open from `other`.
 
-        Of two caps the smaller holds: whoever names one is not overruled by anybody else.
+        Of two caps the smaller one applies, so that no cap can be overruled.
         """
         names_width = self.half_width is not None or self.relative is not None
         width = self if names_width else other
@@ -59,17 +59,17 @@ class RequestedTarget:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A block of linear queries and how accurately each of its rows is to be known."""
+    """A block of linear queries and the accuracy target of each of its rows."""
 
     block: QueryBlock
     target: AccuracyTarget
 
 
-N_TAIL_DRAWS = 10  # of a formula's truth, in each tail that an interval cuts off
+N_TAIL_DRAWS = 10  # of a formula's true value, in each tail that an interval cuts off
 
 
 def n_draws_for(confidence: float) -> int:
-    """The fewest draws from which a formula's interval of a confidence can be cut.
+    """The fewest draws for a formula's interval at a confidence.
 
     >>> n_draws_for(0.95), n_draws_for(0.999)
     (400, 20000)
@@ -81,8 +81,8 @@ class ColumnKind(StrEnum):
     """What a column of a part's relation shows."""
 
     KEY = "key"
-    GROUPING = "grouping"  # 1 in rows that are summed over the key, else 0
-    ESTIMATE = "estimate"  # of one aggregate, to be computed with
+    GROUPING = "grouping"  # 1 in rows that are summed over the key, otherwise 0
+    ESTIMATE = "estimate"  # of one aggregate, for computations
     ANSWER = "answer"
     LOW = "low"
     HIGH = "high"
@@ -104,7 +104,7 @@ class OutputColumn:
     index : int
         Which key (KEY, GROUPING), which aggregate (ESTIMATE), or which answer (every other kind).
     confidence : float, optional
-        Of LOW and HIGH; the target's, if left open.
+        The confidence of LOW and HIGH; by default the target's.
     """
 
     name: str
@@ -134,13 +134,13 @@ class GroupKey:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """A linear query on every group, and how accurate it must be.
+    """A linear query on every group, and its accuracy target.
 
     Parameters
     ----------
     name : str
     sql : str
-        The analyst's own text of it, for messages and EXPLAIN.
+        The analyst's own text, for messages and EXPLAIN.
     blocks : tuple of QueryBlock
         One for each grouping set, in the order of the part's rows; or a single block of one row
         that every row of the part shows, if `is_total`.
@@ -181,9 +181,9 @@ class QuantileFormula:
     cells : tuple of int
         For each row of the one aggregate's blocks, ``row of the part * len(levels) + level``.
     is_interpolated : bool
-        Between two neighbouring records, as PERCENTILE_CONT does, or one of them.
+        Whether it interpolates between neighbouring records, as PERCENTILE_CONT does.
     upper : tuple of float
-        The upper ends of levels that are bins, in which records are taken to lie evenly.
+        The upper ends of levels that are bins, in which records are assumed to be spread evenly.
     """
 
     fraction: float
@@ -206,15 +206,15 @@ class Answer:
     sql : str
         The analyst's own text of it.
     uses : tuple of int
-        The aggregates it is made of, by their places in the part.
+        The aggregates it is computed from, by their positions in the part.
     formula : SqlFormula or QuantileFormula, optional
-        None if it is its one aggregate.
+        None if it is a single aggregate.
     low, high : float
-        The public range of the truth.
+        The public range of the true value.
     half_width : float, optional
-        What was asked of a formula's own interval.
+        The requested half-width of a formula's own interval.
     relative : float, optional
-        The half-width asked for, as a fraction of the answer.
+        The requested half-width, as a fraction of the answer.
     width_floor : float
         With `relative`, the half-width that is narrow enough for any answer.
     """
@@ -231,10 +231,10 @@ class Answer:
 
 
 class Consistency(StrEnum):
-    """What counts of overlapping groups promise of each other.
+    """How counts of overlapping groups are made to agree.
 
-    Each table as it was measured; the closest that agree; such that are nowhere below zero; the
-    marginals of one joint table.
+    Raw tables as measured; the closest tables that agree; tables that are also nowhere negative;
+    the marginals of one joint table.
     """
 
     RAW = "raw"
@@ -251,7 +251,8 @@ class ConsistentSets:
     ----------
     consistency : Consistency
     sets : tuple of tuple of int
-        The keys of each set, by their places; rows are in their order, the last key fastest.
+        The keys of each set, by their positions; rows are in their order, the last key varying
+        fastest.
     sizes : tuple of int
         The number of values of each key.
     """
@@ -265,16 +266,16 @@ class ConsistentSets:
 class IndependenceQuestion:
     """Whether the first two keys of a part are independent given the others.
 
-    The part's one aggregate counts the cells of their table, the last key fastest.
+    The part's only aggregate counts the cells of their table, the last key varying fastest.
 
     Parameters
     ----------
     shape : tuple of int
         The number of values of each key.
     level : float
-        The probability of rejecting what is true.
+        The probability of rejecting a true hypothesis.
     n_replicates : int
-        Tables that are simulated.
+        The number of simulated tables.
     """
 
     shape: tuple[int, ...]
@@ -284,7 +285,7 @@ class IndependenceQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One private table, aggregated: a noisy relation.
+    """One aggregation of a private table: a noisy relation.
 
     With group keys, an aggregate's blocks have their grouping sets' partitions, row after row. Its
     ``n_rows`` may be 0 when the public domain has no cell that satisfies WHERE.
@@ -292,7 +293,7 @@ class Part:
     Parameters
     ----------
     name : str
-        What the outer SQL calls the relation.
+        The name of the relation in the outer SQL.
     table : str
         The private table.
     keys : tuple of GroupKey
@@ -301,14 +302,14 @@ class Part:
     columns : tuple of OutputColumn
         The relation.
     confidence : float
-        Of every interval that names no other.
+        The confidence of every interval that names no other.
     epsilon_cap : Fraction, optional
         The most that the statement may add to the table's cost.
     n_rows : int
     consistency : ConsistentSets, optional
         Whether the counts of its grouping sets are to agree.
     question : IndependenceQuestion, optional
-        Then its relation is the outcome of that test, and no column of it.
+        If given, its relation is the outcome of that test.
     is_searched : bool
         Whether noisy values decide when its answers are narrow enough
         (`planner.optional_stopping`).
@@ -328,7 +329,7 @@ class Part:
     is_searched: bool = False
 
     def cut_at(self, confidence: float) -> float:
-        """The confidence at which an interval is cut that is to hold as often as that."""
+        """The confidence to use for an interval that must finally hold with `confidence`."""
         return surer(confidence) if self.is_searched else confidence
 
 
@@ -343,10 +344,10 @@ class Outer:
     public : tuple of str
         The public relations it reads, by name.
     intervals : tuple of (int, int, int)
-        For columns that show an answer: the column's place, the part, the answer. Its interval's
-        ends stand in two further columns each, after the others, in this order.
+        For each column that shows an answer: the column's position, the part, the answer. The ends
+        of its interval are in two further columns, after the others, in this order.
     reads : tuple of str
-        Every relation as often as it is named: what joins may multiply with each other.
+        Every relation, as often as it is named; joins may multiply them with each other.
     """
 
     sql: str
@@ -357,16 +358,17 @@ class Outer:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Everything one statement asks.
+    """Everything that one statement asks for.
 
     Parameters
     ----------
     parts : tuple of Part
         In the order in which they are answered.
     outer : Outer, optional
-        None if the one part's relation is the result.
+        None if the relation of the only part is the result.
     is_probe : bool
-        Whether the result has no rows whatever the answers (LIMIT 0): only its columns are asked.
+        Whether the result has no rows whatever the answers (LIMIT 0), so that only its columns
+        matter.
     """
 
     parts: tuple[Part, ...]
@@ -375,9 +377,9 @@ class Workload:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The private tables asked, each once."""
+        """The private tables that it reads, each once."""
         return tuple(dict.fromkeys(part.table for part in self.parts))
 
     def of_table(self, table: str) -> tuple[Part, ...]:
-        """The parts that ask one table."""
+        """The parts on one table."""
         return tuple(part for part in self.parts if part.table == table)

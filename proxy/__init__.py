@@ -1,1 +1,1 @@
-"""The process: gRPC and Flight SQL, sources, configuration, command line. Knows no privacy."""
+"""The process: gRPC and Flight SQL, sources, configuration, command line. No privacy logic."""

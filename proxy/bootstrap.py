@@ -1,4 +1,4 @@
-"""Wires the world: settings in, a running engine out. The only place that knows every part."""
+"""Builds a running engine from settings. The only module that knows every part."""
 
 from contextlib import suppress
 
@@ -22,7 +22,7 @@ from proxy.tables.private_table import ServedTable
 
 
 class Service:
-    """An engine, the public tables beside it, and the ledger it writes."""
+    """An engine, its public tables, and the ledger that it writes."""
 
     def __init__(
         self,
@@ -41,18 +41,18 @@ class Service:
         return self.engine.budgets(LOCAL)
 
     def sign_head(self) -> None:
-        """Sign how far the ledger has come, if the server has a key for that."""
+        """Sign the head of the ledger, if the server has a key for that."""
         if self._signer is not None:
             self._signer.sign(self.ledger)
 
-    def write_tallies(self) -> None:
-        """Write what was answered since the last time to the ledger, or keep it for later."""
-        self.engine.tallies.write(self.ledger)
+    def write_usage(self) -> None:
+        """Write the answer counts since the last write to the ledger, or keep them for later."""
+        self.engine.usage.write(self.ledger)
 
     def close(self) -> None:
-        """Write the last tallies and release the ledger; nothing else is lost by not calling it."""
+        """Write the last answer counts and release the ledger; without it only these are lost."""
         with suppress(LedgerUnavailable):
-            self.write_tallies()
+            self.write_usage()
         with suppress(OSError, TacitError):
             self.sign_head()
         self.ledger.close()
@@ -99,7 +99,7 @@ def _signer(settings: LedgerSettings) -> HeadSigner | None:
 
 
 def _synthetic_store(settings: Settings) -> SyntheticStore | None:
-    """Where synthetic tables are kept: beside the ledger, if that is a file and nothing is said."""
+    """The folder of synthetic tables: by default beside the ledger, if the ledger is a file."""
     folder, ledger = settings.server.synthetic_dir, settings.ledger.path
     if folder is None and ledger is not None:
         folder = ledger.with_name(f"{ledger.name}.synthetic")

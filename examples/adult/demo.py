@@ -1,4 +1,4 @@
-"""The demo: load the Adult census table, start the proxy, ask it ten questions, ask again.
+"""The demo: load the Adult census table, start the proxy, run ten queries, run them again.
 
 Everything is real: a DuckDB file, a token of its own for the analyst and for the owner, the ``tacit
 serve`` process on a free port, and the ADBC Flight SQL driver as the client. Run it with ``make
@@ -120,7 +120,7 @@ def prepare(folder: Path) -> Path:
 
 
 def issue_tokens(config: Path) -> tuple[str, str]:
-    """What ``tacit token issue`` does, twice: for the analyst Ann, and for the table's owner."""
+    """Issue two tokens as ``tacit token issue`` does: for the analyst Ann and the table's owner."""
     with open_configured(load(config).ledger) as ledger:
         grants = (
             Grant(analyst="ann", tables=("adult",)),
@@ -134,7 +134,7 @@ def issue_tokens(config: Path) -> tuple[str, str]:
 def serving(config: Path) -> Iterator[str]:
     """Run ``tacit serve`` as its own process; yields the address it printed."""
     command = [sys.executable, "-m", "proxy", "serve", str(config)]
-    log = config.with_name("server.log")  # a pipe that nobody reads would stop the server
+    log = config.with_name("server.log")  # a pipe that is not read would block the server
     with (
         log.open("w") as log_file,
         subprocess.Popen(  # noqa: S603 - our own command on our own file
@@ -157,7 +157,7 @@ def ask_all(
     title: str,
     questions: tuple[tuple[str, str], ...],
 ) -> None:
-    """Ask each question and show the answers in one table."""
+    """Run each query and show the answers in one table."""
     table = Table(title=title, title_justify="left", show_lines=True)
     for heading in ("question", "answer", "interval", "confidence", "epsilon", "source"):
         is_text = heading in {"question", "answer"}
@@ -168,7 +168,7 @@ def ask_all(
 
 
 def ask(connection: flight_sql.Connection, sql: str) -> tuple[str, str, str, str, str]:
-    """Ask one question through ADBC: answer, interval, confidence, epsilon and source as text."""
+    """Run one query through ADBC: answer, interval, confidence, epsilon and source as text."""
     with connection.cursor() as cursor:
         try:
             cursor.execute(sql)

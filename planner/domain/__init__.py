@@ -1,5 +1,5 @@
 """Expressions over public columns: resolved, allowed or refused, and evaluated on declared levels.
 
 Here: the public domain of one statement, and the scratch database that holds levels and nothing
-else. Not here: what a statement asks of the levels' counts (`lowering/`).
+else. Not here: which counts a statement asks for (`lowering/`).
 """

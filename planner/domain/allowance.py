@@ -1,13 +1,13 @@
-"""What planning one statement may use, so that a short text cannot ask for much work.
+"""Limits on the work of planning one statement, so that a short text cannot cause much work.
 
-A text of a few hundred bytes can stand for millions of nodes (a name that stands for two of
-another, forty times over), for patterns that are matched on long texts, and for tables of millions
-of combinations again and again. Each is counted before it is done, and refused with its limit. So
-planning is bounded by what is counted here, whatever a deadline makes of it; every count is also a
+A text of a few hundred bytes can stand for millions of nodes (a name that stands for another name
+twice, forty times over), for patterns that are matched on long texts, and for many tables of
+millions of combinations. All of this work is counted before it is done, and refused beyond its
+limit. So planning is bounded by these counts, independent of any deadline; every count is also a
 step of the statement's pace.
 
-What is counted depends on the text, the schema and public tables alone, never on what other
-statements left in a cache.
+The counts depend on the text, the schema and public tables alone, never on what other statements
+left in a cache.
 """
 
 from sqlglot import exp
@@ -26,7 +26,7 @@ N_STEPS_A_NODE = 2**15  # to rewrite, write out and bind one node of it
 
 
 class Allowance:
-    """What is left for one statement."""
+    """The remaining allowance of one statement."""
 
     def __init__(self) -> None:
         self._n_put_in = 0
@@ -36,12 +36,12 @@ class Allowance:
         self._n_formulas = 0
 
     def put_in(self, meaning: exp.Expr, node: exp.Expr) -> None:
-        """Count what a name stands for, before it is put in the place of `node`.
+        """Count the nodes that a name stands for, before they replace `node`.
 
         Raises
         ------
         TooLarge
-            If names stand for more than `N_PUT_IN_MAX` nodes in all.
+            If names stand for more than `N_PUT_IN_MAX` nodes in total.
         """
         checkpoint()
         left = N_PUT_IN_MAX - self._n_put_in
@@ -61,7 +61,7 @@ class Allowance:
         Raises
         ------
         TooLarge
-            If they are more than `N_PLAN_CELLS_MAX` in all.
+            If the total exceeds `N_PLAN_CELLS_MAX`.
         """
         checkpoint()
         self._n_cells += n_cells
@@ -74,12 +74,12 @@ class Allowance:
             )
 
     def draws(self, n_drawn: int, formula: str) -> None:
-        """Count what will be drawn for the intervals of a formula.
+        """Count the numbers that will be drawn for the intervals of a formula.
 
         Raises
         ------
         TooLarge
-            If it is more than `N_DRAWN_MAX` numbers in all.
+            If the total exceeds `N_DRAWN_MAX` numbers.
         """
         checkpoint()
         self._n_formulas += 1

@@ -1,11 +1,11 @@
-"""How much work an allowed expression is on one combination of levels: bounds, before it is run.
+"""Bounds on the work of an allowed expression on one combination of levels, before it runs.
 
-DuckDB sees that it is to stop only between two vectors of 2048 rows, and a pattern on a long text
-takes as long as the one times the other. So nothing is run whose bound is too high. A step is about
-a nanosecond, at the worst that was measured for each kind of node; most take far less.
+DuckDB notices an interrupt only between two vectors of 2048 rows, and matching a pattern on a long
+text takes the product of their lengths. So an expression with too high a bound is not run. A step
+is about a nanosecond, by the worst measurement for each kind of node; most take far less.
 
-Texts are bounded by the longest level of each column, the literals, and what functions make of
-them: none that is allowed makes a text longer than its arguments together.
+Lengths of texts are bounded by the longest level of each column and by the literals: no allowed
+function returns a text longer than its arguments together.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from planner.sql.nodes import PublicLookup
 
-N_STEPS_A_CELL = 64  # beside these: to read a combination, and to make an array of the values
+N_STEPS_A_CELL = 64  # in addition: to read a combination, and to make an array of the values
 N_STEPS_PLAIN = 12  # arithmetic, a comparison, a branch
 N_STEPS_COSTLY = 150  # casts, powers, dates, decimals
 N_STEPS_LOOKUP = 300  # a value found by its key, in a table of any size
@@ -44,11 +44,11 @@ class Effort:
     ----------
     n_steps : int
     n_nodes : int
-        What it is made of.
+        The number of nodes of the expression.
     n_characters : int
-        Of the value, if it is a text.
+        The length of the value, if it is a text.
     n_characters_made : int
-        Of all texts on the way to it.
+        The total length of all intermediate texts.
     """
 
     n_steps: int
@@ -63,12 +63,12 @@ def effort(expression: exp.Expr, length_of: LengthOf) -> Effort:
     Parameters
     ----------
     expression : Expr
-        Of what is allowed.
+        An allowed expression.
     length_of : callable
-        The most characters of a column's, or a looked up column's, value.
+        The most characters of a value of a column, or of a looked-up column.
     """
     known: dict[int, Effort] = {}
-    for node in reversed(list(expression.walk(bfs=False))):  # what is inside comes before it
+    for node in reversed(list(expression.walk(bfs=False))):  # inner nodes come first
         inner = [known[id(child)] for child in node.iter_expressions()]
         lengths = [one.n_characters for one in inner]
         length = _length(node, lengths, length_of)
@@ -85,7 +85,7 @@ def effort(expression: exp.Expr, length_of: LengthOf) -> Effort:
 
 
 def n_nodes_run(tree: exp.Expr) -> int:
-    """How many nodes DuckDB makes of a tree: what it copies counts as often as it is there."""
+    """How many nodes DuckDB makes of a tree, with every copy counted."""
     known: dict[int, int] = {}
     for node in reversed(list(tree.walk(bfs=False))):
         n_nodes = 1 + sum(known[id(child)] for child in node.iter_expressions())
@@ -97,11 +97,11 @@ def n_nodes_run(tree: exp.Expr) -> int:
 
 
 def _copied(node: exp.Expr) -> tuple[exp.Expr, int] | None:
-    """What DuckDB writes out again when it reads a node, and how often, as was measured.
+    """The child that DuckDB copies when it reads a node, and how often, by measurement.
 
     ``NULLIF(a, b)`` is ``CASE WHEN a = b THEN NULL ELSE a END``, ``CASE a WHEN b ..`` and a short
-    ``a IN (b, ..)`` compare a with each, BETWEEN compares twice; what is made simpler afterwards
-    has more of them for a while. To nest them multiplies what is inside at every level.
+    ``a IN (b, ..)`` compare a with each, BETWEEN compares twice; copies that are simplified later
+    exist for a while. Nesting multiplies the copies at every level.
     """
     if isinstance(node, exp.Nullif):
         return node.this, 2
@@ -117,7 +117,7 @@ def _copied(node: exp.Expr) -> tuple[exp.Expr, int] | None:
 
 
 def _length(node: exp.Expr, inner: list[int], length_of: LengthOf) -> int:
-    """The most characters that a node's value has; 0 if it is no text."""
+    """The most characters of a node's value; 0 if it is not a text."""
     if isinstance(node, exp.Column | PublicLookup):
         return length_of(node)
     if isinstance(node, exp.Literal):

@@ -1,7 +1,7 @@
-"""Literals that a column can never hold: refused, because they are always typing mistakes.
+"""Refuses literals that a column can never hold, because they are nearly always typing errors.
 
-``sex = 'Femal'`` would count nobody, without a word. Order comparisons are left alone: beyond the
-domain they are simply always true, or never.
+``sex = 'Femal'`` would silently count nobody. Order comparisons are allowed: beyond the domain they
+are simply always true or always false.
 """
 
 import datetime as dt
@@ -23,9 +23,9 @@ _EQUALITIES = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ)
 def refuse_foreign_literals(
     expression: exp.Expr, schema: Schema, levels: dict[str, frozenset[LevelValue]]
 ) -> None:
-    """Raise OutsideDomain if a column is compared, for equality, with what it can never be.
+    """Raise OutsideDomain if a column is compared for equality with a value it can never have.
 
-    `levels` has those of the columns that were needed before; the others are added.
+    `levels` caches the levels of columns; missing ones are added.
     """
     for column, literal in _equated(expression):
         axis = schema.by_name[column.name]
@@ -48,7 +48,7 @@ def _equated(expression: exp.Expr) -> Iterator[tuple[exp.Column, exp.Expr]]:
         if isinstance(node, _EQUALITIES):
             pairs = [(node.this, node.expression), (node.expression, node.this)]
         elif isinstance(node, exp.In):
-            # What a public table holds beside the levels is no typing mistake.
+            # A public table may hold values that are not levels; these are not typing errors.
             written = (one for one in node.expressions if not one.meta.get(IS_PUBLIC))
             pairs = [(node.this, listed_value) for listed_value in written]
         elif isinstance(node, exp.Case) and node.this is not None:
@@ -62,7 +62,7 @@ def _equated(expression: exp.Expr) -> Iterator[tuple[exp.Column, exp.Expr]]:
 
 
 def _as_level(literal: exp.Expr, axis: Axis) -> LevelValue | Fraction:
-    """The literal in the terms of the axis; None if it is for the scratchpad to judge."""
+    """The literal as a value of the axis; None if the scratchpad must decide."""
     if isinstance(literal, exp.Cast) and literal.is_type(exp.DType.DATE):
         literal = literal.this.unnest()
     is_text = isinstance(literal, exp.Literal) and literal.is_string

@@ -1,7 +1,8 @@
-"""Public relations: tables that anybody may see, as the planner knows them.
+"""Public relations: the planner's view of tables that anybody may see.
 
-They are joined with private rows by their key, on the public domain, and read freely by everything
-that follows the noisy answers. Views of the schema `data_privacy` have no key and no values here.
+They are joined with private rows by their key, on the public domain, and may be read freely by the
+SQL that follows the noisy answers. Views of the schema `data_privacy` have no key and no values
+here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +41,7 @@ class PublicRelation:
 
     @property
     def outer_name(self) -> str:
-        """What the outer SQL calls it; no other relation is called so."""
+        """Its unique name in the outer SQL."""
         if self.source is None:
             return public_table(self.name)
         return synthetic_table(SyntheticName(self.source, self.name))
@@ -57,7 +58,7 @@ def no_public_rows(sql: str, names: Sequence[str]) -> Columns:
 
 
 def public_table(name: str) -> str:
-    """What the outer SQL calls a public table: nothing that a name of WITH could hide.
+    """The name of a public table in the outer SQL, which no name in WITH can hide.
 
     >>> public_table("cities")
     'tacit_public.cities'
@@ -66,7 +67,7 @@ def public_table(name: str) -> str:
 
 
 def synthetic_table(name: SyntheticName) -> str:
-    """What the outer SQL calls a synthetic table.
+    """The name of a synthetic table in the outer SQL.
 
     >>> synthetic_table(SyntheticName("adult", "s"))
     'tacit_synthetic.adult.s'
@@ -75,12 +76,12 @@ def synthetic_table(name: SyntheticName) -> str:
 
 
 def privacy_view(name: str) -> str:
-    """What the outer SQL calls a view of `data_privacy`."""
+    """The name of a `data_privacy` view in the outer SQL."""
     return f"{OWN_PREFIX}{PRIVACY_SCHEMA}.{name}"
 
 
 def remaining_of(table: str) -> str:
-    """What the outer SQL calls the forecast for one private table.
+    """The name in the outer SQL of the forecast for one private table.
 
     >>> remaining_of("adult")
     'tacit_data_privacy.estimate_remaining_dp_aggregates(adult)'

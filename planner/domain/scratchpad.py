@@ -1,8 +1,8 @@
 """The public scratchpad: an in-memory DuckDB that evaluates expressions on declared levels.
 
-A predicate over two columns is evaluated on every combination of their levels, and what comes back
-is an array over those combinations. The database holds levels and nothing else; it cannot reach a
-file, a network, an extension or its own settings. No private row ever comes near it.
+A predicate over two columns is evaluated on every combination of their levels; the result is an
+array over those combinations. The database holds only levels; it cannot reach a file, a network, an
+extension or its own settings. It never contains a private row.
 """
 
 import math
@@ -35,20 +35,22 @@ from planner.sql.messages import position, shortened, shown, unsupported
 from planner.sql.nodes import PublicLookup
 
 SECONDS_MAX = 5.0  # an expression that takes longer over public levels is a mistake or an attack
-# Steps, by a bound that holds for all that is allowed (effort.py): ten milliseconds, which nobody
-# has to be able to stop.
+# Steps, by a bound for all allowed expressions (effort.py): ten milliseconds, so short that no
+# interrupt is needed.
 N_UNWATCHED = 10**7
-N_LOOKUPS_MAX = 64  # public tables and subqueries over them, with their rows; made again at need
+N_LOOKUPS_MAX = (
+    64  # public tables and subqueries over them, with their rows; made again when needed
+)
 N_LOOKUP_VALUES_MAX = 2**20  # of one of them: rows times columns
 N_ENTRIES_MAX = 4096
 N_BYTES_MAX = 128 * 2**20
-EXACT_TYPES = ("DECIMAL", "HUGEINT", "UHUGEINT")  # numpy would get these as doubles
+EXACT_TYPES = ("DECIMAL", "HUGEINT", "UHUGEINT")  # numpy would receive these as doubles
 N_STEPS_EXACT = 2500  # to fetch one such value, as an object
 N_FETCHED: Final = 10_000  # of them at once
-N_VECTOR: Final = 2048  # combinations that DuckDB has in hand at once
-N_CHARACTERS_MAX = 2**26  # of texts in hand, and of those that come back: a quarter of a GB at most
+N_VECTOR: Final = 2048  # combinations that DuckDB processes at once
+N_CHARACTERS_MAX = 2**26  # of texts in process, and of results: at most a quarter of a GB
 
-# GLOBAL, because every evaluation has its own cursor, and a session's settings end with it.
+# GLOBAL, because every evaluation has its own cursor, and session settings end with it.
 SETTINGS = (
     "SET GLOBAL enable_external_access = false",
     "SET GLOBAL autoinstall_known_extensions = false",
@@ -122,23 +124,23 @@ class Scratchpad:
         expression : Expr
             Its columns carry the names of axes of `table`.
         probes : mapping, optional
-            Columns that are evaluated on these values in place of their levels.
+            Columns that are evaluated on these values instead of their levels.
         allowance : Allowance, optional
-            Of the statement; without one, the expression has one of its own.
+            The statement's allowance; by default the expression has one of its own.
 
         Raises
         ------
         UnsupportedSql
-            If the expression is not on the list of what is allowed, or fails on some level.
+            If the expression is not allowed, or fails on some level.
         TooLarge
-            If the combinations are too many, or what is evaluated on them is too much work.
+            If there are too many combinations, or evaluating them is too much work.
         """
         probes = {} if probes is None else probes
         allowance = Allowance() if allowance is None else allowance
         plain = self._compared(expression, table, probes)
         if plain is not None:
             return plain
-        check_scalar(expression)  # a plain comparison is made of what is on the list
+        check_scalar(expression)  # a plain comparison consists of allowed nodes
         axes = columns_of(expression)
         by_name = self._schemas[table].by_name
         shape = tuple(len(probes.get(name) or by_name[name].levels) for name in axes)
@@ -177,7 +179,7 @@ class Scratchpad:
                 cursor.execute(_select(text, sources, shape))
                 result = _read(cursor, expression, axes, shape, allowance)
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
-            checkpoint()  # the statement's time may be what is over
+            checkpoint()  # the statement's deadline may have passed
             raise _too_long(expression) from None
         except duckdb.Error as error:
             raise unsupported(
@@ -192,7 +194,7 @@ class Scratchpad:
         return result
 
     def _length_of(self, table: str, node: exp.Expr) -> int:
-        """The most characters of a column's level, or of a value that is looked up by one."""
+        """The most characters of a column's level, or of a value that is looked up by it."""
         if isinstance(node, PublicLookup):
             return self._longest["", node.name]
         known = self._longest.get((table, node.name))
@@ -203,7 +205,7 @@ class Scratchpad:
         return known
 
     def _compared(self, expression: exp.Expr, table: str, probes: Probes) -> Evaluated | None:
-        """The value of a plain comparison, without asking the database; None if it is none."""
+        """The value of a plain comparison, without the database; None if it is not one."""
         comparison = plain_comparison(expression)
         if comparison is None:
             return None
@@ -223,7 +225,7 @@ class Scratchpad:
         return Evaluated((name,), "BOOLEAN", found, comparable.null)
 
     def lookups(self, table: PublicRelation) -> dict[str, str]:
-        """The functions that look a public table's columns up by its key, by column."""
+        """The functions that look up a public table's columns by its key, one for each column."""
         with self._lock:
             known = self._lookups.pop(table.name, None)
             known = self._made_lookups(table) if known is None else known
@@ -261,7 +263,7 @@ class Scratchpad:
         return place, functions
 
     def _relation(self, table: str, name: str) -> str:
-        """The table that holds an axis's levels, made when it is first needed."""
+        """The table that holds an axis's levels, created when it is first needed."""
         with self._lock:
             relation = self._relations.get((table, name))
             if relation is None:
@@ -299,7 +301,7 @@ def _select(text: str, sources: list[str], shape: tuple[int, ...]) -> str:
 
 
 def _check_characters(work: Effort, n_cells: int, expression: exp.Expr) -> int:
-    """The most characters that come back; those on the way are there for one vector at a time."""
+    """The most characters of the result; intermediate texts exist for one vector at a time."""
     n_back = work.n_characters * n_cells
     n_characters = n_back + work.n_characters_made * min(n_cells, N_VECTOR)
     if n_characters > N_CHARACTERS_MAX:
@@ -332,7 +334,7 @@ def _longest(values: Sequence[object]) -> int:
 def _read(
     cursor: Any, expression: exp.Expr, axes: Scope, shape: tuple[int, ...], allowance: Allowance
 ) -> Evaluated:
-    """What a query for (cell, value) found, in the order of the cells."""
+    """The result of a query for (cell, value), in the order of the cells."""
     sql_type = str(cursor.description[1][1]).strip('"')
     _count_exact(sql_type, math.prod(shape), expression, allowance)
     cells, values, null = _fetched(cursor, sql_type)
@@ -358,6 +360,6 @@ def _fetched(
 
 
 def _reason(error: duckdb.Error) -> str:
-    """DuckDB's own first line, without its class of error and without advice on settings."""
+    """The first line of DuckDB's message, without the error class and advice on settings."""
     line = str(error).split("\n", 1)[0].split(". ", 1)[0]
     return shortened(line.split(": ", 1)[-1].rstrip("."))

@@ -1,8 +1,8 @@
-"""Which table a name means, among those that one caller may know of.
+"""Resolves names to tables, among those that one caller may know of.
 
-Private and public tables have one name each. A synthetic table belongs to the private table that it
-was made of: ``source.name`` always means it, whatever others are called. Without its source it is
-meant where no private or public table is called so, and no other source has one of that name.
+Private and public tables have one name each. A synthetic table belongs to its private table:
+``source.name`` always refers to it. The name alone refers to it if no private or public table has
+that name, and no other source has a synthetic table with that name.
 """
 
 from collections.abc import Iterable
@@ -12,12 +12,14 @@ from typing import Final, TypeAlias
 from cube.refusals import UnknownName
 from planner.sql.messages import listed, shortened
 
-SCHEMAS: Final = frozenset({"main", "public"})  # what clients of DuckDB and PostgreSQL put before
+SCHEMAS: Final = frozenset(
+    {"main", "public"}
+)  # which clients of DuckDB and PostgreSQL put before names
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenName:
-    """A name as it was written; letter case counts only between double quotes."""
+    """A name as written; letter case counts only between double quotes."""
 
     text: str
     is_quoted: bool = False
@@ -28,11 +30,11 @@ class WrittenName:
         return self.text.casefold() in SCHEMAS
 
     def means(self, name: str) -> bool:
-        """Whether it may stand for a name."""
+        """Whether it matches a name."""
         return self.text == name or (not self.is_quoted and self.text.casefold() == name.casefold())
 
     def among(self, names: Iterable[str]) -> str | None:
-        """The name that it means, the very same before any other."""
+        """The name that it matches, preferring an exact match."""
         found = [name for name in names if self.means(name)]
         return self.text if self.text in found else next(iter(found), None)
 
@@ -53,7 +55,7 @@ Meaning: TypeAlias = str | SyntheticName | None
 
 @dataclass(frozen=True, slots=True)
 class TableNames:
-    """What tables are called that one caller may know of.
+    """The names of the tables that one caller may know of.
 
     Parameters
     ----------
@@ -66,12 +68,12 @@ class TableNames:
     synthetic: tuple[SyntheticName, ...] = ()
 
     def meaning(self, word: WrittenName, qualifier: WrittenName | None = None) -> Meaning:
-        """The table that a name means: a declared one's name, a synthetic one, or None.
+        """The table that a name refers to: the name of a declared table, a synthetic one, or None.
 
         Raises
         ------
         UnknownName
-            If it may be more than one.
+            If it is ambiguous.
         """
         if qualifier is None or qualifier.is_schema:
             declared = word.among(self.declared)
@@ -82,17 +84,17 @@ class TableNames:
     def synthetic_meaning(
         self, word: WrittenName, qualifier: WrittenName | None = None
     ) -> SyntheticName | None:
-        """The synthetic table that a name means, whatever others are called; None if none is.
+        """The synthetic table that a name refers to, ignoring other tables; None if there is none.
 
         Raises
         ------
         UnknownName
-            If it may be more than one.
+            If it is ambiguous.
         """
         found = [one for one in self.synthetic if word.means(one.name)]
         if qualifier is not None:
             source = qualifier.among(one.source for one in found)
-            # A source may be called as a schema is; any other qualifier is a source.
+            # A source may have the name of a schema; any other qualifier is a source.
             if source is not None or not qualifier.is_schema:
                 found = [one for one in found if one.source == source]
         if len(found) > 1:
@@ -103,11 +105,11 @@ class TableNames:
         return next(iter(found), None)
 
     def shown(self) -> list[str]:
-        """Every table, called as briefly as it can be."""
+        """Every table, by its shortest unambiguous name."""
         return sorted((*self.declared, *map(self.brief, self.synthetic)))
 
     def brief(self, one: SyntheticName) -> str:
-        """A synthetic table's name, with its source where it needs that."""
+        """A synthetic table's name, with its source if necessary."""
         folded = one.name.casefold()
         others = [name for name in self.declared if name.casefold() == folded]
         others += [str(other) for other in self.synthetic if other.name.casefold() == folded]

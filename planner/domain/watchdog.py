@@ -1,7 +1,7 @@
-"""A watchdog of one database query: it is interrupted once its time is over.
+"""A watchdog that interrupts one database query after its time limit.
 
-Again and again, until it has ended: DuckDB forgets an interrupt that comes while it still reads the
-query's text, and looks for one between two vectors of rows only.
+It repeats the interrupt until the query has ended: DuckDB loses an interrupt that arrives while it
+parses the query, and checks for one only between two vectors of rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,12 +9,12 @@ from contextlib import contextmanager, suppress
 from threading import Timer
 from typing import Final
 
-SECONDS_BETWEEN: Final = 0.05  # two interrupts
+SECONDS_BETWEEN: Final = 0.05  # between two interrupts
 
 
 @contextmanager
 def interrupted_after(seconds: float, interrupt: Callable[[], None]) -> Iterator[None]:
-    """Interrupt what runs within, if it takes longer."""
+    """Interrupt the query inside, if it takes longer."""
     watchdog = _Watchdog(seconds, interrupt)
     watchdog.daemon = True
     watchdog.start()
@@ -29,6 +29,6 @@ class _Watchdog(Timer):
         """Wait, then interrupt until it is cancelled."""
         seconds = self.interval
         while not self.finished.wait(seconds):
-            with suppress(Exception):  # the query's connection was closed in this moment
+            with suppress(Exception):  # the query's connection was just closed
                 self.function()
             seconds = SECONDS_BETWEEN

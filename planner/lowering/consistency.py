@@ -1,9 +1,9 @@
-"""OPTIONS(consistency => ..): the counts of grouping sets are to agree with one another.
+"""OPTIONS(consistency => ..): the counts of grouping sets must agree with one another.
 
     SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(consistency => 'exact') sex, race, COUNT(*)
     FROM adult GROUP BY CUBE(sex, race)
 
-Here it is found out which tables the sets are; what is made of their answers is done elsewhere.
+Here the sets are described as tables; `proxy/engine/consistency.py` makes the answers agree.
 """
 
 import math
@@ -14,19 +14,19 @@ from planner.lowering.parts import PartBuilder
 from planner.sql.options import AnswerOptions
 from planner.workload import Consistency, ConsistentSets
 
-N_JOINT_CELLS_MAX = 2**16  # what is fitted in a second or two
-N_CELLS_MAX = 1024  # of all sets: the error of each has a law of its own, some milliseconds
+N_JOINT_CELLS_MAX = 2**16  # can be fitted in a second or two
+N_CELLS_MAX = 1024  # of all sets: computing the law of each error takes some milliseconds
 COUNT = "COUNT(*)"
 
 
 def ask_consistency(part: PartBuilder, answers: Iterable[int], manner: AnswerOptions) -> None:
-    """Let a part's counts agree, if its SELECT asks for that.
+    """Mark a part's counts as consistent, if its SELECT asks for that.
 
     Parameters
     ----------
     part : PartBuilder
     answers : iterable of int
-        The places of what the SELECT shows.
+        The positions of the answers that the SELECT shows.
     manner : AnswerOptions
 
     Raises
@@ -34,7 +34,7 @@ def ask_consistency(part: PartBuilder, answers: Iterable[int], manner: AnswerOpt
     InvalidTarget
         If there are no grouping sets.
     UnsupportedSql
-        If anything but counts is asked, or the groups of a set are no table.
+        If anything other than counts is requested, or the groups of a set do not form a table.
     TooLarge
         If the sets have too many groups.
     """

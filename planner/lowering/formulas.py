@@ -1,8 +1,8 @@
 """Items that are not linear, as formulas of linear ones: AVG, VARIANCE, ratios, quantiles.
 
-A formula's interval comes later, by simulation of the joint law of what it is made of. Averages are
-taken from the middle of the expression's public range: ``AVG(x) = c + SUM(x - c) / COUNT(x)``, so
-that one record moves the sum by half the range at most.
+A formula's interval is simulated later from the joint law of its parts. Averages are taken from the
+middle of the expression's public range: ``AVG(x) = c + SUM(x - c) / COUNT(x)``, so that one record
+moves the sum by half the range at most.
 """
 
 import math
@@ -29,8 +29,9 @@ Leaf = Callable[[int], exp.Expr]
 _SAMPLE = (exp.Variance, exp.Stddev, exp.StddevSamp)
 _ROOTS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)
 _MOMENTS = (exp.Variance, exp.VariancePop, *_ROOTS)
-# Functions of numbers that a formula may apply to its answers. None that folds the line, as ABS
-# and even powers do: where the truth is at the fold, no draw is beyond, and no interval covers it.
+# Numeric functions that a formula may apply to its answers. Functions that fold the line, like ABS
+# and even powers, are excluded: if the true value is at the fold, no draw lies beyond it, and no
+# interval covers it.
 _NUMERIC = (
     *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg, exp.Paren, exp.Sqrt, exp.Exp, exp.Ln),
     *(exp.Round, exp.Ceil, exp.Floor, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least),
@@ -57,11 +58,12 @@ class FormulaReader:
     Parameters
     ----------
     part : PartBuilder
-        Takes the linear queries that items are made of.
+        Collects the linear queries that items consist of.
     total_of : callable
-        For a subquery that is one linear answer of the same table: its item and conditions.
+        Returns, for a subquery that is one linear answer of the same table, its item and
+        conditions.
     every_group : bool
-        Whether windows see every group; not those that HAVING takes out.
+        Whether windows see every group, which they do not if HAVING removes some.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class FormulaReader:
         self._every_group = every_group
 
     def answer(self, node: exp.Expr, name: str) -> Answer | None:
-        """An item of the SELECT list with an interval; None if it can have none."""
+        """An item of the SELECT list as an answer with an interval; None if it can have none."""
         if is_linear(node):
             place = self._part.aggregate(node, self._part.linear_half_width())
             return Answer(name, self._part.text_of(place), (place,))
@@ -116,15 +118,15 @@ class FormulaReader:
         return None
 
     def refusal(self, node: exp.Expr) -> Refused:
-        """Why an aggregate is none that is answered."""
+        """The reason why an aggregate is not answered."""
         try:
             linear_query(node, self._part.conditions, self._part.domain)
         except Refused as refusal:
             return refusal
-        raise ValueError("a linear item is lowered, and not refused")
+        raise ValueError("a linear item must be lowered, not refused")
 
     def _expanded(self, node: exp.Expr, leaf: Leaf) -> exp.Expr | None:
-        """The item over what `leaf` makes of its linear parts; None if it is no such formula."""
+        """The item with its linear parts replaced by `leaf`; None if it is not such a formula."""
         if constant_value(node) is not None:
             return node.copy()
         if is_linear(node):
@@ -139,7 +141,7 @@ class FormulaReader:
         return self._moment(node, leaf)
 
     def _moment(self, node: exp.Expr, leaf: Leaf) -> exp.Expr | None:
-        """AVG, VARIANCE and their like."""
+        """AVG, VARIANCE and similar aggregates."""
         inner, condition = node, None
         if isinstance(node, exp.Filter):
             inner, condition = node.this, node.expression.this
@@ -226,27 +228,27 @@ class FormulaReader:
             return None
         item, conditions = node.this.this, self._part.conditions
         if linear_query(item, conditions, self._part.domain).constant:
-            return None  # a constant is there once for every group
+            return None  # a constant would be added once for every group
         return item, conditions
 
     def _total(self, node: exp.Expr, conditions: tuple[exp.Expr, ...]) -> int:
         return self._part.aggregate_of(node, conditions, self._base_half_width(node), is_total=True)
 
     def _unshown_half_width(self, node: exp.Expr) -> float:
-        """What an answer is known to that only HAVING, ORDER BY or other SQL looks at."""
+        """The target of an answer that is used only in HAVING, ORDER BY or other SQL."""
         asked = self._part.requested
         if asked.half_width is None and asked.relative is None:
             return self._base_half_width(node)
         return self._part.linear_half_width()
 
     def _base_half_width(self, node: exp.Expr) -> float:
-        """What a part of a formula is known to: as a count by default, times what it counts."""
+        """The target of a part of a formula: by default that of a count, times its range."""
         part = self._part
         bound = float(linear_query(node, part.conditions, part.domain).bound)
         return part.default.half_width * max(bound, 1.0)
 
     def _public_range(self, node: exp.Expr) -> tuple[float, float]:
-        """Where the truth of an item must lie."""
+        """The public range of an item's true value."""
         inner = node.this if isinstance(node, exp.Filter) else node
         if isinstance(inner, exp.Avg):
             span = self._range(_argument(inner))

@@ -1,7 +1,7 @@
-"""GROUP BY as a partition of public cells, with the key values that each result row shows.
+"""GROUP BY as a partition of public cells, with the key values of each result row.
 
-Every group that some public cell satisfying WHERE can fall into is shown, whatever the data holds:
-which groups appear tells nothing. Groups come in the order of their keys, NULL last.
+Every group that contains some public cell satisfying WHERE is shown, whatever the data: which
+groups appear reveals nothing. Groups are ordered by their keys, NULL last.
 """
 
 import math
@@ -37,8 +37,8 @@ class Grouping:
 class _Part:
     """Groups over a few columns that are independent of all other columns.
 
-    `labels` is -1 where WHERE holds on no cell; `chosen` has, for each group, the code of every key
-    of `members` in it, as an array of shape (n_groups, n_members).
+    `labels` is -1 where WHERE holds on no cell; `chosen` holds, for each group, the code of every
+    key in `members`, as an array of shape (n_groups, n_members).
     """
 
     axes: Scope
@@ -92,7 +92,7 @@ def grouping(
     )
 
 
-# As factors are: partitions that many statements share are one object, and the key has the shape.
+# Like factors: partitions that many statements share are one object; the key includes the shape.
 _PARTITIONS: WeakValueDictionary[tuple[Scope, tuple[int, ...], bytes], Partition]
 _PARTITIONS = WeakValueDictionary()
 
@@ -108,7 +108,7 @@ def _shared(axes: Scope, labels: NDArray[np.int64]) -> Partition:
 
 
 def _reach(factor: LevelArray, key_axes: Scope) -> LevelArray:
-    """Which levels of the key columns a condition leaves possible, whatever the other columns."""
+    """Which levels of the key columns a condition allows for some levels of other columns."""
     others = tuple(d for d, name in enumerate(factor.axes) if name not in key_axes)
     kept = tuple(name for name in factor.axes if name in key_axes)
     return LevelArray(kept, np.asarray(factor.values.any(axis=others), dtype=np.int64))

@@ -1,4 +1,4 @@
-"""ROLLUP, CUBE and GROUPING SETS written out: the sets of keys that rows are grouped by."""
+"""ROLLUP, CUBE and GROUPING SETS expanded into the sets of keys that rows are grouped by."""
 
 from itertools import combinations, product
 
@@ -7,7 +7,7 @@ from sqlglot import exp
 from cube.refusals import TooLarge
 from planner.sql.messages import unsupported
 
-N_SETS_MAX = 64  # what CUBE of six columns makes
+N_SETS_MAX = 64  # as many as CUBE of six columns makes
 
 
 def grouping_sets(group: exp.Group) -> list[list[exp.Expr]]:

@@ -3,8 +3,8 @@
     SELECT DP_CHI2_TEST(education, income, GIVEN => sex) FROM adult WHERE age > 30
     SELECT statistic, p_value, .. FROM part
 
-What is asked of the private table is COUNT(*) by all of the test's arguments, which are expressions
-as any group key is. The test itself is made from the noisy counts, elsewhere.
+The private table is asked for COUNT(*) by all of the test's arguments, which are expressions like
+any group key. `proxy/engine/independence.py` computes the test from the noisy counts.
 """
 
 import math
@@ -32,7 +32,7 @@ COLUMNS = (
     "level",
     "replicates",
 )
-N_SIMULATED_CELLS_MAX = 2**22  # of all replicates together: they take some three seconds
+N_SIMULATED_CELLS_MAX = 2**22  # of all replicates together: about three seconds
 
 _FORBIDDEN = {
     "group": "GROUP BY",
@@ -45,21 +45,21 @@ _FORBIDDEN = {
 
 
 def asks_independence(select: exp.Select) -> bool:
-    """Whether an item of a SELECT list is a test, or has one in it."""
+    """Whether an item of a SELECT list is or contains a test."""
     return any(_tests_in(item) for item in select.expressions)
 
 
 def lower_test(select: exp.Select, part: PartBuilder) -> None:
-    """Make `part` the table of the one test of a SELECT, which then shows its outcome.
+    """Make `part` the table of the only test of a SELECT, which then shows its outcome.
 
     Raises
     ------
     UnsupportedSql
-        If the test does not stand alone, or no table of two columns is in it.
+        If the test is not the only item, or does not have two columns.
     TooLarge
-        If the table has too many cells for the replicates asked.
+        If the table has too many cells for the requested replicates.
     InvalidTarget
-        If its counts are to be accurate relative to themselves.
+        If its target is relative.
     """
     test = _the_test(select)
     rows = part.rows

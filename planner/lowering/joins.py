@@ -1,7 +1,7 @@
-"""Private rows joined with a public table: each of its columns becomes a function of the key.
+"""Private rows joined with a public table: each public column becomes a function of the key.
 
-The join is resolved on the public domain: a record's public columns are looked up by the level that
-its own column has. Nothing but a key-to-key equality is a join that does so.
+The join is resolved on the public domain: a record's public columns are looked up by the level of
+its own column. Only an equality with the public key is such a join.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ _ONE_EQUALITY = "Join it by one equality: ON private_column = public_key."
 def joined_rows(
     rows: Rows, place: int, entries: Sequence[Entry], world: PlanningContext, select: exp.Select
 ) -> Rows:
-    """Private rows with the columns of every public table in FROM beside.
+    """Private rows, extended by the columns of every public table in FROM.
 
     Parameters
     ----------
@@ -36,22 +36,23 @@ def joined_rows(
         The entry at `place`.
     place : int
     entries : sequence of (Join or None, Expr)
-        FROM, in order; each but the private one is a public table, or a subquery over such.
+        The entries of FROM, in order; all except the private one are public tables, or subqueries
+        over them.
     world : PlanningContext
     select : Select
-        Its WHERE may hold the equality of a join that was written with a comma.
+        Its WHERE may contain the equality of a join that is written with a comma.
 
     Raises
     ------
     UnsupportedSql
-        If a join is no equality of an axis with a key.
+        If a join is not an equality of an axis with a key.
     """
     own_join, own = entries[place]
     if own_join is not None and _kind(own_join, own) == "LEFT":
         raise unsupported(
             own, "is joined to keep public rows that no private row has", "Put it first in FROM."
         )
-    # Conditions of inner joins hold together, wherever they are written.
+    # Conditions of inner joins apply together, wherever they are written.
     conditions = [
         condition
         for join, entry in entries
@@ -68,7 +69,7 @@ def joined_rows(
 
 @dataclass(slots=True)
 class _Join:
-    """What a public table may be joined by: taken out of the lists when it is used."""
+    """The conditions that a public table may be joined by; each is removed when it is used."""
 
     conditions: list[exp.Expr]
     shared: list[str]
@@ -78,7 +79,7 @@ class _Join:
 def _with_lookups(
     rows: Rows, join: exp.Join | None, entry: exp.Expr, by: _Join, world: PlanningContext
 ) -> Rows:
-    """The rows with one public table's columns beside."""
+    """The rows, extended by one public table's columns."""
     table = _public_table(entry, world)
     is_left = join is not None and _kind(join, entry) == "LEFT"
     own, column, merged = _joined_columns(rows, join, entry, table, by)
@@ -139,7 +140,7 @@ def _public_table(entry: exp.Expr, world: PlanningContext) -> PublicRelation:
 
 
 def _shown(query: exp.Query, world: PlanningContext, node: exp.Expr) -> Columns:
-    """The columns of a query that reads public tables and nothing else."""
+    """The columns of a query that reads only public tables."""
     tables = list(query.find_all(exp.Table))
     # A name of WITH may be that of a public table, and mean noisy answers: it has no such mark.
     names = list(dict.fromkeys(str(table.meta.get(IS_PUBLIC, "")) for table in tables))
@@ -183,7 +184,7 @@ def _keyed(table: PublicRelation, column: str, entry: exp.Expr) -> PublicRelatio
 def _joined_columns(
     rows: Rows, join: exp.Join | None, entry: exp.Expr, table: PublicRelation, by: _Join
 ) -> tuple[exp.Column, str, str | None]:
-    """The private column, the public one that it equals, and that again if USING merged them."""
+    """The private column, the equal public column, and the latter again if USING merged it."""
     name = entry.alias_or_name
     own_using = [] if join is None else [one.name for one in join.args.get("using") or []]
     using = own_using or [one for one in by.shared if _column_of(table, one) is not None]

@@ -33,14 +33,14 @@ _REAL_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL})
 
 @dataclass(slots=True)
 class _Parts:
-    """What a SELECT item adds up to, while it is being read."""
+    """The terms of a SELECT item, while it is being read."""
 
     products: list[Product] = field(default_factory=list)
     constant: Fraction = Fraction(0)
 
 
 def linear_query(item: exp.Expr, where: tuple[exp.Expr, ...], domain: PublicDomain) -> LinearQuery:
-    """The linear query that a SELECT item asks, over records for which all of `where` holds.
+    """The linear query of a SELECT item, over records for which all of `where` holds.
 
     Raises
     ------
@@ -83,9 +83,9 @@ def aggregated_twice(node: exp.Expr) -> UnsupportedSql:
 
 
 def is_linear(item: exp.Expr) -> bool:
-    """Whether an item is made of counts and sums by what keeps it linear, and of one at least.
+    """Whether an item is a linear combination of counts and sums, with at least one.
 
-    A count or sum that turns out to be refused is taken for one here.
+    A count or sum that is refused later counts as one here.
     """
     item = item.unnest()
     if isinstance(item, exp.Add | exp.Sub | exp.Mul):
@@ -102,7 +102,7 @@ def is_linear(item: exp.Expr) -> bool:
 
 def _is_linear_binary(item: exp.Binary) -> bool:
     sides = (item.this, item.expression)
-    # Each side is looked at once: to look again at every level would double with each.
+    # Each side is visited once: visiting it again at every level would double the work each time.
     linear = [is_linear(side) for side in sides]
     fits = [
         known or constant_value(side) is not None for known, side in zip(linear, sides, strict=True)
@@ -193,7 +193,7 @@ def _times_constant(node: exp.Mul | exp.Div) -> tuple[exp.Expr, Fraction]:
         by = constant_value(node.this)
         if by is not None:
             return node.expression, by
-    raise ValueError("an item is read once it is known to be linear")
+    raise ValueError("a nonlinear item was read as a linear one")
 
 
 def _term(product: Product, domain: PublicDomain) -> Term:
@@ -209,7 +209,7 @@ def _term(product: Product, domain: PublicDomain) -> Term:
 def summed_numbers(
     summand: exp.Expr, conditions: tuple[exp.Expr, ...], domain: PublicDomain
 ) -> tuple[LevelArray, Fraction]:
-    """The summand on all levels; if it fails there, on those that its own conditions leave."""
+    """The summand on all levels; if that fails, on those that its own conditions allow."""
     try:
         return domain.numbers(summand)
     except UnsupportedSql as refusal:
@@ -228,7 +228,7 @@ def summed_numbers(
 
 
 def _changes_nothing(node: exp.Expr) -> bool:
-    """A cast to a type that holds any answer; COALESCE of what is never NULL."""
+    """Whether a node is a cast to a type that holds any answer, or COALESCE of a non-NULL value."""
     if isinstance(node, exp.Cast):
         return node.to.this in _REAL_TYPES and not node.to.expressions and has_aggregate(node)
     if isinstance(node, exp.Coalesce):

@@ -1,10 +1,10 @@
-"""One SELECT over private rows becomes a part, and a SELECT over the part's noisy relation.
+"""Turns a SELECT over private rows into a part and a SELECT over the part's noisy relation.
 
     SELECT sex, AVG(age) AS a FROM adult WHERE .. GROUP BY sex HAVING COUNT(*) > 9 ORDER BY a
     SELECT key_0 AS sex, answer_1 AS a FROM part WHERE estimate_2 > 9 ORDER BY a
 
 Group keys become columns of public values. An item of the SELECT list that is linear, or a formula
-of linear ones, becomes an answer with an interval. Whatever else surrounds aggregates stays SQL.
+of linear ones, becomes an answer with an interval. Everything else around aggregates stays SQL.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,12 +39,12 @@ class Lowering:
     ----------
     part : PartBuilder
     total_of : callable
-        What a held subquery is, if it is one linear answer of the same rows' table.
+        Returns a held subquery as a total, if it is one linear answer of the same rows' table.
     """
 
     def __init__(self, part: PartBuilder, total_of: Callable[[Held, Rows], Total | None]) -> None:
         self._part = part
-        self._keys: dict[exp.Expr, int] = {}  # their places
+        self._keys: dict[exp.Expr, int] = {}  # their positions
         self._total_of = total_of
         self._formulas = self._reader(every_group=True)
 
@@ -53,7 +53,7 @@ class Lowering:
         return FormulaReader(part, lambda held: total_of(held, part.rows), every_group=every_group)
 
     def select(self, select: exp.Select) -> dict[str, int]:
-        """Rewrite `select` in place; the places of its answers by output name."""
+        """Rewrite `select` in place; the positions of its answers by output name."""
         part, rows = self._part, self._part.rows
         self._formulas = self._reader(every_group=not select.args.get("having"))
         items: list[exp.Expr] = select.expressions
@@ -75,7 +75,7 @@ class Lowering:
         return answers
 
     def key_column(self, node: exp.Expr) -> exp.Column | None:
-        """The relation's column for a group key; None if `node` is none."""
+        """The relation's column for a group key; None if `node` is not one."""
         node = node.unnest()
         place = self._keys.get(node)
         return None if place is None else self._part.column(ColumnKind.KEY, place)
@@ -86,7 +86,7 @@ class Lowering:
         return column_name(item)
 
     def _resolve(self, select: exp.Select, names: list[str]) -> None:
-        """Give every column its meaning on the public levels."""
+        """Replace every column by its meaning on the public levels."""
         rows = self._part.rows
         aliased = {
             name: item.this
@@ -110,7 +110,7 @@ class Lowering:
         self._resolve_order(select, names)
 
     def _read(self, node: exp.Expr) -> exp.Expr:
-        """What a column stands for; and companions and COUNT of the unit's key, which are none."""
+        """The meaning of a column, of a companion function, or of COUNT of the unit's key."""
         if isinstance(node, exp.Column):
             return self._part.rows.resolved_node(node)
         if not isinstance(node, exp.Count | exp.Anonymous):
@@ -213,7 +213,7 @@ class Lowering:
         return self._part.column(kind, answers[wanted], companion.confidence)
 
     def _clauses(self, select: exp.Select) -> None:
-        """What filters and orders private groups now filters and orders answers."""
+        """Rewrite the clauses that filter and order groups to filter and order answers."""
         having = select.args.get("having")
         where = None if having is None else exp.Where(this=self._computed(having.this))
         select.set("having", None)
@@ -326,7 +326,7 @@ def _change(select: exp.Select, clause: str, change: Callable[[exp.Expr], exp.Ex
 
 
 def check_key(key: exp.Expr) -> None:
-    """Refuse a group key that is an answer, or no value of a record."""
+    """Refuse a group key that is an answer, or that is not a value of a record."""
     if isinstance(key, CompanionColumn) or key.find(exp.AggFunc) is not None:
         raise unsupported(
             key,

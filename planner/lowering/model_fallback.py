@@ -1,7 +1,7 @@
-"""A statement as it is asked of made-up rows, where OPTIONS(fallback => 'model') says it may be.
+"""Rewrites a statement for synthetic rows, if OPTIONS(fallback => 'model') allows that.
 
-Made-up rows stand where the private table's name stands. Answers from them have no intervals, so
-what would show one is NULL, and DP_SOURCE says where they come from.
+Synthetic rows take the place of the private table. Answers from them have no intervals, so columns
+of intervals are NULL, and DP_SOURCE is 'model'.
 """
 
 from sqlglot import exp
@@ -17,7 +17,7 @@ SOURCE_MODEL = "model"
 
 
 def modelled(sql: str) -> str | None:
-    """The statement for made-up rows; None if it does not ask to fall back on them.
+    """The statement for synthetic rows; None if it does not allow the fallback.
 
     >>> modelled("SELECT COUNT(*) FROM t") is None
     True
@@ -42,7 +42,7 @@ def modelled(sql: str) -> str | None:
 
 
 def _instead(kind: ColumnKind) -> exp.Expr:
-    """What is shown where a column would accompany an answer."""
+    """The replacement for a column that accompanies an answer."""
     match kind:
         case ColumnKind.SOURCE:
             return exp.Literal.string(SOURCE_MODEL)

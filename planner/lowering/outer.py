@@ -1,8 +1,8 @@
-"""The SQL around the aggregates, checked and put into DuckDB's words.
+"""The SQL around the aggregates, checked and translated to DuckDB's dialect.
 
-It reads noisy and public relations and nothing else, so nothing in it can cost privacy. What it may
-be made of is a list all the same: queries, joins, windows, aggregates and the scalar functions that
-the public levels are computed with; no table function, no clock, no environment, no recursion.
+It reads only noisy and public relations, so it cannot cost privacy. It is restricted to a list all
+the same: queries, joins, windows, aggregates and the scalar functions that are allowed on public
+levels; no table function, no clock, no environment, no recursion.
 """
 
 from collections.abc import Iterable
@@ -42,16 +42,18 @@ _WINDOWS: frozenset[type[exp.Expr]] = frozenset(
 )
 _ALLOWED = OPERATORS | LEAVES | frozenset(FUNCTIONS) | _QUERIES | _AGGREGATES | _WINDOWS
 
-N_NODES_RUN_MAX = 50_000  # the longest text has half as many; DuckDB reads them in half a second
+N_NODES_RUN_MAX = (
+    50_000  # the longest text has half as many; DuckDB parses this many in half a second
+)
 
 
 def outer_sql(tree: exp.Query) -> str:
-    """The query as DuckDB reads it.
+    """The query in DuckDB's dialect.
 
     Raises
     ------
     UnsupportedSql
-        If something in it is not on the list, or DuckDB has no such expression.
+        If something in it is not allowed, or DuckDB has no such expression.
     """
     for fetch in list(tree.find_all(exp.Fetch)):
         _as_limit(fetch)
@@ -75,7 +77,7 @@ def outer_sql(tree: exp.Query) -> str:
 
 
 def check_run(tree: exp.Expr) -> None:
-    """Raise TooLarge if DuckDB would make too much of a tree before anything could stop it."""
+    """Raise TooLarge if DuckDB would make too many nodes of a tree, where no interrupt works."""
     n_nodes = n_nodes_run(tree)
     if n_nodes > N_NODES_RUN_MAX:
         raise TooLarge(
@@ -86,7 +88,7 @@ def check_run(tree: exp.Expr) -> None:
 
 
 def named_columns(query: exp.Query) -> None:
-    """Give every column of the result the name that PostgreSQL would give it."""
+    """Name every column of the result as PostgreSQL does."""
     select = query
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this

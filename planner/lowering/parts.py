@@ -1,7 +1,7 @@
-"""One private table aggregated, while it is being put together from a SELECT.
+"""Builds a part, the aggregation of one private table, from a SELECT.
 
 A `PartBuilder` collects groups, linear queries, answers and the columns of the noisy relation, each
-once however often the statement mentions it, and hands over a frozen `Part`.
+once however often the statement mentions it, and returns a frozen `Part`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,39 +39,39 @@ from planner.workload import (
     n_draws_for,
 )
 
-N_DRAWN_MAX = 2**23  # of a formula's truth, for all groups: a second or two
-N_CUMULATED_MAX = 2**25  # of the counts that a quantile is read off, for all groups: the same
-N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is no answer
-START_SHARE = 8  # with `relative`, the first target supposes that an eighth of all records count
+N_DRAWN_MAX = 2**23  # of a formula's true value, for all groups: a second or two
+N_CUMULATED_MAX = 2**25  # of the counts for a quantile, for all groups: likewise
+N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is of no use
+START_SHARE = 8  # with `relative`, the first target assumes an answer of an eighth of all records
 
-# An aggregate's text, its conditions if they are not those of the SELECT, and whether it is a total
-# of all groups.
+# An aggregate's text, its conditions if they differ from the SELECT's, and whether it is a total
+# over all groups.
 AggregateKey: TypeAlias = tuple[str, tuple[exp.Expr, ...], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanningContext:
-    """Everything public that statements are planned in.
+    """The public context in which statements are planned.
 
     Parameters
     ----------
     schemas : mapping
-        Of the private tables, by name.
+        The schemas of the private tables, by name.
     rows : mapping
-        All rows of each.
+        All rows of each private table.
     defaults : mapping
         For every private table, the target of a request that names none.
     public : mapping
-        Public and synthetic tables, as the outer SQL calls them.
+        Public and synthetic tables, by their names in the outer SQL.
     names : TableNames
-        What all of these are called.
+        The names of all of these tables.
     privacy_views : tuple of str
         The views of `data_privacy`, in lower case.
     scratchpad : Scratchpad
     public_rows : callable
-        What a SELECT over public tables shows: its columns' SQL types and values.
+        Returns the result of a SELECT over public tables: its columns' SQL types and values.
     conditions : KnownConditions
-        What statements have had in WHERE.
+        The conditions that statements have had in WHERE.
     """
 
     schemas: Mapping[str, Schema]
@@ -91,12 +91,12 @@ class PartBuilder:
     Parameters
     ----------
     name : str
-        What the outer SQL calls its relation.
+        The name of its relation in the outer SQL.
     rows : Rows
         The private rows that it aggregates.
     world : PlanningContext
     requested : RequestedTarget
-        What the statement asks for, here.
+        The target that the statement requests here.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class PartBuilder:
 
     @property
     def confidence(self) -> float:
-        """Of each interval; of several answers at once, with the doubt divided among them."""
+        """The confidence of each interval; simultaneous answers divide the error probability."""
         confidence = self.requested.confidence
         confidence = self.default.confidence if confidence is None else confidence
         if self.requested.simultaneous is not None and 0 < confidence < 1:
@@ -160,7 +160,7 @@ class PartBuilder:
         return self._keys
 
     def group(self, keys: Sequence[exp.Expr], sets: Sequence[Sequence[int]]) -> None:
-        """Group by keys, in each of some sets of their places."""
+        """Group by keys, in each of some sets of their positions."""
         where = [self.domain.truth(condition) for condition in self.conditions]
         arrays = [self.domain.key(key) for key in keys]
         schema = self.domain.schema
@@ -186,7 +186,7 @@ class PartBuilder:
         )
 
     def aggregate(self, node: exp.Expr, half_width: float, *, is_total: bool = False) -> int:
-        """The place of a linear item, known to a half-width or better; of all groups if total."""
+        """The position of a linear item with a target half-width; over all groups if a total."""
         return self.aggregate_of(node, self.conditions, half_width, is_total=is_total)
 
     def aggregate_of(
@@ -197,7 +197,7 @@ class PartBuilder:
         *,
         is_total: bool = False,
     ) -> int:
-        """As `aggregate`, over records for which all of some conditions hold."""
+        """Like `aggregate`, over records for which all of the conditions hold."""
         text = node.sql(dialect=DIALECT, comments=False)
         key = (text, () if conditions is self.conditions else conditions, is_total)
         if key not in self._aggregates:
@@ -219,7 +219,7 @@ class PartBuilder:
         *,
         is_total: bool = False,
     ) -> int:
-        """The place of an aggregate made of given blocks."""
+        """The position of an aggregate with the given blocks."""
         if key not in self._aggregates:
             target = AccuracyTarget(half_width=half_width, confidence=self.confidence)
             self._aggregates[key] = Aggregate(text, text, blocks, target, is_total)
@@ -239,7 +239,7 @@ class PartBuilder:
             self._aggregates[key] = replace(known, target=target)
 
     def linear_half_width(self) -> float:
-        """What a linear answer is asked to."""
+        """The target half-width of a linear answer."""
         asked = self.requested
         if asked.relative is not None:
             most = self.domain.schema.n_records_max * asked.relative / START_SHARE
@@ -256,12 +256,12 @@ class PartBuilder:
         return asked.relative * asked.at_least
 
     def answer(self, answer: Answer) -> int:
-        """The place of a new answer."""
+        """Add an answer; its position."""
         asked = self.requested
         if answer.formula is not None:
             self._check_draws(answer.sql, self.confidence, answer)
         if asked.relative is not None:
-            # The default width is one of counts, and says nothing of a formula's unit.
+            # The default width is meant for counts, and does not apply to a formula's unit.
             is_bounded = answer.formula is None or asked.at_least is not None
             floor = self.width_floor() if is_bounded else 0.0
             answer = replace(answer, relative=asked.relative, width_floor=floor)
@@ -290,7 +290,7 @@ class PartBuilder:
 
     def _check_draws(self, formula: str, confidence: float, answer: Answer) -> None:
         if not 0 < confidence < 1:
-            return  # which the target says
+            return  # which the target's own check reports
         asked = self.requested
         cut_at = confidence if asked.half_width is asked.relative is None else surer(confidence)
         n_draws = n_draws_for(cut_at)
@@ -341,7 +341,7 @@ class PartBuilder:
             replace(one, target=replace(one.target, confidence=cut_at))
             for one in self._aggregates.values()
         )
-        target = AccuracyTarget(  # checks what no aggregate may have checked
+        target = AccuracyTarget(  # checks the target even if no aggregate does
             half_width=self.linear_half_width(),
             confidence=self.confidence,
             epsilon_cap=self.default.epsilon_cap if cap is None else cap,

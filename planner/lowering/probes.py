@@ -1,6 +1,6 @@
-"""What clients ask without meaning to spend: the columns of a result that has no rows.
+"""Statements by which clients only learn the columns of a result: results without rows.
 
-``LIMIT 0`` and ``WHERE 1 = 0`` around private rows have a typed, empty answer that is public.
+``LIMIT 0`` and ``WHERE 1 = 0`` around private rows have a typed, empty answer, which is public.
 """
 
 import operator
@@ -42,7 +42,7 @@ def gives_no_rows(query: exp.Query) -> bool:
 
 
 def has_limit_zero(query: exp.Query) -> bool:
-    """Whether a query is cut to no rows at all."""
+    """Whether a query has LIMIT 0."""
     limit = query.args.get("limit")
     if not isinstance(limit, exp.Limit) or limit.expression is None:
         return False

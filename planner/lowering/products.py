@@ -28,11 +28,12 @@ from cube.schema import Schema
 from planner.domain.allowance import Allowance
 from planner.domain.domain import CAP_IT, LevelArray
 
-N_SHARED_CELLS_MAX = 2**10  # a larger factor is rarely met again, and long to compare
+N_SHARED_CELLS_MAX = 2**10  # a larger factor is rarely seen again, and takes long to compare
 N_CANCELLING_CELLS_MAX = 2**16  # up to here a query is checked for terms that cancel everywhere
 
-# Predicates that many statements share are one object, for which others keep what they worked out.
-# Weak: they live as long as plans and the history do. The key tells shapes apart, as bytes do not.
+# Predicates that many statements share are one object, so that results computed for it can be
+# reused. Weak references: they live as long as plans and the history do. The key includes the
+# shape, which the bytes do not.
 _FACTORS: WeakValueDictionary[tuple[Scope, tuple[int, ...], bytes], Factor] = WeakValueDictionary()
 
 
@@ -126,7 +127,7 @@ def _factor(array: LevelArray) -> Factor:
 
 
 def merged_query(terms: Iterable[Term], constant: Fraction, schema: Schema) -> LinearQuery:
-    """The sum of terms: equal products are added up, and what cancels is gone.
+    """The sum of terms: equal products are added up, and cancelling terms are removed.
 
     Raises
     ------

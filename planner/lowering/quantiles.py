@@ -1,7 +1,7 @@
-"""MEDIAN and other quantiles of an ordered column: read off noisy counts of its levels.
+"""MEDIAN and other quantiles of an ordered column, computed from noisy counts of its levels.
 
-What is measured are counts of levels, group by group; so whatever is known about the column from
-other questions is used, and nothing is measured that only a quantile could use.
+Counts of levels are measured, group by group; so everything that is known about the column from
+other queries is used, and the measurements are useful for other queries.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from planner.workload import Answer, QuantileFormula
 
 @dataclass(frozen=True, slots=True)
 class QuantileCall:
-    """A quantile as it was written: of what, where between 0 and 1, over which records."""
+    """A quantile as written: its expression, its fraction between 0 and 1, and its records."""
 
     node: exp.Expr
     value: exp.Expr
@@ -78,7 +78,7 @@ def quantile_of(node: exp.Expr) -> QuantileCall | None:
 
 
 def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str) -> Answer:
-    """The answer, with the counts it is read off added to the part."""
+    """The answer, with the counts that it is computed from added to the part."""
     axis = _ordered_axis(call, part)
     regular = np.arange(len(axis.regular))
     counted = exp.Count(this=call.value.copy(), big_int=True)
@@ -86,7 +86,9 @@ def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str)
     if call.condition is not None:
         conditions = (*conditions, *conjuncts(call.condition))
     query = linear_query(counted, conditions, part.domain)
-    if axis.name not in part.levelled:  # for all quantiles of the column: they are large
+    if (
+        axis.name not in part.levelled
+    ):  # shared by all quantiles of the column, since they are large
         part.levelled[axis.name] = _levelled(axis, len(regular), part)
     partitions, cells = part.levelled[axis.name]
     blocks = tuple(QueryBlock(query, partition) for partition in partitions)
@@ -105,7 +107,7 @@ def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str)
 def _levelled(
     axis: Axis, n_levels: int, part: PartBuilder
 ) -> tuple[tuple[Partition, ...], tuple[int, ...]]:
-    """Every section's groups cut by the levels of an axis, and the level of each of their rows."""
+    """Every section's groups split by the levels of an axis, and the level of each row."""
     partitions: list[Partition] = []
     cells: list[int] = []
     n_before = 0
@@ -122,7 +124,7 @@ def _levelled(
 def _by_level(
     section: Grouping, axis: Axis, n_levels: int, part: PartBuilder
 ) -> tuple[Partition, tuple[int, ...]]:
-    """A section's groups cut by the levels of an axis.
+    """A section's groups split by the levels of an axis.
 
     The second value has, for each row of the partition, ``group * n_levels + level``.
     """

@@ -1,4 +1,4 @@
-"""Private rows as one SELECT sees them: what every name in it stands for on the public levels.
+"""Private rows as one SELECT sees them: the meaning of every name on the public levels.
 
 A name stands for an axis, for an expression of axes (behind a subquery that only filters and
 computes), or for a column of a public table that is looked up by its key. Nothing is evaluated
@@ -20,16 +20,16 @@ from planner.sql.nodes import PublicLookup, is_output
 
 @dataclass(frozen=True, slots=True)
 class FromEntry:
-    """One entry of FROM: what its columns stand for, in order.
+    """One entry of FROM, with the meanings of its columns, in order.
 
     Parameters
     ----------
     name : str
-        What qualifies its columns.
+        The qualifier of its columns.
     columns : mapping
         Expressions over axes by output name.
     merged : str, optional
-        A column that USING made one with another entry's: only a qualified name means this one.
+        A column that USING merged with another entry's: only a qualified name refers to this one.
     """
 
     name: str
@@ -37,7 +37,7 @@ class FromEntry:
     merged: str | None = None
 
     def unqualified(self) -> Iterator[tuple[str, exp.Expr]]:
-        """What names without a qualifier mean."""
+        """The meanings of names without a qualifier."""
         return ((name, it) for name, it in self.columns.items() if name != self.merged)
 
 
@@ -50,11 +50,11 @@ class Rows:
     table : str
     schema : Schema
     sources : tuple of FromEntry
-        What names may mean.
+        The entries that names may refer to.
     conditions : tuple of Expr
-        That hold for every row, over axes.
+        Conditions over axes that hold for every row.
     allowance : Allowance
-        Of the statement that reads them.
+        The allowance of the statement that reads them.
     """
 
     table: str
@@ -85,7 +85,7 @@ class Rows:
         return replace(self, sources=(source,), conditions=conditions)
 
     def joined(self, source: FromEntry, condition: exp.Expr | None) -> "Rows":
-        """With the columns of a public table beside."""
+        """The rows, extended by the columns of a public table."""
         conditions = self.conditions if condition is None else (*self.conditions, condition)
         return replace(self, sources=(*self.sources, source), conditions=conditions)
 
@@ -94,7 +94,7 @@ class Rows:
         return replace(self, conditions=(*self.conditions, *conditions))
 
     def column_name(self, column: exp.Column) -> str | None:
-        """How a column is spelled where it was declared; None if it is none."""
+        """The declared spelling of a column; None if there is no such column."""
         if not isinstance(column.this, exp.Identifier):
             return None
         qualifier = column.args.get("table")
@@ -127,16 +127,16 @@ class Rows:
         )
 
     def has(self, column: exp.Column) -> bool:
-        """Whether a name means something here."""
+        """Whether a name has a meaning here."""
         return any(True for _ in self._meanings(column))
 
     def meaning(self, column: exp.Column) -> exp.Expr:
-        """What a column stands for; letter case counts only between double quotes.
+        """The meaning of a column; letter case counts only between double quotes.
 
         Raises
         ------
         UnknownName
-            If it is no column here, or may be several.
+            If there is no such column here, or the name is ambiguous.
         """
         if not isinstance(column.this, exp.Identifier):
             raise unsupported(column, "is a whole row, and not a value", "Name one column.")
@@ -152,23 +152,23 @@ class Rows:
         return self.written_out(found[0], column)
 
     def written_out(self, meaning: exp.Expr, node: exp.Expr) -> exp.Expr:
-        """A copy of what `node` stands for, to stand in its place; a bare column is no longer.
+        """A copy of the meaning of `node`, to replace it; a bare column is not counted.
 
         Raises
         ------
         TooLarge
-            If the statement's names stand for too much.
+            If the statement's names stand for too many nodes.
         """
         if not isinstance(meaning, exp.Column):
             self.allowance.put_in(meaning, node)
         return meaning.copy()
 
     def resolved(self, expression: exp.Expr) -> exp.Expr:
-        """An expression with every column replaced by what it stands for."""
+        """An expression with every column replaced by its meaning."""
         return mapped(expression, self.resolved_node)
 
     def resolved_node(self, node: exp.Expr) -> exp.Expr:
-        """What a node stands for, if it is a column; else the node itself."""
+        """The meaning of a node, if it is a column; otherwise the node itself."""
         if not isinstance(node, exp.Column) or is_output(node):
             return node
         meaning = self.meaning(node)
@@ -217,7 +217,7 @@ class Rows:
 def lookups(
     name: str, columns: Mapping[str, str], key: exp.Column, merged: str | None = None
 ) -> FromEntry:
-    """A public table as an entry of FROM: each column, looked up by `key`.
+    """A public table as an entry of FROM: each column is looked up by `key`.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def lookups(
 
 
 def mapped(node: exp.Expr, change: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """A tree with `change` applied to every node from the root down, but not to what it put in."""
+    """A tree with `change` applied to every node from the root down, but not to its results."""
     new = change(node)
     if new is not node:
         return new

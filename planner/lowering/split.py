@@ -1,9 +1,9 @@
-"""A statement cut at its aggregates: what private tables are asked, and the SQL around it.
+"""Cuts a statement at its aggregates: queries on private tables, and the SQL around them.
 
 Every SELECT that aggregates private rows becomes a part (`lowering.py`) and reads from the part's
-noisy relation instead. An inner SELECT that only filters and computes private rows is taken into
-the SELECT around it. Everything else stays as it is, and is run on noisy and public relations
-alone: what `Splitter.statement` gives back has no private table left in it.
+noisy relation instead. An inner SELECT that only filters and computes private rows is merged into
+the SELECT around it. Everything else is left unchanged, and runs on noisy and public relations
+only: the result of `Splitter.statement` contains no private table.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ _NOT_OF_ROWS = ("limit", "offset", "qualify", "windows", "laterals", "locks", "i
 
 @dataclass(slots=True)
 class _Scope:
-    """What one query is read with: the names of WITH, and the target in force."""
+    """The context of one query: the names of WITH, and the target in force."""
 
     names: Names
     requested: RequestedTarget
@@ -62,7 +62,7 @@ class Splitter:
         Raises
         ------
         Refused
-            If it asks for anything but aggregates of private rows.
+            If it asks for anything other than aggregates of private rows.
         """
         tree = self._tree = query.tree
         self._has_subqueries = query.has_subqueries
@@ -72,7 +72,7 @@ class Splitter:
         if isinstance(tree, exp.Select) and is_probe(tree):
             return empty_rows(tree, relation), {}
         for _, meaning in relation.every_column():
-            check_scalar(meaning)  # an aggregate that nobody knows looks like a value of one row
+            check_scalar(meaning)  # an unknown aggregate looks like a value of one row
         raise UnsupportedSql(
             "This would show private rows.",
             hint=f"Ask COUNT(*) or SUM, grouped by some of "
@@ -96,7 +96,7 @@ class Splitter:
         return self._select(query, scope)
 
     def _with(self, query: exp.Expr, scope: _Scope) -> _Scope:
-        """The names that WITH adds; what is taken into its readers is cut from the text."""
+        """The names that WITH adds; entries that are merged into their readers are removed."""
         clause = query.args.get("with_")
         if clause is None:
             return scope
@@ -167,7 +167,7 @@ class Splitter:
         return Answered({name: ShownAnswer(part, at, select) for name, at in answers.items()})
 
     def _write_out_values(self, select: exp.Select) -> None:
-        """IN (SELECT ..) of public tables, where private rows are filtered, is a list of values."""
+        """Replace IN (SELECT ..) of public tables in filters of private rows by lists."""
         for clause in ("where", "expressions", "group") if self._held else ():
             value = select.args.get(clause)
             for tree in value if isinstance(value, list) else [value]:
@@ -216,7 +216,7 @@ class Splitter:
         return rows.showing(columns, tuple(conditions))
 
     def _sources(self, select: exp.Select, scope: _Scope) -> Relation:
-        """The private rows in FROM; or, if there are none, the answers that its entries show."""
+        """The private rows in FROM; if there are none, the answers that its entries show."""
         origin = select.args.get("from_")
         if origin is None:
             return Answered()
@@ -234,7 +234,7 @@ class Splitter:
                 if isinstance(relation, Answered):
                     several |= shown_answers.keys() & relation.answers.keys()
                     shown_answers |= relation.answers
-            for name in several:  # which of them is meant cannot be told from the name
+            for name in several:  # the name is ambiguous
                 del shown_answers[name]
             return Answered(shown_answers)
         if len(private) > 1:
@@ -269,7 +269,7 @@ class Splitter:
         return self.tables.find(entry, scope.names)
 
     def _show_companions(self, select: exp.Select, sources: Answered) -> None:
-        """DP_INTERVAL_LOW(n) and the like of an answer that a subquery in FROM shows."""
+        """Resolve DP_INTERVAL_LOW(n) and the like for an answer that a subquery in FROM shows."""
         for item in select.expressions:
             node = item.unalias()
             if not is_companion(node):
@@ -307,7 +307,7 @@ class Splitter:
             yield from (item for item in select.expressions if not isinstance(item, exp.Count))
 
     def _hold_subqueries(self, query: exp.Query, scope: _Scope) -> None:
-        """Put the subqueries in a query's own expressions out of the way."""
+        """Replace the subqueries in a query's own expressions by placeholders."""
         if not self._has_subqueries:
             return
         inside = ("from_", "joins", "with_", "this", "expression")
@@ -321,7 +321,7 @@ class Splitter:
                 node.replace(held)
 
     def _put_back(self, query: exp.Query) -> None:
-        """Read the subqueries that were held, and put them in their places again.
+        """Read the held subqueries, and put them back in their places.
 
         One of them may have several places, by a name that stands for it; it is read once.
         """
@@ -340,7 +340,7 @@ class Splitter:
             placed.add(held.this.name)
 
     def _total_of(self, held: Held, rows: Rows) -> Total | None:
-        """A held subquery as one linear answer of the same private table, if it is that."""
+        """A held subquery as a total, if it is one linear answer of the same private table."""
         query, scope = self._held[int(held.this.name)]
         self.tables.allowance.put_in(query, held)
         select = query.this if isinstance(query, exp.Subquery) else query

@@ -1,8 +1,8 @@
 """COUNT and SUM of an expression as products of summands and conditions.
 
 A `Product` stands for the sum over records of ``scale * summands * [all conditions hold]``. CASE,
-FILTER and WHERE become conditions alike, constants move out, and sums and products over different
-columns come apart; so what means the same is measured once, on as few levels as can be.
+FILTER and WHERE all become conditions, constants move out, and sums and products over different
+columns are separated; so equivalent expressions are measured once, on as few levels as possible.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def counted(expression: exp.Expr, scale: Fraction, conditions: tuple[exp.Expr, ...]) -> Product:
-    """COUNT(expression): the records for which it is not NULL."""
+    """COUNT(expression): the number of records for which it is not NULL."""
     expression = expression.unnest()
     branch = _single_branch(expression, empty_is_zero=False)
     if branch is not None:
@@ -79,7 +79,8 @@ def summed(
         return [Product(scale, (expression,), conditions)]
     products = []
     for part in parts:
-        # The whole is NULL where any part is, so each part counts only where the others are there.
+        # The whole is NULL where any part is NULL, so each part counts only where the others are
+        # not.
         others = [other for other in parts if other is not part]
         beside = [_is_not_null(other) for other in others if _may_be_null(other, schema)]
         products += summed(part, scale, (*conditions, *beside), schema)
@@ -129,7 +130,7 @@ def _is_of_time(expression: exp.Expr, schema: Schema) -> bool:
         return isinstance(schema.by_name[node.name], DateAxis)
     if isinstance(node, exp.Cast):
         return node.to.this in _TIMES
-    if isinstance(node, exp.Sub):  # the days between two days are a number
+    if isinstance(node, exp.Sub):  # the difference of two days is a number
         return _is_of_time(node.this, schema) and not _is_of_time(node.expression, schema)
     if isinstance(node, exp.Add | exp.Coalesce | exp.Greatest | exp.Least | exp.Nullif):
         return any(_is_of_time(part, schema) for part in node.iter_expressions())
@@ -156,7 +157,7 @@ def _factors_apart(
         if by == 0:
             raise divided_by_zero(product)
         if by is None or is_written_whole(right):
-            return None  # whether the division cuts depends on the left side's type
+            return None  # whether the division truncates depends on the left side's type
         return summed(left, scale / by, conditions, schema)
     if by is not None:
         return summed(left, scale * by, conditions, schema)

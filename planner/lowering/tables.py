@@ -1,4 +1,4 @@
-"""What a table's name in FROM means: private rows, a name of WITH, a public table, a view.
+"""Resolves a table's name in FROM: private rows, a name of WITH, a public table, a view.
 
 Letter case counts only between double quotes. A name of WITH hides a table, as in PostgreSQL.
 """
@@ -56,11 +56,13 @@ class Tables:
 
     def __init__(self, world: PlanningContext) -> None:
         self._world = world
-        self.allowance = Allowance()  # all that is private in a statement is found here
+        self.allowance = (
+            Allowance()
+        )  # every private table of a statement is found through this object
         self.public: dict[str, None] = {}  # the public relations read, in order
 
     def find(self, table: exp.Table, names: Names) -> Relation:
-        """What a table's name means; a public relation is named anew, as the outer SQL calls it.
+        """The relation of a table's name; a public relation gets its name in the outer SQL.
 
         Raises
         ------
@@ -86,7 +88,7 @@ class Tables:
         return self._read_public(table, relation, table.name)
 
     def _meaning(self, table: exp.Table) -> str | SyntheticName:
-        """The private, public or synthetic table that is meant."""
+        """The private, public or synthetic table that a name refers to."""
         qualifier = _word(table.args["db"]) if table.db else None
         try:
             found = self._world.names.meaning(_word(table.this), qualifier)
@@ -99,7 +101,7 @@ class Tables:
             every = self._world.names.shown()
             raise UnknownName(
                 f"There is no table {shown(table.this)}.",
-                hint=suggestion(table.name, every) or f"There is {listed(every)}.",
+                hint=suggestion(table.name, every) or f"Tables are {listed(every)}.",
                 position=position(table.this),
             )
         source = qualifier.among(self._world.schemas)
@@ -138,7 +140,7 @@ class Tables:
         return self._read_public(table, remaining_of(known), REMAINING)
 
     def _read_public(self, table: exp.Table, relation: str, name: str) -> Answered:
-        """Let FROM name the relation as the outer SQL does, under the name it was called."""
+        """Put the relation's outer SQL name in FROM, with its written name as alias."""
         as_written = shown(table)
         if table.args.get("alias") is None:
             table.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
@@ -160,7 +162,7 @@ def _word(identifier: exp.Identifier) -> WrittenName:
 
 
 def _remaining_argument(table: exp.Table) -> str | None:
-    """The table name in ``estimate_remaining_dp_aggregates('..')``, however it is called."""
+    """The table name in ``estimate_remaining_dp_aggregates('..')``, with or without a schema."""
     call = table.this
     if isinstance(call, exp.Anonymous) and call.name.upper() == "TABLE" and call.expressions:
         call = call.expressions[0]

@@ -1,11 +1,13 @@
-"""The server signs how far its ledger has come, where its owner gave it a key for that.
+"""The server signs the head of its ledger, if its owner gave it a key for that.
 
-Each time the ledger has grown, a signed head replaces the one before in a file. Whoever copies that
-file elsewhere now and then can show later that no tail is missing. Before it is replaced, what it
-vouches for is looked for in the ledger: a head is evidence, and never gives way to a shorter one.
+Each time the ledger has grown, a new signed head replaces the previous one in a file. Whoever
+copies that file elsewhere from time to time can show later that no tail of the ledger is missing.
+Before a head is replaced, the ledger is checked to contain what it vouches for: a head is evidence,
+and is never replaced by a shorter one.
 
-A key that lies on the server protects against accidents and against who has the ledger and not the
-key; an owner who wants to prove more keeps the key and runs `tacit audit sign` himself.
+A key on the server protects against accidents and against people who can change the ledger but do
+not have the key; owners who want to prove more keep the key elsewhere and run `tacit audit sign`
+themselves.
 """
 
 import fcntl
@@ -22,7 +24,7 @@ from cube.refusals import LedgerCorrupt, LedgerLost, LedgerSetBack
 
 
 class SignableLedger(Protocol):
-    """What is needed of a ledger to sign for it."""
+    """The part of a ledger that signing needs."""
 
     @property
     def position(self) -> tuple[int, str]:
@@ -30,11 +32,11 @@ class SignableLedger(Protocol):
         ...
 
     def holds(self, position: Position) -> bool:
-        """Whether it has come so far, by the same entries."""
+        """Whether the ledger contains this position, with the same entries up to it."""
         ...
 
     def give_up(self, why: str) -> LedgerLost:
-        """Write nothing any more."""
+        """Stop writing for good."""
         ...
 
 
@@ -61,30 +63,31 @@ class HeadSigner:
         self._signed: tuple[int, str] | None = None
 
     def check(self, ledger: SignableLedger) -> None:
-        """See at the start that the ledger holds what was signed for.
+        """Check at the start that the ledger contains what was signed.
 
         Raises
         ------
         LedgerSetBack
             If it does not.
         LedgerCorrupt
-            If what lies there was not signed with this key.
+            If the file there was not signed with this key.
         """
         head = self._newest()
         if head is not None and not ledger.holds(head):
             raise LedgerSetBack(
                 f"The ledger {self._missing(head)}",
-                hint="Restore the newer ledger. If it is truly gone, `tacit audit accept-rollback` "
-                "with --signed-head says so in this one; then keep that head under another name.",
+                hint="Restore the newer ledger. If it is truly gone, record that in this one with "
+                "`tacit audit accept-rollback` and --signed-head; then keep that head under "
+                "another name.",
             )
 
     def sign(self, ledger: SignableLedger) -> None:
-        """Sign how many entries there are and the last digest, unless that was signed already.
+        """Sign the number of entries and the last digest, unless that was signed already.
 
         Raises
         ------
         LedgerLost
-            If the ledger does not hold what was signed before; nothing more is written to it then.
+            If the ledger does not contain what was signed before; it is then not written any more.
         """
         position = ledger.position
         if position == self._signed:
@@ -106,7 +109,7 @@ class HeadSigner:
         return f"does not hold the {head.n_entries} entries that {self._output.name} vouches for"
 
     def _newest(self) -> Position | None:
-        """What was signed last, here or by another process; None if nothing was."""
+        """The position signed last, here or by another process; None if there is none."""
         try:
             written = self._output.read_text(encoding="ascii", errors="replace")
         except FileNotFoundError:
@@ -116,7 +119,7 @@ class HeadSigner:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """While no other process signs with this key."""
+        """Exclude other processes from signing with this key."""
         with self._key_path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed
+            fcntl.flock(file, fcntl.LOCK_EX)  # held until the file is closed
             yield

@@ -1,6 +1,7 @@
 """What owners and auditors do with a ledger through the server: limits, and the audit report.
 
-Which role may do what, the door has decided. Here it is decided for which table.
+The identity interceptor has checked that the caller's role may call the method. Here it is checked
+for which tables.
 """
 
 import threading
@@ -20,14 +21,14 @@ MakeReport = Callable[[str], bytes]  # in one of `REPORT_FORMATS`
 
 
 class LedgerAdmin(Protocol):
-    """What the protocol may ask for. Any method may raise `Refused`."""
+    """What the protocols may call. Any method may raise `Refused`."""
 
     def set_limit(self, caller: Caller, table: str, change: LimitChange) -> LimitStatus | None:
-        """Change a limit; what it is then, None if there is none."""
+        """Change a limit; the limit afterwards, None if there is none."""
         ...
 
     def limits(self, caller: Caller, table: str) -> dict[str, list[LimitStatus]]:
-        """The limits of one table, or of every one if the name is empty."""
+        """The limits of one table, or of every table if the name is empty."""
         ...
 
     def report(self, caller: Caller, report_format: str) -> bytes:
@@ -36,7 +37,7 @@ class LedgerAdmin(Protocol):
 
 
 class ServedLedgerAdmin:
-    """The desk of the ledger that is served.
+    """Administration of the ledger that is served.
 
     Parameters
     ----------
@@ -64,25 +65,25 @@ class ServedLedgerAdmin:
         return {name: limits_of(self._ledger, name) for name in known}
 
     def report(self, caller: Caller, report_format: str) -> bytes:
-        """The report; it is of every table, and for those to whom every table is open."""
+        """The report on every table, for callers to whom every table is open."""
         if EVERY_TABLE not in caller.tables:
             raise NotAllowed(
-                "The audit report is of every table of the ledger.",
+                "The audit report covers every table of the ledger.",
                 hint="Ask the server's owner for a credential that opens every table.",
             )
         if report_format not in REPORT_FORMATS:
             raise InvalidRequest(
                 f"There is no report in the format {report_format[:64]!a}.",
-                hint=f"There is {listed(REPORT_FORMATS)}.",
+                hint=f"Formats are {listed(REPORT_FORMATS)}.",
             )
-        with self._reporting:  # one at a time: it reads, and adds up, the whole ledger
+        with self._reporting:  # one at a time: a report reads and adds up the whole ledger
             return self._make_report(report_format)
 
     def _opened(self, caller: Caller) -> list[str]:
         return [name for name in self._tables if caller.opens(name)]
 
     def _known(self, caller: Caller, table: str) -> list[str]:
-        """The table by that name, if the caller may know of it."""
+        """The table with that name, if the caller may know of it."""
         opened = self._opened(caller)
         if table not in opened:
             raise unknown_table(table, opened)

@@ -1,7 +1,7 @@
-"""Limits as owners set them: a partial change in their words, and what a limit leaves just now.
+"""Limits as owners set them: a partial change, as text, and what a limit leaves at present.
 
-A change keeps what it does not mention. What the ledger then holds is the whole limit, so that a
-reader needs no entry before it.
+A change keeps what it does not mention. The ledger records the whole limit, so that a reader needs
+no earlier entry.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from proxy.api.requests import LimitStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitChange:
-    """What an owner asks for, in his words; None for what stays as it is.
+    """A change that an owner requests, as text; None for what stays as it is.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class LimitChange:
     window : str, optional
         ``day``, ``week``, ``month``, ``year`` or ``never``.
     clear : bool
-        Whether what is set is taken away first.
+        Whether the existing limit is removed first.
     """
 
     subject: str
@@ -41,12 +41,12 @@ class LimitChange:
     clear: bool = False
 
     def of(self, before: Limit | None) -> Limit:
-        """The limit once it is changed; it is empty if there is to be none.
+        """The limit after the change; empty if none is to remain.
 
         Raises
         ------
         InvalidRequest, InvalidTarget
-            If a part of the change cannot be read, or nothing is asked for.
+            If a part of the change cannot be read, or the change sets nothing.
         """
         subject = subject_named(self.subject)
         limit = Limit(subject) if before is None or self.clear else before
@@ -58,7 +58,7 @@ class LimitChange:
             limit = replace(limit, window=_window(self.window))
         if limit.window is not Window.NEVER and limit.epsilon is None:
             raise InvalidRequest(
-                "A window goes with an epsilon that may be spent in it.", hint="Name epsilon, too."
+                "A window needs an epsilon that may be spent in it.", hint="Name epsilon, too."
             )
         if limit.is_empty and not self.clear:
             raise InvalidRequest(
@@ -68,9 +68,9 @@ class LimitChange:
 
 
 def change_limit(ledger: Ledger, table: str, change: LimitChange, *, by: str) -> LimitStatus | None:
-    """Make a change durable; the limit now, None if there is none any more.
+    """Make a change durable; the limit afterwards, None if none is left.
 
-    A change that changes nothing leaves no entry.
+    A change without effect makes no entry.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def change_limit(ledger: Ledger, table: str, change: LimitChange, *, by: str) ->
         if history.opened is None:
             raise InvalidRequest(
                 f"The ledger does not know the table {table[:64]!a} yet.",
-                hint="It does once the table was served for the first time.",
+                hint="It does once the table has been served for the first time.",
             )
         before = history.limits.get(subject)
         after = change.of(before)
@@ -98,9 +98,9 @@ def change_limit(ledger: Ledger, table: str, change: LimitChange, *, by: str) ->
 
 
 def limits_of(ledger: Ledger, table: str) -> list[LimitStatus]:
-    """Every limit on a table, analysts before groups, each with what was spent under it.
+    """Every limit on a table, analysts before groups, each with what is spent under it.
 
-    Nothing counts towards a limit for each analyst as such: each has his own account.
+    Nothing counts towards an `each_analyst` limit as such: each analyst has their own account.
     """
     history = ledger.history(table)
     now = ledger.now()
@@ -120,12 +120,12 @@ def limits_of(ledger: Ledger, table: str) -> list[LimitStatus]:
 
 
 def subject_named(text: str) -> Subject:
-    """Whom a limit is about; InvalidRequest if the text says nobody."""
+    """The subject of a limit; InvalidRequest if the text names none."""
     try:
         return Subject.parse(text)
     except ValueError:
         raise InvalidRequest(
-            f"{text[:64]!a} is nobody a limit could be about.",
+            f"{text[:64]!a} cannot be the subject of a limit.",
             hint=f"Write {_listed(f'{kind}:NAME' for kind in ('analyst', 'group'))} "
             f"or {SubjectKind.EACH_ANALYST}.",
         ) from None
@@ -136,7 +136,7 @@ def _window(text: str) -> Window:
         return Window(text)
     except ValueError:
         raise InvalidRequest(
-            f"{text[:64]!a} is no window.", hint=f"Write one of {_listed(Window)}."
+            f"{text[:64]!a} is not a window.", hint=f"Write one of {_listed(Window)}."
         ) from None
 
 

@@ -9,7 +9,7 @@ from proxy.config.ledger import LedgerSettings
 
 
 def open_configured(settings: LedgerSettings) -> Ledger:
-    """The ledger, opened for writing; made if there is nothing.
+    """The ledger, opened for writing; created if there is none.
 
     Raises
     ------

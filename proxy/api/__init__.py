@@ -1,5 +1,5 @@
-"""What the wire asks of the engine and what it gets back: plain values, and their Arrow types.
+"""Requests to the engine and their results: plain values, and their Arrow types.
 
-Here: requests, answers, receipts. Not here: messages of any protocol (`wire/`), and how an answer
-is found (`engine/`).
+Here: requests, answers, receipts. Not here: protocol messages (`wire/`), and how an answer is
+computed (`engine/`).
 """

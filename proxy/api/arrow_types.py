@@ -1,4 +1,4 @@
-"""The Arrow types of the SQL types that answers, keys and synthetic columns have."""
+"""The Arrow types for the SQL types of answers, keys and synthetic columns."""
 
 import re
 from typing import Final

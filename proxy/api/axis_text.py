@@ -1,6 +1,6 @@
-"""Axes in words: what kind of column each is, and its levels, for catalogs and views.
+"""Axes as text: the kind of each column and its levels, for catalogs and views.
 
-Everything said here is the public declaration; nothing is read from data.
+Everything here comes from the public declaration; nothing is read from data.
 """
 
 from fractions import Fraction
@@ -30,12 +30,12 @@ _KINDS: Final[dict[type[Axis], str]] = {
 
 
 def axis_kind(axis: Axis) -> str:
-    """The word that declares such a column in the configuration."""
+    """The `kind` that declares such a column in the configuration."""
     return _KINDS[type(axis)]
 
 
 def is_summed_only(axis: Axis) -> bool:
-    """Whether a column may be summed and averaged, and be no group key and in no predicate."""
+    """Whether a column may only be summed and averaged, not grouped by or compared."""
     return isinstance(axis, MeasureAxis)
 
 
@@ -55,7 +55,7 @@ def axis_ends(axis: Axis) -> tuple[str, str] | None:
 
 
 def describe_levels(axis: Axis) -> str:
-    """A short text of an axis's levels for a person.
+    """A short, readable text of an axis's levels.
 
     >>> describe_levels(IntegerAxis(name="age", low=17, high=90, other=-1))
     '17 .. 90, other: -1'

@@ -1,7 +1,7 @@
-"""The best whole number to report for one count, under its user's prior and loss.
+"""The best whole number to report for one count, under a user's prior and loss function.
 
-Post-processing of one answer: what it costs is what the answer costs. The prior and the loss are
-the user's own, and change nothing for anybody else.
+This is post-processing of one answer and costs what the answer costs. The prior and the loss are
+the user's own, and have no effect on other users.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from planner.workload import Wanted, Workload
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Belief:
-    """What a user believes of a count, and what missing it costs him.
+    """A user's prior belief about a count, and their loss for a wrong report.
 
     Parameters
     ----------
     prior : (n + 1,) ndarray of float64
-        The probability of each count from 0.
+        The probability of each count, from 0 on.
     loss : Loss
     """
 
@@ -37,22 +37,23 @@ class Belief:
             best_report(count_posterior(0.0, noise_scale=1.0, prior=self.prior), self.loss)
         except ValueError as error:
             raise InvalidRequest(
-                f"The prior and the loss do not do: {error}.",
-                hint="Probabilities sum to 1; a table of losses is square, one row a count.",
+                f"The prior or the loss is not valid: {error}.",
+                hint="Probabilities must sum to 1; a table of losses must be square, with one row "
+                "per count.",
             ) from None
 
     def reported(self, rows: tuple[RowEstimate, ...]) -> "ReportedCount":
-        """The best report for the one row that was answered."""
+        """The best report for the row that was answered."""
         (estimate,) = rows
         if not isinstance(estimate, Posterior):
-            raise TypeError("a count that was answered is estimable")
+            raise TypeError("the answered count is not estimable")
         report = best_report(posterior_under(estimate, self.prior), self.loss)
         return ReportedCount(report.value, report.expected_loss, estimate.value)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportedCount:
-    """The best report, what it is expected to lose, and the answer that it is made from."""
+    """The best report, its expected loss, and the answer that it is computed from."""
 
     value: int
     expected_loss: float
@@ -60,12 +61,12 @@ class ReportedCount:
 
 
 def one_count(workload: Workload) -> tuple[str, Wanted]:
-    """The table that a statement asks for one count, and the count.
+    """The table of a statement that asks for exactly one count, and that count.
 
     Raises
     ------
     UnsupportedSql
-        If it asks for anything else, or for nothing at all.
+        If the statement asks for anything else.
     """
     if len(workload.parts) == 1 and not workload.is_probe:
         (part,) = workload.parts
@@ -76,6 +77,6 @@ def one_count(workload: Workload) -> tuple[str, Wanted]:
             if part.answers[0].formula is None and not aggregate.is_constant and is_whole:
                 return part.table, Wanted(block, aggregate.target)
     raise UnsupportedSql(
-        "The statement does not ask for one count.",
-        hint="Say SELECT COUNT(*) FROM .. WHERE .., without groups.",
+        "The statement does not ask for exactly one count.",
+        hint="Write SELECT COUNT(*) FROM .. WHERE .., without GROUP BY.",
     )

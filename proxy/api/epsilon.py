@@ -6,12 +6,12 @@ from typing import Final
 
 from cube.refusals import InvalidTarget
 
-# Short, so that no exponent makes an exact number of a billion digits.
+# Short, so that no exponent makes an exact number with a billion digits.
 _DECIMAL: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
 
 
 def exact_epsilon(name: str, text: str) -> Fraction:
-    """The number that a text is; `name` says in a message what it was given for.
+    """The number that a text stands for; messages call it `name`.
 
     >>> exact_epsilon("epsilon", "1e-3")
     Fraction(1, 1000)

@@ -1,6 +1,6 @@
-"""What is asked for when marginals are made, and what comes of it.
+"""Requests for marginals, and their results.
 
-Values only: making.py makes them, and nothing here knows a gate or a client.
+Values only: `proxy/marginals/make.py` computes them, and nothing here knows a gate or a client.
 """
 
 import math
@@ -19,20 +19,20 @@ from planner.workload import Consistency, RequestedTarget
 
 N_SETS_MAX = 256
 N_ROWS_MAX = 1_000_000  # of the result
-BUDGET_MAX = 1024  # beyond it noise is a thousandth of a record: no noise
+BUDGET_MAX = 1024  # beyond it the noise is about a thousandth of a record: practically none
 
 _DEFAULT = RequestedTarget()
 
 
 @dataclass(frozen=True, slots=True)
 class MarginalSet:
-    """The columns of one table, in the order in which they are shown; none for the total.
+    """The columns of one marginal, in the order in which they are shown; none for the total.
 
     Parameters
     ----------
     columns : tuple of str
     importance : float
-        How much its error matters when a budget is divided.
+        How much the error of this marginal matters when a budget is divided.
     """
 
     columns: tuple[str, ...]
@@ -46,7 +46,7 @@ class MarginalSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarginalsRequest:
-    """Tables of counts that somebody asks for.
+    """A request for tables of counts.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ class MarginalsRequest:
         The private table.
     sets : tuple of MarginalSet
     target : RequestedTarget
-        Of every cell; with `budget`, its confidence and its cap alone.
+        The target for every cell; with `budget`, only its confidence and its cap count.
     budget : Fraction, optional
-        Epsilon to be divided among the tables; 0 for what history knows. None to buy what the
-        target needs.
+        Epsilon to be divided among the tables; 0 to use only what the history knows. None to buy
+        what the target needs.
     consistency : Consistency
     public_total : int, optional
         The number of records, where it is public.
@@ -71,7 +71,7 @@ class MarginalsRequest:
     public_total: int | None = None
 
     def check(self, schema: Schema) -> None:
-        """Refuse what is out of range, or not in a schema.
+        """Refuse values that are out of range, and columns that the schema does not have.
 
         Raises
         ------
@@ -79,8 +79,8 @@ class MarginalsRequest:
         """
         if not 1 <= len(self.sets) <= N_SETS_MAX:
             raise InvalidRequest(
-                f"The request has {len(self.sets)} sets of columns; 1 to {N_SETS_MAX} are made.",
-                hint="Name them as sex,race;age.",
+                f"The request has {len(self.sets)} sets of columns; 1 to {N_SETS_MAX} are allowed.",
+                hint="Write them like sex,race;age.",
             )
         _check_numbers(self)
         n_rows = 0
@@ -110,17 +110,17 @@ class MarginalsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MadeMarginals:
-    """Tables of counts, in one long table, and what there is to know about them.
+    """Tables of counts, in one long table, and facts about them.
 
     Parameters
     ----------
     data : pyarrow.Table
-        A row for each cell of each set; see `proxy.marginals.rows`.
+        One row for each cell of each set; see `proxy.marginals.rows`.
     consistency : Consistency
     epsilon_spent : Fraction
-        What they added to the table's cost.
+        How much they added to the table's cost.
     confidence : float
-        Of each interval.
+        The confidence of each interval.
     misfit, residual : float, optional
         As in `inference.marginals.table.Reconciled`; None if nothing was reconciled.
     notes : tuple of str
@@ -138,20 +138,24 @@ class MadeMarginals:
 
 def _check_numbers(request: MarginalsRequest) -> None:
     if request.budget is not None and not 0 <= request.budget <= BUDGET_MAX:
-        raise InvalidTarget(f"A budget is a number from 0 to {BUDGET_MAX}.", hint="0.5, say.")
+        raise InvalidTarget(
+            f"A budget is a number from 0 to {BUDGET_MAX}.", hint="For example 0.5."
+        )
     if request.budget is not None and request.target.half_width is not None:
         raise InvalidTarget(
             "The request names both a half_width and a budget.", hint="Name one of them."
         )
     if request.public_total is not None and request.public_total < 0:
-        raise InvalidRequest("A number of records is not negative.", hint="Leave it out.")
+        raise InvalidRequest("A number of records cannot be negative.", hint="Leave it out.")
     if request.public_total is not None and request.consistency is Consistency.RAW:
         raise InvalidRequest(
-            "Raw tables are as they were measured, whatever the public total.",
+            "Raw tables are returned as measured, and cannot use the public total.",
             hint="Ask for exact consistency.",
         )
     if not all(0 < one.importance < math.inf for one in request.sets):
-        raise InvalidRequest("An importance is a positive number.", hint="1 is usual.")
+        raise InvalidRequest(
+            "An importance must be a positive number.", hint="The usual value is 1."
+        )
 
 
 def _check_column(column: str, schema: Schema) -> None:

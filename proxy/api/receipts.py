@@ -1,7 +1,7 @@
 """A result's receipt, in the metadata of its Arrow schema.
 
-What an answer rests on and what it cost travels with it, as JSON under ``tacit.receipt``, whether
-or not the SELECT asked for it in columns of its own.
+The sources, intervals and cost of an answer travel with it, as JSON under ``tacit.receipt``,
+whether or not the SELECT asks for them as columns.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""What the wire asks of the engine, and what it gets back.
+"""Requests to the engine, and their results.
 
-`QueryEngine` is the whole face the protocols see: they translate messages into its requests and
-its answers into messages, and decide nothing about privacy. No Arrow stream, gRPC or SQL tree is
-known here; tables are Arrow tables because that is what leaves the process.
+`QueryEngine` is the whole interface that the protocols use: they translate messages into its
+requests and its answers into messages, and decide nothing about privacy. Nothing here knows Arrow
+streams, gRPC or SQL trees; tables are Arrow tables because that is what leaves the process.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from proxy.api.marginals import MadeMarginals, MarginalsRequest
 
 NOTHING_REQUESTED: Final = RequestedTarget()
 
-# What an answer rests on.
+# The sources of answers.
 SOURCE_HISTORY: Final = "history"
 SOURCE_MEASURED: Final = "measured"
 SOURCE_MIXED: Final = "mixed"
@@ -33,15 +33,16 @@ SOURCE_PUBLIC: Final = "public"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is asking.
+    """The caller of a request.
 
     Parameters
     ----------
     payer : Payer
-        To whose account it goes.
+        The account that is charged.
     role : Role
     tables : tuple of str
-        Those that he may know of; ``*`` for every one. Any other is, to him, not there.
+        The tables that they may know of; ``*`` for every table. To them, any other table does not
+        exist.
     """
 
     payer: Payer
@@ -49,7 +50,7 @@ class Caller:
     tables: tuple[str, ...]
 
     def opens(self, table: str) -> bool:
-        """Whether he may know of a private table."""
+        """Whether they may know of a private table."""
         return EVERY_TABLE in self.tables or table in self.tables
 
 
@@ -65,10 +66,10 @@ class QueryRequest:
     sql : str
         The statement as the client wrote it.
     target : RequestedTarget
-        What the client asked for beside the SQL; the SQL's own OPTIONS and the table's default
-        fill in the rest.
+        The target that the client requests outside the SQL; the SQL's own OPTIONS and the table's
+        default fill in the rest.
     caller : Caller
-        Who is asking; whoever runs the process, unless the wire says otherwise.
+        The caller; by default whoever runs the process.
     """
 
     sql: str
@@ -78,16 +79,16 @@ class QueryRequest:
 
 @dataclass(frozen=True, slots=True)
 class ColumnReceipt:
-    """What one answer column rests on.
+    """The source, the cost and the intervals of one answer column.
 
     Parameters
     ----------
     name : str
         The column's name in the result.
     confidence : float
-        Probability that a row's interval holds the truth.
+        The probability that a row's interval contains the true value.
     epsilon_spent : Fraction
-        What this column added to the table's cost.
+        How much this column added to the table's cost.
     source : str
         "history", "measured", "mixed", "public" or "model".
     low, high : tuple of float
@@ -108,17 +109,17 @@ class ColumnReceipt:
 
 @dataclass(frozen=True, slots=True)
 class LimitStatus:
-    """A limit that binds somebody, in epsilon, and what counts towards it now.
+    """A limit on an analyst or a group, in epsilon, and what currently counts towards it.
 
     Parameters
     ----------
     subject : str
-        Whom the limit is about: ``analyst:ann``, ``group:sales`` or ``each_analyst``.
+        The subject of the limit: ``analyst:ann``, ``group:sales`` or ``each_analyst``.
     window : str
     limit : Fraction, optional
         None if only single queries are limited.
     spent : Fraction
-        In the window.
+        What is spent in the window.
     per_query : Fraction, optional
     """
 
@@ -130,13 +131,13 @@ class LimitStatus:
 
     @property
     def left(self) -> Fraction | None:
-        """What may still be spent in the window."""
+        """What can still be spent in the window."""
         return None if self.limit is None else max(Fraction(0), self.limit - self.spent)
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """How much of a table's budget is gone, in epsilon, and what binds the one who asked."""
+    """How much of a table's budget is spent, in epsilon, and the limits that bind the caller."""
 
     table: str
     limit: Fraction
@@ -146,15 +147,15 @@ class BudgetStatus:
 
     @property
     def left(self) -> Fraction:
-        """What may still be spent."""
+        """What can still be spent."""
         return max(Fraction(0), self.limit - self.spent)  # an owner may lower the limit
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What one answer cost and what its columns rest on.
+    """The cost of one answer, and the source of each of its columns.
 
-    `table` and `budget` are those of the first private table that the statement asks.
+    `table` and `budget` are those of the first private table in the statement.
     """
 
     table: str
@@ -173,7 +174,7 @@ class QueryResult:
         The result; its schema metadata carries the receipt as JSON under
         ``tacit.receipt``.
     receipt : Receipt, optional
-        None for what charges nothing: EXPLAIN PRIVACY, and statements of public things alone.
+        None for statements that never charge: EXPLAIN PRIVACY, and statements on public data only.
     """
 
     data: pa.Table
@@ -182,18 +183,19 @@ class QueryResult:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a statement would cost just now, in epsilon, and why (as a table)."""
+    """What a statement would cost at present, in epsilon, and why (as a table)."""
 
     data: pa.Table
     epsilon: Fraction
-    budget: BudgetStatus | None  # None if no private table is asked
+    budget: BudgetStatus | None  # None if the statement reads no private table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRequest:
-    """Statements, separated by semicolons, to be planned together and bought if `buy`.
+    """Statements, separated by semicolons, to be planned together, and bought if `buy` is true.
 
-    The target fills in what a statement leaves open; its epsilon cap is one for all of them.
+    The target fills in what a statement leaves open; its epsilon cap applies to all of them
+    together.
     """
 
     sql: str
@@ -204,7 +206,7 @@ class BatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What each statement of a batch is promised (as a table), and what all of it costs."""
+    """The accuracy promised to each statement of a batch (as a table), and the total cost."""
 
     data: pa.Table
     epsilon: Fraction
@@ -215,14 +217,14 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """The public face of one table, and the target of requests that name none."""
+    """The public description of one table, and the default target of requests."""
 
     schema: Schema
     default: AccuracyTarget
 
 
 class QueryEngine(Protocol):
-    """Everything the protocols may ask for. Any method may raise `Refused`."""
+    """Everything that the protocols may call. Any method may raise `Refused`."""
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The schema of the answer: free, reads no data, charges nothing."""
@@ -241,13 +243,13 @@ class QueryEngine(Protocol):
         ...
 
     def marginals(self, request: MarginalsRequest, caller: Caller) -> Iterator[str | MadeMarginals]:
-        """Tables of counts, after the steps that lead to them; may charge for what is missing."""
+        """Tables of counts, after the names of the steps; may charge for what is missing."""
         ...
 
     def best_report(
         self, request: QueryRequest, belief: Belief
     ) -> tuple[ReportedCount, QueryResult]:
-        """One count, and the best report of it; charges as `answer` does."""
+        """One count, and the best report for it; charges as `answer` does."""
         ...
 
     def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
@@ -260,6 +262,6 @@ class QueryEngine(Protocol):
 
 
 def unknown_table(table: str, opened: Sequence[str]) -> UnknownName:
-    """The refusal for a table that is not there, or not for this caller; nobody can tell which."""
+    """The refusal for a table that does not exist or is not open to the caller: the same text."""
     hint = f"Tables here: {listed(opened)}." if opened else "No table is open to this credential."
     return UnknownName(f"There is no table {table[:64]!a}.", hint=hint)

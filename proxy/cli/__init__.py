@@ -1,4 +1,4 @@
-"""The command `tacit`: what is typed, and what is printed.
+"""The command `tacit`: arguments in, printed text out.
 
-A module a command. Not here: what the commands do, which is in the rooms below.
+One module per group of commands. Not here: what the commands do, which is in the packages below.
 """

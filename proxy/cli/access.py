@@ -1,7 +1,7 @@
-"""The commands `tacit token` and `tacit limit`: who may come in, and what he may spend.
+"""The commands `tacit token` and `tacit limit`: who has access, and what they may spend.
 
-Both write to the ledger that a configuration names, beside a server that runs or without one. A
-running server takes in what they wrote about a second later.
+Both write to the ledger that a configuration names, with or without a running server. A running
+server applies the change within about a second.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,51 +27,55 @@ from proxy.config.settings import Settings, load
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
 from proxy.protocol import tacit_pb2
 
-COMMAND_LINE: Final = "command line"  # by whom the ledger says it was done
+COMMAND_LINE: Final = "command line"  # the author that the ledger records
 DEFAULT_CONFIG: Final = Path("tacit.toml")
 
 tokens = typer.Typer(
     no_args_is_help=True, help="Issue, list and revoke the credentials of a server's users."
 )
 limits = typer.Typer(
-    no_args_is_help=True, help="Say what an analyst or a group may spend of a table's budget."
+    no_args_is_help=True, help="Set how much of a table's budget an analyst or a group may spend."
 )
 
 
 @tokens.command(epilog="Example: tacit token issue --analyst ann --table adult > ann.token")
-def issue(  # noqa: PLR0913 - one parameter an option
+def issue(  # noqa: PLR0913 - one parameter per option
     *,
-    analyst: Annotated[str, typer.Option(metavar="NAME", help="Whose it is.")],
+    analyst: Annotated[str, typer.Option(metavar="NAME", help="The analyst who will use it.")],
     table: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A table that it opens; may be there several times."),
+        typer.Option(metavar="NAME", help="A table that it opens. May be repeated."),
     ] = None,
     all_tables: Annotated[
-        bool, typer.Option("--all-tables", help="It opens every table, also those of later.")
+        bool, typer.Option("--all-tables", help="Open every table, including those added later.")
     ] = False,
     group: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A group whose limits bind him; the same."),
+        typer.Option(metavar="NAME", help="A group whose limits apply to them. May be repeated."),
     ] = None,
     role: Annotated[
         Role,
-        typer.Option(help="analyst: ask; owner: ask, set limits, read reports; auditor: read."),
+        typer.Option(
+            help="analyst: query; owner: query, set limits, read reports; auditor: read only."
+        ),
     ] = Role.ANALYST,
     expires: Annotated[
         str | None,
-        typer.Option(metavar="90d|DATE", help="When it ends; if left out, when it is revoked."),
+        typer.Option(
+            metavar="90d|DATE", help="When it expires; if left out, it is valid until revoked."
+        ),
     ] = None,
     certificate: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="No token, but a client certificate with this name in it."
+            metavar="NAME", help="Accept a client certificate with this name instead of a token."
         ),
     ] = None,
     config: ConfigOption = DEFAULT_CONFIG,
 ) -> None:
-    """Issue a token, and print it this once, on standard output.
+    """Issue a token, and print it, once, on standard output.
 
-    It is shown to nobody again: the ledger keeps its hash alone.
+    It cannot be shown again: the ledger keeps only its hash.
     """
     with _opened(config) as (settings, ledger):
         _check_tables(settings, table or [])
@@ -119,47 +123,53 @@ def list_credentials(config: ConfigOption = DEFAULT_CONFIG) -> None:
 
 @tokens.command("revoke", epilog="Example: tacit token revoke 1f2e3d4c --config tacit.toml")
 def revoke_credential(
-    credential: Annotated[str, typer.Argument(metavar="ID", help="As `tacit token list` has it.")],
+    credential: Annotated[
+        str, typer.Argument(metavar="ID", help="The ID that `tacit token list` shows.")
+    ],
     config: ConfigOption = DEFAULT_CONFIG,
 ) -> None:
-    """Let a credential open nothing any more; a running server knows within about a second."""
+    """Revoke a credential; a running server applies this within about a second."""
     with _opened(config) as (_, ledger):
         revoke(ledger, credential, by=COMMAND_LINE)
-    typer.echo(f"Credential {credential} opens nothing any more.", err=True)
+    typer.echo(f"Credential {credential} is revoked.", err=True)
 
 
 @limits.command(
     "set", epilog="Example: tacit limit set adult analyst:ann --epsilon 0.5 --window week"
 )
-def set_limit(  # noqa: PLR0913 - one parameter an option
-    table: Annotated[str, typer.Argument(metavar="TABLE", help="The table whose budget it is.")],
+def set_limit(  # noqa: PLR0913 - one parameter per option
+    table: Annotated[
+        str, typer.Argument(metavar="TABLE", help="The table whose budget is limited.")
+    ],
     subject: Annotated[
         str,
         typer.Argument(
             metavar="WHOM",
-            help="analyst:NAME, group:NAME, or each_analyst (who has no limit of his own).",
+            help="analyst:NAME, group:NAME, or each_analyst (everyone without a limit of their "
+            "own).",
         ),
     ],
     *,
     epsilon: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="The most in one window.")
+        str | None, typer.Option(metavar="NUMBER", help="The most that may be spent in one window.")
     ] = None,
     window: Annotated[
         Window | None,
-        typer.Option(help="How long spending counts; windows begin at midnight UTC."),
+        typer.Option(help="The window in which spending counts; windows begin at midnight UTC."),
     ] = None,
     per_query: Annotated[
-        str | None, typer.Option(metavar="NUMBER", help="The most that one query may add.")
+        str | None, typer.Option(metavar="NUMBER", help="The most that one query may spend.")
     ] = None,
     clear: Annotated[
-        bool, typer.Option("--clear", help="First take away what is set; alone, the whole limit.")
+        bool,
+        typer.Option("--clear", help="First remove what is set; alone, remove the whole limit."),
     ] = False,
     config: ConfigOption = DEFAULT_CONFIG,
 ) -> None:
     """Set a limit; what is left out stays as it is.
 
-    The table's budget binds everybody together whatever the limits say. A limit with a window
-    spreads the budget over time; it promises nothing about what is learnt in a lifetime.
+    The table's budget applies to everybody together, whatever the limits are. A limit with a window
+    spreads the budget over time; it is no guarantee over a lifetime.
     """
     change = LimitChange(
         subject=subject,
@@ -176,7 +186,7 @@ def set_limit(  # noqa: PLR0913 - one parameter an option
 
 @limits.command("list", epilog="Example: tacit limit list --config tacit.toml")
 def list_limits(config: ConfigOption = DEFAULT_CONFIG) -> None:
-    """List the limits in force, and what was spent under each in its window."""
+    """List the limits in force, and what is spent under each in its window."""
     with _opened(config) as (settings, ledger):
         names = [table.schema.table for table in settings.tables]
         found = [(name, one) for name in names for one in limits_of(ledger, name)]
@@ -184,7 +194,7 @@ def list_limits(config: ConfigOption = DEFAULT_CONFIG) -> None:
 
 
 def limits_table(found: Iterable[tuple[str, LimitStatus]]) -> Table:
-    """Limits with their tables, a line each."""
+    """Limits with their tables, one line each."""
     lines = []
     for name, one in found:
         numbers = (one.limit, one.spent, one.left, one.per_query)
@@ -193,7 +203,7 @@ def limits_table(found: Iterable[tuple[str, LimitStatus]]) -> Table:
 
 
 def binding_table(budgets: Iterable[tacit_pb2.Budget]) -> Table | None:
-    """The limits that bind whoever asked for budgets; None if none does."""
+    """The limits that bind the caller; None if there are none."""
     lines = []
     for budget in budgets:
         for one in budget.limits:
@@ -226,7 +236,9 @@ def _check_tables(settings: Settings, names: Iterable[str]) -> None:
     known = [table.schema.table for table in settings.tables]
     for name in names:
         if name == EVERY_TABLE:
-            raise InvalidRequest(f"There are {listed(known)}.", hint="Say --all-tables for all.")
+            raise InvalidRequest(
+                f"Tables are {listed(known)}.", hint="Use --all-tables for all of them."
+            )
         if name not in known:
             raise unknown_table(name, known)
 

@@ -48,8 +48,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    help="Ask a private table questions; pay privacy only for what is not known yet.",
-    epilog="Begin with: tacit init people.csv --table people, then tacit serve tacit.toml",
+    help="Query private tables with SQL; spend privacy budget only on what is not known yet.",
+    epilog="Start with: tacit init people.csv --table people, then tacit serve tacit.toml",
 )
 app.add_typer(cli_audit.app, name="audit")
 app.add_typer(cli_synth.app, name="synth")
@@ -92,7 +92,7 @@ def serve(
 ) -> None:
     """Serve the tables of a configuration until Ctrl-C.
 
-    TACIT_SERVER__LISTEN=HOST:PORT in the environment comes before the file's address.
+    TACIT_SERVER__LISTEN=HOST:PORT in the environment overrides the file's address.
     """
     from proxy.cli.serve import serve as serve_until_stopped  # noqa: PLC0415 - a client command need not load the engine
 
@@ -104,7 +104,7 @@ def serve(
 )
 @fails_in_json
 @asks_server
-def query(  # noqa: PLR0913 - one parameter an option
+def query(  # noqa: PLR0913 - one parameter per option
     sql: SqlArgument,
     half_width: HalfWidthOption = None,
     confidence: ConfidenceOption = None,
@@ -113,10 +113,10 @@ def query(  # noqa: PLR0913 - one parameter an option
     *,
     server: ServerAddress,
 ) -> None:
-    """Answer a SELECT, from earlier answers if they suffice, else by spending epsilon.
+    """Answer a SELECT: from earlier answers if they suffice, otherwise by spending epsilon.
 
-    What is left out (--half-width, --confidence) comes from the SQL's OPTIONS or the table's
-    default. With --format json, an error is one JSON object on standard error.
+    Options that are left out (--half-width, --confidence) come from the SQL's OPTIONS or the
+    table's default. With --format json, an error is one JSON object on standard error.
     """
     target = cli_client.target_of(half_width, confidence, epsilon)
     answer = cli_client.query(server, sql, target)
@@ -147,7 +147,7 @@ def explain(
 
 @app.command(epilog="Example: tacit plan workload.sql --half-width 50, then again with --buy")
 @asks_server
-def plan(  # noqa: PLR0913 - one parameter an option
+def plan(  # noqa: PLR0913 - one parameter per option
     file: cli_plan.FileArgument,
     buy: cli_plan.BuyOption = False,
     half_width: HalfWidthOption = None,
@@ -158,8 +158,8 @@ def plan(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Plan many SELECTs together, for less than they cost one by one.
 
-    Shows what each statement is promised and what all of them cost. With --buy, measures the plan;
-    the statements are then answered for nothing. --epsilon caps the whole plan.
+    Shows the accuracy promised to each statement and the total cost. With --buy, measures the plan;
+    the statements are then answered for free. --epsilon caps the whole plan.
     """
     target = cli_client.target_of(half_width, confidence, epsilon)
     rendering.console().print(cli_plan.plan_file(file, server, target, buy=buy))
@@ -169,7 +169,7 @@ def plan(  # noqa: PLR0913 - one parameter an option
 @asks_server
 def budget(
     table: Annotated[
-        str, typer.Argument(metavar="[TABLE]", help="One table; all of them if left out.")
+        str, typer.Argument(metavar="[TABLE]", help="One table; all tables if left out.")
     ] = "",
     *,
     server: ServerAddress,
@@ -191,12 +191,14 @@ def tables(*, server: ServerAddress) -> None:
 
 
 @app.command(epilog="Example: tacit init people.csv --table people -o tacit.toml")
-def init(  # noqa: PLR0913, PLR0917 - one parameter an option
+def init(  # noqa: PLR0913, PLR0917 - one parameter per option
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .parquet or .duckdb file.")],
     table: Annotated[str, typer.Option(help="The table's name in SQL.", metavar="NAME")],
     source_table: Annotated[
         str | None,
-        typer.Option(help="The table in a .duckdb file; --table if left out.", metavar="NAME"),
+        typer.Option(
+            help="The table in a .duckdb file; the value of --table if left out.", metavar="NAME"
+        ),
     ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write.")
@@ -220,7 +222,7 @@ def init(  # noqa: PLR0913, PLR0917 - one parameter an option
     """
     if output.exists():
         raise ConfigurationInvalid(
-            f"{output} exists already.", hint="Name another file with --output."
+            f"{output} exists already.", hint="Choose another file with --output."
         )
     if file.suffix.lower() == ".duckdb" and source_table is None:
         source_table = table
@@ -271,5 +273,5 @@ def _fail(failure: Declined, exit_code: int, *, is_json: bool = False) -> None:
 
 
 def _printable(characters: Iterable[str]) -> str:
-    """Text that a terminal shows and does not obey; lines stay lines."""
+    """Text without terminal control characters; line breaks are kept."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in characters)

@@ -1,7 +1,7 @@
-"""The commands `tacit audit ...`: check a ledger, sign where it ends, take it elsewhere.
+"""The commands `tacit audit ...`: verify a ledger, sign its head, export and import it.
 
-A thin layer over accountant/auditor/: it opens files, prints what was found, and asks nothing of a
-server. Every command may run beside one.
+A thin layer over accountant/auditor/: it opens files and prints findings, and uses no server. Every
+command may run beside one.
 """
 
 import datetime as dt
@@ -33,13 +33,13 @@ from proxy.cli.ledger import (
     read_heads,
 )
 
-OWNER_ONLY: Final = 0o600  # an export names analysts and what they asked
+OWNER_ONLY: Final = 0o600  # an export contains analysts' names and their queries
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Check what a ledger says was spent, without trusting the server that wrote it.",
-    epilog="Begin with: tacit audit verify adult.ledger",
+    help="Verify what a ledger says was spent, without trusting the server that wrote it.",
+    epilog="Start with: tacit audit verify adult.ledger",
 )
 app.command("accept-rollback", epilog="Example: tacit audit accept-rollback adult.ledger --by ann")(
     cli_rollback.accept_rollback
@@ -60,15 +60,13 @@ def verify_ledger(
 ) -> None:
     """Check every entry of a ledger, and add up again what was spent.
 
-    Changes nothing. Computed afresh from the text of the entries: the chain of digests, every
-    sum, budget and limit, the noise of every measurement, and what its rows
-    cost after every single charge. What is wrong first is said with the number
-    of its entry, and the command fails.
+    Changes nothing. Recomputed from the text of the entries: the chain of digests, every sum,
+    budget and limit, the noise of every measurement, and the cost of its rows after every charge.
+    The first error is reported with the number of its entry, and the command fails.
 
-    A ledger cannot show by itself that its last entries are missing, or that
-    all of it was written afresh. For that, keep the head this prints, or a head
-    that the owner signed (`tacit audit sign`), where nobody who can write the
-    ledger can reach it.
+    A ledger cannot show by itself that its last entries are missing, or that all of it was
+    rewritten. To detect that, keep the head that this prints, or a head that the owner signed
+    (`tacit audit sign`), where nobody who can write the ledger can reach it.
     """
     verdict = _verified(location, read_heads(public_key, signed_heads or ()))
     for warning in verdict.warnings:
@@ -98,12 +96,12 @@ def keygen(
 ) -> None:
     """Make the keys for signed heads.
 
-    Whoever signs keeps the private key to himself, off the server if he can;
-    auditors get the public one from him, and not from the server.
+    The signer keeps the private key secret, and off the server if possible; auditors get the public
+    key from the signer, not from the server.
     """
     private, public = (output.with_name(output.name + suffix) for suffix in (".key", ".pub"))
     signed_head.generate_keys(private, public)
-    typer.echo(f"Wrote {private}, which only you may read, and {public}, which anybody may have.")
+    typer.echo(f"Wrote {private}, which only you may read, and {public}, which is public.")
 
 
 @app.command(epilog="Example: tacit audit sign adult.ledger --key owner.key -o adult-may.json")
@@ -114,14 +112,16 @@ def sign(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write; else it is printed."),
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Where to write; if left out, it is printed."
+        ),
     ] = None,
 ) -> None:
-    """Sign where a ledger ends now, once it was verified.
+    """Verify a ledger, and sign its current head.
 
-    Whoever is given the signed head can show later that the ledger still holds
-    everything it held today: `tacit audit verify --signed-head`. Nothing about
-    the data or the questions is in it.
+    Whoever has the signed head can check later that the ledger still contains everything it
+    contained today: `tacit audit verify --signed-head`. The signed head contains nothing about the
+    data or the queries.
     """
     private_key = signed_head.read_private_key(key)
     verdict = _verified(location)
@@ -146,10 +146,9 @@ def export(
 ) -> None:
     """Write every entry of a ledger as a line of JSON.
 
-    The texts stay byte for byte what was chained. An auditor needs nothing
-    else: all of `tacit audit` reads such a file too, and docs/auditing.md says
-    how to read it without Tacit. The ledger is not judged here; a bad one is
-    exported as well.
+    The texts are byte for byte those that were chained. An auditor needs nothing else: all of
+    `tacit audit` reads such a file too, and docs/auditing.md says how to read it without Tacit. The
+    ledger is not verified here; an invalid one is exported as well.
     """
     if output.suffix != EXPORT_SUFFIX:
         raise ConfigurationInvalid(f"The name {output} does not end in {EXPORT_SUFFIX}.")
@@ -167,7 +166,8 @@ def export(
 @app.command("import", epilog="Example: tacit audit import adult.jsonl restored.ledger")
 def import_ledger(
     file: Annotated[
-        str, typer.Argument(metavar="EXPORT", help="What `tacit audit export` wrote (.jsonl).")
+        str,
+        typer.Argument(metavar="EXPORT", help="A file that `tacit audit export` wrote (.jsonl)."),
     ],
     location: Annotated[
         str,
@@ -176,12 +176,11 @@ def import_ledger(
         ),
     ],
 ) -> None:
-    """Make a new ledger of an export, once it was verified; all of it or nothing.
+    """Verify an export, and make a new ledger of all of it.
 
-    This is also the way from SQLite to PostgreSQL and back. To serve the new
-    ledger, put the key and the mark of the old one beside it: without the key,
-    the server does not know its data again, and without the mark, not whether
-    this is all of its ledger.
+    This is also the way from SQLite to PostgreSQL and back. To serve the new ledger, put the key
+    and the mark of the old one beside it: without the key, the server cannot recognise its data,
+    and without the mark, it cannot tell whether this is all of its ledger.
     """
     with open_entries(file) as entries:
         verdict = import_into(lambda: open_store(location), entries)
@@ -190,7 +189,7 @@ def import_ledger(
 
 
 def _verified(location: str, heads: Sequence[SignedHead] = ()) -> Verdict:
-    """The verdict on a ledger; on a terminal, how far it has come is seen meanwhile."""
+    """The verdict on a ledger, with progress shown on a terminal."""
     with (
         cli_report.uncollected(),
         open_entries(location) as entries,
@@ -210,7 +209,7 @@ def _refuse_problem(verdict: Verdict) -> None:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[Path]:
-    """A file that did not exist before; it is taken away again if writing it fails."""
+    """A new file; it is removed if writing it fails."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWNER_ONLY))
     except OSError as error:

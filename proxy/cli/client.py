@@ -1,4 +1,4 @@
-"""The command line's side of `tacit.v1`: messages in, plain values out, errors with a code.
+"""The command line's client of `tacit.v1`: messages in, plain values out, errors with a code.
 
 No terminal here and no privacy decision; the server makes those.
 """
@@ -24,12 +24,12 @@ SERVER_VARIABLE: Final = "TACIT_SERVER"
 TOKEN_VARIABLE: Final = "TACIT_TOKEN"  # noqa: S105 - the name of a variable
 CHANNEL_OPTIONS: Final = (
     ("grpc.max_receive_message_length", 64 * 2**20),
-    ("grpc.enable_http_proxy", 0),  # what goes to this machine in plain text stays on it
+    ("grpc.enable_http_proxy", 0),  # plain text to this machine must not leave it
 )
 
 
 class Declined(Exception):
-    """The server said no, in its own words and with its own code.
+    """The server refused, with its own message and code.
 
     Parameters
     ----------
@@ -59,14 +59,14 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAddress:
-    """Where the server is, and what it is shown.
+    """The address of the server, and the credentials to present.
 
     Parameters
     ----------
     address : str
         ``host:port``.
     tls_ca : Path, optional
-        The CA certificate (PEM) to trust; with it TLS is spoken.
+        The CA certificate (PEM) to trust; if given, TLS is used.
     token : str, optional
     tls_cert, tls_key : Path, optional
         The client's own certificate and its key (PEM).
@@ -87,13 +87,13 @@ class ServerAddress:
         host = host_of(self.address)
         if self.token is not None and self.tls_ca is None and not (host and is_loopback(host)):
             raise ConfigurationInvalid(
-                f"The token would go to {self.address} in plain text.",
-                hint="Speak TLS: name the CA certificate to trust with --tls-ca.",
+                f"The token would be sent to {self.address} in plain text.",
+                hint="Use TLS: give the CA certificate to trust with --tls-ca.",
             )
         if len({self.tls_cert is None, self.tls_key is None}) > 1:
             raise ConfigurationInvalid("--tls-cert and --tls-key go together.")
         if self.tls_cert is not None and self.tls_ca is None:
-            raise ConfigurationInvalid("A certificate is shown over TLS.", hint="Add --tls-ca.")
+            raise ConfigurationInvalid("A client certificate needs TLS.", hint="Add --tls-ca.")
 
     @classmethod
     def chosen(
@@ -104,7 +104,7 @@ class ServerAddress:
         tls_cert: Path | None = None,
         tls_key: Path | None = None,
     ) -> "ServerAddress":
-        """What is given on the command line; else address and token of the environment."""
+        """The values from the command line, or address and token from the environment."""
         return cls(
             address=address or os.environ.get(SERVER_VARIABLE) or DEFAULT_LISTEN,
             tls_ca=tls_ca,
@@ -115,7 +115,7 @@ class ServerAddress:
 
     @property
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """What every call carries."""
+        """The metadata of every call."""
         return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
 
 
@@ -130,12 +130,12 @@ class ReceivedResult:
 def target_of(
     half_width: float | None, confidence: float | None, epsilon: str | None
 ) -> tacit_pb2.Target:
-    """The target named on the command line; the server checks it and fills in the rest."""
+    """The target given on the command line; the server checks it and fills in the rest."""
     return tacit_pb2.Target(half_width=half_width, confidence=confidence, epsilon=epsilon)
 
 
 def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> ReceivedResult:
-    """Ask one SELECT."""
+    """Answer one SELECT."""
     pieces: list[bytes] = []
     receipt = None
     with calling(server) as stub:
@@ -207,7 +207,7 @@ def _channel(server: ServerAddress) -> grpc.Channel:
 
 
 def _token(file: Path | None) -> str | None:
-    """The token in a file, else in the environment; never on the command line, which others see."""
+    """The token from a file or the environment; never from the command line, which others see."""
     if file is None:
         text, where = os.environ.get(TOKEN_VARIABLE), TOKEN_VARIABLE
     else:

@@ -1,4 +1,4 @@
-"""Tables as files: what commands write to the path that `-o` names."""
+"""Tables as files, written to the path that `-o` names."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,12 +17,12 @@ _WRITERS: Final[dict[str, Callable[[pa.Table, Path], object]]] = {
 
 
 def table_writer(output: Path) -> Callable[[pa.Table], None]:
-    """How a file is written; decided before anything is asked, and so paid for.
+    """The function that writes a file; chosen before anything is queried and paid for.
 
     Raises
     ------
     ConfigurationInvalid
-        If there is no way to write it, or no place; once it is used, if it cannot be written.
+        If the format is unknown or the directory does not exist; when called, if writing fails.
     """
     write_table = _WRITERS.get(output.suffix.lower())
     if write_table is None:
@@ -30,7 +30,9 @@ def table_writer(output: Path) -> Callable[[pa.Table], None]:
             f"The name {output} does not end in .parquet or .csv.", hint="Choose one of them."
         )
     if not output.parent.is_dir():
-        raise ConfigurationInvalid(f"There is no directory {output.parent}.", hint="Make it first.")
+        raise ConfigurationInvalid(
+            f"There is no directory {output.parent}.", hint="Create it first."
+        )
 
     def write(data: pa.Table) -> None:
         try:
@@ -42,6 +44,6 @@ def table_writer(output: Path) -> Callable[[pa.Table], None]:
 
 
 def not_written(output: Path, error: OSError) -> ConfigurationInvalid:
-    """What is said of a file that could not be written."""
+    """The error for a file that could not be written."""
     reason = error.strerror or type(error).__name__
     return ConfigurationInvalid(f"{output} cannot be written: {reason}.")

@@ -1,7 +1,7 @@
 """`tacit init`: a first configuration file, from the names and types of a file's columns.
 
-A draft leaves everything that must be public knowledge for the owner of the data to write down.
-Reading levels from the rows is offered, and is not private: what it finds becomes public.
+A draft leaves everything that must be public knowledge for the owner of the data to fill in.
+Reading levels from the rows is optional, and is not private: what it finds becomes public.
 """
 
 import os
@@ -61,7 +61,7 @@ def draft(
     table : str
         The name of the table in SQL.
     folder : Path
-        Where the draft will lie; its paths are relative to it.
+        The folder of the draft; its paths are relative to it.
     n_records_max : int, optional
         The owner's public bound on the number of records.
     read_levels : bool
@@ -106,7 +106,7 @@ def _relation(location: SourceLocation, connection: duckdb.DuckDBPyConnection) -
             return f"read_parquet({path}, hive_partitioning = false)"
         case SourceKind.DUCKDB:
             connection.execute(f"ATTACH {path} AS {OUTSIDE} (READ_ONLY)")
-            # A draft of what would then not be served helps nobody.
+            # Do not draft a table that could not be served.
             name = check_base_table(location, OUTSIDE, connection)
             return f"{OUTSIDE}.{SCHEMA}.{name_sql(name)}"
 
@@ -141,7 +141,8 @@ def _header(location: SourceLocation, *, read_levels: bool) -> str:
     return (
         f"# A draft by `tacit init` for {_comment(location.path.name)}.\n"
         f"# What was looked at: {looked_at}.\n{ending}"
-        "# What begins with `# ` and ends in dots is for you to fill in, from public knowledge.\n"
+        "# Lines that begin with `# ` and end in dots are for you to fill in, from public "
+        "knowledge.\n"
     )
 
 
@@ -172,7 +173,7 @@ def _table_section(
         "# no level is left out of the table. A column that is not listed here is not served.",
         '# A number that is only summed and averaged is a `kind = "measure"`, with `low`, `high`',
         "# and `step`: values are clamped to these bounds, and rounded to whole steps from low.",
-        '# If a column says whom a row is about, `unit = "COLUMN"` checks that nobody has two.',
+        '# If a column identifies persons, `unit = "COLUMN"` checks that nobody has two rows.',
         "",
     ]
     return "\n".join(lines)
@@ -192,5 +193,5 @@ def _commented(kind: str) -> Iterator[str]:
 
 
 def _comment(text: str) -> str:
-    """Text that stays on the line of its comment."""
+    """Text that stays on one comment line."""
     return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,6 +1,6 @@
-"""Levels read from private rows, for an owner who asked for it. This is not private.
+"""Levels read from private rows, for owners who request it. This is not private.
 
-Used by `tacit init --read-levels-from-data` alone; the server never looks for levels.
+Used only by `tacit init --read-levels-from-data`; the server never reads levels from data.
 """
 
 import datetime as dt
@@ -11,14 +11,14 @@ from cube.axis import INTEGER_MAX, N_LEVELS_MAX
 from proxy.cli.init_toml import toml_string
 from proxy.sources.closed import name_sql
 
-N_LEVELS_LISTED_MAX = 1000  # a longer list is free text or a key, and is not copied out
+N_LEVELS_LISTED_MAX = 1000  # a longer list is free text or a key, and is not copied
 N_BINS = 10
 
 Ask: TypeAlias = Callable[[str], list[tuple[Any, ...]]]  # SQL in, rows out
 
 
 def found_levels(relation: str, name: str, kind: str, ask: Ask) -> list[str]:
-    """Lines of TOML with the levels that occur; empty if there are none, or far too many."""
+    """Lines of TOML with the levels that occur; empty if there are none or too many."""
     column = name_sql(name)
     ((has_null,),) = ask(f"SELECT count(*) > count({column}) FROM {relation}")  # noqa: S608 - quoted names
     null = ["null = true"] if has_null else []

@@ -1,4 +1,4 @@
-"""Names and strings as TOML, for the one file that the project writes for people to edit."""
+"""Names and strings as TOML, for the drafts of configuration files."""
 
 import json
 
@@ -11,12 +11,12 @@ def toml_string(text: str) -> str:
     >>> print(toml_string('say "\t"'))
     "say \"\t\""
     """
-    # JSON's escapes are TOML's, but for one control character that JSON leaves as it is.
+    # JSON's escapes are valid TOML, except for one control character that JSON does not escape.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def toml_key(name: str) -> str:
-    """A key, quoted if it must be.
+    """A key, quoted if necessary.
 
     >>> toml_key("age"), toml_key("my age")
     ('age', '"my age"')

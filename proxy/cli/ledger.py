@@ -1,6 +1,6 @@
-"""Reading ledgers, exports of them and signed heads for the command line, and the options for that.
+"""Reads ledgers, exports and signed heads for the command line, with the options for that.
 
-Nothing here judges what it reads; accountant/auditor/ does.
+Nothing here verifies what it reads; accountant/auditor/ does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,14 +28,16 @@ LedgerArgument: TypeAlias = Annotated[
 ]
 PublicKeyOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--public-key", metavar="FILE", help="The owner's, to check signed heads with."),
+    typer.Option(
+        "--public-key", metavar="FILE", help="The owner's public key, to check signed heads."
+    ),
 ]
 SignedHeadsOption: TypeAlias = Annotated[
     list[Path] | None,
     typer.Option(
         "--signed-head",
         metavar="FILE",
-        help="What the owner signed earlier: the ledger must still hold it. May be repeated.",
+        help="A head that the owner signed: the ledger must still contain it. May be repeated.",
     ),
 ]
 
@@ -47,7 +49,7 @@ def open_entries(location: str) -> Iterator[Iterator[Entry]]:
     Raises
     ------
     CannotStart
-        If there is nothing to read there, or it is no such thing.
+        If there is nothing to read there, or it is not a ledger or an export.
     """
     if not location.endswith(EXPORT_SUFFIX):
         with closing(open_reader(location)) as reader:
@@ -62,16 +64,16 @@ def open_entries(location: str) -> Iterator[Iterator[Entry]]:
 
 
 def read_heads(public_key: Path | None, paths: Sequence[Path]) -> list[SignedHead]:
-    """Signed heads, once their signatures were checked.
+    """Signed heads, with their signatures checked.
 
     Raises
     ------
     CannotStart
-        If one is not as it was signed, or a key or a head was given without the other.
+        If a signature is wrong, or a key or a head is given without the other.
     """
     if (public_key is None) != (not paths):
         raise ConfigurationInvalid(
-            "A signed head is checked with the owner's public key, and the key checks heads.",
+            "A signed head and the owner's public key are needed together.",
             hint="Give both --public-key and --signed-head, or neither.",
         )
     if public_key is None:
@@ -84,5 +86,5 @@ def _text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ConfigurationInvalid(f"{path} cannot be read: {reason}.") from None

@@ -18,26 +18,26 @@ from proxy.cli.options import ConfidenceOption, HalfWidthOption, asks_server
 from proxy.cli.rendering import console, general, plain, to_width
 from proxy.protocol import tacit_pb2
 
-N_ROWS_SHOWN_MAX: Final = 40  # of each table; a file has them all
+N_ROWS_SHOWN_MAX: Final = 40  # of each table; a file has all rows
 TOTAL: Final = "()"
 
 
 @asks_server
-def marginals(  # noqa: PLR0913, PLR0917 - one parameter an option
+def marginals(  # noqa: PLR0913, PLR0917 - one parameter per option
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The private table.")],
     sets: Annotated[
         str,
         typer.Option(
             metavar="SETS",
-            help=f"Columns with commas, sets with semicolons; {TOTAL} for the total.",
+            help=f"Columns separated by commas, sets by semicolons; {TOTAL} for the total.",
         ),
     ],
     epsilon: Annotated[
         str | None,
         typer.Option(
             metavar="NUMBER",
-            help="To divide among the tables so that they err least; 0 for what is known already. "
-            "With --half-width, the most that it may cost.",
+            help="Epsilon to divide among the tables for the least total error; 0 to use only "
+            "what is known. With --half-width, the most that it may cost.",
         ),
     ] = None,
     half_width: HalfWidthOption = None,
@@ -45,7 +45,8 @@ def marginals(  # noqa: PLR0913, PLR0917 - one parameter an option
     consistency: Annotated[
         Consistency,
         typer.Option(
-            help="Whether tables agree (exact), are also nowhere negative, or come from one joint."
+            help="Whether tables agree (exact), are also nowhere negative, or come from one joint "
+            "table."
         ),
     ] = Consistency.EXACT,
     total: Annotated[
@@ -60,9 +61,9 @@ def marginals(  # noqa: PLR0913, PLR0917 - one parameter an option
     *,
     server: ServerAddress,
 ) -> None:
-    """Count by several sets of columns, with tables that agree where they overlap.
+    """Count by several sets of columns, in tables that agree where they overlap.
 
-    What history knows already counts; only what is missing is bought, and agreement is free.
+    What the history knows is used; only what is missing is bought, and agreement is free.
     """
     write = None if output is None else table_writer(output)
     is_budget = epsilon is not None and half_width is None
@@ -100,7 +101,7 @@ def parsed_sets(text: str) -> list[list[str]]:
 def ask(
     server: ServerAddress, request: tacit_pb2.MarginalsRequest, told: Callable[[str], None]
 ) -> tuple[pa.Table, tacit_pb2.MarginalsSummary]:
-    """The tables and what there is to know about them; each step is told when it begins."""
+    """The tables and facts about them; each step is reported when it begins."""
     pieces: list[bytes] = []
     summary = tacit_pb2.MarginalsSummary()
     with calling(server) as stub:
@@ -114,7 +115,7 @@ def ask(
 
 
 def shown_marginals(data: pa.Table) -> RenderableType:
-    """A table for each set of columns, cut where it gets long."""
+    """A table for each set of columns, cut if it is long."""
     by_number: dict[int, list[dict[str, Any]]] = {}
     for row in data.to_pylist():
         by_number.setdefault(row["marginal"], []).append(row)
@@ -122,7 +123,7 @@ def shown_marginals(data: pa.Table) -> RenderableType:
 
 
 def summary_text(summary: tacit_pb2.MarginalsSummary) -> Text:
-    """What the tables cost, and what is to be known about them."""
+    """The cost of the tables, and facts about them."""
     budget = summary.budget
     spent = (
         f"epsilon spent {summary.epsilon_spent:.6g}; {budget.epsilon_left:.6g} of "
@@ -142,7 +143,7 @@ def _shown(rows: list[dict[str, Any]]) -> RenderableType:
     for name in ("count", "interval"):
         shown.add_column(name, justify="right")
     shown.add_column("source")
-    # As many digits in each row as in that of the widest interval; the others are clipped.
+    # As many digits in each row as the widest interval needs, since others are clipped.
     widths = [row["high"] - row["low"] for row in rows if row["low"] is not None]
     widest = max(widths, default=1.0)
     for row in rows[:N_ROWS_SHOWN_MAX]:
@@ -151,7 +152,7 @@ def _shown(rows: list[dict[str, Any]]) -> RenderableType:
         texts = (*(general(key) for key in row["keys"]), value, interval, row["source"])
         shown.add_row(*map(plain, texts))
     if len(rows) > N_ROWS_SHOWN_MAX:
-        shown.caption = f"and {len(rows) - N_ROWS_SHOWN_MAX} more; -o FILE has them all"
+        shown.caption = f"and {len(rows) - N_ROWS_SHOWN_MAX} more; -o FILE writes them all"
     return shown
 
 

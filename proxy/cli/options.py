@@ -1,4 +1,4 @@
-"""The options that several commands share, and what their help says."""
+"""The options that several commands share, with their help texts."""
 
 import inspect
 from collections.abc import Callable
@@ -27,17 +27,21 @@ SqlArgument: TypeAlias = Annotated[
 ]
 HalfWidthOption: TypeAlias = Annotated[
     float | None,
-    typer.Option(metavar="NUMBER", help="The answer may be off by this much, up or down."),
+    typer.Option(
+        metavar="NUMBER", help="How far the answer may be from the true value, up or down."
+    ),
 ]
 ConfidenceOption: TypeAlias = Annotated[
     float | None,
-    typer.Option(metavar="NUMBER", help="How surely it is not off by more, such as 0.95."),
+    typer.Option(
+        metavar="NUMBER", help="The probability of staying within the half-width, such as 0.95."
+    ),
 ]
 EpsilonOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="NUMBER",
-        help="The most this request may cost; it is refused if that is not enough.",
+        help="The most that this request may cost; it is refused if that is not enough.",
     ),
 ]
 
@@ -63,30 +67,32 @@ _SERVER_OPTIONS: Final[dict[str, Any]] = {
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help=f"The server; else {SERVER_VARIABLE} in the environment, else {DEFAULT_LISTEN}.",
+            help=f"The server; default: {SERVER_VARIABLE} in the environment, or {DEFAULT_LISTEN}.",
         ),
     ],
     "tls_ca": Annotated[
-        _FILE, typer.Option(metavar="FILE", help="Speak TLS, and trust this CA certificate (PEM).")
+        _FILE, typer.Option(metavar="FILE", help="Use TLS, and trust this CA certificate (PEM).")
     ],
     "token_file": Annotated[
         _FILE,
         typer.Option(
-            metavar="FILE", help=f"Your token; else {TOKEN_VARIABLE} in the environment holds it."
+            metavar="FILE",
+            help=f"A file with your token; default: {TOKEN_VARIABLE} in the environment.",
         ),
     ],
     "tls_cert": Annotated[
-        _FILE, typer.Option(metavar="FILE", help="Your certificate (PEM), if the server wants one.")
+        _FILE,
+        typer.Option(metavar="FILE", help="Your certificate (PEM), if the server requires one."),
     ],
     "tls_key": Annotated[_FILE, typer.Option(metavar="FILE", help="Its private key (PEM).")],
 }
 
 
 def asks_server(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say how a server is reached.
+    """Give a command the options for reaching a server.
 
-    On the command line they are options like any other; the command itself takes what they come to
-    as one keyword, ``server: ServerAddress``.
+    On the command line they are options like any others; the command itself receives them as one
+    keyword argument, ``server: ServerAddress``.
     """
     signature = inspect.signature(command)
     own = [one for one in signature.parameters.values() if one.name != "server"]

@@ -23,7 +23,7 @@ FileArgument: TypeAlias = Annotated[
     Path,
     typer.Argument(
         metavar="FILE",
-        help="SELECT statements separated by semicolons, each with its own OPTIONS if it likes.",
+        help="SELECT statements separated by semicolons, each optionally with its own OPTIONS.",
     ),
 ]
 
@@ -47,7 +47,7 @@ def plan_file(
 
 
 def plan_table(data: pa.Table, reply: tacit_pb2.PlanReply) -> RenderableType:
-    """A line for each answer column, and the price of all of them below."""
+    """One line per answer column, and the total price below."""
     shown = Table(header_style="bold")
     for field in data.schema:
         numeric = not pa.types.is_string(field.type)

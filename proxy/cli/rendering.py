@@ -24,7 +24,7 @@ BAR_LENGTH = 20
 
 
 def answer_table(answer: ReceivedResult) -> RenderableType:
-    """An answer with the interval of each of its columns, and what it cost below."""
+    """An answer with the interval of each of its columns, and its cost below."""
     shown = _grid()
     receipts = _receipts_by_place(answer)
     columns = []
@@ -67,7 +67,7 @@ def explanation_table(data: pa.Table, reply: tacit_pb2.ExplainReply) -> Renderab
 
 
 def budgets_table(budgets: Iterable[tacit_pb2.Budget]) -> Table:
-    """What was spent and what is left, a line for each private table."""
+    """What is spent and what is left, one line per private table."""
     shown = _grid()
     for heading in ("table", "epsilon limit", "spent", "left", "measurements", ""):
         shown.add_column(heading, justify="left" if heading == "table" else "right")
@@ -94,14 +94,14 @@ def schema_table(table: tacit_pb2.Table) -> RenderableType:
         cells = (column.name, column.sql_type, column.kind, str(column.n_levels), column.levels)
         shown.add_row(*map(plain, cells))
     if table.synthetic_of:
-        made = plain(f"made-up rows, like those of {table.synthetic_of}; any SQL on them is free")
+        made = plain(f"synthetic rows, made from {table.synthetic_of}; any SQL on them is free")
         return Group(plain(table.name), shown, made)
     target = f"{table.default_half_width:g} at confidence {table.default_confidence:g}"
     return Group(plain(table.name), shown, Text(f"default target: half_width {target}"))
 
 
 def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
-    """What a ledger adds up to, a line for each private table."""
+    """The sums of a ledger, one line per private table."""
     shown = _grid()
     numbers = ("epsilon limit", "charged", "recomputed", "measurements", "raised", "pending")
     for heading in ("table", *numbers):
@@ -187,7 +187,7 @@ def failure_json(failure: Declined) -> str:
 
 
 def to_width(value: float | None, low: float, high: float) -> str:
-    """A number with the digits that an interval this wide leaves meaningful.
+    """A number with the digits that are meaningful for an interval of this width.
 
     >>> to_width(7431.26, 7331.26, 7531.26), to_width(0.51234, 0.5, 0.53), to_width(7.0, 7.0, 7.0)
     ('7431', '0.512', '7')
@@ -212,7 +212,7 @@ def general(value: Any) -> str:
 
 
 def plain(text: str) -> Text:
-    """Text without markup, and with nothing in it that a terminal would obey."""
+    """Text without markup and without terminal control characters."""
     return Text("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
 
 
@@ -241,14 +241,14 @@ def _finite(number: float) -> float | None:
 
 
 def _interval(low: float, high: float) -> str:
-    """An interval as text; what was clipped to be consistent has none."""
+    """An interval as text; an answer that was clipped for consistency has none."""
     if math.isnan(low):
         return "none"
     return f"[{to_width(low, low, high)}, {to_width(high, low, high)}]"
 
 
 def _ends(values: Iterable[float]) -> list[float | None]:
-    """Ends of intervals as programs read them: null where there is none."""
+    """Ends of intervals for programs: null where there is none."""
     return [None if math.isnan(value) else value for value in values]
 
 
@@ -277,6 +277,6 @@ def _left(budget: tacit_pb2.Budget) -> str:
 
 
 def console() -> Console:
-    """Standard output; wide enough not to cut a table when it is piped to another program."""
+    """Standard output; wide enough not to cut a table when it is piped."""
     found = Console(highlight=False)
     return found if found.is_terminal else Console(highlight=False, width=200)

@@ -1,4 +1,4 @@
-"""Synthetic tables for people: what one would cost, what was made, and where it came from."""
+"""Synthetic tables as text for people: price, result and provenance."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,11 +11,11 @@ from rich.text import Text
 from proxy.cli.rendering import general, plain
 from proxy.protocol import tacit_pb2
 
-N_SHARES_SHOWN: Final = 40  # of a law; a file has them all
+N_SHARES_SHOWN: Final = 40  # of a law; a file has all of them
 
 
 def preview_table(reply: tacit_pb2.PreviewSyntheticReply) -> RenderableType:
-    """A line for each step, and the price of all of them below."""
+    """One line per step, and the total price below."""
     shown = Table(header_style="bold")
     shown.add_column("step")
     shown.add_column("epsilon", justify="right")
@@ -27,7 +27,7 @@ def preview_table(reply: tacit_pb2.PreviewSyntheticReply) -> RenderableType:
 
 
 def created_text(made: tacit_pb2.SyntheticProgress) -> RenderableType:
-    """What was made, what it cost, and what to know of it."""
+    """The table that was made, its cost, and facts about it."""
     table = made.table
     unknown = [column.name for column in table.columns if column.unknown]
     lines = [
@@ -35,14 +35,14 @@ def created_text(made: tacit_pb2.SyntheticProgress) -> RenderableType:
         f"spent epsilon {table.epsilon_spent:.6g}; {_left(made.receipt.budget)}",
     ]
     if unknown:
-        lines.append(f"Nothing is known of {', '.join(unknown)}: drawn alike over its levels.")
+        lines.append(f"Nothing is known of {', '.join(unknown)}: drawn uniformly from the levels.")
     if table.incomplete:
-        lines.append(f"Less was bought than asked for: {table.incomplete}")
+        lines.append(f"Less was bought than requested: {table.incomplete}")
     return Group(*map(plain, lines))
 
 
 def tables_table(tables: Iterable[tacit_pb2.SyntheticTable]) -> Table:
-    """A line for each synthetic table."""
+    """One line per synthetic table."""
     shown = Table(header_style="bold")
     for heading in ("table", "of", "method", "rows", "epsilon spent", "made by", "made at"):
         is_number = heading in {"rows", "epsilon spent"}
@@ -55,7 +55,7 @@ def tables_table(tables: Iterable[tacit_pb2.SyntheticTable]) -> Table:
 
 
 def provenance_table(table: tacit_pb2.SyntheticTable) -> Table:
-    """Everything that is kept of a synthetic table beside its rows."""
+    """Everything in a synthetic table's record."""
     shown = Table(show_header=False)
     shown.add_column(style="bold")
     shown.add_column()
@@ -67,10 +67,10 @@ def provenance_table(table: tacit_pb2.SyntheticTable) -> Table:
         ("method", table.method),
         ("rows", str(table.rows)),
         ("columns", columns),
-        ("epsilon asked, spent", f"{table.epsilon:.6g}, {table.epsilon_spent:.6g}"),
+        ("epsilon requested, spent", f"{table.epsilon:.6g}, {table.epsilon_spent:.6g}"),
         ("delta", f"{table.delta:g}" if table.HasField("delta") else "-"),
         ("options", table.options),
-        ("drawn to agree with", table.model),
+        ("fitted to", table.model),
         ("nothing known of", unknown or "-"),
         ("incomplete", table.incomplete or "-"),
         ("seed", str(table.seed)),
@@ -82,7 +82,7 @@ def provenance_table(table: tacit_pb2.SyntheticTable) -> Table:
 
 
 def law_table(data: pa.Table, basis: tacit_pb2.SyntheticLawBasis) -> RenderableType:
-    """The largest shares of a law, and what it rests on below."""
+    """The largest shares of a law, and how it was obtained below."""
     *columns, share = data.column_names
     shown = Table(header_style="bold")
     for name in columns:
@@ -91,19 +91,19 @@ def law_table(data: pa.Table, basis: tacit_pb2.SyntheticLawBasis) -> RenderableT
     largest = data.sort_by([(share, "descending")]).slice(0, N_SHARES_SHOWN).to_pylist()
     for row in largest:
         shown.add_row(*(plain(general(row[name])) for name in columns), f"{row[share]:.4f}")
-    lines = [_basis(basis), "No interval: the model is as near to the data as it is."]
+    lines = [_basis(basis), "No interval: the error of the model is unknown."]
     n_more = data.num_rows - len(largest)
     if n_more:
-        lines.insert(0, f"and {n_more} more; a file has them all")
+        lines.insert(0, f"and {n_more} more; a file has all of them")
     return Group(shown, *map(plain, lines))
 
 
 def _basis(basis: tacit_pb2.SyntheticLawBasis) -> str:
     match basis.way:
         case "exact":
-            return "Exactly what the model says."
+            return "The model's exact law."
         case "weighted":
-            return f"About what the model says, from {basis.n_rows:.0f} rows' worth of drawing."
+            return f"The model's law, approximated by {basis.n_rows:.0f} effective draws."
         case _:
             return f"Counted among {basis.n_rows:.0f} rows of the table."
 

@@ -27,12 +27,12 @@ OutputOption: TypeAlias = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Where to write; .html, .json or .csv says how. What is there is replaced.",
+        help="Where to write; the suffix .html, .json or .csv sets the format. Replaces the file.",
     ),
 ]
 FormatOption: TypeAlias = Annotated[
     ReportFormat | None,
-    typer.Option("--format", help="How to write it, if the file's name does not say."),
+    typer.Option("--format", help="The format, if the file's suffix does not set it."),
 ]
 
 
@@ -47,9 +47,8 @@ def report(
 
     The page is one file that needs nothing else, and can be printed.
 
-    The ledger is verified first. Of one that is not good the report says so,
-    and stops before the first bad entry; the command then fails as `tacit audit
-    verify` does.
+    The ledger is verified first. If it is not valid, the report says so and stops before the first
+    invalid entry; the command then fails as `tacit audit verify` does.
     """
     report_format = format_of(output, chosen)
     heads = read_heads(public_key, signed_heads or ())
@@ -58,7 +57,7 @@ def report(
             entries = list(found)
 
         def tell(what: str) -> None:
-            status.update(plain(what))  # a name in it is whoever's it is
+            status.update(plain(what))  # it may contain an untrusted name
 
         verdict = verify(
             entries,
@@ -76,12 +75,12 @@ def report(
 
 
 def format_of(output: Path, chosen: ReportFormat | None) -> ReportFormat:
-    """How to write a report.
+    """The format of a report.
 
     Raises
     ------
     ConfigurationInvalid
-        If neither the option nor the file's name says it.
+        If neither the option nor the file's suffix sets it.
     """
     if chosen is not None:
         return chosen
@@ -89,14 +88,14 @@ def format_of(output: Path, chosen: ReportFormat | None) -> ReportFormat:
         return ReportFormat(output.suffix.lower().removeprefix("."))
     except ValueError:
         raise ConfigurationInvalid(
-            f"The name {output.name} does not say how the report is to be written.",
-            hint="End it in .html, .json or .csv, or choose with --format.",
+            f"The name {output.name} does not set the format of the report.",
+            hint="Use the suffix .html, .json or .csv, or choose with --format.",
         ) from None
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without the garbage collector, which finds nothing in an audit and takes a sixth of it."""
+    """Pause the garbage collector, which finds nothing in an audit and takes a sixth of it."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -107,7 +106,7 @@ def uncollected() -> Iterator[None]:
 
 
 def _write(output: Path, page: bytes) -> None:
-    """Replace a file at once: nobody finds half a report."""
+    """Replace a file atomically, so that nobody reads half a report."""
     part = output.with_name(f"{output.name}.part")
     try:
         part.write_bytes(page)

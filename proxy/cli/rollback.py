@@ -1,7 +1,7 @@
-"""The command `tacit audit accept-rollback`: go on with a ledger that lacks entries.
+"""The command `tacit audit accept-rollback`: continue with a ledger that lacks entries.
 
-The one of the audit commands that writes: an entry that says from then on what is not known. What
-that is, accountant/ledger/mending.py finds out.
+It is the only audit command that writes to the ledger: an entry that records the loss.
+accountant/ledger/mending.py determines what is missing.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ from cube.refusals import ConfigurationInvalid
 from proxy.cli.ledger import PublicKeyOption, SignedHeadsOption, read_heads
 
 
-def accept_rollback(  # noqa: PLR0913 - one parameter an option
+def accept_rollback(  # noqa: PLR0913 - one parameter per option
     location: Annotated[
         str,
         typer.Argument(
@@ -30,30 +30,29 @@ def accept_rollback(  # noqa: PLR0913 - one parameter an option
         typer.Option(
             "--key",
             metavar="FILE",
-            help="The key of a ledger in PostgreSQL; its mark lies beside it.",
+            help="The key of a ledger in PostgreSQL; its mark is a file beside it.",
         ),
     ] = None,
     by: Annotated[
-        str, typer.Option(metavar="NAME", help="Who accepts it, as the ledger will say.")
+        str, typer.Option(metavar="NAME", help="Who accepts it; recorded in the ledger.")
     ] = "command line",
     public_key: PublicKeyOption = None,
     signed_heads: SignedHeadsOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
-    """Go on with a ledger that was set back, such as a backup that was restored.
+    """Continue with a ledger that was set back, such as a restored backup.
 
-    What was spent in the entries that are gone is not known any more, and the
-    ledger forgets it: anybody who was given those answers still has them. This
-    adds an entry that says so, which every audit and report shows from then
-    on. Restore the newer ledger instead, if there is any way to; and set the
-    budgets lower by what may have been spent.
+    What was spent in the missing entries is unknown, and the ledger no longer counts it, but
+    whoever received those answers still has them. This adds an entry that records the loss, which
+    every audit and report shows from then on. If there is any way to, restore the newer ledger
+    instead; otherwise lower the budgets by what may have been spent.
 
-    Stop every server of the ledger first, and keep what it refused: the mark,
-    signed heads, and the files that were replaced.
+    Stop every server of the ledger first, and keep the evidence: the mark, signed heads, and the
+    files that were replaced.
     """
     if is_postgres(location) != (key is not None):
         raise ConfigurationInvalid(
-            "A ledger in PostgreSQL is named with its key, and a file without: its key lies beside."
+            "--key is needed for a ledger in PostgreSQL, and only there: a file's key is beside it."
         )
     heads = [
         Position(signed.head.n_entries, signed.head.digest)
@@ -62,13 +61,13 @@ def accept_rollback(  # noqa: PLR0913 - one parameter an option
 
     def confirm(loss: Loss) -> bool:
         typer.echo(_told(loss))
-        return yes or typer.confirm("Go on with this ledger all the same?")
+        return yes or typer.confirm("Continue with this ledger all the same?")
 
     loss = accept(location, key, heads, by=by, confirm=confirm)
     if loss is None:
         typer.echo("The ledger was not changed.")
         raise typer.Exit(1)
-    typer.echo(f"Noted as entry {loss.found.n_entries + 1}; the mark is what the ledger is now.")
+    typer.echo(f"Recorded as entry {loss.found.n_entries + 1}; the mark now matches the ledger.")
     for path in signed_heads or ():
         typer.echo(f"Keep {path} under another name: a server that signs there refuses to start.")
 
@@ -76,11 +75,11 @@ def accept_rollback(  # noqa: PLR0913 - one parameter an option
 def _told(loss: Loss) -> str:
     found = f"The ledger ends with entry {loss.found.n_entries}, digest {loss.found.digest}."
     if loss.vouched is None:
-        return f"{found}\nNothing is left that tells how many entries there had been."
+        return f"{found}\nNothing shows how many entries there had been."
     vouched = loss.vouched
     n_gone = max(0, vouched.n_entries - loss.found.n_entries)
-    gone = f"At least {n_gone} are gone" if n_gone else "Another one stands in its place"
+    gone = f"At least {n_gone} are missing" if n_gone else "A different entry is in its place"
     return (
         f"{found}\nEntry {vouched.n_entries}, digest {vouched.digest}, was vouched for. {gone}, "
-        "and what was spent in them is not known."
+        "and what was spent in them is unknown."
     )

@@ -33,19 +33,19 @@ from proxy.monitoring.service import watching
 from proxy.reporting.make import ReportFormat, make_report
 from proxy.wire.server import SERVICES, RunningServer, TlsIdentity, start_server
 
-# Of glibc's <malloc.h>, and what they are set to.
+# Parameters of glibc's <malloc.h>, and their values.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
-BLOCK_BYTES: Final = 2**24  # smaller ones come and go too often to ask the system for each
+BLOCK_BYTES: Final = 2**24  # smaller blocks are too frequent to request each from the system
 N_ARENAS: Final = 2
-GRACE_SECONDS: Final = 5.0  # for calls in flight; what they bought is in the ledger in any case
+GRACE_SECONDS: Final = 5.0  # for calls in flight; their purchases are in the ledger in any case
 
 
 def serve(path: Path, console: Console) -> None:
     """Serve the tables of a configuration file until SIGINT or SIGTERM."""
     settings = load(path)
     configure_logs()
-    # Requests are the parallelism. Two threads of linear algebra each, on matrices this small,
-    # wait for one another longer than they compute.
+    # Requests run in parallel. On matrices this small, several threads of linear algebra per
+    # request would wait for one another longer than they compute.
     threadpool_limits(limits=1)
     give_memory_back()
     allow_many_connections()
@@ -54,7 +54,7 @@ def serve(path: Path, console: Console) -> None:
     metrics = Metrics(table.schema.table for table in settings.tables)
     service = build(settings, metrics)
     readiness = Readiness(SERVICES)
-    # What is alive now stays: the collector need not look at it again, during a query, for nothing.
+    # What is alive now stays alive: the collector need not scan it again during queries.
     gc.freeze()
     try:
         with watching(
@@ -75,11 +75,11 @@ def serve(path: Path, console: Console) -> None:
                 structlog.get_logger("tacit").info("stopped", address=server.address)
     finally:
         service.close()
-        gc.unfreeze()  # or what native modules hold would be reported as leaked on the way out
+        gc.unfreeze()  # otherwise objects of native modules would be reported as leaked at exit
 
 
 def greeting(address: str, budgets: tuple[BudgetStatus, ...], server: ServerSettings) -> list[str]:
-    """What the owner of the data should see: where it listens, to whom, and what is left."""
+    """The lines for the server's owner: its address, who has access, and what is left."""
     scheme = "grpc" if server.tls is None else "grpc+tls"
     header = '"adbc.flight.sql.authorization_header": "Bearer TOKEN"'
     shown = "" if server.allow_anonymous else f", db_kwargs={{{header}}}"
@@ -98,28 +98,28 @@ def greeting(address: str, budgets: tuple[BudgetStatus, ...], server: ServerSett
 
 
 def who_may_come_in(server: ServerSettings) -> str:
-    """One sentence on who is let in."""
+    """One sentence on who has access."""
     if server.allow_anonymous:
         return (
-            "ANYBODY on this machine may ask, without a credential, as the analyst 'anonymous' "
+            "ANYBODY on this machine may query without a credential, as the analyst 'anonymous' "
             "(allow_anonymous)."
         )
     if server.tls is not None and server.tls.client_ca is not None:
-        return "Clients show a certificate that `tacit token issue --certificate` knows."
-    return "Clients show a token that `tacit token issue` has issued."
+        return "Clients need a certificate registered with `tacit token issue --certificate`."
+    return "Clients need a token issued by `tacit token issue`."
 
 
 def allow_many_connections() -> None:
-    """Let the process hold as many connections as the system lets it; each is an open file."""
+    """Raise the process's limit on open files, and so on connections, as far as allowed."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):  # some systems name a limit that they do not grant
+    with suppress(ValueError, OSError):  # some systems report a limit that they do not grant
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def give_memory_back() -> None:
-    """Have the C library return large blocks to the system, where it is one that can.
+    """Make the C library return large blocks to the system, if it supports that.
 
-    Left to itself, glibc keeps what one heavy statement needed, for each of many threads.
+    By default glibc keeps what one heavy statement needed, for each of many threads.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
@@ -138,7 +138,7 @@ def _tls(server: ServerSettings) -> TlsIdentity | None:
 def _started(
     settings: Settings, service: Service, tls: TlsIdentity | None, monitoring: Monitoring
 ) -> RunningServer:
-    """The server of a service, with its ledger's credentials at the door."""
+    """The server of a service, which authenticates callers by the ledger's credentials."""
     names = [table.schema.table for table in settings.tables]
 
     def report(report_format: str) -> bytes:
@@ -150,10 +150,12 @@ def _started(
     return start_server(
         service.engine,
         settings.server.listen,
-        access=LedgerAuthenticator(service.ledger, allow_anonymous=settings.server.allow_anonymous),
+        authenticator=LedgerAuthenticator(
+            service.ledger, allow_anonymous=settings.server.allow_anonymous
+        ),
         tls=tls,
         public=service.public,
-        desk=ServedLedgerAdmin(service.ledger, names, report),
+        admin=ServedLedgerAdmin(service.ledger, names, report),
         synthetic=service.engine.synthetic,
         monitoring=monitoring,
         times=settings.server.times,
@@ -161,7 +163,7 @@ def _started(
 
 
 def _wait_for_signals() -> Callable[[], object]:
-    """Take over SIGINT and SIGTERM; the result waits for the first of them."""
+    """Handle SIGINT and SIGTERM; the result waits for the first of them."""
     stopped = threading.Event()
 
     def note(_number: int, _frame: FrameType | None) -> None:

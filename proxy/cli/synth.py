@@ -1,6 +1,6 @@
-"""The commands `tacit synth ...`: make synthetic tables, look at them, take them home.
+"""The commands `tacit synth ...`: make synthetic tables, inspect them, download them.
 
-A thin layer over `cli_synth_client`; what a table costs, the server decides.
+A thin layer over `synth_client`; the server decides what a table costs.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,8 +33,8 @@ from proxy.protocol import tacit_pb2
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Make tables of made-up rows that count like a private table's, and use them freely.",
-    epilog="Begin with: tacit synth create adult --epsilon 1 --preview",
+    help="Make synthetic tables whose counts are close to a private table's; using them is free.",
+    epilog="Start with: tacit synth create adult --epsilon 1 --preview",
 )
 
 
@@ -46,10 +46,13 @@ class MethodOption(StrEnum):
 
 
 NameArgument: TypeAlias = Annotated[
-    str, typer.Argument(metavar="NAME", help="A synthetic table, as in adult_1 or adult.adult_1.")
+    str, typer.Argument(metavar="NAME", help="A synthetic table, like adult_1 or adult.adult_1.")
 ]
 NewNameOption: TypeAlias = Annotated[
-    str, typer.Option("--name", metavar="NAME", help="Its name in SQL; the server's choice if not.")
+    str,
+    typer.Option(
+        "--name", metavar="NAME", help="Its name in SQL; if left out, the server chooses one."
+    ),
 ]
 OutputOption: TypeAlias = Annotated[
     Path | None,
@@ -57,22 +60,24 @@ OutputOption: TypeAlias = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Write the rows, too; .parquet or .csv says how. What is there is replaced.",
+        help="Also write the rows; the suffix .parquet or .csv sets the format. Replaces the file.",
     ),
 ]
 RowsOption: TypeAlias = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="How many; as many as there are, by what is known."),
+    typer.Option(
+        metavar="N", min=1, help="How many rows; if left out, the private table's estimated number."
+    ),
 ]
 SeedOption: TypeAlias = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, help="Draws the same rows again from the same model."),
+    typer.Option(metavar="N", min=0, help="The same seed draws the same rows from the same model."),
 ]
 EpsilonOption: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="NUMBER",
-        help="The most it may cost. 0: of what is known already, for nothing.",
+        help="The most that it may cost. 0: free, from what is known already.",
     ),
 ]
 
@@ -89,7 +94,7 @@ DeltaOption: TypeAlias = Annotated[
     epilog="Example: tacit synth create adult --epsilon 1 --columns age,sex,income -o adult.parquet"
 )
 @asks_server
-def create(  # noqa: PLR0913, PLR0917 - one parameter an option
+def create(  # noqa: PLR0913, PLR0917 - one parameter per option
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The private table.")],
     epsilon: EpsilonOption = "0",
     delta: DeltaOption = None,
@@ -99,7 +104,8 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter an option
     score: Annotated[
         Score | None,
         typer.Option(
-            case_sensitive=False, help="privbayes: what tells which columns depend, R if left out."
+            case_sensitive=False,
+            help="privbayes: the score that finds dependent columns; default R.",
         ),
     ] = None,
     degree: Annotated[
@@ -108,27 +114,27 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter an option
             metavar="N",
             min=0,
             max=N_PARENTS_MAX,
-            help="privbayes: the most columns that one depends on; 3 if left out.",
+            help="privbayes: the most columns that one column depends on; default 3.",
         ),
     ] = None,
     hierarchies: Annotated[
         bool | None,
         typer.Option(
             "--hierarchies/--no-hierarchies",
-            help="privbayes: columns may depend on merged neighbours of numbers and dates, too.",
+            help="privbayes: columns may also depend on merged ranges of numbers and dates.",
         ),
     ] = None,
     rows: RowsOption = None,
     seed: SeedOption = None,
     columns: Annotated[
-        str, typer.Option(metavar="A,B,..", help="Of which columns; of every one if left out.")
+        str, typer.Option(metavar="A,B,..", help="The columns; if left out, every column.")
     ] = "",
     name: NewNameOption = "",
     replace: Annotated[
-        bool, typer.Option("--replace", help="A synthetic table of that name gives way.")
+        bool, typer.Option("--replace", help="Replace a synthetic table of that name.")
     ] = False,
     preview: Annotated[
-        bool, typer.Option("--preview", help="Only say what it would cost. Spends nothing.")
+        bool, typer.Option("--preview", help="Only show what it would cost. Spends nothing.")
     ] = False,
     output: OutputOption = None,
     *,
@@ -136,12 +142,12 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter an option
 ) -> None:
     """Make a synthetic table, and keep it on the server.
 
-    What is bought for it is remembered: counts of the pairs of columns it
-    measured are then answered for nothing, with intervals. What is known
-    already is used, so that a table may be better than its epsilon alone buys.
+    What is bought for it is remembered: counts of the pairs of columns that it measured are then
+    answered for free, with intervals. What is known already is used, so a table may be better than
+    its epsilon alone would buy.
 
-    Counts of one or two columns come close to the private ones; of three and
-    more nothing is measured. No row is about a person.
+    Counts of one or two columns are close to the private ones; combinations of three and more
+    columns are not measured. No row describes a real person.
     """
     write = _writer(output)
     request = tacit_pb2.CreateSyntheticRequest(
@@ -188,7 +194,7 @@ def get(
     name: NameArgument,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Ends in .parquet or .csv."),
+        typer.Option("--output", "-o", metavar="FILE", help="The file; ends in .parquet or .csv."),
     ],
     *,
     server: ServerAddress,
@@ -199,7 +205,7 @@ def get(
 
 @app.command(epilog="Example: tacit synth resample adult_1 --rows 1000 --seed 7 -o small.csv")
 @asks_server
-def resample(  # noqa: PLR0913 - one parameter an option
+def resample(  # noqa: PLR0913 - one parameter per option
     table: NameArgument,
     rows: RowsOption = None,
     seed: SeedOption = None,
@@ -208,7 +214,7 @@ def resample(  # noqa: PLR0913 - one parameter an option
     *,
     server: ServerAddress,
 ) -> None:
-    """Draw other rows from the model of a synthetic table. Free."""
+    """Draw new rows from the model of a synthetic table. Free."""
     write = _writer(output)
     request = tacit_pb2.ResampleSyntheticRequest(table=table, name=name, rows=rows, seed=seed)
     made = synth_client.resample(server, request)
@@ -226,10 +232,10 @@ def report(
     *,
     server: ServerAddress,
 ) -> None:
-    """Hold a synthetic table against what is known of the private one. Free.
+    """Compare a synthetic table with what is known of the private table. Free.
 
-    The page is one file that needs nothing else. It reads noisy answers that
-    were bought before, and no private row.
+    The page is one file that needs nothing else. It is made from noisy answers that were bought
+    before, and reads no private row.
     """
     page = synth_client.report(server, name)
     try:
@@ -245,19 +251,21 @@ def report(
 @asks_server
 def law(
     name: NameArgument,
-    of: Annotated[str, typer.Option(metavar="A,B,..", help="The columns whose law is wanted.")],
+    of: Annotated[str, typer.Option(metavar="A,B,..", help="The columns whose law is requested.")],
     given: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMN=VALUE", help="A value of another column; once for each."),
+        typer.Option(
+            metavar="COLUMN=VALUE", help="A given value of another column. May be repeated."
+        ),
     ] = None,
     output: OutputOption = None,
     *,
     server: ServerAddress,
 ) -> None:
-    """Say what a table's model tells of some columns, given values of others. Free.
+    """Show the law of some columns given values of others, by a table's model. Free.
 
-    A table made by privbayes has a model that tells it without rows; of
-    another, shares are counted among the rows. There are no intervals.
+    A table made by privbayes has a model that gives the law without rows; for other tables, shares
+    are counted among the rows. There are no intervals.
     """
     write = _writer(output)
     request = tacit_pb2.SyntheticLawRequest(
@@ -271,18 +279,18 @@ def law(
 @app.command(epilog="Example: tacit synth drop adult_1")
 @asks_server
 def drop(name: NameArgument, *, server: ServerAddress) -> None:
-    """Take a synthetic table away. What was measured for it stays known."""
+    """Drop a synthetic table. What was measured for it stays known."""
     synth_client.drop(server, name)
     typer.echo(f"Dropped {name}.")
 
 
 def _full_name(table: tacit_pb2.SyntheticTable) -> str:
-    """What no other synthetic table is called."""
+    """The name that is unique among all synthetic tables."""
     return f"{table.source}.{table.name}"
 
 
 def _names(text: str) -> list[str]:
-    """The names in a text, which commas separate."""
+    """The names in a comma-separated text."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
@@ -290,12 +298,12 @@ def _given(text: str) -> tacit_pb2.GivenValue:
     """A column and its value, from ``column=value``."""
     column, equals, value = text.partition("=")
     if not equals:
-        raise InvalidRequest(f"{text!a} gives no value.", hint="Write it as in sex=Female.")
+        raise InvalidRequest(f"{text!a} gives no value.", hint="Write it like sex=Female.")
     return tacit_pb2.GivenValue(column=column.strip(), value=value)
 
 
 def _made(steps: Iterable[tacit_pb2.SyntheticProgress]) -> tacit_pb2.SyntheticProgress:
-    """The last message, once all are through; on a terminal, how far it has come is seen."""
+    """The last message, after all others, with progress shown on a terminal."""
     last = tacit_pb2.SyntheticProgress()
     bar = Progress(
         TextColumn("{task.description}"),
@@ -314,7 +322,7 @@ def _made(steps: Iterable[tacit_pb2.SyntheticProgress]) -> tacit_pb2.SyntheticPr
 
 
 def _writer(output: Path | None) -> Callable[[Callable[[], pa.Table]], None]:
-    """What writes rows to a file once they are asked for; that it can is found out before."""
+    """The function that writes rows to a file; whether it can is checked before it is called."""
     if output is None:
         return lambda _rows: None
     write_table = table_writer(output)

@@ -1,4 +1,4 @@
-"""The command line's side of synthetic tables in `tacit.v1`: messages in and out, no terminal."""
+"""The command line's client for synthetic tables in `tacit.v1`: messages only, no terminal."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from proxy.protocol import tacit_pb2
 def create(
     server: ServerAddress, request: tacit_pb2.CreateSyntheticRequest
 ) -> Iterator[tacit_pb2.SyntheticProgress]:
-    """Make a table: its steps, and last what was made."""
+    """Make a table: its steps, and last the table's record."""
     with calling(server) as stub:
         yield from stub.CreateSynthetic(request, metadata=server.metadata)
 
@@ -19,13 +19,13 @@ def create(
 def preview(
     server: ServerAddress, request: tacit_pb2.CreateSyntheticRequest
 ) -> tacit_pb2.PreviewSyntheticReply:
-    """What making a table would cost at most."""
+    """The most that making a table would cost."""
     with calling(server) as stub:
         return stub.PreviewSynthetic(request, metadata=server.metadata)
 
 
 def listed(server: ServerAddress, name: str = "") -> list[tacit_pb2.SyntheticTable]:
-    """Every table, or the one of a name."""
+    """Every table, or the one with a name."""
     with calling(server) as stub:
         request = tacit_pb2.ListSyntheticRequest(name=name)
         return list(stub.ListSynthetic(request, metadata=server.metadata).tables)
@@ -40,7 +40,7 @@ def rows(server: ServerAddress, name: str) -> pa.Table:
 
 
 def report(server: ServerAddress, name: str) -> bytes:
-    """The page that holds a table against what is known, as HTML."""
+    """The page that compares a table with what is known, as HTML."""
     with calling(server) as stub:
         request = tacit_pb2.ReportSyntheticRequest(name=name)
         pieces = [one.chunk for one in stub.ReportSynthetic(request, metadata=server.metadata)]
@@ -50,7 +50,7 @@ def report(server: ServerAddress, name: str) -> bytes:
 def law(
     server: ServerAddress, request: tacit_pb2.SyntheticLawRequest
 ) -> tuple[pa.Table, tacit_pb2.SyntheticLawBasis]:
-    """The law of columns given values of others, and what it rests on."""
+    """The law of columns given values of others, and how it was obtained."""
     pieces, basis = [], tacit_pb2.SyntheticLawBasis()
     with calling(server) as stub:
         for reply in stub.SyntheticLaw(request, metadata=server.metadata):
@@ -63,12 +63,12 @@ def law(
 def resample(
     server: ServerAddress, request: tacit_pb2.ResampleSyntheticRequest
 ) -> tacit_pb2.SyntheticTable:
-    """Another table of the same model."""
+    """Another table drawn from the same model."""
     with calling(server) as stub:
         return stub.ResampleSynthetic(request, metadata=server.metadata)
 
 
 def drop(server: ServerAddress, name: str) -> None:
-    """Take a table away."""
+    """Drop a table."""
     with calling(server) as stub:
         stub.DropSynthetic(tacit_pb2.DropSyntheticRequest(name=name), metadata=server.metadata)

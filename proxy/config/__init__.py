@@ -1,4 +1,4 @@
-"""The configuration file, read and checked: values that are right, or every problem of it at once.
+"""The configuration file, read and checked: valid settings, or all of its problems at once.
 
 Nothing here opens data, a ledger or a port.
 """

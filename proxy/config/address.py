@@ -1,4 +1,4 @@
-"""Addresses to listen at: ``host:port``, and whether another machine could reach them."""
+"""Addresses to listen on: ``host:port``, and whether another machine could reach them."""
 
 import ipaddress
 import re

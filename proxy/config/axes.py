@@ -1,4 +1,4 @@
-"""Declared columns: one table of the configuration file for each, and the axis it describes.
+"""Declared columns: one table of the configuration file per column, and the axis it declares.
 
 The kinds are those of `cube.axis`; the keys are what the owner of the data writes.
 """
@@ -22,13 +22,13 @@ from proxy.sources.problems import Problems, Section
 
 
 class ColumnSection(Section):
-    """What every column may say."""
+    """The keys that every column may have."""
 
     null: bool = False
 
     @abstractmethod
     def axis(self, name: str) -> Axis:
-        """The axis that is declared; ValueError if the declaration makes no sense."""
+        """The declared axis; ValueError if the declaration is inconsistent."""
 
 
 class CategoryColumn(ColumnSection):
@@ -94,7 +94,7 @@ class DateColumn(ColumnSection):
 
 
 class MeasureColumn(ColumnSection):
-    """Numbers that are summed and averaged, between bounds they are clamped to."""
+    """Numbers that are summed and averaged, clamped to bounds."""
 
     kind: Literal["measure"]
     low: int | float
@@ -102,14 +102,16 @@ class MeasureColumn(ColumnSection):
     step: int | float | None = None
 
     def axis(self, name: str) -> Axis:
-        """Levels from low to high, a step apart: 1, if the bounds are whole and none is given."""
+        """Levels from low to high, one step apart; the default step is 1 for whole bounds."""
         low, high = as_written(self.low), as_written(self.high)
         if self.step is not None:
             step = as_written(self.step)
         elif low.denominator == high.denominator == 1:
             step = Fraction(1)
         else:
-            raise ValueError(f"{name}: step is missing; it is 1 only where low and high are whole")
+            raise ValueError(
+                f"{name}: step is missing; it defaults to 1 only if low and high are whole"
+            )
         return MeasureAxis(name=name, null=self.null, low=low, high=high, step=step)
 
 
@@ -124,7 +126,7 @@ COLUMN_KINDS: dict[str, type[ColumnSection]] = {
 
 
 def as_written(number: float) -> Fraction:
-    """A number of the file exactly: the shortest decimal of a double is what stands there.
+    """A number of the file, exactly: the shortest decimal of a double is what the file says.
 
     >>> as_written(0.1), as_written(3)
     (Fraction(1, 10), Fraction(3, 1))
@@ -133,7 +135,7 @@ def as_written(number: float) -> Fraction:
 
 
 def read_axis(name: str, values: Any, keys: tuple[str, ...], problems: Problems) -> Axis | None:
-    """The axis of one declared column, or None with its problems noted."""
+    """The axis of one declared column; None, with the problems recorded, if it has any."""
     if not isinstance(values, Mapping):
         problems.add(keys, "should be a table with a kind")
         return None

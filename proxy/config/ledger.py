@@ -1,6 +1,6 @@
-"""The `[ledger]` table: where the durable record of spending lies, and the keys that belong to it.
+"""The `[ledger]` table: where the durable record of spending is kept, and its keys.
 
-Nothing here opens a ledger or reads a key; that they are there and fit is found when it opens.
+Nothing here opens a ledger or reads a key; whether they exist and fit is checked on opening.
 """
 
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ class LedgerSettings:
     Parameters
     ----------
     path : Path, optional
-        The SQLite file; its key lies beside it.
+        The SQLite file; its key is in a file beside it.
     url : str, optional
         The PostgreSQL database, without a password; its key is `key`.
     key : Path, optional
-        The key of the data fingerprints; every server on one database has a copy.
+        The key of the data fingerprints; every server that shares the database has a copy.
     signing_key : Path, optional
-        The owner's private key, where the server is to sign how far the ledger has come.
+        The owner's private key, if the server is to sign the head of the ledger.
     signed_head : Path, optional
-        Where it writes what it signed.
+        The file for the latest signed head.
     clock_step_days_max : int
-        How many days the clock may be ahead of the last entry and be believed.
+        How many days the clock may be ahead of the last entry and still be trusted.
     """
 
     path: Path | None = None
@@ -47,9 +47,11 @@ class LedgerSettings:
         if (self.path is None) == (self.url is None):
             raise ValueError("a ledger is a file or a database")
         if (self.key is None) != (self.url is None):
-            raise ValueError("a ledger in a database, and no other, has a key of its own place")
+            raise ValueError(
+                "a ledger in a database, and only such a ledger, needs the path of its key"
+            )
         if (self.signing_key is None) != (self.signed_head is None):
-            raise ValueError("a key to sign with and a place for what is signed go together")
+            raise ValueError("signing_key and signed_head go together")
 
     @property
     def location(self) -> str:
@@ -69,7 +71,7 @@ class LedgerSection(Section):
 
 
 def read_ledger(values: Any, folder: Path, problems: Problems) -> LedgerSettings | None:
-    """The ledger's settings, with paths relative to the file's folder; None with its problems."""
+    """The ledger's settings, with paths relative to the file's folder; None on problems."""
     section = problems.section(LedgerSection, values, ("ledger",))
     if section is None:
         return None
@@ -84,15 +86,15 @@ def read_ledger(values: Any, folder: Path, problems: Problems) -> LedgerSettings
             url=section.url, clock_step_days_max=section.clock_step_days_max, **paths
         )
     except ValueError:
-        return None  # the problem was noted, with its key
+        return None  # the problem was recorded, with its key
 
 
 def _check_place(section: LedgerSection, problems: Problems) -> None:
     keys = ("ledger",)
     if section.path is None and section.url is None:
-        problems.add((*keys, "path"), "is missing, or else url and key")
+        problems.add((*keys, "path"), "is missing; a ledger needs path, or url and key")
     if section.path is not None and section.url is not None:
-        problems.add((*keys, "url"), "stands beside path; a ledger has one of them")
+        problems.add((*keys, "url"), "is given beside path; a ledger has only one of them")
     if section.url is not None:
         try:
             PostgresLocation.parse(section.url)
@@ -101,7 +103,9 @@ def _check_place(section: LedgerSection, problems: Problems) -> None:
         if section.key is None:
             problems.add((*keys, "key"), "is missing; it goes with url")
     elif section.key is not None:
-        problems.add((*keys, "key"), "goes with url; the key of a file lies beside it")
+        problems.add(
+            (*keys, "key"), "goes with url only; the key of a ledger file is a file beside it"
+        )
     if section.signing_key is not None and section.signed_head is None:
         problems.add((*keys, "signed_head"), "is missing; it goes with signing_key")
     if section.signed_head is not None and section.signing_key is None:

@@ -1,6 +1,7 @@
-"""Where a table's rows come from, as its owner declares it: `source`, or `view` and `sources`.
+"""Where a table's rows come from, as the owner declares it: `source`, or `view` and `sources`.
 
-Nothing here opens a file; that one can be read, and what is in it, is found when the source opens.
+Nothing here opens a file; whether it can be read, and what is in it, is checked when the source
+opens.
 """
 
 from collections.abc import Mapping
@@ -23,20 +24,20 @@ class SourceSection(Section):
 def read_location(
     values: Mapping[str, Any], folder: Path, keys: tuple[str, ...], problems: Problems
 ) -> Location | None:
-    """The file or the view of one table, with paths relative to `folder`; None with its problems.
+    """The file or the view of one table, with paths relative to `folder`; None on problems.
 
-    That each key has a value of the right type is noted with the table's section.
+    Values of a wrong type are recorded with the table's section.
     """
     has_source, has_view = "source" in values, "view" in values
     if has_view and has_source:
-        problems.add((*keys, "view"), "stands beside source; a table has one of them")
+        problems.add((*keys, "view"), "is given beside source; a table has only one of them")
     if not has_view and not has_source:
-        problems.add((*keys, "source"), "is missing, or else view and sources")
+        problems.add((*keys, "source"), "is missing; a table needs source, or view and sources")
     if not has_view and "sources" in values:
         problems.add((*keys, "sources"), "goes with view")
     if not has_source and "source_table" in values:
         problems.add((*keys, "source_table"), "goes with source")
-    # Both are read where both are given, so that neither hides the other's problems.
+    # If both are given, both are read, so that neither hides the other's problems.
     view = _read_view(values, folder, keys, problems) if has_view else None
     file = _read_file(values, folder, keys, problems) if has_source else None
     return view or file

@@ -1,6 +1,6 @@
-"""The `[public.NAME]` tables: files whose rows anybody may see, to be joined with private ones.
+"""The `[public.NAME]` tables: files whose rows anybody may see, to join with private tables.
 
-Nothing here opens them; that a key is one is found when they are loaded.
+Nothing here opens them; whether a key is unique is checked when they are loaded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,13 +32,13 @@ def read_public(
     Parameters
     ----------
     values : mapping
-        What `[public]` holds: a table for each public table.
+        The contents of `[public]`: one entry per public table.
     folder : Path
         The folder of the configuration file.
     private : iterable of str
-        The names of the private tables, which no public one may have.
+        The names of the private tables, which public tables may not have.
     problems : Problems
-        Where what is wrong is noted.
+        Where problems are recorded.
     """
     if not isinstance(values, Mapping):
         problems.add(("public",), "should hold tables, as [public.NAME]")
@@ -52,9 +52,9 @@ def read_public(
         if name.casefold() in taken:
             problems.add(("public", name), "is the name of a private table, too")
         elif name.casefold() in RESERVED_NAMES:
-            problems.add(("public", name), "is a name that the server keeps for its own views")
+            problems.add(("public", name), "is a name that the server reserves for its own views")
         elif not is_public_name(name):
-            problems.add(("public", name), "should be called by 1 to 63 printable characters")
+            problems.add(("public", name), "should have a name of 1 to 63 printable characters")
     read = (_read_one(name, table, folder, problems) for name, table in values.items())
     return tuple(table for table in read if table is not None)
 

@@ -1,6 +1,6 @@
-"""The `[server]` table: where to listen, who may come in, and what leaving loopback takes.
+"""The `[server]` table: where to listen, who may connect, and what a public address requires.
 
-The one part of the configuration that the environment may override.
+It is the only part of the configuration that environment variables may override.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from proxy.sources.public_table import N_BYTES_MAX, N_ROWS_MAX
 class TlsFiles:
     """The PEM files of the server's certificate chain and its private key.
 
-    With `client_ca`, clients must show a certificate that an authority in that file signed.
+    With `client_ca`, clients must present a certificate signed by an authority in that file.
     """
 
     certificate: Path
@@ -39,15 +39,15 @@ class ServerSettings:
         ``host:port``; port 0 for any free one.
     tls : TlsFiles, optional
     allow_anonymous : bool
-        Whether calls without a credential are those of the analyst ``anonymous``.
+        Whether calls without a credential count as calls of the analyst ``anonymous``.
     metrics_listen : str, optional
-        Where Prometheus finds its metrics, if they are served at all.
+        Where metrics are served for Prometheus, if at all.
     synthetic_dir : Path, optional
-        Where synthetic tables are kept; beside the ledger's file if it is not said.
+        Where synthetic tables are kept; by default beside the ledger's file.
     synthetic_limits : SyntheticLimits
-        How much is kept there.
+        Limits on what is kept there.
     times : CallTimes
-        That the work for a call may take.
+        How long the work for a call may take.
     """
 
     listen: str
@@ -60,7 +60,7 @@ class ServerSettings:
 
 
 class ServerSection(BaseSettings):
-    """The keys of `[server]`; ``TACIT_SERVER__LISTEN`` and the like come before the file."""
+    """The keys of `[server]`; ``TACIT_SERVER__LISTEN`` and the like override the file."""
 
     model_config = SettingsConfigDict(
         env_prefix="TACIT_SERVER__", extra="forbid", frozen=True, strict=True
@@ -88,7 +88,7 @@ class ServerSection(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the library's signature
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the same
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment first, then the file; no other place is looked at."""
+        """The environment first, then the file; no other source is used."""
         return env_settings, init_settings
 
 
@@ -104,7 +104,7 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
         problems.add(("server", "listen"), f'should be host:port, such as "{DEFAULT_LISTEN}"')
     elif not wants_tls and not is_loopback(host):
         problems.add(
-            ("server", "listen"), "is not loopback, which needs tls_certificate and tls_key"
+            ("server", "listen"), "is not loopback, so tls_certificate and tls_key are needed"
         )
     if section.allow_anonymous:
         _check_anonymous(section, host, problems)
@@ -130,12 +130,12 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
 
 
 def _check_anonymous(section: ServerSection, host: str | None, problems: Problems) -> None:
-    """Whoever reaches the port is somebody then; so nobody else may be able to reach it."""
+    """Everyone who reaches the port is a caller then; so only this machine may reach it."""
     keys = ("server", "allow_anonymous")
     if host is not None and not is_loopback(host):
         problems.add(keys, "is for a loopback address only")
     if section.tls_client_ca is not None:
-        problems.add(keys, "does not go with tls_client_ca, by which everybody is named")
+        problems.add(keys, "cannot be combined with tls_client_ca, which identifies every client")
 
 
 def _read_tls(section: ServerSection, folder: Path, problems: Problems) -> TlsFiles | None:

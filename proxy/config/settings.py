@@ -1,8 +1,8 @@
 """Configuration: one TOML file as frozen settings, or one refusal that lists all its problems.
 
-The environment may override the `[server]` table alone (``TACIT_SERVER__LISTEN`` and the like):
-what is promised about a private table is read from its file and from nowhere else. Nothing here
-opens the data; that a declared column exists is found when the source opens.
+Environment variables may override only the `[server]` table (``TACIT_SERVER__LISTEN`` and the
+like): everything that is promised about a private table is read from the file alone. Nothing here
+opens the data; whether a declared column exists is checked when the source opens.
 """
 
 import re
@@ -32,32 +32,35 @@ from proxy.sources.location import Location
 from proxy.sources.problems import Problems, Section
 from proxy.sources.public_file import PublicSettings
 
-EPSILON_MAX = Fraction(WEIGHT_UNITS_MAX, UNITS_PER_EPSILON)  # above it no guarantee is left
-DELTA_MAX = Fraction(1, 10**5)  # times the records, that many may be shown; it is to be far below 1
+EPSILON_MAX = Fraction(
+    WEIGHT_UNITS_MAX, UNITS_PER_EPSILON
+)  # above it there is no meaningful guarantee
+DELTA_MAX = Fraction(1, 10**5)  # delta times the number of records must be far below 1
 DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?", re.ASCII)
 SCIENTIFIC = re.compile(r"[0-9](\.[0-9]{1,20})?[eE]-[0-9]{1,2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSettings:
-    """One private table: what is public about it, where it lies, and what it may cost.
+    """One private table: its public schema, its location, and its budget.
 
     Parameters
     ----------
     schema : Schema
-        Its public columns.
+        Its public schema.
     location : SourceLocation or PrivateView
         The file it is read from, or the SQL over several.
     budget : Fraction
-        The epsilon that may ever be spent on it, exactly as written.
+        The total epsilon that may be spent on it, exactly as written.
     default : AccuracyTarget
-        What a request without a target asks for.
+        The target of requests that name none.
     strategy : Strategy
-        How measurements are chosen when the history does not suffice.
+        How measurements are chosen when the history is not enough.
     delta : Fraction, optional
-        What synthetic tables may be measured with Gaussian noise under; None for no such noise.
+        The delta under which synthetic tables may be measured with Gaussian noise; None to allow no
+        Gaussian noise.
     sharing : Sharing
-        Whether analysts are shown what others have asked; `history` in the file.
+        Whether analysts may see what others have asked; `history` in the file.
     """
 
     schema: Schema
@@ -71,7 +74,7 @@ class TableSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything one server process is told."""
+    """All settings of one server process."""
 
     server: ServerSettings
     ledger: LedgerSettings
@@ -80,7 +83,7 @@ class Settings:
 
 
 class FileSection(Section):
-    """The top of the file; its tables are read one by one, so that each reports its own."""
+    """The top level of the file; its tables are read separately, so that each reports problems."""
 
     server: Any = Field(default_factory=dict)
     ledger: Any
@@ -143,7 +146,7 @@ class TableSection(Section):
 
 
 def parse_epsilon(value: Any) -> Fraction | None:
-    """A positive epsilon, exactly as it was written; None if it is not one.
+    """A positive epsilon, exactly as written; None if the value is not one.
 
     >>> parse_epsilon("0.1"), parse_epsilon(0.1), parse_epsilon("1e3"), parse_epsilon(True)
     (Fraction(1, 10), Fraction(1, 10), None, None)
@@ -153,7 +156,7 @@ def parse_epsilon(value: Any) -> Fraction | None:
     if isinstance(value, str) and not DECIMAL.fullmatch(value):
         return None
     try:
-        # The shortest decimal of a float is what stands in the file; its binary value is not.
+        # The file says the shortest decimal of a float, not its binary value.
         epsilon = Fraction(value if isinstance(value, str) else repr(value))
     except ValueError:
         return None
@@ -161,7 +164,7 @@ def parse_epsilon(value: Any) -> Fraction | None:
 
 
 def parse_delta(value: Any) -> Fraction | None:
-    """A delta, exactly as it was written; None if it is not one.
+    """A delta, exactly as written; None if the value is not one.
 
     >>> parse_delta(1e-9) == parse_delta("1e-9") == Fraction(1, 10**9)
     True
@@ -190,14 +193,14 @@ def load(path: Path) -> Settings:
     _check_public(public, tables, problems)
     problems.raise_if_any()
     if server is None or ledger is None:
-        raise RuntimeError("a part of the configuration is missing and no problem was noted")
+        raise RuntimeError("a part of the configuration is missing and no problem was recorded")
     return Settings(server=server, ledger=ledger, tables=tables, public=public)
 
 
 def _check_public(
     public: tuple[PublicSettings, ...], tables: tuple[TableSettings, ...], problems: Problems
 ) -> None:
-    """A private table's file is never a public table's, whatever the names."""
+    """Record a problem if a public table is read from a private table's file, by whatever path."""
     private = {file.resolve() for table in tables for file in table.location.files}
     for table in public:
         if table.path.resolve() in private:
@@ -241,7 +244,7 @@ def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> Tab
     section = problems.section(TableSection, values, keys)
     if not isinstance(values, Mapping):
         return None
-    # Each part is read whether or not another has problems, so that none hides behind another.
+    # Each part is read even if another has problems, so that all problems are found.
     location = read_location(values, folder, keys, problems)
     columns = values.get("columns")
     axes = () if columns is None else _read_columns(columns, (*keys, "columns"), problems)
@@ -250,7 +253,7 @@ def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> Tab
         return None
     budget = parse_epsilon(section.budget)
     if budget is None:
-        raise RuntimeError("a budget passed its check and is none")
+        raise RuntimeError("an invalid budget passed its check")
     target = AccuracyTarget(half_width=section.half_width, confidence=section.confidence)
     return TableSettings(
         schema=schema,
@@ -266,7 +269,7 @@ def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> Tab
 def _build_schema(
     name: str, axes: tuple[Axis, ...], section: TableSection | None, problems: Problems
 ) -> Schema | None:
-    """The schema, or its problems; if the table's section has some, nobody will use the result."""
+    """The schema, or its problems; unused if the table's section has problems."""
     n_records_max = N_RECORDS_MAX if section is None else section.n_records_max
     neighbours = Neighbours.ADD_REMOVE if section is None else Neighbours(section.neighbours)
     unit = None if section is None else section.unit

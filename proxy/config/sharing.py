@@ -1,13 +1,13 @@
-"""Who may see what a table's history shows: a word of the configuration, and nothing else."""
+"""The configuration's choice of who may see what a table's history reveals."""
 
 from enum import StrEnum
 
 
 class Sharing(StrEnum):
-    """What analysts are shown of what other analysts have asked of a table.
+    """What analysts may see of other analysts' queries on a table.
 
-    Everybody is answered from the history either way. If it is private, prices, sources, widths
-    and refusals are those of asking alone (`disclosure.py`).
+    Everybody is answered from the history either way. If it is private, analysts see the prices,
+    sources, widths and refusals that an empty history would give (`disclosure.py`).
     """
 
     SHARED = "shared"

@@ -1,4 +1,4 @@
-"""How much is kept of synthetic tables."""
+"""Limits on the synthetic tables that are kept."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,11 +10,11 @@ N_TABLES_MAX: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticLimits:
-    """Rows and bytes of one table, and how many one analyst may have of one private table.
+    """Rows and bytes of one table, and the number of tables one analyst may have of a private one.
 
-    Places that strangers share would tell each of them how many the others have.
+    The number is counted for each analyst: a shared limit would reveal how many tables others have.
 
-    A synthetic table is read as a public one is, so that it is no larger than those may be.
+    A synthetic table is read as a public table is, so its size has the same bounds.
     """
 
     n_rows: int = N_ROWS_MAX
@@ -25,7 +25,7 @@ class SyntheticLimits:
         if not (1 <= self.n_rows <= N_ROWS_MAX and 1 <= self.n_bytes <= N_BYTES_MAX):
             raise ValueError(f"{self.n_rows} rows and {self.n_bytes} bytes are beyond the limits")
         if self.n_tables < 1:
-            raise ValueError("no synthetic table at all")
+            raise ValueError("at least one synthetic table must be allowed")
 
 
 DEFAULT_LIMITS: Final = SyntheticLimits()

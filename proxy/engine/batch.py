@@ -1,7 +1,7 @@
-"""A declared batch of statements: planned together, shown with its price, and bought if asked.
+"""A declared batch of statements: planned together, shown with its price, and bought on request.
 
-The plan is made on a snapshot, since it takes seconds; if something was bought meanwhile, it is
-made again. Nothing is charged before everything that may refuse has passed.
+The plan is made on a snapshot, since it takes seconds; if something is bought meanwhile, it is made
+again. Nothing is charged before every check has passed.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,13 +34,13 @@ BATCH_SCHEMA = pa.schema(
         pa.field("n_rows", pa.int64(), nullable=False),
         pa.field("half_width_wanted", pa.float64(), nullable=False),
         pa.field("confidence", pa.float64(), nullable=False),
-        pa.field("half_width_known", pa.float64()),  # null: the history does not determine it
+        pa.field("half_width_known", pa.float64()),  # null: not determined by the history
         pa.field("half_width_promised", pa.float64(), nullable=False),
     ]
 )
 
 
-N_OVERTAKEN_MAX: Final = 6  # plans of a batch that others' purchases made stale
+N_OVERTAKEN_MAX: Final = 6  # plans of a batch that became stale through others' purchases
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,55 +57,57 @@ def run_batch(
     request: BatchRequest,
     plan_statement: Callable[[str, RequestedTarget], Workload],
     table_named: Callable[[str], ServedTable],
-    alone_named: Callable[[str], EmptyHistory | None] = lambda _table: None,
+    empty_history_named: Callable[[str], EmptyHistory | None] = lambda _table: None,
 ) -> BatchReport:
     """Plan every statement of a request together, and buy the plan if the request says so.
 
-    Who may be told of a table only what asking alone would cost is shown the plan for that, and a
-    cap is compared with its price; what is bought is what is missing.
+    Callers who may not see the table's history are shown the plan and the price on an empty
+    history, and a cap is compared with that price; only what is missing is bought.
 
     Raises
     ------
     Refused
-        If a statement is refused, if they are of several tables, or if the budget or a cap does
-        not cover the plan. Nothing is charged then.
+        If a statement is refused, if the statements read several tables, or if the budget or a cap
+        does not cover the plan. Then nothing is charged.
     """
     beside = RequestedTarget(
         half_width=request.target.half_width, confidence=request.target.confidence
     )
     workloads = [plan_statement(_text(one), beside) for one in read_file(request.sql)]
     tables = _check_together(workloads)
-    table, alone = table_named(tables[0]), alone_named(tables[0])
+    table, empty_history = table_named(tables[0]), empty_history_named(tables[0])
     cap = _cap(request.target.epsilon_cap, workloads)
-    if alone is None:
+    if empty_history is None:
         return _planned_and_bought(request, workloads, table, cap)
-    report = _of_asking_alone(request, workloads, alone, cap, table.budget(request.caller.payer))
+    report = _by_empty_history(
+        request, workloads, empty_history, cap, table.budget(request.caller.payer)
+    )
     if request.buy:
         try:
             _planned_and_bought(request, workloads, table, None)
         except (BudgetExhausted, LimitReached) as refusal:
-            raise unaffordable(refusal, alone, report.epsilon) from None
+            raise unaffordable(refusal, empty_history, report.epsilon) from None
     return report
 
 
-def _of_asking_alone(
+def _by_empty_history(
     request: BatchRequest,
     workloads: Sequence[Workload],
-    alone: EmptyHistory,
+    empty_history: EmptyHistory,
     cap: Fraction | None,
     budget: BudgetStatus,
 ) -> BatchReport:
-    """What the statements cost who asks alone; refused if that is more than they may cost."""
-    snapshot = alone.snapshot()
+    """The plan on an empty history; refused if its price is above the cap or what is left."""
+    snapshot = empty_history.snapshot()
     items = _items(snapshot, workloads)
-    plan = _planned(items, alone.info.schema, ())
-    plan = with_kept_promises(plan, _queries(items), snapshot.prospect)
+    plan = _planned(items, empty_history.info.schema, ())
+    plan = with_kept_promises(plan, _queries(items), snapshot.forecast)
     epsilon = snapshot.price(plan.measurements).epsilon
     if request.buy:
         try:
             snapshot.check(plan.measurements, request.caller.payer, epsilon_cap=cap)
         except BudgetExhausted as refusal:
-            raise unaffordable(refusal, alone, epsilon) from None
+            raise unaffordable(refusal, empty_history, epsilon) from None
     n_measurements = len(plan.measurements)
     return BatchReport(_table(items, plan), epsilon, n_measurements, request.buy, budget)
 
@@ -116,20 +118,20 @@ def _planned_and_bought(
     table: ServedTable,
     cap: Fraction | None,
 ) -> BatchReport:
-    """The plan for the history as it is, bought if the request says so."""
+    """The plan for the actual history, bought if the request says so."""
     for _ in range(N_OVERTAKEN_MAX):
         snapshot = table.snapshot()
         items = _items(snapshot, workloads)
         history = snapshot.charges.measurements
         plan = _planned(items, table.info.schema, history)
         try:
-            plan = with_kept_promises(plan, _queries(items), snapshot.prospect)
+            plan = with_kept_promises(plan, _queries(items), snapshot.forecast)
             epsilon = snapshot.price(plan.measurements).epsilon
             if request.buy and plan.measurements:
                 payer = request.caller.payer
                 epsilon = table.buy_plan(plan.measurements, len(history), payer, epsilon_cap=cap)
         except StalePlan:
-            continue  # something was bought meanwhile: the plan is for another history
+            continue  # something was bought meanwhile, so the plan is stale
         return BatchReport(
             data=_table(items, plan),
             epsilon=epsilon,
@@ -138,8 +140,8 @@ def _planned_and_bought(
             budget=table.budget(request.caller.payer),
         )
     raise InvalidRequest(
-        "While the batch was planned, others bought something, time and again.",
-        hint="Nothing was charged. Ask it when less is going on, or in smaller parts.",
+        "While the batch was planned, others kept buying measurements.",
+        hint="Nothing was charged. Try again when the table is less busy, or with smaller batches.",
     )
 
 
@@ -158,20 +160,20 @@ def _text(statement: Statement) -> str:
 
 
 def _check_together(workloads: Sequence[Workload]) -> list[str]:
-    """The one private table that the statements ask."""
+    """The one private table that the statements read."""
     tables = sorted({table for workload in workloads for table in workload.tables})
     if not tables:
-        raise InvalidRequest("The statements ask nothing of a private table.")
+        raise InvalidRequest("The statements read no private table.")
     if len(tables) > 1:
         raise InvalidRequest(
-            f"The statements are of several tables: {', '.join(tables)}.",
-            hint="Plan the statements of one table at a time.",
+            f"The statements read several private tables: {', '.join(tables)}.",
+            hint="Plan the statements on one table at a time.",
         )
     return tables
 
 
 def _cap(of_batch: Fraction | None, workloads: Sequence[Workload]) -> Fraction | None:
-    """The batch's own cap, and what its statements' caps add up to if each has one."""
+    """The smaller of the batch's cap and the sum of its statements' caps, if each has one."""
     caps = [part.epsilon_cap for workload in workloads for part in workload.parts]
     of_statements = [cap for cap in caps if cap is not None]
     if len(of_statements) < len(caps):
@@ -181,7 +183,7 @@ def _cap(of_batch: Fraction | None, workloads: Sequence[Workload]) -> Fraction |
 
 
 def _items(table: TableSnapshot, workloads: Sequence[Workload]) -> list[_Item]:
-    """Every linear query that has rows, and what is known of it."""
+    """Every linear query that has rows, with what is known of it."""
     wanted = [
         (number, aggregate, Wanted(block, aggregate.target))
         for number, workload in enumerate(workloads, start=1)
@@ -199,7 +201,7 @@ def _items(table: TableSnapshot, workloads: Sequence[Workload]) -> list[_Item]:
 def _planned(items: Sequence[_Item], schema: Schema, history: Sequence[Measurement]) -> BatchPlan:
     try:
         return plan_batch(_queries(items), schema, history)
-    except CannotStart as missing:  # the server lacks an optional part; it goes on serving
+    except CannotStart as missing:  # an optional dependency is missing; the server keeps serving
         raise InvalidRequest(missing.message, hint=missing.hint) from None
 
 

@@ -1,7 +1,8 @@
-"""Points of a box: where several errors lie together, whatever they have to do with each other.
+"""Points of a box that contains several errors together, however they are correlated.
 
-What errors have in common shows what the answers rest on. Where that is not to be shown, the
-interval of a formula is its range on a box in which all of its parts lie with the confidence.
+How errors are correlated reveals which measurements the answers rest on. Where the history is
+private, the interval of a formula is its range on a box that contains all of its parts with the
+requested confidence.
 """
 
 from collections.abc import Sequence
@@ -15,23 +16,23 @@ from inference.posterior import Posterior
 
 Floats = NDArray[np.float64]
 
-N_PARTS_MAX: Final = 6  # of a formula; with more, nothing is said but the public range
+N_PARTS_MAX: Final = 6  # of a formula; with more, the interval is the public range
 
 
 def box_errors(
     parts: Sequence[Sequence[Posterior]], confidence: float, n_points: int, rng: np.random.Generator
 ) -> Floats | None:
-    """Errors of the parts' rows, on points of their boxes; None if there are too many parts.
+    """Errors of the parts' rows, at points of their boxes; None if there are too many parts.
 
     Parameters
     ----------
     parts : sequence of (sequence of Posterior)
-        For each linear part of a formula, its rows. Every row has a box of its own.
+        The rows of each linear part of a formula. Every row has a box of its own.
     confidence : float
-        With which all parts of a row lie in its box (Bonferroni).
+        The probability with which all parts of a row lie in its box (Bonferroni).
     n_points : int
-        At the least; corners, and middles of edges and faces, are always among them. The others
-        lie anywhere inside, to find what a formula does there.
+        The minimum number of points. Corners, and midpoints of edges and faces, are always among
+        them; the others are random points inside, to sample the formula there.
     rng : numpy.random.Generator
 
     Returns

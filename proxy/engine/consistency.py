@@ -1,10 +1,10 @@
-"""The counts of a part's grouping sets, made to agree once they are answered.
+"""Makes the counts of a part's grouping sets agree after they are answered.
 
-Post-processing: the sets were answered to their targets, and nothing more is bought. Estimates may
-rest on the same measurements; reconciled they are weighed as if they did not, which is still
-unbiased, and the law of each error is worked out from the measurements' own noise, so that an
-interval covers whatever the answers share: it is exact, or a little wide where one rests on a
-measurement and another on its raise.
+This is post-processing: the sets are already answered to their targets, and nothing more is bought.
+Estimates may rest on the same measurements; the reconciliation weighs them as if they were
+independent, which is still unbiased, and the law of each error is computed from the measurements'
+own noise, so that intervals account for shared noise: they are exact, or slightly wide where one
+estimate rests on a measurement and another on its refinement.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from proxy.marginals.reconcile import least_negative
 
 
 def consistent(answered: AnsweredPart) -> AnsweredPart:
-    """The part with counts that agree, if it asks for that."""
+    """The part with counts that agree, if the statement asks for that."""
     sets = answered.part.consistency
     if sets is None:
         return answered
@@ -49,7 +49,7 @@ def consistent(answered: AnsweredPart) -> AnsweredPart:
 
 
 def _tables(sets: ConsistentSets, posteriors: Sequence[Posterior]) -> list[NoisyTable]:
-    """The sets as tables over the keys' places, with the mean variance of their cells."""
+    """The sets as tables over the keys' positions, with the mean variance of their cells."""
     values = np.array([one.value for one in posteriors])
     variances = np.array([one.standard_deviation**2 for one in posteriors])
     tables, start = [], 0
@@ -64,7 +64,7 @@ def _tables(sets: ConsistentSets, posteriors: Sequence[Posterior]) -> list[Noisy
 
 
 def _name(place: int) -> str:
-    """A key as an axis; names sort as places do."""
+    """The name of a key as an axis; names sort as positions do."""
     return f"{place:04d}"
 
 
@@ -83,7 +83,7 @@ def _exact(
     posteriors: Sequence[Posterior],
     history: History,
 ) -> tuple[Posterior, ...]:
-    """The projection, each cell with the law of the noises that it is made of."""
+    """The projection, each cell with the law of the noises that it combines."""
     noises, scales = error_parts(posteriors, history)
     widenings = np.array([one.lattice_widening for one in posteriors])
     values = _in_rows(sets, projected(tables))

@@ -1,11 +1,11 @@
-"""What a caller may be shown of an answer, where a table's history is private.
+"""What a caller may see of an answer if the table's history is private.
 
-Who that is, and what they are shown of budgets, is decided in `tables/disclosure.py`. They are
-shown what they would be if they were the only one who ever asked: the price of a fresh measurement
-(`tables/empty_history.py`), and the accuracy that was asked for (`AskedLaw`, `boxes.py`). What is
-charged, and what an answer is estimated from, is the same for all.
+`tables/disclosure.py` decides for which callers it is private, and what they see of budgets. They
+see what the first query ever on the table would show: the price of a fresh measurement
+(`tables/empty_history.py`) and the accuracy that was requested (`AskedLaw`, `boxes.py`). What is
+charged, and what an answer is estimated from, is the same for all callers.
 
-Decides nothing about privacy budgets; docs/threat_model.md says what still shows.
+Nothing here decides about privacy budgets; docs/threat_model.md lists what remains visible.
 """
 
 from collections.abc import Sequence
@@ -31,26 +31,28 @@ from proxy.engine.alternatives import advised
 from proxy.engine.consistency import consistent
 from proxy.engine.results import AnsweredAggregate, AnsweredPart
 from proxy.engine.system_views import TableRecord
-from proxy.tables.disclosure import alone_for, shown_spent
+from proxy.tables.disclosure import shown_instead, shown_spent
 from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.private_table import ServedTable
 
 
 def shown_record(table: ServedTable, caller: Caller) -> TableRecord:
-    """What the views of `data_privacy` say of a table to a caller."""
+    """The content of the `data_privacy` views on one table, for a caller."""
     record = TableRecord.of(table.info, table.gate, caller)
-    if alone_for(table, caller) is None:
+    if shown_instead(table, caller) is None:
         return record
     limit = record.budget.limit
     budget = Budget(limit, shown_spent(limit, record.budget.spent), 0)
     return TableRecord(table.info, budget, (), ())
 
 
-def shown_parts(alone: EmptyHistory, answered: Sequence[AnsweredPart]) -> list[AnsweredPart]:
-    """Answered parts of one table, at the accuracy and the price of asking alone."""
+def shown_parts(
+    empty_history: EmptyHistory, answered: Sequence[AnsweredPart]
+) -> list[AnsweredPart]:
+    """Answered parts of one table, with the accuracy and the price on an empty history."""
     asked = [one for part in answered for item in part.aggregates for one in item.asked]
-    plan = alone.bought(asked)
-    known = alone.estimates(asked)
+    plan = empty_history.bought(asked)
+    known = empty_history.estimates(asked)
     costs = [plan.epsilon(place) for place in range(len(asked))]
     shown, place = [], 0
     for part in answered:
@@ -63,23 +65,33 @@ def shown_parts(alone: EmptyHistory, answered: Sequence[AnsweredPart]) -> list[A
     return shown
 
 
-def disclosed(alone: EmptyHistory | None, answered: Sequence[AnsweredPart]) -> list[AnsweredPart]:
-    """The parts of one table as they may be shown, with counts that agree if that was asked."""
+def disclosed(
+    empty_history: EmptyHistory | None, answered: Sequence[AnsweredPart]
+) -> list[AnsweredPart]:
+    """The parts of one table as they may be shown, with counts that agree if requested."""
     agreed = [consistent(one) for one in answered]
-    return agreed if alone is None else [_without_intervals(p) for p in shown_parts(alone, agreed)]
+    return (
+        agreed
+        if empty_history is None
+        else [_without_intervals(p) for p in shown_parts(empty_history, agreed)]
+    )
 
 
 def disclosed_rows(
-    alone: EmptyHistory | None, wanted: Wanted, rows: Sequence[RowEstimate]
+    empty_history: EmptyHistory | None, wanted: Wanted, rows: Sequence[RowEstimate]
 ) -> tuple[RowEstimate, ...]:
     """The estimates of one block as they may be shown."""
-    return tuple(rows) if alone is None else _shown_rows(wanted, alone.estimates([wanted])[0], rows)
+    return (
+        tuple(rows)
+        if empty_history is None
+        else _shown_rows(wanted, empty_history.estimates([wanted])[0], rows)
+    )
 
 
 def _shown_rows(
     wanted: Wanted, public: Sequence[RowEstimate], rows: Sequence[RowEstimate]
 ) -> tuple[RowEstimate, ...]:
-    """Estimates at the accuracy that was asked for; what is `public` without any history stays."""
+    """Estimates at the requested accuracy; rows that are public without any history stay exact."""
     target = wanted.target
     law = AskedLaw(target.half_width, target.confidence)
     return tuple(
@@ -91,7 +103,7 @@ def _shown_rows(
 
 
 def _without_intervals(part: AnsweredPart) -> AnsweredPart:
-    """A part whose counts were made to agree: how accurate they are follows from the history."""
+    """A part without intervals if its counts were made to agree: their accuracy reveals history."""
     if part.part.consistency is None:
         return part
     (counts,) = part.aggregates
@@ -103,20 +115,20 @@ def _without_intervals(part: AnsweredPart) -> AnsweredPart:
 
 def shown_refusal(
     refusal: NotCovered,
-    alone: EmptyHistory,
+    empty_history: EmptyHistory,
     wanted: Sequence[Wanted],
     payer: Payer,
     cap: Fraction | None,
 ) -> NotCovered:
-    """A refusal for want of budget, with the price of asking alone, and no word of what is left."""
+    """A refusal for lack of budget, with the price on an empty history, without what is left."""
     if isinstance(refusal, CostAboveCap):
-        return advised(refusal, alone.snapshot(), wanted, payer, cap)
-    return unaffordable(refusal, alone, alone.price(wanted))
+        return advised(refusal, empty_history.snapshot(), wanted, payer, cap)
+    return unaffordable(refusal, empty_history, empty_history.price(wanted))
 
 
-def unaffordable(refusal: NotCovered, alone: EmptyHistory, epsilon: Fraction) -> NotCovered:
-    """The refusal with the price of asking alone, and without what is left, or of whose limit."""
-    table = alone.info.schema.table
+def unaffordable(refusal: NotCovered, empty_history: EmptyHistory, epsilon: Fraction) -> NotCovered:
+    """The refusal with the price on an empty history, without what is left, or of whose limit."""
+    table = empty_history.info.schema.table
     return type(refusal)(Shortfall(table=table, epsilon_needed=epsilon, epsilon_left=None))
 
 

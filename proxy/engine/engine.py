@@ -1,7 +1,8 @@
-"""The flow of one query: plan, look at the history, buy only what is missing, answer.
+"""The flow of one query: plan, consult the history, buy only what is missing, answer.
 
-`Engine.answer` is DESIGN's picture as code; every branch is here and every stage is elsewhere.
-The engine never sees an exact count: it holds gates, and a gate hands out noisy values only.
+`Engine.answer` is the flow of ARCHITECTURE.md as code; every branch is here and every stage is
+elsewhere. The engine never sees an exact count: it holds gates, and a gate returns only noisy
+values.
 """
 
 import math
@@ -66,12 +67,12 @@ from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW, synthetic_view
-from proxy.tables.disclosure import alone_for, check_may_see_history, shown_budget
+from proxy.tables.disclosure import shown_instead, check_may_see_history, shown_budget
 from proxy.tables.private_table import ServedTable
 
-N_SCHEMAS_MAX = 4096  # of results of outer SQL, remembered with their plans
-SCHEMA_BYTES = 4096  # what one of them takes, roughly
-N_MULTIPLIED_MAX = 2**20  # rows of answers, if all that is read were joined without a condition
+N_SCHEMAS_MAX = 4096  # result schemas of outer SQL, remembered with their plans
+SCHEMA_BYTES = 4096  # the size of one of them, roughly
+N_MULTIPLIED_MAX = 2**20  # rows, if all relations read were joined without a condition
 
 
 class Engine:
@@ -84,7 +85,7 @@ class Engine:
     public : sequence of PublicTable
     watcher : Watcher
     store : SyntheticStore, optional
-        Where synthetic tables are kept; without one there are none.
+        Where synthetic tables are kept; without a store there are none.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Engine:
         self._tables = dict(tables)
         self._public = [(table, table.relation()) for table in public]
         self._watcher = watcher
-        self.tallies = UsageTallies()
+        self.usage = UsageTallies()
         self.synthetic = SyntheticTableService(tables, [table.name for table in public], store)
         self._outer = OuterSql()
         self._large = LargeStatements()
@@ -108,9 +109,9 @@ class Engine:
         )
 
     def answer(self, request: QueryRequest) -> QueryResult:
-        """Answer a SELECT: from the history if that meets the target, else by measuring.
+        """Answer a SELECT: from the history if that meets the target, otherwise by measuring.
 
-        Any other statement is carried out, too; one that makes a synthetic table may charge.
+        Any other statement is carried out, too; one that makes a synthetic table charges budgets.
         """
         match read_statement(request.sql):
             case Query():
@@ -124,7 +125,7 @@ class Engine:
         with self._watcher.stage(Stage.PLAN):
             seen = self._visible_to(request.caller)
             workload = seen.planner.plan(request.sql, request.target)
-            schema = self._schema(request, seen)  # what cannot be computed is refused unpaid
+            schema = self._schema(request, seen)  # refuse what cannot be computed before paying
         if workload.is_probe:
             return QueryResult(schema.empty_table(), None)
         try:
@@ -142,7 +143,7 @@ class Engine:
             return release
 
     def explain(self, request: QueryRequest) -> Explanation:
-        """What a SELECT would cost and where its answers would come from. Charges nothing."""
+        """The cost of a SELECT and the sources of its answers. Charges nothing."""
         match read_statement(request.sql):
             case Query() | Explain(of=Query()):
                 return self._explain_query(request)
@@ -157,12 +158,12 @@ class Engine:
             request,
             planner.plan,
             self._tables.__getitem__,
-            lambda name: alone_for(self._tables[name], caller),
+            lambda name: shown_instead(self._tables[name], caller),
         )
         return replace(report, budget=shown_budget(self._tables[report.budget.table], caller))
 
     def marginals(self, request: MarginalsRequest, caller: Caller) -> Iterator[str | MadeMarginals]:
-        """Tables of counts, after the steps that lead to them. May charge."""
+        """Tables of counts, after the names of the steps. May charge."""
         opened = self._opened_to(caller)
         table = opened.get(request.table)
         if table is None:
@@ -177,7 +178,7 @@ class Engine:
     def best_report(
         self, request: QueryRequest, belief: Belief
     ) -> tuple[ReportedCount, QueryResult]:
-        """Answer one count, and say what is best reported of it."""
+        """Answer one count, and compute the best number to report for it."""
         if not isinstance(statement := read_statement(request.sql), Query):
             raise not_answered(statement.verb)
         planner = self._visible_to(request.caller).planner
@@ -185,8 +186,8 @@ class Engine:
         release = self.answer(request)
         table = self._tables[name]
         (found,) = table.look([wanted])
-        alone = alone_for(table, request.caller)
-        return belief.reported(disclosed_rows(alone, wanted, found)), release
+        empty_history = shown_instead(table, request.caller)
+        return belief.reported(disclosed_rows(empty_history, wanted, found)), release
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
@@ -209,12 +210,12 @@ class Engine:
         return {name: table for name, table in self._tables.items() if caller.opens(name)}
 
     def _visible_to(self, caller: Caller) -> VisibleTables:
-        """What a caller may know of just now, and a planner of nothing else."""
+        """What a caller may know of at present, and a planner restricted to it."""
         tables, synthetic = self._opened_to(caller), self.synthetic.known(caller)
         names = frozenset(tables)
         known = self._views.get(names)
         if known is None or known.key != visible_key(tables, synthetic):
-            # Two threads may both make one: either will do.
+            # Two threads may both make one; either is fine.
             known = visible(tables, self._public, synthetic, self.synthetic, self._outer)
             self._views[names] = known
         return known
@@ -222,32 +223,32 @@ class Engine:
     def _answered(
         self, workload: Workload, request: QueryRequest, seen: VisibleTables
     ) -> QueryResult:
-        """The answer to a statement that is planned, from the history or by measuring."""
+        """The answer to a planned statement, from the history or by measuring."""
         payer = request.caller.payer
         self._rehearse(workload, request.caller, seen)
         if len(workload.tables) > 1:
             foreseen = Fraction(0)
             for name in workload.tables:
                 table = self._tables[name]
-                alone = alone_for(table, request.caller)
-                foreseen += rehearse(table, workload.of_table(name), payer, foreseen, alone)
+                empty_history = shown_instead(table, request.caller)
+                foreseen += rehearse(table, workload.of_table(name), payer, foreseen, empty_history)
         answered: dict[str, AnsweredPart] = {}
         budgets: list[BudgetStatus] = []
         for name in workload.tables:
             table = self._tables[name]
             spent = sum((one.epsilon_spent for one in answered.values()), Fraction(0))
-            alone = alone_for(table, request.caller)
+            empty_history = shown_instead(table, request.caller)
             found = settle(
                 table,
                 workload.of_table(name),
                 payer=payer,
                 outer=self._outer,
                 elsewhere=spent,
-                alone=alone,
+                empty_history=empty_history,
             )
             budgets.append(shown_budget(table, request.caller))
             self._note_answers(name, payer, found)
-            answered |= {one.part.name: one for one in disclosed(alone, found)}
+            answered |= {one.part.name: one for one in disclosed(empty_history, found)}
         if not workload.tables:
             self._watcher.answered("", AnswerKind.PUBLIC)
         with self._watcher.stage(Stage.OUTER):
@@ -255,9 +256,9 @@ class Engine:
             return self._released(workload, in_order, budgets, request.caller, seen)
 
     def _rehearse(self, workload: Workload, caller: Caller, seen: VisibleTables) -> None:
-        """Refuse, before anything is paid, what would take too long to compute from the answers.
+        """Refuse, before anything is paid, SQL on the answers that would take too long.
 
-        Only where relations may be multiplied with each other: all else takes time in proportion.
+        Only SQL that may multiply relations is tried: all other SQL takes time in proportion.
         """
         outer = workload.outer
         if outer is None or not workload.tables:
@@ -270,7 +271,7 @@ class Engine:
             self._outer.run(outer.sql, relations | public)
 
     def _note_answers(self, table: str, payer: Payer, answered: Sequence[AnsweredPart]) -> None:
-        self.tallies.add(table, payer.analyst, answered)
+        self.usage.add(table, payer.analyst, answered)
         is_paid = any(one.source == SOURCE_MEASURED for part in answered for one in part.aggregates)
         self._watcher.answered(table, AnswerKind.PAID if is_paid else AnswerKind.FREE)
 
@@ -282,7 +283,7 @@ class Engine:
         caller: Caller,
         seen: VisibleTables,
     ) -> QueryResult:
-        """The result with its receipt; without one if no private table was asked."""
+        """The result with its receipt; without a receipt if no private table was read."""
         columns: list[ColumnReceipt] = []
         if workload.outer is None:
             (only,) = answered
@@ -298,7 +299,7 @@ class Engine:
             data = shown.select(range(n_columns))
             for number, (place, part, answer) in enumerate(workload.outer.intervals):
                 first = n_columns + 2 * number
-                # A null end, of counts that were clipped, is NaN in a receipt.
+                # A NULL end, of a clipped count, is NaN in a receipt.
                 ends = tuple(shown.column(first + k).to_numpy().tolist() for k in (0, 1))
                 name = shown.column_names[place]
                 columns.append(column_receipt(name, answered[part], answer, ends))
@@ -321,7 +322,7 @@ class Engine:
         *,
         is_paid: bool,
     ) -> pa.Table:
-        """What the outer SQL makes of the answers."""
+        """The result of the outer SQL on the answers."""
         try:
             public = self._public_relations(outer.public, seen, caller)
             return self._outer.run(outer.sql, relations | public)
@@ -352,9 +353,9 @@ class Engine:
     def _public_relations(
         self, names: Sequence[str], seen: VisibleTables, caller: Caller | None
     ) -> dict[str, pa.Table]:
-        """Public tables, and a caller's views of `data_privacy`, as the outer SQL calls them.
+        """Public tables, and a caller's `data_privacy` views, under their names in the outer SQL.
 
-        Without a caller, samples of them, to learn what they lead to.
+        Without a caller, samples of them, to learn the types of the result.
         """
         found: dict[str, pa.Table] = {}
         for name in names:
@@ -387,7 +388,7 @@ class Engine:
         found: list[ExplainedPart] = []
         tables = [self._tables[name] for name in workload.tables]
         for name, table in zip(workload.tables, tables, strict=True):
-            priced = alone_for(table, caller) or table
+            priced = shown_instead(table, caller) or table
             with self._large.turn(caller.payer.analyst, workload.parts):
                 found.extend(explained(priced.snapshot(), workload.of_table(name)))
         return build_explanation(found, [shown_budget(table, caller) for table in tables])

@@ -1,4 +1,4 @@
-"""What EXPLAIN PRIVACY shows: for each aggregate what is known, and what could be bought."""
+"""EXPLAIN PRIVACY: for each aggregate, what is known and what could be bought."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ EXPLANATION_SCHEMA = pa.schema(
         pa.field("source", pa.string(), nullable=False),
         pa.field("half_width_wanted", pa.float64(), nullable=False),
         pa.field("confidence", pa.float64(), nullable=False),
-        pa.field("half_width_known", pa.float64()),  # null: the history does not determine it
+        pa.field("half_width_known", pa.float64()),  # null: not determined by the history
         pa.field("half_width_promised", pa.float64(), nullable=False),
         pa.field("candidate", pa.string()),  # null: nothing needs to be measured
-        pa.field("columns", pa.string()),  # that the candidate answers queries on
+        pa.field("columns", pa.string()),  # the columns whose queries the candidate answers
         pa.field("chosen", pa.bool_(), nullable=False),
         pa.field("epsilon", pa.float64(), nullable=False),
-        pa.field("rent", pa.float64()),  # paid before on these columns for narrower measurements
+        pa.field("rent", pa.float64()),  # paid earlier for narrower measurements on these columns
         pa.field("epsilon_left_after", pa.float64(), nullable=False),
         pa.field("fits_budget", pa.bool_(), nullable=False),
     ]
@@ -45,8 +45,8 @@ EXPLANATION_SCHEMA = pa.schema(
 class ExplainedPart:
     """One part before anything is bought.
 
-    `blocks` has for each block the aggregate it belongs to, what it is wanted at, what is known of
-    its rows, and what could be bought for it.
+    `blocks` holds, for each block, its aggregate, its target, what is known of its rows, and what
+    could be bought for it.
     """
 
     part: Part
@@ -54,7 +54,7 @@ class ExplainedPart:
 
 
 def explained(table: TableSnapshot, parts: Sequence[Part]) -> list[ExplainedPart]:
-    """What is known of every block of some parts, and what could be bought for it."""
+    """What is known of every block of the parts, and what could be bought for it."""
     asked = asked_of(parts, smallest_cap(parts))
     wanted = [one.wanted for one in asked]
     known = table.estimates(wanted)
@@ -76,7 +76,7 @@ def explained(table: TableSnapshot, parts: Sequence[Part]) -> list[ExplainedPart
 def build_explanation(
     explained: Sequence[ExplainedPart], budgets: Sequence[BudgetStatus]
 ) -> Explanation:
-    """The explanation as a table: a row for each candidate of each aggregate, or one without."""
+    """The explanation as a table: one row per candidate of an aggregate; at least one row."""
     left = {budget.table: budget.left for budget in budgets}
     rows: list[dict[str, Any]] = []
     total = Fraction(0)

@@ -1,7 +1,7 @@
-"""A test of independence, made of a part's noisy counts: the one row that the part shows.
+"""A test of independence, computed from a part's noisy counts: the part's one result row.
 
-Post-processing: it reads answers that were paid for, and the law of their noise. Nothing here
-charges, and nothing is drawn that protects anybody.
+This is post-processing of answers that are paid for, and of the law of their noise. Nothing here
+charges, and nothing here draws privacy noise.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from proxy.engine.results import AnsweredAggregate, AnsweredPart
 
 TESTED_SCHEMA: Final = pa.schema(
     [
-        pa.field("statistic", pa.float64()),  # null: the cells are too small for it
+        pa.field("statistic", pa.float64()),  # null: the cells are too small for a test
         pa.field("p_value", pa.float64(), nullable=False),
         pa.field("degrees_of_freedom", pa.int64(), nullable=False),
         pa.field("decision", pa.string(), nullable=False),
@@ -34,19 +34,19 @@ CANNOT_TELL: Final = "cannot tell"
 
 
 def tested(answered: AnsweredPart, question: IndependenceQuestion) -> pa.Table:
-    """The outcome of the test that a part's counts were asked for.
+    """The outcome of a test on a part's counts.
 
     Parameters
     ----------
     answered : AnsweredPart
-        Its one aggregate has the cells, the last key fastest.
+        The answered part; its one aggregate holds the cells, with the last key varying fastest.
     question : IndependenceQuestion
 
     Returns
     -------
     pyarrow.Table
-        One row of `TESTED_SCHEMA`. The same for the same question on the same noisy counts: the
-        simulation is seeded by them.
+        One row of `TESTED_SCHEMA`. It is the same for the same question on the same noisy counts,
+        which seed the simulation.
     """
     (cells,) = answered.aggregates
     noisy, noise = table_from_history(cells.posteriors, answered.history, question.shape)
@@ -70,14 +70,14 @@ def tested(answered: AnsweredPart, question: IndependenceQuestion) -> pa.Table:
 
 
 def _decision(outcome: IndependenceTest) -> str:
-    """In words: that independence was not rejected is one thing, that it was not tested another."""
+    """The decision as text; "not rejected" and "not tested" are different outcomes."""
     if outcome.decision is Decision.REJECTED:
         return DEPENDENT
     return CANNOT_TELL if outcome.reason is Reason.SMALL_CELLS else NOT_REJECTED
 
 
 def _generator(cells: AnsweredAggregate, question: IndependenceQuestion) -> np.random.Generator:
-    """Seeded by what is public: the question and the noisy counts."""
+    """A generator seeded by public values: the question and the noisy counts."""
     asked = hashlib.sha256(repr(question).encode())
     for block in cells.aggregate.blocks:
         asked.update(fingerprint(block).encode())

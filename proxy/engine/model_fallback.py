@@ -1,8 +1,8 @@
-"""Answers from a model, where the budget is gone and the statement says that this will do.
+"""Answers from a model, if the budget is exhausted and the statement allows it.
 
-The newest synthetic table of the private one stands in its place: as many rows as its model says
-there are, with the values that SQL sees of private rows. Such an answer is free, has no interval,
-and is marked: its source is "model". Groups that the model has no row of are not in it.
+The newest synthetic table of the private table replaces it: as many rows as its model estimates,
+with the values that SQL sees of private rows. Such an answer is free, has no interval, and is
+marked by its source, "model". Groups without a row in the model are missing from it.
 """
 
 import math
@@ -29,7 +29,7 @@ from proxy.synthetic_tables.encoding import levels_of
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.service import SyntheticTableService
 
-N_MODELS_MAX: Final = 16  # of which rows are at hand
+N_MODELS_MAX: Final = 16  # models whose rows are kept in memory
 MODELS_BYTES_MAX: Final = 256 * 2**20
 
 
@@ -38,7 +38,7 @@ class ModelFallback:
 
     Parameters
     ----------
-    desk : SyntheticTableService
+    service : SyntheticTableService
     outer : OuterSql
     public : sequence of (PublicTable, PublicRelation)
         The public tables.
@@ -46,11 +46,11 @@ class ModelFallback:
 
     def __init__(
         self,
-        desk: SyntheticTableService,
+        service: SyntheticTableService,
         outer: OuterSql,
         public: Sequence[tuple[PublicTable, PublicRelation]],
     ) -> None:
-        self._desk = desk
+        self._service = service
         self._outer = outer
         self._public = {relation: table.data for table, relation in public}
         self._rows: BoundedCache[str, pa.Table] = BoundedCache(
@@ -65,22 +65,22 @@ class ModelFallback:
         budget: BudgetStatus,
         epsilon_spent: Fraction,
     ) -> QueryResult | None:
-        """The answer from a model; None if the statement does not ask for it, or none can tell.
+        """The answer from a model; None if the statement does not allow it, or no model fits.
 
         Parameters
         ----------
         sql : str
         workload : Workload
-            What it asks of its one private table.
+            The planned statement, on its one private table.
         schema : pyarrow.Schema
-            Of its result.
+            The columns of the result.
         budget : BudgetStatus
-            Of that table.
+            The budget of that table.
         epsilon_spent : Fraction
-            On the answer that was not reached.
+            What was spent on the answer before it was refused.
         """
         text = modelled(sql)
-        record = None if text is None else self._desk.newest(budget.table)
+        record = None if text is None else self._service.newest(budget.table)
         if text is None or record is None:
             return None
         with suppress(Refused, pa.ArrowException):
@@ -94,21 +94,21 @@ class ModelFallback:
         return None
 
     def _answered(self, sql: str, record: SyntheticRecord) -> pa.Table:
-        """What a statement gives where a model's rows stand in a private table's place."""
+        """The result of a statement with a model's rows in place of the private table."""
         rows = self._rows.get(record.id)
         if rows is None:
-            rows = as_declared(*self._desk.drawn_anew(record))
+            rows = as_declared(*self._service.drawn_anew(record))
             self._rows.put(record.id, rows, n_bytes=rows.nbytes)
         relations = {PublicRelation(record.table, tuple(rows.column_names)): rows, **self._public}
         outer = Planner({}, {}, tuple(relations)).plan(sql).outer
         if outer is None:
-            raise RuntimeError("a statement of public tables that is not SQL on them")
+            raise RuntimeError("a statement on public tables was not planned as outer SQL")
         tables = {relation.outer_name: data for relation, data in relations.items()}
         return self._outer.run(outer.sql, {name: tables[name] for name in outer.public})
 
 
 def as_declared(axes: Sequence[Axis], rows: pa.Table) -> pa.Table:
-    """Synthetic rows with the values that SQL sees of private ones: of a bin, its lower edge."""
+    """Synthetic rows with the values that SQL sees of private rows: a bin's lower edge."""
     places = levels_of(axes, rows)
     return pa.table(
         {
@@ -121,7 +121,7 @@ def as_declared(axes: Sequence[Axis], rows: pa.Table) -> pa.Table:
 
 
 def _shaped(found: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A result in the columns that were promised; one that shows no interval may be NULL."""
+    """A result cast to the promised columns; columns of intervals may be NULL."""
     fields = [
         field.with_nullable(field.nullable or column.null_count > 0)
         for field, column in zip(schema, found.columns, strict=True)
@@ -130,7 +130,7 @@ def _shaped(found: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _answers(workload: Workload) -> list[tuple[int, float]]:
-    """The places of a result's columns that are answers, and the confidence asked for."""
+    """The positions of a result's answer columns, and the requested confidence."""
     parts = workload.parts
     if workload.outer is not None:
         return [(place, parts[part].confidence) for place, part, _ in workload.outer.intervals]
@@ -140,6 +140,6 @@ def _answers(workload: Workload) -> list[tuple[int, float]]:
 
 
 def _receipt(name: str, confidence: float, n_rows: int) -> ColumnReceipt:
-    """An answer that nothing is promised of: its interval is everything."""
+    """The receipt of an answer without accuracy promise: its interval is unbounded."""
     low, high = (-math.inf,) * n_rows, (math.inf,) * n_rows
     return ColumnReceipt(name, confidence, Fraction(0), SOURCE_MODEL, low, high)

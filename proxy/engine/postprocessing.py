@@ -1,8 +1,8 @@
-"""What follows the noisy answers: SQL on noisy and public relations alone, in a locked-down DuckDB.
+"""Post-processing of noisy answers: SQL on noisy and public relations, in a locked-down DuckDB.
 
-The database holds nothing of its own and can reach no file, network, extension or setting. Each
-call sees the relations it is given and no others, so whatever SQL is run here, only what is public
-already can come out.
+The database is empty and can reach no file, network, extension or setting. Each call sees only the
+relations it is given, so whatever SQL is run here, its result depends only on what is public
+already.
 """
 
 import re
@@ -17,10 +17,10 @@ from cube.pace import checkpoint, seconds_left
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.domain.watchdog import interrupted_after
 
-SECONDS_MAX: Final = 20.0  # answers are few; what takes longer multiplies them with each other
+SECONDS_MAX: Final = 20.0  # answers are few; SQL that takes longer multiplies them with each other
 N_ROWS_MAX: Final = 1_000_000  # of a result
 _SHOWN_LENGTH: Final = 160
-# What DuckDB says of names, among all that it finds wrong when it reads a query.
+# DuckDB's messages about names, among all its binder errors.
 _OF_A_NAME: Final = re.compile(
     r"^Referenced |^Column .* referenced|^Ambiguous reference|does not have a column"
 )
@@ -35,7 +35,7 @@ _SETTINGS: Final = (
     "SET GLOBAL memory_limit = '256MB'",
     "SET GLOBAL TimeZone = 'UTC'",
     "SET GLOBAL integer_division = true",  # as in PostgreSQL
-    # A noisy count may be zero: a ratio with it is NULL, and no reason to lose the other rows.
+    # A noisy count may be zero: then a ratio is NULL, and the other rows are kept.
     "SET GLOBAL ieee_floating_point_ops = false",
     "SET GLOBAL error_on_division_by_zero = false",
     "SET GLOBAL lock_configuration = true",
@@ -43,7 +43,7 @@ _SETTINGS: Final = (
 
 
 class OuterSql:
-    """Runs SQL on given relations. Thread-safe."""
+    """Runs SQL on the given relations. Thread-safe."""
 
     def __init__(self) -> None:
         self._database = duckdb.connect(":memory:")
@@ -52,15 +52,15 @@ class OuterSql:
         self._lock = Lock()
 
     def run(self, sql: str, relations: Mapping[str, pa.Table]) -> pa.Table:
-        """The result of a query over relations that are called as in `relations`.
+        """The result of a query over `relations`, by their names.
 
         Raises
         ------
         UnsupportedSql, UnknownName
-            If the query cannot be run; the message has DuckDB's reason, which knows no more than
-            the relations.
+            If the query cannot be run; the message has DuckDB's reason, which can reveal no more
+            than the relations.
         TooLarge, TooSlow
-            If it takes too long, or its result is too large.
+            If the query takes too long, or its result is too large.
         """
         with self._lock:
             cursor = self._database.cursor()
@@ -70,10 +70,10 @@ class OuterSql:
                     cursor.register(name, table)
                 result: pa.Table = cursor.sql(sql).limit(N_ROWS_MAX + 1).to_arrow_table()
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
-            checkpoint()  # the statement may have no time left, whatever this took of it
+            checkpoint()  # the statement's deadline may have passed, however short this query was
             raise TooLarge(
-                "What is computed from the answers takes too long, or too much memory.",
-                hint="Join or group less of them at once.",
+                "The SQL on the answers takes too long, or too much memory.",
+                hint="Join or group fewer of them at once.",
             ) from None
         except duckdb.Error as error:
             raise _refusal(error) from None
@@ -88,17 +88,17 @@ def _refusal(error: duckdb.Error) -> UnknownName | UnsupportedSql:
     reason = _reason(error)
     if isinstance(error, duckdb.BinderException) and _OF_A_NAME.search(reason):
         return UnknownName(
-            f"What is computed from the answers names something else: {reason}.",
-            hint="A SELECT sees the columns of its FROM, by the names that they have there.",
+            f"The SQL on the answers refers to an unknown name: {reason}.",
+            hint="A SELECT sees the columns of its FROM, under the names that they have there.",
         )
     return UnsupportedSql(
-        f"What is computed from the answers cannot be: {reason}.",
+        f"The SQL on the answers cannot be computed: {reason}.",
         hint="Answers are numbers, keys have their columns' types, and DuckDB computes the rest.",
     )
 
 
 def _reason(error: duckdb.Error) -> str:
-    """DuckDB's own first line, without its class of error and advice on settings."""
+    """The first line of DuckDB's message, without the error class and advice on settings."""
     line = str(error).split("\n", 1)[0].split(". ", 1)[0]
     line = line.split(": ", 1)[-1].rstrip(".!")
     return line if len(line) <= _SHOWN_LENGTH else line[: _SHOWN_LENGTH - 3] + "..."

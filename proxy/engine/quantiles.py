@@ -1,11 +1,11 @@
-"""Quantiles read off counts of levels, exact or noisy, for many draws at once."""
+"""Quantiles computed from counts of levels, exact or noisy, for many draws at once."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.workload import QuantileFormula
 
-N_DECIMALS = 6  # of a count; noise is never so small
+N_DECIMALS = 6  # of a count; noise is never that small
 
 
 def quantiles(
@@ -17,22 +17,22 @@ def quantiles(
     ----------
     formula : QuantileFormula
     counts : (n_cells, n_draws) ndarray of float64
-        The count of each cell that `formula` lists.
+        The count of each cell listed in `formula`.
     n_groups : int
 
     Returns
     -------
     (n_groups, n_draws) ndarray of float64
-        NaN for a group that seems to have no records.
+        NaN for a group that has no records by its counts.
 
     Notes
     -----
-    With whole counts this is PERCENTILE_CONT, or PERCENTILE_DISC. Noisy counts may fall as they are
-    added up; their running maximum does not.
+    With whole counts this is PERCENTILE_CONT or PERCENTILE_DISC. Cumulated noisy counts may
+    decrease; their running maximum is used instead.
     """
     n_levels, n_draws = len(formula.levels), counts.shape[1]
     by_level = np.zeros((n_groups * n_levels, n_draws))
-    # Whole counts stay whole, whatever the estimate's arithmetic did to their last digits.
+    # Whole counts stay whole, despite rounding errors of the estimate.
     by_level[np.array(formula.cells, dtype=np.int64)] = np.round(counts, N_DECIMALS)
     below = np.cumsum(by_level.reshape(n_groups, n_levels, n_draws), axis=1)
     below = np.maximum.accumulate(np.maximum(below, 0.0), axis=1)
@@ -52,7 +52,7 @@ def quantiles(
 def _level_at(
     formula: QuantileFormula, below: NDArray[np.float64], rank: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The level of the record that has `rank` records before it, (n_groups, n_draws)."""
+    """The level of the record with `rank` records before it, (n_groups, n_draws)."""
     place = (below <= rank[:, None, :]).sum(axis=1)
     levels = np.array(formula.levels)
     return np.asarray(levels[np.minimum(place, levels.size - 1)], dtype=np.float64)
@@ -61,7 +61,7 @@ def _level_at(
 def _inside_bins(
     formula: QuantileFormula, below: NDArray[np.float64], rank: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Where `rank` records lie below, those of a bin being evenly spread in it."""
+    """The value with `rank` records below it, if records are spread evenly within a bin."""
     place = np.minimum((below < rank[:, None, :]).sum(axis=1), below.shape[1] - 1)[:, None, :]
     upto = np.take_along_axis(below, place, axis=1)
     before = np.where(place > 0, np.take_along_axis(below, np.maximum(place - 1, 0), axis=1), 0.0)

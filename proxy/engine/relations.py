@@ -1,4 +1,4 @@
-"""From answered parts to Arrow: a part's noisy relation, and what a column of a result rests on."""
+"""From answered parts to Arrow: a part's noisy relation, and the receipt of a result column."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -15,7 +15,7 @@ from proxy.engine.results import AnsweredItem, AnsweredPart
 
 Floats: TypeAlias = NDArray[np.float64]
 
-N_ROWS_TRIED: Final = 100  # of each relation, to see whether its types can be computed with
+N_ROWS_TRIED: Final = 100  # of each relation, to check that the types can be computed with
 
 _KIND_TYPES: Final = {
     ColumnKind.GROUPING: pa.int32(),
@@ -30,7 +30,7 @@ _KIND_TYPES: Final = {
 
 
 def relation_schema(part: Part) -> pa.Schema:
-    """The columns of a part's relation; known before anything is asked."""
+    """The columns of a part's relation; known before anything is answered."""
     if part.question is not None:
         return TESTED_SCHEMA
     return pa.schema(
@@ -54,17 +54,17 @@ def relation(answered: AnsweredPart) -> pa.Table:
 
 
 def unanswered(part: Part) -> pa.Table:
-    """The first rows of a part's relation as far as they are public: keys, and no answers.
+    """The first rows of a part's relation with only what is public: keys, and no answers.
 
-    What is to be computed from the relation can be tried on it before anything is asked.
+    The SQL on the relation can be tried on it before anything is answered.
     """
     return _public_rows(part, min(part.n_rows, N_ROWS_TRIED), None)
 
 
 def stand_in(part: Part) -> pa.Table:
-    """A relation as large as a part's, with 1 for every answer.
+    """A relation of the same size as a part's, with 1 for every answer.
 
-    How long it takes to compute from so many rows can be tried on it before anything is paid.
+    The time that the SQL takes on this many rows can be tried on it before anything is paid.
     """
     return _public_rows(part, part.n_rows, 1.0)
 
@@ -85,7 +85,7 @@ def _public_rows(part: Part, n_rows: int, answer: float | None) -> pa.Table:
 def column_receipt(
     name: str, answered: AnsweredPart, answer: int, ends: tuple[Sequence[float], Sequence[float]]
 ) -> ColumnReceipt:
-    """What one column of the result rests on."""
+    """The receipt of one column of the result."""
     item = answered.answers[answer]
     low, high = ends
     return ColumnReceipt(
@@ -105,7 +105,7 @@ def _type_of(part: Part, column: OutputColumn) -> pa.DataType:
 
 
 def _may_be_null(part: Part, column: OutputColumn) -> bool:
-    """Keys may be NULL, a formula that divides by nothing, and intervals of clipped counts."""
+    """Whether it may be NULL: keys, formulas that divide by zero, intervals of clipped counts."""
     if column.kind in (ColumnKind.LOW, ColumnKind.HIGH, ColumnKind.STDERR) and part.consistency:
         return True
     if column.kind in (ColumnKind.ANSWER, ColumnKind.STDERR):
@@ -133,7 +133,7 @@ def _keyed(part: Part, column: OutputColumn) -> Sequence[object]:
 def _of_item(
     item: AnsweredItem, kind: ColumnKind, confidence: float, n_rows: int
 ) -> Sequence[object] | Floats:
-    """What a column shows of one answer."""
+    """The values that a column shows of one answer."""
     match kind:
         case ColumnKind.ANSWER:
             return item.values

@@ -1,8 +1,8 @@
-"""A part, answered: its linear queries' posteriors, and the values and intervals of its answers.
+"""An answered part: the posteriors of its linear queries, the values and intervals of its answers.
 
-An answer that is one linear query has its posterior's interval. A formula of several has an
-interval by simulation from their joint law: draws of the truth given the answers, put through the
-formula, and cut at equal tails.
+An answer that is one linear query has its posterior's interval. The interval of a formula of
+several is simulated from their joint law: draws of the true values given the answers are put
+through the formula and cut at equal tails.
 """
 
 from collections.abc import Sequence
@@ -34,19 +34,23 @@ from proxy.engine.boxes import box_errors
 from proxy.engine.postprocessing import N_ROWS_MAX, OuterSql
 from proxy.engine.quantiles import quantiles
 
-N_DRAWS: Final = 2000  # a 0.95 interval from so many covers 0.95 to within half a per cent
-N_DRAWN_MAX: Final = 1_000_000  # rows times draws, beyond what intervals need
+N_DRAWS: Final = 2000  # then a 0.95 interval covers 0.95 to within half a per cent
+N_DRAWN_MAX: Final = 1_000_000  # rows times draws, beyond what intervals require
 N_DRAWN_ALL_MAX: Final = 8 * N_DRAWN_MAX  # of all formulas of a part
-N_TERMS_A_ROW: Final = 8  # noises that are drawn and added up while a formula is worked out once
-N_CUMULATED_AT_ONCE: Final = 2**20  # counts that quantiles are read off: 8 MB, a few times over
-LATTICE_MARGIN: Final = 1 + 2.0**-16  # draws are of the continuous law; the lattice's is this close
+N_TERMS_A_ROW: Final = (
+    8  # noises that are drawn and added in the time of one evaluation of a formula
+)
+N_CUMULATED_AT_ONCE: Final = 2**20  # counts for quantiles: 8 MB, a few times over
+LATTICE_MARGIN: Final = (
+    1 + 2.0**-16
+)  # draws follow the continuous law; the lattice's law is this close
 
 
 @dataclass(frozen=True, eq=False)
 class AnsweredAggregate:
-    """One linear query of a part: the posterior of every row, where it is from, what it cost.
+    """One linear query of a part: the posterior of every row, its source, and its cost.
 
-    `asked` has each of its blocks with the target that it was asked to in the end.
+    `asked` holds each of its blocks with the target that finally applied.
     """
 
     aggregate: Aggregate
@@ -58,19 +62,19 @@ class AnsweredAggregate:
 
 @dataclass(frozen=True, eq=False)
 class AnsweredPart:
-    """A part with what is known of its linear queries.
+    """A part with the estimates of its linear queries.
 
     Parameters
     ----------
     part : Part
     aggregates : tuple of AnsweredAggregate
     history : History
-        What the posteriors' terms name places of.
+        The history that the posteriors' terms refer to.
     outer : OuterSql
         Computes formulas.
     is_boxed : bool
-        Whether a formula's interval is to rest on the half-widths of its parts alone, whatever
-        their errors have in common.
+        Whether a formula's interval depends on the half-widths of its parts alone, not on how their
+        errors are correlated.
     """
 
     part: Part
@@ -91,11 +95,11 @@ class AnsweredPart:
 
     @property
     def epsilon_spent(self) -> Fraction:
-        """What the part added to its table's cost."""
+        """How much the part added to its table's cost."""
         return sum((one.epsilon_spent for one in self.aggregates), Fraction(0))
 
     def _costs(self) -> list[Fraction]:
-        """What each answer added; what several are made of is the cost of the first of them."""
+        """What each answer added; the cost of a shared aggregate counts for its first answer."""
         costs, paid = [], set[int]()
         for answer in self.part.answers:
             new = set(answer.uses) - paid
@@ -112,7 +116,7 @@ class AnsweredPart:
 
 @dataclass(frozen=True, eq=False)
 class AnsweredItem:
-    """One answer of a part: a value for each row, and the law of the truth given it.
+    """One answer of a part: a value for each row, and the law of the true value given it.
 
     Parameters
     ----------
@@ -122,13 +126,13 @@ class AnsweredItem:
     source : str
     epsilon_spent : Fraction
     part : Part
-        Says at what confidence its intervals are cut.
+        Determines the confidence of the intervals.
     posteriors : tuple of Posterior
-        Of a linear answer, one a row.
+        For a linear answer: one per row.
     draws : (n_rows, n_draws) ndarray of float64, optional
-        Of a formula: draws of the truth.
+        For a formula: draws of the true value.
     is_boxed : bool
-        Whether these are points of a box in which the truth is, and no draws of its law.
+        Whether the draws are points of a box that contains the true value, not draws of its law.
     """
 
     answer: Answer
@@ -150,7 +154,7 @@ class AnsweredItem:
         return _cut(self.draws, self.values, tail, self.answer)
 
     def half_widths(self, confidence: float) -> NDArray[np.float64]:
-        """How far the truth may be from the value, (n_rows,)."""
+        """How far the true value may be from the answer, (n_rows,)."""
         if self.draws is None:
             cut_at = self.part.cut_at(confidence)
             return np.array([posterior.half_width(cut_at) for posterior in self.posteriors])
@@ -159,7 +163,7 @@ class AnsweredItem:
         return np.where(np.isnan(wide), np.inf, wide)
 
     def standard_errors(self) -> NDArray[np.float64]:
-        """The standard deviation of the truth about the value, (n_rows,)."""
+        """The standard deviation of the true value about the answer, (n_rows,)."""
         if self.draws is None:
             return np.array([posterior.standard_deviation for posterior in self.posteriors])
         if self.is_boxed:
@@ -203,7 +207,7 @@ def _simulated(answer: Answer, cost: Fraction, part: AnsweredPart) -> AnsweredIt
 
 
 def _quantiles(formula: QuantileFormula, answer: Answer, part: AnsweredPart) -> NDArray[np.float64]:
-    """The quantile of every group, and draws of it: some groups at a time, as counts are many."""
+    """The quantile of every group, and draws of it, for some groups at a time to save memory."""
     (counts,) = (part.aggregates[place].posteriors for place in answer.uses)
     n_levels, n_rows = len(formula.levels), part.part.n_rows
     n_draws = _n_draws(part.part, [counts])
@@ -222,7 +226,7 @@ def _quantiles(formula: QuantileFormula, answer: Answer, part: AnsweredPart) -> 
 def _truths(
     answer: Answer, part: AnsweredPart, rows: Sequence[Sequence[Posterior]], n_draws: int
 ) -> NDArray[np.float64]:
-    """What a formula's parts are, and draws of what they may truly be, (n, 1 + n_draws)."""
+    """The values of a formula's parts, and draws of their true values, (n, 1 + n_draws)."""
     checkpoint()
     posteriors = [posterior for one in rows for posterior in one]
     found = np.array([posterior.value for posterior in posteriors])
@@ -235,12 +239,12 @@ def _errors(
 ) -> NDArray[np.float64]:
     """Draws of the errors of a formula's parts, or points of the box that they are in.
 
-    None at all where a box says nothing: a quantile is of so many counts.
+    None at all where a box is of no use: a quantile depends on too many counts.
     """
     used = [part.aggregates[place] for place in answer.uses]
     posteriors = [posterior for one in rows for posterior in one]
     if not part.is_boxed:
-        # Seeded by the question and the history: asked again, the interval is the same.
+        # Seeded by the query and the history, so that the same query gives the same interval.
         return draw_errors(posteriors, part.history, n_draws, _generator(used, len(part.history)))
     columns = [part.part.confidence, *(one.confidence or 0.0 for one in part.part.columns)]
     points = box_errors(rows, max(columns), n_draws, _generator(used, 0))
@@ -250,9 +254,9 @@ def _errors(
 
 
 def _n_draws(part: Part, rows: Sequence[Sequence[Posterior]]) -> int:
-    """As many draws as there is room for; at least what the tails of its intervals need.
+    """As many draws as the limits allow; at least as many as the tails of the intervals need.
 
-    Answers that rest on many noises take as long to draw as many answers.
+    Drawing an answer that rests on many noises takes as long as drawing many answers.
     """
     n_terms = sum(posterior.terms.place.size for one in rows for posterior in one)
     n_rows = max(sum(map(len, rows)), n_terms // N_TERMS_A_ROW)
@@ -266,9 +270,9 @@ def _n_draws(part: Part, rows: Sequence[Sequence[Posterior]]) -> int:
 def _computed(
     formula: SqlFormula, pieces: Sequence[NDArray[np.float64]], outer: OuterSql
 ) -> NDArray[np.float64]:
-    """A formula on arrays of the same shape, one for each of its columns."""
+    """A formula evaluated on arrays of the same shape, one for each of its columns."""
     columns = [piece.ravel() for piece in pieces]
-    # Where a draw is out of a function's range, or the value out of that of numbers, there is none.
+    # A draw outside a function's domain, or a value that overflows, gives NULL.
     sql = f"SELECT CAST(TRY({formula.sql}) AS DOUBLE) AS computed FROM draws"  # noqa: S608 - planned
     computed = []
     for start in range(0, max(columns[0].size, 1), N_ROWS_MAX):
@@ -283,7 +287,7 @@ def _computed(
 def _cut(
     draws: NDArray[np.float64], values: NDArray[np.float64], tail: float, answer: Answer
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Equal tails of draws; the public range where a formula has no value too often to tell."""
+    """Equal tails of draws; the public range where a formula has no value in too many draws."""
     is_lost = np.isnan(draws).mean(axis=1) > tail / 10
     filled = np.where(np.isnan(draws), values[:, None], draws)
     low, high = np.quantile(filled, [tail, 1 - tail], axis=1)

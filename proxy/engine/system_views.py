@@ -1,8 +1,8 @@
 """The relations of the schema `data_privacy`: budgets, losses, the history, the public domains.
 
-Each is an Arrow table with a schema that is known before anything is served. They are made from
-what the gate shows to everybody and from public declarations: no noisy value is in them, and there
-is no way for an exact one to be. Reading them is free.
+Each is an Arrow table with a fixed schema. They are made from the gate's public state and from
+public declarations: they contain no noisy value, and cannot contain an exact one. Reading them is
+free.
 """
 
 import datetime as dt
@@ -25,7 +25,7 @@ from planner.sql.messages import listed, suggestion
 from proxy.api.axis_text import axis_ends, axis_kind, describe_levels, is_summed_only
 from proxy.api.requests import Caller, TableInfo
 
-WINDOW_NEVER: Final = "NEVER"  # a budget is for the life of its ledger: nothing comes back
+WINDOW_NEVER: Final = "NEVER"  # a budget is for the life of its ledger and is never renewed
 UNIT_KIND: Final = "unit"
 
 Row: TypeAlias = dict[str, object]
@@ -33,7 +33,7 @@ Row: TypeAlias = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """What may be told somebody of one private table at one moment.
+    """What one caller may see of one private table at one moment.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class TableRecord:
     budget : Budget
         Its budget.
     payments : tuple of (int, Payment)
-        What was paid for, in order, each with its place among all of the table: an analyst is told
-        of his own payments, an owner and an auditor of everybody's.
+        The payments, in order, each with its position among all payments of the table: analysts see
+        their own payments, owners and auditors see everybody's.
     measurements : sequence of Measurement
         Everything that was measured, in order.
     """
@@ -69,7 +69,7 @@ class TableRecord:
 
 
 def _columns(*, may_be_null: tuple[str, ...] = (), **types: pa.DataType) -> pa.Schema:
-    """A schema of named columns, NOT NULL unless said otherwise."""
+    """A schema of named columns, NOT NULL unless listed in `may_be_null`."""
     return pa.schema(
         [pa.field(name, kind, nullable=name in may_be_null) for name, kind in types.items()]
     )
@@ -131,7 +131,7 @@ REMAINING_SCHEMA: Final = _columns(
 
 
 def privacy_view(name: str, records: Iterable[TableRecord]) -> pa.Table:
-    """The relation ``data_privacy.<name>``; without records it is empty, and typed all the same.
+    """The relation ``data_privacy.<name>``; without records it is empty but typed.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def privacy_view(name: str, records: Iterable[TableRecord]) -> pa.Table:
 
 
 def remaining_aggregates(table_name: str, records: Iterable[TableRecord]) -> pa.Table:
-    """One row: how many more counts a table's budget is sure to buy, as Snowflake's columns.
+    """One row: how many more counts a table's budget surely buys, in Snowflake's columns.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def remaining_aggregates(table_name: str, records: Iterable[TableRecord]) -> pa.
         names = [known.info.schema.table for known in by_name.values()]
         raise UnknownName(
             f"There is no private table {table_name[:64]!a}.",
-            hint=suggestion(table_name, names) or f"There is {listed(names)}.",
+            hint=suggestion(table_name, names) or f"Private tables are {listed(names)}.",
         )
     row: Row = {
         "number_of_remaining_dp_aggregates": n_remaining(record),
@@ -174,17 +174,17 @@ def remaining_aggregates(table_name: str, records: Iterable[TableRecord]) -> pa.
 
 
 def n_remaining(record: TableRecord) -> int:
-    """How many ``COUNT(*)``-like rows at the table's default target the rest buys at the least.
+    """How many ``COUNT(*)``-like rows at the default target the rest of the budget buys at least.
 
     Notes
     -----
     ``floor(left / weight)``, both in whole units of 2**-40 epsilon and so in exact arithmetic. In
     the worst case the history helps with none of them and all of them count the same cell, so that
-    each adds to the table's cost all that it weighs; a row that a fresh Laplace answer of weight
+    each adds its whole weight to the table's cost; a row that a fresh Laplace answer of weight
     ``w`` serves needs ``w = ln(1 / (1 - confidence)) / half_width`` (Xiao & Xiong 2012, theorem
     5.3), taken from `weight_for` with its margins, rounded up. A sum with coefficients up to ``c``
-    counts as ``c`` rows. Counts that share no cell, or that the history answers, are not limited
-    by this number.
+    counts as ``c`` rows. Counts that share no cell, or that the history answers, are not limited by
+    this number.
     """
     units_left = int(record.budget.left * UNITS_PER_EPSILON)
     try:
@@ -206,9 +206,10 @@ def _budget_rows(record: TableRecord) -> Iterator[Row]:
 
 
 def _loss_rows(record: TableRecord) -> Iterator[Row]:
-    """One row a charge, whether or not its measurement has become durable.
+    """One row per charge, whether or not its measurement is durable yet.
 
-    The place in the ledger is not told: it is of all tables, and would tell of entries of others.
+    The position in the ledger is not shown: it counts all tables, and would reveal entries of
+    others.
     """
     for place, payment in record.payments:
         yield {
@@ -224,7 +225,7 @@ def _loss_rows(record: TableRecord) -> Iterator[Row]:
 
 
 def _history_rows(record: TableRecord) -> Iterator[Row]:
-    """One row a measurement; `raised_from` is the place of the one that it refines."""
+    """One row per measurement; `raised_from` is the position of the one that it refines."""
     superseded = {measured.supersedes for measured in record.measurements}
     for place, measured in enumerate(record.measurements):
         yield {
@@ -240,7 +241,7 @@ def _history_rows(record: TableRecord) -> Iterator[Row]:
 
 
 def _domain_rows(record: TableRecord) -> Iterator[Row]:
-    """One row a declared column, and one for the column of the privacy unit."""
+    """One row per declared column, and one for the column of the privacy unit."""
     schema = record.info.schema
     for axis in schema.axes:
         low, high = axis_ends(axis) or (None, None)

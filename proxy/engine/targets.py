@@ -1,10 +1,11 @@
-"""Bringing the parts of one table to their targets: look, buy what is missing, look again.
+"""Brings the parts of one table to their targets: estimate, buy what is missing, estimate again.
 
-A linear answer's target is met by one purchase. A formula's own target, and one that is a fraction
-of the answer, depend on the answers: after each look the linear parts are asked more narrowly by as
-much as the answers say, until the targets are met. Those answers are public by then: what is bought
-next is decided from noisy values that were paid for, never from the data. An interval that noise
-had a say in is cut with less doubt for that (`planner.optional_stopping`).
+A linear answer's target is met by one purchase. A target of a formula, and a target that is a
+fraction of the answer, depend on the answers: after each round the targets of the linear parts are
+narrowed by as much as the answers require, until all targets are met. Those answers are public by
+then: what is bought next is decided from noisy values that were paid for, never from the data. An
+interval whose stopping depended on noise gets a higher confidence for that
+(`planner.optional_stopping`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,17 +32,17 @@ from proxy.tables.in_flight import ANSWER_SECONDS
 from proxy.tables.private_table import ServedTable
 
 N_ROUNDS_MAX: Final = 16  # each brings a target much closer
-OVERSHOOT: Final = 0.9  # a formula's width falls about as its parts' do
-SHARE_MIN: Final = 1 / 8  # of the width so far, in one round: raising costs the difference only
+OVERSHOOT: Final = 0.9  # a formula's width decreases about as its parts' do
+SHARE_MIN: Final = 1 / 8  # of the width so far, in one round: refinement costs only the difference
 SHARE_LEAST: Final = (
     2.0**-60
-)  # for a boundless interval: no price is high enough, and it is refused
-FORESEEN_SLACK: Final = 2  # how far the price may rise above what was foreseen at first
+)  # for an unbounded interval: no price is high enough, and it is refused
+FORESEEN_SLACK: Final = 2  # how far the price may rise above the first forecast
 
 
 @dataclass(slots=True)
 class _Asked:
-    """One block of one aggregate: what it is wanted at, and what that has cost so far."""
+    """One block of one aggregate: its target, and what that has cost so far."""
 
     part: int
     aggregate: int
@@ -61,33 +62,34 @@ def asked_of(parts: Sequence[Part], cap: Fraction | None) -> list[_Asked]:
 
 
 def smallest_cap(parts: Sequence[Part]) -> Fraction | None:
-    """What the parts of one table may cost together, at the most."""
+    """The most that the parts of one table may cost together."""
     caps = [part.epsilon_cap for part in parts if part.epsilon_cap is not None]
     return min(caps, default=None)
 
 
-def settle(  # noqa: PLR0913 - what is asked, who pays, and what they may be told
+def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
     table: ServedTable,
     parts: Sequence[Part],
     *,
     payer: Payer,
     outer: OuterSql,
     elsewhere: Fraction = Fraction(0),
-    alone: EmptyHistory | None = None,
+    empty_history: EmptyHistory | None = None,
 ) -> list[AnsweredPart]:
     """The parts, answered to their targets. May charge.
 
-    What the statement has spent on other tables, `elsewhere`, counts towards its cap. With `alone`
-    whatever is decided for who asks, and told them, is decided by what asking alone would cost.
+    What the statement has spent on other tables, `elsewhere`, counts towards its cap. With
+    `empty_history`, everything that is decided for the caller and shown to them follows from what
+    the statement would cost on an empty history.
 
     Raises
     ------
     BudgetExhausted, LimitReached, CostAboveCap
-        Before anything is charged; with what could be had instead.
+        Before anything is charged; with alternatives that would work.
     LedgerUnavailable, SourceUnavailable
-        What was charged waits, and is completed for whoever asks next.
+        What was charged is kept, and completed at the next request.
     TargetNotReached
-        If a target that depends on the answers turns out to cost more than there is.
+        If a target that depends on the answers turns out to cost more than is left.
     """
     cap = _cap(table, parts, payer, elsewhere)
     asked = asked_of(parts, cap)
@@ -99,45 +101,45 @@ def settle(  # noqa: PLR0913 - what is asked, who pays, and what they may be tol
         left = None if cap is None else cap - spent
         try:
             _check_time(answered)
-            if alone is None:
+            if empty_history is None:
                 rows, epsilon = _bought(table, asked, payer, left)
                 spent += epsilon
             else:
-                _checked_price(alone, [one.wanted for one in asked], payer, cap)
+                _checked_price(empty_history, [one.wanted for one in asked], payer, cap)
                 rows, _ = _bought(table, asked, payer, cap, is_binding=False)
             with table.watcher.stage(Stage.OUTER):
                 answered = _answered(table, parts, asked, rows, outer)
-                shown = answered if alone is None else shown_parts(alone, answered)
+                shown = answered if empty_history is None else shown_parts(empty_history, answered)
                 shares = _shares_wanted(asked, shown)
             if not shares:
                 return answered
             left = None if cap is None else cap - spent
-            needed = spent + _price(alone or table, asked, shares, payer, left)
+            needed = spent + _price(empty_history or table, asked, shares, payer, left)
         except (InvalidTarget, TooSlow) as refusal:
             if not answered:
                 raise
             raise _not_reached(shown, refusal) from None
         except NotCovered as refusal:
-            if answered and alone is None:
+            if answered and empty_history is None:
                 raise _not_reached(shown, refusal) from None
-            said = _said(refusal, table, alone, [one.wanted for one in asked], payer, left)
+            said = _said(refusal, table, empty_history, [one.wanted for one in asked], payer, left)
             raise _not_reached(shown, said) if answered else said from None
         foreseen = needed if foreseen is None else foreseen
         if needed > FORESEEN_SLACK * foreseen and not _may_cost_more(parts):
-            break  # an answer that does not narrow as its parts do, such as a ratio of nothing
+            break  # an answer that does not narrow as its parts do, such as a ratio to zero
         for place, share in shares.items():
             _narrow(asked[place], max(share, SHARE_MIN))
     raise _not_reached(shown, None)
 
 
 def _check_time(answered: Sequence[AnsweredPart]) -> None:
-    """Begin no further round that could not be answered; the first is refused while it is free."""
+    """Refuse to begin a round that could not be answered in time; the first is still free."""
     if answered:
         checkpoint(ANSWER_SECONDS)
 
 
 def _may_cost_more(parts: Sequence[Part]) -> bool:
-    """Whether a price may rise as an answer becomes known: of a fraction of a linear answer."""
+    """Whether a price may rise as an answer becomes known: relative targets of linear answers."""
     return any(
         answer.relative is not None and answer.formula is None
         for part in parts
@@ -150,40 +152,40 @@ def rehearse(
     parts: Sequence[Part],
     payer: Payer,
     elsewhere: Fraction,
-    alone: EmptyHistory | None = None,
+    empty_history: EmptyHistory | None = None,
 ) -> Fraction:
     """Refuse what `settle` would refuse at once; the price. Charges nothing.
 
-    For a statement that asks several tables: none is charged when another refuses.
+    For a statement on several tables, so that none is charged when another refuses.
     """
     cap = _cap(table, parts, payer, elsewhere)
     wanted = [one.wanted for one in asked_of(parts, cap)]
     try:
-        price = None if alone is None else _checked_price(alone, wanted, payer, cap)
+        price = None if empty_history is None else _checked_price(empty_history, wanted, payer, cap)
         own = _checked_price(table, wanted, payer, cap if price is None else None)
     except NotCovered as refusal:
-        raise _said(refusal, table, alone, wanted, payer, cap) from None
+        raise _said(refusal, table, empty_history, wanted, payer, cap) from None
     return own if price is None else price
 
 
-def _said(  # noqa: PLR0913, PLR0917 - all that a refusal may speak of
+def _said(  # noqa: PLR0913, PLR0917 - everything that a refusal may mention
     refusal: NotCovered,
     table: ServedTable,
-    alone: EmptyHistory | None,
+    empty_history: EmptyHistory | None,
     wanted: Sequence[Wanted],
     payer: Payer,
     cap: Fraction | None,
 ) -> NotCovered:
-    """A refusal for want of budget, with what there is to say to who asks."""
-    if alone is None:
+    """A refusal for lack of budget, with the alternatives that the caller may see."""
+    if empty_history is None:
         return advised(refusal, table.snapshot(), wanted, payer, cap)
-    return shown_refusal(refusal, alone, wanted, payer, cap)
+    return shown_refusal(refusal, empty_history, wanted, payer, cap)
 
 
 def _cap(
     table: ServedTable, parts: Sequence[Part], payer: Payer, elsewhere: Fraction
 ) -> Fraction | None:
-    """What a statement may cost on a table: what its own cap leaves, and what binds who asks."""
+    """The most that a statement may cost on a table, by its own cap and by per-query limits."""
     own = smallest_cap(parts)
     left = None if own is None else max(Fraction(0), own - elsewhere)
     of_payer = [allowance.limit.per_query for allowance in table.gate.allowances(payer)]
@@ -199,9 +201,10 @@ def _bought(
     *,
     is_binding: bool = True,
 ) -> tuple[list[Sequence[RowEstimate]], Fraction]:
-    """What is known of every block once it is known well enough; and what that cost now.
+    """The estimates of every block once they meet their targets, and what that cost now.
 
-    A cap that is not binding has been compared with another price: it is planned for, no more.
+    A cap that is not binding has already been compared with another price, and is not checked
+    again.
     """
     wanted = [_capped(one.wanted, cap) for one in asked]
     acquired = table.acquire(wanted, payer, cap if is_binding else None)
@@ -222,7 +225,7 @@ def _price(
     payer: Payer,
     cap: Fraction | None,
 ) -> Fraction:
-    """What all that is wanted would cost at once, if widths fall as those of their parts.
+    """The price of all targets at once, if widths decrease as those of their parts.
 
     Raises
     ------
@@ -278,7 +281,7 @@ def _answered(
 
 
 def _all_known(rows: Sequence[RowEstimate]) -> tuple[Posterior, ...]:
-    """The posteriors of an answered aggregate; after buying, none can be missing."""
+    """The posteriors of an answered aggregate; after a purchase none is missing."""
     posteriors = tuple(row for row in rows if isinstance(row, Posterior))
     if len(posteriors) != len(rows):
         raise RuntimeError("a measured query is not estimable")
@@ -286,9 +289,9 @@ def _all_known(rows: Sequence[RowEstimate]) -> tuple[Posterior, ...]:
 
 
 def _shares_wanted(asked: Sequence[_Asked], answered: Sequence[AnsweredPart]) -> dict[int, float]:
-    """For each block of an answer that has not met its own target, what part of its width to ask.
+    """For each block of an answer above its target, the share of its width to ask for next.
 
-    Of the width it is wanted at; what is known better already counts from there.
+    The share refers to the block's current target, or to its half-width where that is smaller.
     """
     shares: dict[int, float] = {}
     for number, part in enumerate(answered):
@@ -302,7 +305,7 @@ def _shares_wanted(asked: Sequence[_Asked], answered: Sequence[AnsweredPart]) ->
                     known = widest(posteriors, one.wanted.target.confidence)
                     half_width = one.wanted.target.half_width
                     own = share * min(known, half_width) / half_width
-                    if own > 0:  # what is known exactly cannot be known better
+                    if own > 0:  # what is known exactly cannot be narrowed
                         shares[place] = min(shares.get(place, 1.0), own)
     return shares
 
@@ -314,9 +317,9 @@ def _narrow(one: _Asked, share: float) -> None:
 
 
 def _share_wanted(item: AnsweredItem, confidence: float) -> float:
-    """What part of its half-width an answer should have; 1 or more if it is narrow enough.
+    """The share of its half-width that an answer should have; 1 or more if it is narrow enough.
 
-    A row in which a formula has no value has nothing to be accurate about.
+    A row in which a formula has no value has no target.
     """
     answer = item.answer
     if answer.relative is None and answer.half_width is None:
@@ -338,7 +341,7 @@ def _share_wanted(item: AnsweredItem, confidence: float) -> float:
 
 
 def _not_reached(answered: Sequence[AnsweredPart], refusal: Refused | None) -> TargetNotReached:
-    """The target was not reached; what is known now is free for the asking."""
+    """The refusal that the target was not reached, with the half-widths that are free now."""
     free = [
         FreeWidth(item.answer.name, float(item.half_widths(part.part.confidence).max()))
         for part in answered

@@ -1,8 +1,8 @@
-"""What was answered, counted for the ledger: free and paid, and how wide as a share of the promise.
+"""Answers counted for the ledger: free and paid, and their width as a share of the target.
 
 An answer is one linear query of a statement, with all its rows. Its plain price is what Laplace
-noise alone would have cost for the same accuracy, without a history. Tallies are written to the
-ledger once in a while; what a crash loses of them is no charge and no answer.
+noise would have cost for the same accuracy without a history. The counts are written to the ledger
+periodically; a crash may lose some of them, but no charge and no answer.
 """
 
 import threading
@@ -25,12 +25,12 @@ from proxy.api.requests import SOURCE_MEASURED, SOURCE_PUBLIC
 from proxy.engine.results import AnsweredPart
 
 N_PRICES_MAX: Final = 4096
-PRICE_BYTES: Final = 512  # what one remembered price takes, roughly
+PRICE_BYTES: Final = 512  # the size of one remembered price, roughly
 NOTHING: Final = (0,) * (len(WIDTH_BINS) + 1)
 
 
 class UsageTallies:
-    """Counts since they were last written. Thread-safe."""
+    """The answer counts since the last write. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,7 +41,7 @@ class UsageTallies:
         )
 
     def add(self, table: str, analyst: str, parts: Iterable[AnsweredPart]) -> None:
-        """Count the answers that a statement was given by one table."""
+        """Count the answers of a statement on one table."""
         for part in parts:
             for found in part.aggregates:
                 if found.source == SOURCE_PUBLIC:
@@ -54,7 +54,7 @@ class UsageTallies:
                 self._count(table, analyst, is_paid=is_paid, units=units, share=share)
 
     def write(self, ledger: Ledger) -> None:
-        """Write what was counted to the ledger; kept for later if that is not possible."""
+        """Write the counts to the ledger; if that fails, keep them for later."""
         with self._lock:
             counts, since = self._counts, self._since
             self._counts, self._since = {}, utc_now()
@@ -90,7 +90,7 @@ class UsageTallies:
                 self._since = min(self._since, since)
 
     def _plain_units(self, wanted: Wanted) -> int:
-        """What plain Laplace would cost, in units; 0 for what it could not answer at all."""
+        """What plain Laplace noise would cost, in units; 0 for what it could not answer at all."""
         key = (fingerprint(wanted.block), wanted.target.half_width, wanted.target.confidence)
         known = self._prices.get(key)
         if known is None:

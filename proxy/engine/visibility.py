@@ -1,7 +1,7 @@
-"""What one caller may know of at one moment: private tables, public and synthetic ones, a planner.
+"""What one caller may know of at one moment: private, public and synthetic tables, and a planner.
 
-The planner of a set of tables has never heard of any other: no message or suggestion of it can name
-what was not granted. It is made anew when a synthetic table comes or goes.
+The planner of a set of tables knows no other table, so its messages and suggestions cannot name
+what was not granted. It is made anew when a synthetic table is created or dropped.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,14 +25,15 @@ Key: TypeAlias = tuple[frozenset[str], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VisibleTables:
-    """A view of the tables.
+    """The tables that one caller may know of.
 
     Parameters
     ----------
     tables : mapping
         The private tables, by name.
     public : mapping
-        How the rows of public and synthetic tables are had, by the names of the outer SQL.
+        Functions that return the rows of public and synthetic tables, by their names in the outer
+        SQL.
     synthetic : tuple of SyntheticRecord
     planner : Planner
     """
@@ -44,12 +45,12 @@ class VisibleTables:
 
     @property
     def key(self) -> Key:
-        """Equal for views in which equal texts mean the same."""
+        """A key; equal where equal texts mean the same."""
         return visible_key(self.tables, self.synthetic)
 
 
 def visible_key(tables: Mapping[str, ServedTable], synthetic: Sequence[SyntheticRecord]) -> Key:
-    """The key of the view of these tables."""
+    """The key for these tables."""
     return frozenset(tables), tuple(record.id for record in synthetic)
 
 
@@ -57,12 +58,12 @@ def visible(
     tables: Mapping[str, ServedTable],
     public: Sequence[tuple[PublicTable, PublicRelation]],
     synthetic: tuple[SyntheticRecord, ...],
-    desk: SyntheticTableService,
+    service: SyntheticTableService,
     outer: OuterSql,
 ) -> VisibleTables:
-    """The view of these tables."""
+    """The tables, with a planner for them."""
     given = {relation: _given(table.data) for table, relation in public}
-    kept = {_relation(record): _kept(desk, record) for record in synthetic}
+    kept = {_relation(record): _kept(service, record) for record in synthetic}
     rows = {relation.outer_name: read for relation, read in (given | kept).items()}
 
     def public_rows(sql: str, names: Sequence[str]) -> Columns:
@@ -88,5 +89,5 @@ def _given(table: pa.Table) -> Callable[[], pa.Table]:
     return lambda: table
 
 
-def _kept(desk: SyntheticTableService, record: SyntheticRecord) -> Callable[[], pa.Table]:
-    return lambda: desk.rows(record)
+def _kept(service: SyntheticTableService, record: SyntheticRecord) -> Callable[[], pa.Table]:
+    return lambda: service.rows(record)

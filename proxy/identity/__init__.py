@@ -1,1 +1,1 @@
-"""Who is calling: tokens, certificates, what they open, and the door that every call passes."""
+"""Who is calling: tokens, certificates, roles, and the interceptor that checks every call."""

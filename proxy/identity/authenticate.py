@@ -1,7 +1,8 @@
-"""From what a call shows to who makes it, or to what is doubtful about it.
+"""From the credentials that a call presents to its caller, or to a reason for rejecting it.
 
-`Authenticator` is what the door asks; `LedgerAuthenticator` answers from the credentials in the
-ledger. What is doubtful is for the log alone. The client hears one text for all of it.
+`Authenticator` is the interface that the interceptor uses; `LedgerAuthenticator` implements it with
+the credentials in the ledger. The reason for a rejection is only logged: the client receives the
+same text whatever the reason is.
 """
 
 import datetime as dt
@@ -18,12 +19,12 @@ from cube.refusals import LedgerUnavailable
 from proxy.api.requests import Caller
 from proxy.identity.presented import PresentedCredentials
 
-REFRESH_SECONDS: Final = 1.0  # between two looks for a credential that is not known yet
+REFRESH_SECONDS: Final = 1.0  # between two reads of the ledger for an unknown credential
 ANONYMOUS: Final = Caller(Payer("anonymous"), Role.ANALYST, (EVERY_TABLE,))
 
 
 class RejectionReason(StrEnum):
-    """Why a call is nobody's."""
+    """Why a call is rejected."""
 
     MISSING = "credential_missing"
     MALFORMED = "credential_malformed"
@@ -35,15 +36,15 @@ class RejectionReason(StrEnum):
 
 
 class Authenticator(Protocol):
-    """Who may come in. Thread-safe."""
+    """Identifies callers. Thread-safe."""
 
-    def identify(self, shown: PresentedCredentials) -> Caller | RejectionReason:
-        """Whose call it is."""
+    def identify(self, presented: PresentedCredentials) -> Caller | RejectionReason:
+        """The caller, or the reason why the call is rejected."""
         ...
 
 
 class AccessLedger(Protocol):
-    """The part of a ledger that knows credentials."""
+    """The part of a ledger that holds credentials."""
 
     @property
     def access(self) -> AccessBook:
@@ -61,18 +62,18 @@ class AccessLedger(Protocol):
 
 
 class SteadyTime:
-    """The time by which credentials expire: setting a clock back gives nothing back.
+    """The time by which credentials expire: setting a clock back revives no expired credential.
 
-    It is never before what the clock said at the start and the time that passed since, by a clock
-    that nobody sets; nor before the ledger's last entry. A clock that was ahead for a moment leaves
-    no trace; one that was ahead when the server started does until it is started again.
+    It is never earlier than the wall clock at the start plus the time elapsed since on a monotonic
+    clock, nor earlier than the ledger's last entry. A wall clock that is ahead for a moment has no
+    lasting effect; one that is ahead when the server starts has one until the server is restarted.
 
     Parameters
     ----------
     clock : callable, optional
-        The moment that it is.
+        The current time.
     elapsed : callable, optional
-        Seconds on a clock that nobody sets.
+        Seconds on a monotonic clock.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class SteadyTime:
         self._began = clock(), elapsed()
 
     def now(self, last_at: str) -> str:
-        """The time as UTC text, for a ledger whose last entry is of `last_at`."""
+        """The time as UTC text, for a ledger whose last entry was made at `last_at`."""
         began, since = self._began
         passed = began + dt.timedelta(seconds=self._elapsed() - since)
         return max(utc_text(max(self._clock(), passed)), last_at)
@@ -98,10 +99,10 @@ class LedgerAuthenticator:
     ----------
     ledger : AccessLedger
     allow_anonymous : bool
-        Whether a call that shows nothing is the analyst ``anonymous``, to whom every table is
-        open. A call that shows something is held to it all the same.
+        Whether a call without credentials is a call of the analyst ``anonymous``, to whom every
+        table is open. A call that presents credentials is checked by them all the same.
     steady : SteadyTime, optional
-        By which credentials expire.
+        The time by which credentials expire.
     """
 
     def __init__(
@@ -117,26 +118,28 @@ class LedgerAuthenticator:
         self._refreshing = threading.Lock()
         self._refreshed = -REFRESH_SECONDS
 
-    def identify(self, shown: PresentedCredentials) -> Caller | RejectionReason:
-        """Whose call it is; what others have just issued is looked for once a second at most."""
-        if shown.is_nothing:
+    def identify(self, presented: PresentedCredentials) -> Caller | RejectionReason:
+        """The caller; credentials that other processes issue are read once a second at most."""
+        if presented.is_nothing:
             return ANONYMOUS if self._allow_anonymous else RejectionReason.MISSING
-        found = self._judged(shown)
+        found = self._judged(presented)
         if isinstance(found, RejectionReason) and self._refresh():
-            return self._judged(shown)
+            return self._judged(presented)
         return found
 
-    def _judged(self, shown: PresentedCredentials) -> Caller | RejectionReason:
-        return _judged(self._ledger.access, shown, self._steady.now(self._ledger.last_at))
+    def _judged(self, presented: PresentedCredentials) -> Caller | RejectionReason:
+        return _judged(self._ledger.access, presented, self._steady.now(self._ledger.last_at))
 
     def _refresh(self) -> bool:
-        """Look for new credentials, unless somebody just has or does; whether it was done."""
+        """Read new credentials, unless another thread just did or does; whether they were read."""
         if not self._refreshing.acquire(blocking=False):
             return False
         try:
             if time.monotonic() - self._refreshed < REFRESH_SECONDS:
                 return False
-            with suppress(LedgerUnavailable):  # then nothing new is known, and nobody new comes in
+            with suppress(
+                LedgerUnavailable
+            ):  # then no new credential is known, and none is accepted
                 self._ledger.refresh()
             self._refreshed = time.monotonic()
             return True
@@ -145,19 +148,21 @@ class LedgerAuthenticator:
 
 
 def utc_text(moment: dt.datetime) -> str:
-    """A moment as the ledger writes it, so that texts compare as moments do."""
+    """A time as the ledger writes it, so that texts compare as times do."""
     return moment.astimezone(dt.UTC).isoformat(timespec="milliseconds")
 
 
-def _judged(book: AccessBook, shown: PresentedCredentials, now: str) -> Caller | RejectionReason:
-    """The caller of a call that shows something, at a moment.
+def _judged(
+    book: AccessBook, presented: PresentedCredentials, now: str
+) -> Caller | RejectionReason:
+    """The caller of a call that presents credentials, at the time `now`.
 
-    With a certificate and a token, both must be in force and of one analyst; the token then says
-    what is open.
+    With a certificate and a token, both must be in force and of the same analyst; the token then
+    determines which tables are open.
     """
     found: list[Credential] = []
     for find in (_by_certificate, _by_token):
-        one = find(book, shown)
+        one = find(book, presented)
         if isinstance(one, RejectionReason):
             return one
         if one is not None:
@@ -165,8 +170,8 @@ def _judged(book: AccessBook, shown: PresentedCredentials, now: str) -> Caller |
     if any(credential.is_expired(now) for credential in found):
         return RejectionReason.EXPIRED
     names = {credential.payer.analyst for credential in found}
-    if shown.analyst is not None:
-        names.add(shown.analyst)
+    if presented.analyst is not None:
+        names.add(presented.analyst)
     if len(names) != 1:
         return RejectionReason.MISMATCH
     credential = found[-1]
@@ -175,26 +180,28 @@ def _judged(book: AccessBook, shown: PresentedCredentials, now: str) -> Caller |
 
 
 def _by_certificate(
-    book: AccessBook, shown: PresentedCredentials
+    book: AccessBook, presented: PresentedCredentials
 ) -> Credential | RejectionReason | None:
-    if shown.certificate is None:
+    if presented.certificate is None:
         return None
-    names = sorted(shown.certificate)
+    names = sorted(presented.certificate)
     found = [one for name in names if (one := book.shown(Proof.CERTIFICATE, name)) is not None]
     if len(found) > 1:
         return RejectionReason.AMBIGUOUS
     return found[0] if found else _never_or_no_more(book, Proof.CERTIFICATE, names)
 
 
-def _by_token(book: AccessBook, shown: PresentedCredentials) -> Credential | RejectionReason | None:
-    if shown.token_hash is None:
+def _by_token(
+    book: AccessBook, presented: PresentedCredentials
+) -> Credential | RejectionReason | None:
+    if presented.token_hash is None:
         return None
-    found = book.shown(Proof.TOKEN, shown.token_hash)
-    return found or _never_or_no_more(book, Proof.TOKEN, [shown.token_hash])
+    found = book.shown(Proof.TOKEN, presented.token_hash)
+    return found or _never_or_no_more(book, Proof.TOKEN, [presented.token_hash])
 
 
 def _never_or_no_more(book: AccessBook, proof: Proof, shown_as: list[str]) -> RejectionReason:
-    """Whether what is shown was in force once."""
+    """The reason: revoked, if a credential with this proof was ever issued; else unknown."""
     was_issued = any(
         credential.proof is proof and credential.shown_as in shown_as
         for credential in book.issued.values()

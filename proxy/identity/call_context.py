@@ -1,7 +1,7 @@
-"""Whose call a call is, for as long as it lasts: the door notes it, the services ask.
+"""The caller of a call, for as long as it lasts: the interceptor sets it, the services read it.
 
-Noted by the call's own context object, which every part of one call is handed and no other call
-is, whichever thread runs it. A call that nobody noted is a mistake of ours, never somebody's.
+It is kept under the call's own context object, which every part of one call receives and no other
+call does, whichever thread runs it. A call without a caller is a programming error.
 """
 
 from typing import Final
@@ -15,13 +15,13 @@ _CALLERS: Final[WeakKeyDictionary[grpc.ServicerContext, Caller]] = WeakKeyDictio
 
 
 def note_caller(context: grpc.ServicerContext, caller: Caller) -> None:
-    """Say who makes a call."""
+    """Set the caller of a call."""
     _CALLERS[context] = caller
 
 
 def caller_of(context: grpc.ServicerContext) -> Caller:
-    """Who makes a call; RuntimeError if it did not come through the door."""
+    """The caller of a call; RuntimeError if the call did not pass the interceptor."""
     caller = _CALLERS.get(context)
     if caller is None:
-        raise RuntimeError("a call that came in without passing the door")
+        raise RuntimeError("a call that did not pass the identity interceptor")
     return caller

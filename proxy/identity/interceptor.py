@@ -1,11 +1,11 @@
-"""The door: every call passes it before a byte of its request is read.
+"""The interceptor that every call passes before a byte of its request is read.
 
-It finds out who calls, whether their role may call this method, and whether they have a place left;
-then the method runs as it would without a door, for its fair share of the process and no longer
-than it may. Health and reflection are open to everybody.
+It identifies the caller and checks that their role may call this method and that they have not too
+many calls open. Then the method runs as it would without the interceptor, with the caller's fair
+share of the process and within its time limit. Health and reflection are open to everybody.
 
-Methods that take one message are served as ones that take a stream of one: gRPC would wait for that
-message first, with a thread for each call, whoever made it.
+Methods that take one message are served as methods that take a stream of one message: otherwise
+gRPC would wait for that message first, with a thread for each call, whoever makes it.
 """
 
 import logging
@@ -21,38 +21,43 @@ from cube.refusals import InvalidRequest, NotAllowed, NotAuthenticated
 from proxy.api.requests import Caller
 from proxy.identity.authenticate import Authenticator, RejectionReason
 from proxy.identity.call_context import note_caller
-from proxy.identity.presented import Malformed, shown_by
+from proxy.identity.presented import Malformed, presented_by
 from proxy.identity.roles import HANDSHAKE, JOBS, MAY_CALL, OPEN_SERVICES
 from proxy.monitoring.logs import write_log
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare, Shift
 from proxy.scheduling.slow_clients import CallSlots, SlowClientGuard
 
-N_CALLS_OF_ONE_MAX: Final = 40  # fewer than there are threads: one caller leaves room for others
-N_OPEN_CALLS_MAX: Final = 8  # of services that ask for no credential
-LOG_SECONDS: Final = 1.0  # between two lines about refused credentials
+N_CALLS_OF_ONE_MAX: Final = (
+    40  # fewer than there are threads, so that one caller leaves room for others
+)
+N_OPEN_CALLS_MAX: Final = 8  # of services that need no credential
+LOG_SECONDS: Final = 1.0  # between two log lines about rejected credentials
 
 Behaviour = Callable[[Any, grpc.ServicerContext], Any]
 Enter = Callable[[grpc.ServicerContext], AbstractContextManager[Shift]]
 
 
 class IdentityInterceptor(grpc.ServerInterceptor):
-    """Lets calls in.
+    """Identifies callers and admits their calls.
 
     Parameters
     ----------
-    access : Authenticator
-        Knows who calls.
-    patience : SlowClientGuard
-        With those who are slow.
+    authenticator : Authenticator
+        Identifies the caller.
+    slow_clients : SlowClientGuard
+        Cuts off clients that are slow.
     times : CallTimes
-        That the work for a call may take.
+        How long the work for a call may take.
     """
 
     def __init__(
-        self, access: Authenticator, patience: SlowClientGuard, times: CallTimes = DEFAULT_TIMES
+        self,
+        authenticator: Authenticator,
+        slow_clients: SlowClientGuard,
+        times: CallTimes = DEFAULT_TIMES,
     ) -> None:
-        self._access = access
-        self._patience = patience
+        self._authenticator = authenticator
+        self._slow_clients = slow_clients
         self._times = times
         self._share = FairShare()
         self._failures = FailureLog()
@@ -65,14 +70,14 @@ class IdentityInterceptor(grpc.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Any],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> Any:
-        """The method's handler behind the door; None if there is no such method."""
+        """The method's handler, wrapped; None if there is no such method."""
         handler = continuation(handler_call_details)
         if handler is None:
             return None
         method = handler_call_details.method
         behaviour = _behaviour(handler)
         if getattr(behaviour, "experimental_non_blocking", False):
-            return None  # health's Watch: a stream without end, for anybody, by the hundred
+            return None  # health's Watch: endless streams that anybody could open by the hundred
         enter = (
             self._welcome(method) if method.startswith(OPEN_SERVICES) else self._admission(method)
         )
@@ -102,26 +107,26 @@ class IdentityInterceptor(grpc.ServerInterceptor):
             with enter(context) as shift:
                 request = self._request(messages, context, takes_stream=takes_stream)
                 pieces = shift.pieces(iter(behaviour(request, context)))
-                yield from self._patience.sending(pieces, context)
+                yield from self._slow_clients.sending(pieces, context)
 
         return stream
 
     def _request(
         self, messages: Iterator[Any], context: grpc.ServicerContext, *, takes_stream: bool
     ) -> Any:
-        """What the method takes: the messages, or the only one."""
-        patient = self._patience.reading(messages, context)
+        """The method's request: the stream of messages, or the only message."""
+        patient = self._slow_clients.reading(messages, context)
         if takes_stream:
             return patient
         request = next(patient, None)
         if request is None:
-            raise InvalidRequest("The call ended before its message came.")
+            raise InvalidRequest("The call ended before its message arrived.")
         return request
 
     def _welcome(self, method: str) -> Enter:
-        """A place among the calls that nobody needs to answer for.
+        """A slot for a call that needs no credential.
 
-        Each service has places of its own: whoever fills those of reflection leaves health alone.
+        Each service has slots of its own: calls that fill those of reflection do not affect health.
         """
         service = method.rpartition("/")[0]
 
@@ -138,7 +143,7 @@ class IdentityInterceptor(grpc.ServerInterceptor):
             caller = self._caller(method, context)
             if caller.role not in MAY_CALL.get(method, frozenset()):
                 raise NotAllowed(
-                    f"{method.rpartition('/')[2]} is not for the role {caller.role}.",
+                    f"The role {caller.role} may not call {method.rpartition('/')[2]}.",
                     hint="Ask the server's owner for a credential with another role.",
                 )
             note_caller(context, caller)
@@ -153,24 +158,24 @@ class IdentityInterceptor(grpc.ServerInterceptor):
 
     def _caller(self, method: str, context: grpc.ServicerContext) -> Caller:
         try:
-            shown = shown_by(context, may_be_basic=method == HANDSHAKE)
+            presented = presented_by(context, may_be_basic=method == HANDSHAKE)
         except Malformed:
             found: Caller | RejectionReason = RejectionReason.MALFORMED
         else:
-            found = self._access.identify(shown)
+            found = self._authenticator.identify(presented)
         if isinstance(found, RejectionReason):
             self._failures.note(found)
             raise NotAuthenticated(
-                "This call shows no credential that is in force here.",
+                "This call presents no credential that is in force here.",
                 hint="Send `authorization: Bearer TOKEN` with a token from the server's owner.",
             )
         return found
 
 
 class FailureLog:
-    """Logs refused credentials, a line a second at most, so that nobody can fill a disk with them.
+    """Logs rejected credentials, one line a second at most, so that nobody can fill the disk.
 
-    How many there were is what the metrics count.
+    The metrics count how many there were.
     """
 
     def __init__(self) -> None:
@@ -178,7 +183,7 @@ class FailureLog:
         self._logged = -LOG_SECONDS
 
     def note(self, doubt: RejectionReason) -> None:
-        """One more call that was nobody's."""
+        """Record one more rejected call."""
         now = time.monotonic()
         with self._lock:
             if now - self._logged < LOG_SECONDS:
@@ -188,7 +193,7 @@ class FailureLog:
 
 
 def _behaviour(handler: Any) -> Behaviour:
-    """The method itself, of whichever of the four kinds."""
+    """The method's function, whichever of the four kinds it is."""
     kinds: tuple[Behaviour | None, ...] = (
         handler.unary_unary,
         handler.unary_stream,

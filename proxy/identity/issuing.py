@@ -1,7 +1,7 @@
 """Issuing and revoking credentials: entries of the ledger, made beside a running server or in it.
 
-A server takes in what was appended about once a second; so long does it take until a credential
-opens something, or nothing any more.
+A server reads what was appended about once a second; so a credential takes effect, or loses its
+effect, within about a second.
 """
 
 import datetime as dt
@@ -19,14 +19,14 @@ from cube.refusals import InvalidRequest
 from proxy.identity.authenticate import utc_text
 from proxy.identity.tokens import new_token, token_hash
 
-ID_BYTES: Final = 4  # a name to revoke by; nothing depends on its being hard to guess
+ID_BYTES: Final = 4  # an id to revoke by; it need not be hard to guess
 N_DAYS_MAX: Final = 36_500
 _DAYS: Final = re.compile(r"([0-9]{1,5})d", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """To whom something is opened, and what.
+    """Who gets access, and to what.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Grant:
     groups : sequence of str
     role : Role
     tables : sequence of str
-        ``*`` for every table, also those of later.
+        ``*`` for every table, including tables that are added later.
     expires : str, optional
         UTC text; see `expiry`.
     """
@@ -46,7 +46,7 @@ class Grant:
     expires: str | None = None
 
     def credential(self, credential_id: str, proof: Proof, shown_as: str) -> Credential:
-        """The credential that opens it; InvalidRequest if there can be none."""
+        """The credential for this grant; InvalidRequest if there can be none."""
         tables = (EVERY_TABLE,) if EVERY_TABLE in self.tables else tuple(sorted(set(self.tables)))
         if not tables:
             raise InvalidRequest(
@@ -63,50 +63,50 @@ class Grant:
                 expires=self.expires,
             )
         except ValueError as error:
-            raise InvalidRequest(f"This is no credential: {error}.") from None
+            raise InvalidRequest(f"This is not a valid credential: {error}.") from None
 
 
 def issue_token(ledger: Ledger, grant: Grant, *, by: str) -> tuple[Credential, str]:
-    """A new credential that is in force, and the token to show; nobody can be told it again.
+    """A new credential that is in force, and its token, which cannot be recovered later.
 
     Raises
     ------
     InvalidRequest
-        If a name in the grant cannot be one.
+        If a name in the grant is not valid.
     LedgerUnavailable
-        If it could not be made durable.
+        If the entry could not be made durable.
     """
     token = new_token()
     return _issue(ledger, grant, Proof.TOKEN, token_hash(token), by), token
 
 
 def issue_certificate(ledger: Ledger, grant: Grant, name: str, *, by: str) -> Credential:
-    """A new credential that is shown by a certificate with that name in it.
+    """A new credential for holders of a certificate that contains this name.
 
     Raises
     ------
     InvalidRequest
-        If a name cannot be one, or if that certificate is somebody's already.
+        If a name is not valid, or if a credential for that certificate exists already.
     LedgerUnavailable
-        If it could not be made durable.
+        If the entry could not be made durable.
     """
     if not name or not name.isprintable() or name != name.strip():
         raise InvalidRequest(
-            f"{name[:64]!a} is no name in a certificate.",
-            hint="Name a DNS name, an e-mail address or a URI among its alternative names, or its "
+            f"{name[:64]!a} cannot be a name in a certificate.",
+            hint="Give a DNS name, an e-mail address or a URI among its alternative names, or its "
             "common name if it has none of these.",
         )
     return _issue(ledger, grant, Proof.CERTIFICATE, name, by)
 
 
 def revoke(ledger: Ledger, credential_id: str, *, by: str) -> None:
-    """Let a credential open nothing from now on; InvalidRequest if there is none to revoke."""
+    """Revoke a credential; InvalidRequest if no such credential is in force."""
 
     def build(book: AccessBook) -> AccessRevoked:
         if credential_id not in book.issued or credential_id in book.revoked:
             raise InvalidRequest(
                 f"No credential {credential_id[:64]!a} is in force.",
-                hint="`tacit token list` shows those that are.",
+                hint="`tacit token list` lists the credentials that are.",
             )
         return AccessRevoked(credential_id, by)
 
@@ -114,7 +114,7 @@ def revoke(ledger: Ledger, credential_id: str, *, by: str) -> None:
 
 
 def expiry(text: str, now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC)) -> str:
-    """When a credential ends, as the ledger writes it: after so many days, or at a moment.
+    """When a credential expires, as the ledger writes it: after a number of days, or at a time.
 
     >>> expiry("2030-01-01"), expiry("2030-01-01T12:00+02:00")
     ('2030-01-01T00:00:00.000+00:00', '2030-01-01T10:00:00.000+00:00')
@@ -128,10 +128,11 @@ def expiry(text: str, now: Callable[[], dt.datetime] = lambda: dt.datetime.now(d
         ends = utc_text(aware)
     except (ValueError, OverflowError):
         raise InvalidRequest(
-            f"{text[:64]!a} is no end.", hint="Write a number of days, 90d, or a date, 2030-01-01."
+            f"{text[:64]!a} is not an expiry.",
+            hint="Write a number of days, 90d, or a date, 2030-01-01.",
         ) from None
     if ends <= utc_text(now()):
-        raise InvalidRequest(f"{text[:64]!a} is over.", hint="Name a moment that is to come.")
+        raise InvalidRequest(f"{text[:64]!a} is in the past.", hint="Give a time in the future.")
     return ends
 
 
@@ -145,7 +146,7 @@ def _issue(ledger: Ledger, grant: Grant, proof: Proof, shown_as: str, by: str) -
         credential = grant.credential(credential_id, proof, shown_as)
         if book.shown(proof, shown_as) is not None:
             raise InvalidRequest(
-                f"A certificate with the name {shown_as[:64]!a} is a credential already.",
+                f"There is already a credential for certificates with the name {shown_as[:64]!a}.",
                 hint="Revoke that one first.",
             )
         issued.append(credential)

@@ -1,7 +1,7 @@
-"""What a call shows of who makes it: a header and, under mutual TLS, a certificate.
+"""The credentials that a call presents: a header and, under mutual TLS, a certificate.
 
-Nothing here knows whether a credential is in force. A token is hashed where it is read, so that
-what goes on from here could be printed without harm.
+Nothing here knows whether a credential is in force. A token is hashed where it is read, so that the
+values returned here could be printed without harm.
 """
 
 import base64
@@ -18,25 +18,25 @@ from proxy.identity.tokens import is_token, token_hash
 HEADER: Final = "authorization"
 BEARER: Final = "bearer"
 BASIC: Final = "basic"
-_CERTIFICATE: Final = "x509_pem_cert"  # gRPC's name for it among what TLS has verified
+_CERTIFICATE: Final = "x509_pem_cert"  # gRPC's name for it among the properties that TLS verified
 
 
 class Malformed(Exception):
-    """An authorization header that cannot be what a client of ours sends."""
+    """An authorization header that is not in a form that clients of this server send."""
 
 
 @dataclass(frozen=True, slots=True)
 class PresentedCredentials:
-    """What one call shows.
+    """The credentials that one call presents.
 
     Parameters
     ----------
     token_hash : str, optional
-        Of the token in its header.
+        The hash of the token in its header.
     analyst : str, optional
-        The user's name, if the token came as a password.
+        The user's name, if the token was sent as a password.
     certificate : frozenset of str, optional
-        The names in the client's certificate; None if the client showed none.
+        The names in the client's certificate; None if the client presented none.
     """
 
     token_hash: str | None = None
@@ -45,18 +45,18 @@ class PresentedCredentials:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the call shows nothing at all."""
+        """Whether the call presents no credential at all."""
         return self.token_hash is None and self.certificate is None
 
 
-def shown_by(context: grpc.ServicerContext, *, may_be_basic: bool) -> PresentedCredentials:
-    """What a call shows.
+def presented_by(context: grpc.ServicerContext, *, may_be_basic: bool) -> PresentedCredentials:
+    """The credentials that a call presents.
 
     Raises
     ------
     Malformed
-        If its header is not ``Bearer TOKEN``, nor, where that may be, ``Basic`` with a name and a
-        token; or if it is there twice.
+        If its header is neither ``Bearer TOKEN`` nor, where that is allowed, ``Basic`` with a name
+        and a token; or if the header is there twice.
     """
     certificate = _certificate(context.auth_context())
     header = _header(context)
@@ -67,7 +67,7 @@ def shown_by(context: grpc.ServicerContext, *, may_be_basic: bool) -> PresentedC
 
 
 def presented_token(context: grpc.ServicerContext) -> str | None:
-    """The token in a call's header, as it is; for the one answer that hands it back."""
+    """The token in a call's header, unhashed; for the one reply that returns it."""
     header = _header(context)
     return None if header is None else _credentials(header, may_be_basic=True)[1]
 
@@ -87,7 +87,7 @@ def _credentials(header: str, *, may_be_basic: bool) -> tuple[str | None, str]:
     analyst: str | None = None
     token = value.strip(" ")
     if scheme.lower() == BASIC and may_be_basic:
-        padded = token + "=" * (-len(token) % 4)  # some clients, ADBC among them, leave it out
+        padded = token + "=" * (-len(token) % 4)  # some clients, ADBC among them, omit the padding
         try:
             text = base64.b64decode(padded, validate=True).decode("utf-8")
         except (binascii.Error, ValueError):

@@ -1,6 +1,7 @@
-"""Which role may call which method. What is not listed here may be called by nobody.
+"""Which role may call which method. A method that is not listed here may be called by nobody.
 
-An auditor reads what was spent and on what; he asks nothing, so that his credential spends nothing.
+Auditors read what was spent and on what; they may not query, so their credentials cannot spend
+anything.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ TACIT: Final = "/tacit.v1.Tacit/"
 FLIGHT: Final = "/arrow.flight.protocol.FlightService/"
 HANDSHAKE: Final = FLIGHT + "Handshake"
 
-# What anybody may call: whether the server lives, and the public description of its protocols.
+# What anybody may call: the server's health, and the public description of its protocols.
 OPEN_SERVICES: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
 
 _EVERYBODY: Final = frozenset(Role)
@@ -47,7 +48,7 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
         yield FLIGHT + name, _WHO_ASKS
 
 
-# What its caller knows to take long, and is told of on the way; all else is a question.
+# Methods that are known to take long and report their progress; all others are queries.
 JOBS: Final = frozenset(
     TACIT + name
     for name in (

@@ -1,7 +1,7 @@
 """Bearer tokens: a prefix that scanners for leaked secrets can look for, and 256 random bits.
 
-Nobody keeps a token but its holder. The ledger has its SHA-256, by which it is looked up; as a
-token cannot be guessed, its hash needs no salt, and finding it in a table tells nobody anything.
+Only its holder keeps a token. The ledger has its SHA-256, by which it is looked up; since a token
+cannot be guessed, its hash needs no salt, and reading the hash reveals nothing.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ _TOKEN: Final = re.compile(PREFIX + "[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 def new_token() -> str:
-    """A token that was never there before.
+    """A new random token.
 
     >>> is_token(new_token())
     True
@@ -29,7 +29,7 @@ def is_token(text: str) -> bool:
 
 
 def token_hash(token: str) -> str:
-    """What the ledger keeps of a token.
+    """The hash of a token, which is what the ledger keeps.
 
     >>> token_hash("tacit_" + "A" * 43)[:16]
     '6850cc9bc869e687'

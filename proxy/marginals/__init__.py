@@ -1,1 +1,1 @@
-"""Noisy tables of counts that may overlap, from asking for them to their rows."""
+"""Noisy tables of counts that may overlap: from the request to their rows."""

@@ -1,7 +1,7 @@
-"""The whole tables of counts that a history holds, as marginals are made from them.
+"""The whole tables of counts in a history, from which marginals are made.
 
-A whole table counts every cell of its columns, of all records. Only such tables are reconciled:
-their noise is independent, and alike in all cells.
+A whole table counts every cell of its columns, over all records. Only such tables are reconciled:
+their noise is independent, and has the same law in all cells.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,11 +25,11 @@ class WholeTable:
     Parameters
     ----------
     partition : Partition, optional
-        As it was measured; None for the total.
+        The partition that was measured; None for the total.
     weight : int
         In units.
     measured : MeasuredTable
-        Summed over columns that nobody asks for.
+        The counts, summed over columns that are not requested.
     """
 
     partition: Partition | None
@@ -38,12 +38,12 @@ class WholeTable:
 
     @property
     def scope(self) -> Scope:
-        """Its columns, also those that nobody asks for."""
+        """Its columns, including those that are not requested."""
         return () if self.partition is None else self.partition.axes
 
 
 def whole_tables(history: History, columns: Iterable[str]) -> list[WholeTable]:
-    """The tables of some columns, or of the total; of no columns, all. The best of a scope last."""
+    """The tables on some of `columns`, or of the total; by scope, the most precise last."""
     asked = set(columns)
     found = []
     for scope in history.partition_scopes:
@@ -58,26 +58,26 @@ def whole_tables(history: History, columns: Iterable[str]) -> list[WholeTable]:
 
 
 def promised(whole: WholeTable | None, partition: Partition | None, weight: int) -> WholeTable:
-    """A table that is about to be measured: its noise is known, and its values are not.
+    """A table that is about to be measured: its noise is known, its values are not yet.
 
-    Raised from `whole`, if there is one.
+    It is refined from `whole`, if that is given.
     """
     partition = partition if whole is None else whole.partition
     scope = () if partition is None else partition.axes
     shape = () if partition is None else partition.labels.shape
-    # The gate rounds up: this is the most that its noise and its lattice may come to.
+    # The gate rounds up: this bounds its noise and its lattice.
     scale = (1 + ROUNDING_MARGIN) / float(Weight(weight).exact)
     table = MeasuredTable(scope, np.zeros(shape), scale, lattice_step=scale * LATTICE_SHARE)
     return WholeTable(partition, weight, table)
 
 
 def of_scope(tables: Sequence[WholeTable], scope: Scope) -> WholeTable | None:
-    """The best table of exactly these columns."""
+    """The most precise table of exactly these columns."""
     return next((one for one in reversed(tables) if one.scope == scope), None)
 
 
 def natural_partition(scope: Scope, shape: tuple[int, ...]) -> Partition | None:
-    """Every cell of a scope a group of its own; None for the total."""
+    """The partition in which every cell of a scope is a group; None for the total."""
     if not scope:
         return None
     return Partition(scope, np.arange(int(np.prod(shape)), dtype=np.int64).reshape(shape))

@@ -1,7 +1,7 @@
-"""Making marginals: buy what is missing, read it off the history, make it agree.
+"""Makes marginals: buys what is missing, reads it from the history, makes it agree.
 
-Only the purchase costs. What is made of the tables afterwards is post-processing of what the
-history holds, and is free when it is asked again.
+Only the purchase costs. Everything afterwards is post-processing of the history, and the same
+request is free when it is repeated.
 """
 
 import math
@@ -28,15 +28,15 @@ from proxy.marginals.reconcile import Agreement, ReconcileSettings, agreed, raw
 from proxy.marginals.rows import long_table
 from proxy.tables.private_table import ServedTable
 
-Step: TypeAlias = str  # what is done now, in a few words
+Step: TypeAlias = str  # the current step, in a few words
 
 
 def make_marginals(
     table: ServedTable, request: MarginalsRequest, payer: Payer
 ) -> Iterator[Step | MadeMarginals]:
-    """The tables asked for, after the steps that lead to them. May charge.
+    """The requested tables, after the names of the steps. May charge.
 
-    Who stops listening after the purchase has paid for it, and finds it in the history.
+    A client that disconnects after the purchase has paid for it, and finds it in the history.
 
     Raises
     ------
@@ -45,12 +45,12 @@ def make_marginals(
     BudgetExhausted, LimitReached, CostAboveCap
         Likewise.
     LedgerUnavailable, SourceUnavailable
-        A charge made waits, and is completed for whoever asks next.
+        A charge that was made is kept, and completed at the next request.
     """
     request.check(table.info.schema)
     target = _target(request, table.info.default)
     is_raw = request.consistency is Consistency.RAW
-    yield "looking at the history"
+    yield "reading the history"
     known = _known(table, request)
     _check_size(request, known, table)
     spent, sources = Fraction(0), [SOURCE_HISTORY] * len(request.sets)
@@ -68,14 +68,14 @@ def make_marginals(
             SOURCE_MEASURED if one.scope in added else SOURCE_HISTORY for one in request.sets
         ]
     yield "reading the tables" if is_raw else "making the tables agree"
-    wish = ReconcileSettings(
+    settings = ReconcileSettings(
         sets=request.sets,
         sources=tuple(sources),
         consistency=request.consistency,
         total=_total(request),
         confidence=target.confidence,
     )
-    made = _made(table, request, wish)
+    made = _made(table, request, settings)
     yield MadeMarginals(
         data=long_table(made.rows, table.info.schema),
         consistency=request.consistency,
@@ -102,7 +102,7 @@ def _known(table: ServedTable, request: MarginalsRequest) -> list[WholeTable]:
 
 
 def _check_size(request: MarginalsRequest, known: Sequence[WholeTable], table: ServedTable) -> None:
-    """Refuse what cannot be made to agree, before it is paid for."""
+    """Refuse tables that are too large to be made to agree, before they are paid for."""
     if request.consistency is Consistency.RAW:
         return
     meeting_sets([*(one.measured.scope for one in known), *(one.scope for one in request.sets)])
@@ -133,7 +133,7 @@ def _total(request: MarginalsRequest) -> float | None:
 
 
 def _check_covered(sets: Sequence[MarginalSet], scopes: Sequence[Scope]) -> None:
-    """Refuse columns that nothing is known of and nothing will be bought of."""
+    """Refuse columns of which nothing is known and nothing will be bought."""
     asked = {name for one in sets for name in one.columns}
     unknown = sorted(asked - {name for scope in scopes for name in scope})
     if unknown or not scopes:
@@ -147,13 +147,13 @@ def _check_covered(sets: Sequence[MarginalSet], scopes: Sequence[Scope]) -> None
 def _bought_rows(
     table: ServedTable, request: MarginalsRequest, target: AccuracyTarget, payer: Payer
 ) -> tuple[Fraction, list[str]]:
-    """Each set answered as a GROUP BY would be; what that cost, and where each is from."""
+    """Answer each set as a GROUP BY; the cost, and the source of each."""
     acquired = table.acquire(_wanted(table, request, target), payer, target.epsilon_cap)
     sources = [SOURCE_HISTORY if one else SOURCE_MEASURED for one in acquired.was_known]
     return acquired.epsilon, sources
 
 
-def _bought_tables(  # noqa: PLR0913, PLR0917 - what to buy, for whom, and at the most for what
+def _bought_tables(  # noqa: PLR0913, PLR0917 - what to buy, for whom, and the limit on its price
     table: ServedTable,
     request: MarginalsRequest,
     added: Added,
@@ -171,16 +171,16 @@ def _bought_tables(  # noqa: PLR0913, PLR0917 - what to buy, for whom, and at th
     return table.buy_tables(purchase, payer, epsilon_cap=min(caps, default=None))
 
 
-def _made(table: ServedTable, request: MarginalsRequest, wish: ReconcileSettings) -> Agreement:
+def _made(table: ServedTable, request: MarginalsRequest, settings: ReconcileSettings) -> Agreement:
     known = [one.measured for one in _known(table, request)]
-    if wish.consistency is not Consistency.RAW:
-        return agreed(wish, table.info.schema, known)
+    if settings.consistency is not Consistency.RAW:
+        return agreed(settings, table.info.schema, known)
     found = table.look(_wanted(table, request, _target(request, table.info.default)))
     estimates = [_all_known(rows) for rows in found]
     missing = [one for one, rows in zip(request.sets, estimates, strict=True) if rows is None]
     if missing:
         _check_covered(missing, [one.scope for one in known])
-    return raw(wish, table.info.schema, estimates, known)
+    return raw(settings, table.info.schema, estimates, known)
 
 
 def _wanted(table: ServedTable, request: MarginalsRequest, target: AccuracyTarget) -> list[Wanted]:

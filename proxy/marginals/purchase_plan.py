@@ -1,6 +1,6 @@
-"""What to buy for marginals: a budget divided, or tables raised until each meets a target.
+"""What to buy for marginals: a budget divided, or tables refined until each meets a target.
 
-Decided from weights, targets and the public schema alone; no value is looked at.
+Decided from weights, targets and the public schema alone; no value is read.
 """
 
 import math
@@ -20,16 +20,18 @@ from proxy.marginals.history import WholeTable, natural_partition, of_scope, pro
 
 Added = Mapping[Scope, Weight]
 
-ENOUGH: Final = 1 + 1e-6  # of a half-width: what was promised and bought is not bought again
-# A mean of several tables has a smaller variance than each of them, and yet at a low confidence a
-# wider interval than Laplace noise: then all are bought a little more precisely.
+ENOUGH: Final = (
+    1 + 1e-6
+)  # of a half-width: a target that was promised and bought is not bought again
+# A mean of several tables has a smaller variance than each of them, but at a low confidence it may
+# have a wider interval than Laplace noise: then all are bought a little more precisely.
 FACTORS: Final = (Fraction(1), Fraction(5, 4), Fraction(3, 2), Fraction(2))
 
 
 def divided(
     sets: Sequence[MarginalSet], schema: Schema, budget: Fraction, known: Sequence[WholeTable]
 ) -> Added:
-    """What to add to the weight of each set's table, for the least total variance."""
+    """The weight to add to each set's table, for the least total variance."""
     declared = [DeclaredMarginal(one.scope, one.importance) for one in sets]
     sizes = {axis.name: axis.size for axis in schema.axes}
     before = [Fraction(_units(known, one.scope), UNITS_PER_EPSILON) for one in declared]
@@ -47,9 +49,9 @@ def needed(
     *,
     total: float | None,
 ) -> Added:
-    """What to add so that each reconciled cell of each set meets a target.
+    """The weights to add so that each reconciled cell of each set meets a target.
 
-    Larger tables first: what they say of smaller ones is not bought again.
+    Larger tables come first, because smaller ones follow from them in part.
     """
     units = weight_for(target, Fraction(1)).units
     scopes = sorted((one.scope for one in sets), key=lambda one: -math.prod(schema.sizes(one)))
@@ -80,7 +82,7 @@ def is_known(
 def raised(
     tables: Sequence[WholeTable], scope: Scope, schema: Schema, added: Weight
 ) -> list[WholeTable]:
-    """The tables once one of them is raised, or measured for the first time."""
+    """The tables after one of them is refined, or measured for the first time."""
     before = of_scope(tables, scope)
     partition = natural_partition(scope, schema.sizes(scope))
     after = promised(before, partition, _units(tables, scope) + added.units)

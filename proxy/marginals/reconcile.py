@@ -1,4 +1,4 @@
-"""From the tables a history holds to the cells of each set: as measured, or made to agree.
+"""From the tables in a history to the cells of each set: as measured, or made to agree.
 
 Post-processing of released values: nothing is bought or charged here.
 """
@@ -26,21 +26,21 @@ from proxy.marginals.rows import MarginalRows, in_order
 SOURCE_MODEL: Final = "model"
 
 _NO_INTERVAL: Final = (
-    "No cell has an interval: what is done to cells below zero depends on the noise."
+    "No cell has an interval: the correction of cells below zero depends on the noise."
 )
 _NO_JOINT: Final = (
-    "Tables that agree and are nowhere negative may still be those of no population; global "
+    "Tables that agree and are nowhere negative may still not fit any one population; global "
     "consistency makes them marginals of one joint table."
 )
 _MODELLED: Final = (
-    "Tables with source 'model' were not measured: they are the most even ones that agree with "
-    "those that were, and nothing tells how far the truth is from them."
+    "Tables with source 'model' were not measured: they are the most even tables that agree with "
+    "those that were, and their error is unknown."
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agreement:
-    """The cells of each set, and how far tables had to move."""
+    """The cells of each set, and how far the tables were changed."""
 
     rows: tuple[MarginalRows, ...]
     misfit: float | None
@@ -50,13 +50,13 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileSettings:
-    """What is to be made of the tables.
+    """How to make tables agree.
 
     Parameters
     ----------
     sets : tuple of MarginalSet
     sources : tuple of str
-        Of each set that a table covers.
+        The source of each set that a table covers.
     consistency : Consistency
     total : float, optional
         The public number of records.
@@ -71,20 +71,20 @@ class ReconcileSettings:
 
 
 def raw(
-    wish: ReconcileSettings,
+    settings: ReconcileSettings,
     schema: Schema,
     estimates: Sequence[Sequence[Posterior] | None],
     tables: Sequence[MeasuredTable],
 ) -> Agreement:
-    """The sets as history answers them; None where it does not, and a model must."""
+    """The sets as the history answers them; None for a set that only a model can answer."""
     rows = []
-    for one, source, posteriors in zip(wish.sets, wish.sources, estimates, strict=True):
+    for one, source, posteriors in zip(settings.sets, settings.sources, estimates, strict=True):
         if posteriors is None:
             rows.append(
                 _modelled(one, least_negative([table.noisy for table in tables], None).tables)
             )
             continue
-        ends = np.array([posterior.interval(wish.confidence) for posterior in posteriors])
+        ends = np.array([posterior.interval(settings.confidence) for posterior in posteriors])
         values, low, high, errors = (
             in_order(column.reshape(schema.sizes(one.scope)), one.columns)
             for column in (
@@ -98,56 +98,58 @@ def raw(
     return Agreement(tuple(rows), None, None, _model_note(rows))
 
 
-def agreed(wish: ReconcileSettings, schema: Schema, tables: Sequence[MeasuredTable]) -> Agreement:
-    """The sets, made to agree with one another and with every table there is."""
-    found = _reconciled(wish, tables)
+def agreed(
+    settings: ReconcileSettings, schema: Schema, tables: Sequence[MeasuredTable]
+) -> Agreement:
+    """The sets, made to agree with one another and with every known table."""
+    found = _reconciled(settings, tables)
     rows = []
-    for one, source in zip(wish.sets, wish.sources, strict=True):
+    for one, source in zip(settings.sets, settings.sources, strict=True):
         values = _within(found.tables, one.scope)
         if values is None:
-            rows.append(_modelled(one, _for_model(wish, found, tables)))
+            rows.append(_modelled(one, _for_model(settings, found, tables)))
             continue
         error = None
-        if wish.consistency is Consistency.EXACT:
-            error = cell_error(tables, one.scope, total=wish.total)
-        highest = schema.n_records_max if wish.total is None else wish.total
-        rows.append(_rows(one, values, error, wish.confidence, float(highest), source))
+        if settings.consistency is Consistency.EXACT:
+            error = cell_error(tables, one.scope, total=settings.total)
+        highest = schema.n_records_max if settings.total is None else settings.total
+        rows.append(_rows(one, values, error, settings.confidence, float(highest), source))
     notes = _model_note(rows)
-    if wish.consistency is not Consistency.EXACT:
+    if settings.consistency is not Consistency.EXACT:
         notes = (_NO_INTERVAL, *notes)
-    if wish.consistency is Consistency.NONNEGATIVE:
+    if settings.consistency is Consistency.NONNEGATIVE:
         notes = (*notes, _NO_JOINT)
     return Agreement(tuple(rows), found.misfit, found.residual, notes)
 
 
-def _reconciled(wish: ReconcileSettings, tables: Sequence[MeasuredTable]) -> Reconciled:
+def _reconciled(settings: ReconcileSettings, tables: Sequence[MeasuredTable]) -> Reconciled:
     noisy = [table.noisy for table in tables]
-    match wish.consistency:
+    match settings.consistency:
         case Consistency.EXACT:
-            return reconciled(noisy, total=wish.total)
+            return reconciled(noisy, total=settings.total)
         case Consistency.GLOBAL:
-            return reconciled_globally(noisy, total=wish.total)
+            return reconciled_globally(noisy, total=settings.total)
         case _:
-            return least_negative(noisy, wish.total)
+            return least_negative(noisy, settings.total)
 
 
 def least_negative(tables: Sequence[NoisyTable], total: float | None) -> Reconciled:
-    """Non-negative tables: the closest where their solver is installed, else nearly so."""
+    """Non-negative tables: the closest ones if the solver is installed, otherwise nearly so."""
     n_cells_max = N_PROGRAMME_CELLS_MAX if find_spec("cvxpy") is not None else 0
     return nonnegative(tables, total=total, n_programme_cells_max=n_cells_max)
 
 
 def _for_model(
-    wish: ReconcileSettings, found: Reconciled, tables: Sequence[MeasuredTable]
+    settings: ReconcileSettings, found: Reconciled, tables: Sequence[MeasuredTable]
 ) -> tuple[ConsistentTable, ...]:
     """Tables that a model can be made to agree with."""
-    if wish.consistency is Consistency.EXACT:
-        return least_negative([table.noisy for table in tables], wish.total).tables
+    if settings.consistency is Consistency.EXACT:
+        return least_negative([table.noisy for table in tables], settings.total).tables
     return found.tables
 
 
 def _within(tables: Sequence[ConsistentTable], scope: Scope) -> Floats | None:
-    """The marginal on a scope of the smallest table that has it."""
+    """The marginal on a scope, from the smallest table that contains it."""
     holders = [table for table in tables if set(scope).issubset(table.scope)]
     if not holders:
         return None
@@ -160,7 +162,7 @@ def _modelled(one: MarginalSet, tables: Sequence[ConsistentTable]) -> MarginalRo
     return _rows(one, values, None, 0.0, 0.0, SOURCE_MODEL)
 
 
-def _rows(  # noqa: PLR0913, PLR0917 - all there is to the cells of a set
+def _rows(  # noqa: PLR0913, PLR0917 - everything that describes the cells of a set
     one: MarginalSet,
     values: Floats,
     error: CellError | None,
@@ -168,7 +170,7 @@ def _rows(  # noqa: PLR0913, PLR0917 - all there is to the cells of a set
     highest: float,
     source: str,
 ) -> MarginalRows:
-    """The cells of a set, with intervals that are clipped to what is possible, rounded outwards."""
+    """The cells of a set, with intervals clipped to possible values and rounded outwards."""
     cells = in_order(values, one.columns)
     nothing = np.full(cells.size, np.nan)
     if error is None:

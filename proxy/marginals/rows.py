@@ -1,4 +1,4 @@
-"""Marginals as one long Arrow table: a row for each cell of each set, keys as text."""
+"""Marginals as one long Arrow table: one row for each cell of each set, keys as text."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from inference.marginals.table import Floats
 
 MARGINALS_SCHEMA: Final = pa.schema(
     [
-        pa.field("marginal", pa.int32(), nullable=False),  # the set's place in the request, from 0
+        pa.field("marginal", pa.int32(), nullable=False),  # the set's index in the request, from 0
         pa.field("columns", pa.list_(pa.string()), nullable=False),
         pa.field("keys", pa.list_(pa.string()), nullable=False),  # a null key is SQL's NULL
         pa.field("value", pa.float64(), nullable=False),
-        pa.field("low", pa.float64()),  # null, like the next two: it has no interval
+        pa.field("low", pa.float64()),  # null, like the next two, if the cell has no interval
         pa.field("high", pa.float64()),
         pa.field("standard_error", pa.float64()),
         pa.field("source", pa.string(), nullable=False),
@@ -29,12 +29,12 @@ MARGINALS_SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, eq=False)
 class MarginalRows:
-    """The cells of one set, the last column fastest.
+    """The cells of one set, with the last column varying fastest.
 
     Parameters
     ----------
     columns : tuple of str
-        As they are shown.
+        The columns, in the order in which they are shown.
     values : (n_cells,) ndarray of float64
     low, high, standard_errors : (n_cells,) ndarray of float64
         NaN where there is none.
@@ -50,13 +50,13 @@ class MarginalRows:
 
 
 def in_order(values: Floats, columns: Sequence[str]) -> Floats:
-    """The cells of a table over sorted axes, in the order of `columns`, the last fastest."""
+    """The cells of a table over sorted axes, in the order of `columns`, the last one fastest."""
     scope = sorted(columns)
     return np.transpose(values, [scope.index(name) for name in columns]).ravel()
 
 
 def long_table(marginals: Sequence[MarginalRows], schema: Schema) -> pa.Table:
-    """All sets below one another."""
+    """All sets, one after another."""
     pieces = [_piece(number, one, schema) for number, one in enumerate(marginals)]
     return pa.Table.from_batches(pieces, schema=MARGINALS_SCHEMA)
 

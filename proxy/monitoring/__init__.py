@@ -1,1 +1,1 @@
-"""What operators see: structured logs, metrics, health. Never SQL, a result or an exact count."""
+"""Structured logs, metrics and health, for operators. Never SQL, a result or an exact count."""

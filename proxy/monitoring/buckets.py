@@ -1,21 +1,21 @@
-"""Times by the bucket: how finely the process says how long anything took.
+"""Times by bucket: how precisely the process reports how long anything took.
 
-How long a measurement takes depends on the data that it counts. Logs and metrics therefore give a
-time as the upper edge of its bucket, never the time itself.
+The time that a measurement takes depends on the data that it counts. Logs and metrics therefore
+report a time as the upper edge of its bucket, never the time itself.
 """
 
 from bisect import bisect_left
 from typing import Final
 
-# Upper edges in seconds, each at most twice the one before up to two seconds: so well is a quantile
-# known.
+# Upper edges in seconds. Up to two seconds each is at most twice the one before, which bounds the
+# error of a quantile.
 BUCKETS: Final = (
     *(0.0005, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075),
     *(0.01, 0.015, 0.02, 0.03, 0.05, 0.075),
     *(0.1, 0.15, 0.2, 0.3, 0.5, 0.75),
     *(1.0, 2.0, 5.0, 10.0, 30.0),
 )
-BEYOND: Final = 60.0  # what is said of a time beyond the last edge
+BEYOND: Final = 60.0  # what is reported for a time beyond the last edge
 
 
 def edge_of(seconds: float) -> float:

@@ -1,17 +1,17 @@
-"""What the process says of itself while it answers: a port, and the listener that hears nothing.
+"""Events that the process reports while it answers: an interface, and a listener that ignores all.
 
-The engine says which stage of an answer it is in and what kind of answer it gave; the firewall says
-how each call ended. Nothing depends on who listens: Prometheus (`proxy.monitoring.metrics`), a
-test, nobody.
+The engine reports which stage of an answer it is in and what kind of answer it gave; the firewall
+reports how each call ended. Nothing depends on who listens: Prometheus
+(`proxy.monitoring.metrics`), a test or nobody.
 
-Nothing said here is SQL, a result or a name that a client chose. The times are the listener's own.
+No event contains SQL, a result or a name that a client chose. The listener measures times itself.
 """
 
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from typing import Final, Protocol
 
-# How a call ended, when it did not end in a refusal: those have codes of their own.
+# How a call ended if it was not refused; refusals have codes of their own.
 OK_CODE: Final = "ok"
 INTERNAL_CODE: Final = "internal_error"
 CANCELLED_CODE: Final = "cancelled"
@@ -19,28 +19,28 @@ NO_METHOD_CODE: Final = "unimplemented"
 
 
 class Stage(StrEnum):
-    """Where the time of a call goes. A stage inside another takes its time from the outer one's."""
+    """Where the time of a call goes. The time of an inner stage is not counted in the outer one."""
 
     PLAN = "plan"  # from SQL to linear queries
     WAIT = "wait"  # for a table that others are using, and for what others are buying
-    LOOK = "look"  # what the history says of them
-    PRICE = "price"  # what could be measured, and what to choose
+    LOOK = "look"  # estimates from the history
+    PRICE = "price"  # candidates for measurement, and the choice among them
     CHARGE = "charge"  # until the charge is durable
     MEASURE = "measure"  # the read and the noise, until the measurement is durable
     OUTER = "outer"  # formulas, intervals, and SQL on answers
-    WIRE = "wire"  # everything else of a call: identity, sessions, Arrow, sending
+    WIRE = "wire"  # the rest of a call: identity, sessions, Arrow, sending
 
 
 class AnswerKind(StrEnum):
-    """What a statement asked of one private table, and whether that cost something."""
+    """Whether a statement's answer on one private table cost anything."""
 
     FREE = "free"  # known from the history
     PAID = "paid"  # something was charged for it
-    PUBLIC = "public"  # no private table was asked; its table is the empty text
+    PUBLIC = "public"  # no private table was read; the table name is empty
 
 
 class Watcher(Protocol):
-    """Who hears of it. Called from every thread; never raises, never waits."""
+    """A listener for events. Called from every thread; never raises, never waits."""
 
     def stage(self, stage: Stage) -> AbstractContextManager[object]:
         """Time what happens inside as this stage."""
@@ -51,7 +51,7 @@ class Watcher(Protocol):
         ...
 
     def answered(self, table: str, kind: AnswerKind) -> None:
-        """A statement was answered; said once for each private table that it asks."""
+        """A statement was answered; reported once for each private table that it reads."""
         ...
 
     def called(self, method: str, code: str) -> None:
@@ -59,30 +59,30 @@ class Watcher(Protocol):
         ...
 
     def incident(self) -> None:
-        """Something unexpected went wrong, and has an incident number in the log."""
+        """An unexpected error occurred, and has an incident number in the log."""
         ...
 
 
 class Unwatched:
-    """A `Watcher` that hears nothing."""
+    """A `Watcher` that ignores every event."""
 
     def stage(self, stage: Stage) -> AbstractContextManager[object]:  # noqa: ARG002 - the protocol's
-        """Nothing."""
+        """Do nothing."""
         return _NOTHING
 
     def purchase(self) -> AbstractContextManager[object]:
-        """Nothing."""
+        """Do nothing."""
         return _NOTHING
 
     def answered(self, table: str, kind: AnswerKind) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def called(self, method: str, code: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def incident(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
-_NOTHING: Final = nullcontext()  # holds no state, so one serves all threads
+_NOTHING: Final = nullcontext()  # has no state, so one instance serves all threads
 UNWATCHED: Final = Unwatched()

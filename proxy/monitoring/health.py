@@ -1,10 +1,10 @@
-"""Whether the server can do what it is for, and the threads that find it out.
+"""Whether the server is ready for calls, and the threads that find out.
 
-It is ready as long as its ledger can be written: without that nothing new can be measured, though
-answers from history are still given. Every few seconds the ledger is probed, and at once when an
-append has failed; it is read again every second, so that what other processes appended (a
-measurement, a token that was revoked) is known here. A disk or a database that does not come back
-with an answer at all makes the server unready too.
+It is ready as long as its ledger can be written: otherwise nothing new can be measured, though
+answers from history are still given. The ledger is probed every few seconds, and at once when an
+append fails; it is read again every second, so that entries of other processes (a measurement, a
+revoked token) are known here. A disk or a database that does not respond at all makes the server
+unready too.
 """
 
 import logging
@@ -23,21 +23,21 @@ from proxy.monitoring.logs import write_log
 LOOK_SECONDS: Final = 0.25  # how soon a failed append is noticed
 REFRESH_SECONDS: Final = 1.0
 PROBE_SECONDS: Final = 5.0  # each probe is a durable write
-RETRY_SECONDS: Final = 1.0  # how soon a ledger that came back is noticed
+RETRY_SECONDS: Final = 1.0  # how soon a recovered ledger is noticed
 SILENCE_SECONDS_MAX: Final = 20.0  # longer than a store waits for its locks
 WHOLE_SERVER: Final = ""  # the health protocol's name for it
-SILENT: Final = "ledger_silent"  # what the log calls a ledger that does not answer at all
+SILENT: Final = "ledger_silent"  # the log's code for a ledger that does not respond at all
 
 
 class Readiness:
-    """Whether calls should be sent here, as gRPC's health service and HTTP tell it. Thread-safe.
+    """Whether calls should be sent here, for gRPC's health service and HTTP. Thread-safe.
 
     Parameters
     ----------
     services : sequence of str
-        Full names of the services that are ready, or not, together.
+        Full names of the services, which become ready or unready together.
     is_ready : bool
-        How it begins.
+        The initial state.
     """
 
     def __init__(self, services: Sequence[str], *, is_ready: bool = False) -> None:
@@ -54,7 +54,7 @@ class Readiness:
         return self._is_ready
 
     def set(self, trouble: str | None) -> None:
-        """Be ready, or unready because of a trouble; one line of the log if that is news."""
+        """Become ready, or unready because of `trouble`; log one line if the state changes."""
         is_ready = trouble is None
         with self._lock:
             if self._has_ended or is_ready == self._is_ready:
@@ -67,7 +67,7 @@ class Readiness:
             write_log(logging.ERROR, "unready", code=trouble)
 
     def end(self) -> None:
-        """Be unready for good: the server is stopping, and takes no new calls."""
+        """Become unready for good: the server is stopping and takes no new calls."""
         with self._lock:
             self._is_ready, self._has_ended = False, True
             self._tell()
@@ -81,39 +81,38 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Monitoring:
-    """Who hears how calls end, and what the server's health service tells."""
+    """The listener for events, and the readiness that the health service reports."""
 
     watcher: Watcher
     readiness: Readiness
 
 
 class WatchedLedger(Protocol):
-    """What is needed of a ledger to keep an eye on it."""
+    """The part of a ledger that watching it needs."""
 
     @property
     def is_writable(self) -> bool:
-        """Whether the last attempt to write it went well."""
+        """Whether the last attempt to write it succeeded."""
         ...
 
     def refresh(self) -> None:
-        """Take in what other processes have appended."""
+        """Read what other processes have appended."""
         ...
 
     def probe(self) -> None:
-        """Raise unless the ledger can be written just now."""
+        """Raise unless the ledger can be written at present."""
         ...
 
 
 class LedgerWatch:
-    """Keeps a ledger fresh and the readiness true, from `start` to `stop`; a context manager.
+    """Keeps a ledger and the readiness up to date, from `start` to `stop`; a context manager.
 
     Parameters
     ----------
     ledger : WatchedLedger
     readiness : Readiness
     keep_up : callable
-        Whatever else has to be done now and then; called after every refresh, with whether the
-        ledger is sound.
+        Other periodic work; called after every refresh, with whether the ledger is sound.
     """
 
     def __init__(
@@ -141,13 +140,13 @@ class LedgerWatch:
         self.stop()
 
     def start(self) -> None:
-        """Look once, here and now; then go on in the background."""
+        """Check once in this thread; then continue in the background."""
         self._look()
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """Be unready, and let the threads end, if what they wait for lets them."""
+        """Become unready, and end the threads, unless one hangs in a call that never returns."""
         self._readiness.end()
         self._stopped.set()
         for thread in self._threads:
@@ -171,7 +170,7 @@ class LedgerWatch:
         is_due = now >= self._refresh_at
         if is_due:
             self._refresh_at = now + REFRESH_SECONDS
-        if is_due:  # also of a ledger that cannot be written: who was revoked is out all the same
+        if is_due:  # also if the ledger cannot be written, so that revoked credentials stop working
             unread = _trouble_with(self._ledger.refresh)
             if unread is not None:
                 self._trouble = unread
@@ -182,7 +181,7 @@ class LedgerWatch:
             self._keep_everything_up()
 
     def _keep_everything_up(self) -> None:
-        """What else is to be done; that it fails is no reason to be unready, and is logged once."""
+        """Do the other periodic work; a failure is logged once and does not affect readiness."""
         before = self._neglect
         self._neglect = _trouble_with(lambda: self._keep_up(self._trouble is None))
         if self._neglect is not None and self._neglect != before:
@@ -190,11 +189,11 @@ class LedgerWatch:
 
 
 def _trouble_with(attempt: Callable[[], None]) -> str | None:
-    """The code of what goes wrong; of the unexpected, whose text may say anything, the type."""
+    """The code of a failure; for unexpected errors the type, as their text may hold anything."""
     try:
         attempt()
     except TacitError as error:
         return error.code
-    except Exception as error:  # noqa: BLE001 - or nobody would notice when the ledger is back
+    except Exception as error:  # noqa: BLE001 - else a recovery of the ledger would go unnoticed
         return type(error).__name__
     return None

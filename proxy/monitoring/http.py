@@ -1,8 +1,8 @@
-"""The port for machines that watch: `/metrics`, `/healthz` and `/readyz` over plain HTTP.
+"""The port for monitoring systems: `/metrics`, `/healthz` and `/readyz` over plain HTTP.
 
-On loopback only. A scraper on another machine goes through a proxy of the owner's, who then decides
-who may see it. What is answered is public by the rules of `proxy.monitoring.metrics`; requests are
-not logged, and no text of a request is in any reply.
+It listens on loopback only. A scraper on another machine goes through a reverse proxy of the
+owner's, who then decides who may see the metrics. The replies are public by the rules of
+`proxy.monitoring.metrics`; requests are not logged, and no text of a request is in any reply.
 """
 
 import socket
@@ -21,7 +21,7 @@ from cube.refusals import ConfigurationInvalid
 from proxy.config.address import host_of, is_loopback
 
 N_REQUESTS_MAX: Final = 8  # at once: scrapers and probes are few
-REQUEST_SECONDS_MAX: Final = 5.0  # to send a request, or to take a reply
+REQUEST_SECONDS_MAX: Final = 5.0  # to send a request, or to receive a reply
 
 
 def application(registry: CollectorRegistry, is_ready: Callable[[], bool]) -> WSGIApplication:
@@ -33,7 +33,7 @@ def application(registry: CollectorRegistry, is_ready: Callable[[], bool]) -> WS
             return _page(start_response, HTTPStatus.METHOD_NOT_ALLOWED, "only GET")
         match environ["PATH_INFO"]:
             case "/metrics":
-                # Which metrics, by name, is all that a query string could ask for.
+                # The query string could only select metrics by name; it is ignored.
                 return metrics({**environ, "QUERY_STRING": ""}, start_response)
             case "/healthz":
                 return _page(start_response, HTTPStatus.OK, "alive")
@@ -60,14 +60,14 @@ def serving_http(listen: str, app: WSGIApplication) -> Iterator[str]:
     Raises
     ------
     ConfigurationInvalid
-        If the address is malformed, not of loopback, or not to be had.
+        If the address is malformed, not loopback, or not available.
     """
     host = host_of(listen)
     if host is None or not is_loopback(host):
         raise ConfigurationInvalid(
-            f"{listen!r} is not an address that only this machine reaches.",
-            hint="Write metrics_listen like 127.0.0.1:9464; to let others see the metrics, put a "
-            "proxy of your own before it.",
+            f"{listen!r} is not a loopback address.",
+            hint="Write metrics_listen like 127.0.0.1:9464; to let other machines see the "
+            "metrics, put a reverse proxy in front of it.",
         )
     kind = _Server6 if ":" in host else _Server
     try:
@@ -96,7 +96,7 @@ def _page(start_response: StartResponse, status: HTTPStatus, text: str) -> list[
 
 
 class _Handler(WSGIRequestHandler):
-    """One connection: for one request, in limited time, without a word to any log."""
+    """One connection: one request, in limited time, without logging."""
 
     timeout = REQUEST_SECONDS_MAX
     server_version = "Tacit"
@@ -108,14 +108,14 @@ class _Handler(WSGIRequestHandler):
         message: str | None = None,  # noqa: ARG002 - it quotes the request
         explain: str | None = None,  # noqa: ARG002 - it may
     ) -> None:
-        """The status of a request that is none, in the library's words for it."""
+        """Reply to a malformed request with the status and the library's phrase for it."""
         super().send_error(code)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's signature
-        """Nothing: a request line is whatever somebody sent."""
+        """Log nothing: a request line may contain anything."""
 
     def address_string(self) -> str:
-        """The peer, without asking a name server who it is."""
+        """The peer's address, without a DNS lookup."""
         return str(self.client_address[0])
 
 
@@ -130,31 +130,31 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().__init__(*arguments)
 
     def server_bind(self) -> None:
-        """Bind, without asking a name server for the host's full name."""
+        """Bind, without a DNS lookup of the host's full name."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread of its own, if there is a place."""
+        """Answer in a thread of its own, if there is a free slot."""
         if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
             return
         try:
             super().process_request(request, client_address)
-        except BaseException:  # no thread was to be had
+        except BaseException:  # no thread could be started
             self._places.release()
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer, and give the place back."""
+        """Answer, and free the slot."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: a client that hung up is no event, and a traceback would show its request."""
+        """Ignore it: a disconnect is no event, and a traceback would show the request."""
 
 
 class _Server6(_Server):

@@ -1,8 +1,8 @@
-"""Logs: one line an event, JSON for machines and colours for a terminal, through an allow-list.
+"""Logs: one line per event, JSON for machines and colours for a terminal, through an allow-list.
 
-A field passes if its name is listed here and its value is of the listed type; whatever else a
-caller adds, an exception's text above all, is dropped before anything is written. What is listed
-is public: names of the schema, codes, costs and times, never SQL, never a result.
+A field passes if its name is listed here and its value is of the listed type; anything else that a
+caller adds, above all an exception's text, is dropped before anything is written. The listed fields
+are public: names in the schema, codes, costs and times, never SQL, never a result.
 """
 
 import re
@@ -30,7 +30,7 @@ ALLOWED_FIELDS: Mapping[str, tuple[type, ...]] = {
     "table": (str,),
     "timestamp": (str,),
 }
-# A sentence could carry a value; a name cannot, unless someone builds it from one.
+# A sentence could contain a value; a fixed event name cannot.
 EVENT_NAME = re.compile(r"[a-z]+(_[a-z]+)*", re.ASCII)
 TEXT_LENGTH_MAX = 200
 WITHHELD = "event_withheld"
@@ -55,10 +55,10 @@ def configure_logs(stream: TextIO | None = None) -> None:
 
 
 def write_log(level: int, event: str, **fields: str | float) -> None:
-    """One line of the log, by whatever configuration holds when it is written.
+    """Write one line of the log, with the configuration in force at that time.
 
-    A log that cannot be written (its disk is full, its pipe is closed) is no reason to withhold an
-    answer that was paid for, nor to send the client the text of the log's own error.
+    A log that cannot be written (the disk is full, the pipe is closed) is no reason to withhold an
+    answer that was paid for, nor to send the client the text of the logging error.
     """
     with suppress(Exception):
         structlog.get_logger("tacit").log(level, event, **fields)
@@ -67,7 +67,7 @@ def write_log(level: int, event: str, **fields: str | float) -> None:
 def keep_allowed(
     _logger: Any, _method: str, fields: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """The event with nothing in it but listed fields of listed types.
+    """The event, reduced to listed fields of listed types.
 
     >>> keep_allowed(None, "info", {"event": "request", "code": "ok", "sql": "SELECT 1"})
     {'event': 'request', 'code': 'ok'}

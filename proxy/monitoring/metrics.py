@@ -1,11 +1,11 @@
-"""What Prometheus is told, in a registry of our own: counts, budgets, and times by the bucket.
+"""Prometheus metrics, in a registry of their own: counts, budgets, and times by bucket.
 
 A label's value is one of a list that is fixed when the process starts: stages, kinds of answer,
-methods of the protocols, codes of refusals, tables of the configuration. Whatever else is said
-counts as "other", so that no client can put a text, or a million series, among the metrics.
+methods of the protocols, codes of refusals, tables of the configuration. Any other value counts as
+"other", so that no client can add a text, or a million series, to the metrics.
 
-How long a measurement takes depends on data. So a time is known by its bucket and nothing finer:
-what is added to a histogram's sum is its bucket's upper edge.
+The time of a measurement depends on data. So a time is recorded by its bucket and nothing finer:
+what is added to a histogram's sum is the bucket's upper edge.
 """
 
 import time
@@ -55,7 +55,7 @@ CALL_CODES: Final = REFUSAL_CODES | {OK_CODE, INTERNAL_CODE, CANCELLED_CODE, NO_
 
 
 class _Timed:
-    """A stage under way; knows the stage around it, whose time it takes its own from."""
+    """A stage under way; subtracts its time from that of the stage around it."""
 
     __slots__ = ("_clock", "_histogram", "_inner", "_outer", "_started")
 
@@ -73,10 +73,10 @@ class _Timed:
 
     def __exit__(self, *_: object) -> None:
         seconds = self._clock() - self._started
-        # Set, not reset: a stream that its client left may be closed in another context.
+        # Set, not reset: an abandoned stream may be closed in another context.
         _UNDER_WAY.set(self._outer)
         if self._outer is not None:
-            self._outer._inner += seconds  # noqa: SLF001 - its own kind
+            self._outer._inner += seconds  # noqa: SLF001 - the same class
         self._histogram.observe(edge_of(max(0.0, seconds - self._inner)))
 
 
@@ -91,7 +91,7 @@ class Metrics:
     tables : iterable of str
         The private tables of the configuration.
     clock : callable
-        Seconds that only ever go forward.
+        Seconds on a monotonic clock.
     """
 
     def __init__(self, tables: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:
@@ -102,7 +102,7 @@ class Metrics:
         self._make_gauges()
 
     def stage(self, stage: Stage) -> AbstractContextManager[object]:
-        """Time what happens inside, less the stages within it."""
+        """Time what happens inside, without the stages within it."""
         return _Timed(self._stages[stage], self._clock)
 
     @contextmanager
@@ -141,10 +141,10 @@ class Metrics:
         self._writable.set(is_writable)
 
     def _make_counters(self) -> None:
-        """Counters and times; every series that can be foreseen begins at zero, for rates."""
+        """Make counters and histograms; every known series starts at zero, so that rates work."""
         seconds = Histogram(
             "tacit_stage_seconds",
-            "Time by stage of a call; the sum is of buckets' upper edges.",
+            "Time by stage of a call; the sum adds the buckets' upper edges.",
             ["stage"],
             buckets=BUCKETS,
             registry=self.registry,
@@ -168,7 +168,7 @@ class Metrics:
 
     def _make_gauges(self) -> None:
         self._epsilon_left = self._gauge("tacit_epsilon_left", "Budget left.", "table")
-        self._epsilon_limit = self._gauge("tacit_epsilon_limit", "Budget in all.", "table")
+        self._epsilon_limit = self._gauge("tacit_epsilon_limit", "Total budget.", "table")
         self._entries = self._gauge("tacit_ledger_entries", "Entries of the ledger.")
         self._writable = self._gauge("tacit_ledger_writable", "1 if the ledger can be written.")
         self._purchases = self._gauge("tacit_purchases_in_flight", "Purchases under way.")

@@ -1,4 +1,4 @@
-"""Everything that watches one running service, put together and taken down again."""
+"""Starts and stops everything that monitors one running service."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -10,7 +10,7 @@ from proxy.monitoring.health import LedgerWatch, Readiness, WatchedLedger
 from proxy.monitoring.http import application, serving_http
 from proxy.monitoring.metrics import Metrics
 
-TALLY_SECONDS: Final = 60.0  # between two entries that say how much was answered
+TALLY_SECONDS: Final = 60.0  # between two ledger entries with answer counts
 
 
 class CountedLedger(WatchedLedger, Protocol):
@@ -23,23 +23,23 @@ class CountedLedger(WatchedLedger, Protocol):
 
 
 class WatchedService(Protocol):
-    """A running service as far as it is watched."""
+    """The part of a running service that monitoring needs."""
 
     @property
     def ledger(self) -> CountedLedger:
-        """Where everything is written."""
+        """The ledger that the service writes."""
         ...
 
     def budgets(self) -> Iterable[BudgetStatus]:
         """The budget of every table."""
         ...
 
-    def write_tallies(self) -> None:
-        """Write to the ledger how much was answered since the last time."""
+    def write_usage(self) -> None:
+        """Write the answer counts since the last write to the ledger."""
         ...
 
     def sign_head(self) -> None:
-        """Sign how far the ledger has come, if the server has a key for that."""
+        """Sign the head of the ledger, if the server has a key for that."""
         ...
 
 
@@ -47,21 +47,21 @@ class WatchedService(Protocol):
 def watching(
     service: WatchedService, metrics: Metrics, readiness: Readiness, metrics_listen: str | None
 ) -> Iterator[str | None]:
-    """Keep ledger, gauges, tallies and readiness up to date; yields where the metrics are.
+    """Keep ledger, gauges, answer counts and readiness up to date; yields the metrics' address.
 
     Parameters
     ----------
     service : WatchedService
     metrics : Metrics
     readiness : Readiness
-        True from here on, and ended with this.
+        Set ready at the start and ended at the exit.
     metrics_listen : str, optional
         Where to serve metrics, as ``host:port`` of loopback; None for nowhere.
 
     Raises
     ------
     ConfigurationInvalid
-        If they cannot be served there.
+        If the metrics cannot be served there.
     """
     tally_at = time.monotonic() + TALLY_SECONDS
 
@@ -72,8 +72,8 @@ def watching(
         )
         if is_sound and time.monotonic() >= tally_at:
             tally_at = time.monotonic() + TALLY_SECONDS
-            service.write_tallies()
-        service.sign_head()  # last: if that fails, it is logged, and tried again in a second
+            service.write_usage()
+        service.sign_head()  # last: a failure is logged, and it is tried again in a second
 
     with ExitStack() as stack:
         stack.enter_context(LedgerWatch(service.ledger, readiness, keep_up))

@@ -157,28 +157,28 @@ class TacitServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListTables(self, request, context):
-        """The public schema of every table served.
+        """The public schema of every served table.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetBudget(self, request, context):
-        """What was spent and what is left.
+        """What is spent and what is left.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def SetLimit(self, request, context):
-        """Changes what an analyst or a group may spend of a table. For owners.
+        """Changes how much of a table's budget an analyst or a group may spend. For owners.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListLimits(self, request, context):
-        """Every limit in force, and what was spent under it. For owners and auditors.
+        """Every limit in force, and what is spent under it. For owners and auditors.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -192,7 +192,7 @@ class TacitServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Marginals(self, request, context):
-        """Noisy tables of counts that may overlap, made to agree if asked: steps and one Arrow IPC stream; the
+        """Noisy tables of counts that may overlap, made to agree on request: steps and one Arrow IPC stream; the
         last message says what they cost. Agreement costs nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -200,7 +200,7 @@ class TacitServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def BestReport(self, request, context):
-        """Answers one count, and says which whole number is best reported under a prior and a loss. Costs
+        """Answers one count, and computes the best whole number to report under a prior and a loss. Costs
         what the count costs; the report itself is free.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -208,7 +208,7 @@ class TacitServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CreateSynthetic(self, request, context):
-        """Makes a synthetic table and keeps it: the steps, and last what was made with its receipt. May charge;
+        """Makes a synthetic table and keeps it: the steps, and last the table with its receipt. May charge;
         what was charged before a call ends early stays charged, and is known from then on.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -237,21 +237,21 @@ class TacitServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ResampleSynthetic(self, request, context):
-        """Draws another table from the model of one that is there. Free.
+        """Draws another table from the model of an existing one. Free.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReportSynthetic(self, request, context):
-        """A page that holds a synthetic table against what the history says, in pieces. Free.
+        """A page that compares a synthetic table with the history's estimates, in pieces. Free.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DropSynthetic(self, request, context):
-        """Takes a synthetic table away. For whoever made it, and for owners.
+        """Drops a synthetic table. For the analyst who made it, and for owners.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -259,7 +259,7 @@ class TacitServicer(object):
 
     def SyntheticLaw(self, request, context):
         """The law of some columns given values of others, by a synthetic table's model: one Arrow IPC stream, in
-        the last message what it rests on. Free, and without intervals.
+        the last message how it was obtained. Free, and without intervals.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,7 +1,7 @@
-"""Amounts of epsilon as text: exact where a program reads it, rounded the safe way for people.
+"""Amounts of epsilon as text: exact for programs, rounded in the safe direction for people.
 
-What was spent is rounded up and what is left is rounded down, so that no page promises more than
-the ledger. Values only.
+What is spent is rounded up and what is left is rounded down, so that no page promises more than the
+ledger. Values only.
 """
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
@@ -10,7 +10,7 @@ from typing import Final
 
 from cube.measurement import UNITS_PER_EPSILON
 
-N_PLACES: Final = 6  # of an amount on a page; a millionth of epsilon is below every decision
+N_PLACES: Final = 6  # of an amount on a page; a millionth of epsilon matters to no decision
 _PLACES: Final = Decimal(1).scaleb(-N_PLACES)
 _WIDE: Final = Context(prec=200)  # more digits than any sum of units has
 
@@ -21,7 +21,7 @@ def of_units(units: int) -> Fraction:
 
 
 def exact_text(value: Fraction) -> str:
-    """An amount to the last digit; one without a last digit as a fraction.
+    """An amount to the last digit, or as a fraction if its decimals do not end.
 
     >>> exact_text(of_units(1)), exact_text(Fraction(1, 3)), exact_text(Fraction(2))
     ('0.0000000000009094947017729282379150390625', '1/3', '2')
@@ -40,7 +40,7 @@ def exact_text(value: Fraction) -> str:
 
 
 def rounded_up(value: Fraction) -> str:
-    """An amount that was spent, or would have been.
+    """An amount that was or would have been spent.
 
     >>> rounded_up(of_units(1)), rounded_up(Fraction(1, 2))
     ('0.000001', '0.500000')
@@ -64,7 +64,7 @@ def _rounded(value: Fraction, rounding: str) -> str:
 
 
 def share_percent(part: Fraction | int, whole: Fraction | int) -> str:
-    """A part as a percentage, for pictures and for people.
+    """A part as a percentage, for charts and for people.
 
     >>> share_percent(Fraction(1, 3), Fraction(1)), share_percent(Fraction(1), Fraction(0))
     ('33.3', '0.0')

@@ -1,7 +1,7 @@
-"""The pictures of the report: what was spent over time, and where on each column.
+"""The charts of the report: what was spent over time, and along each column.
 
-No name of a ledger is drawn: names are the page's, which escapes them. Numbers become floats here
-and nowhere before.
+Charts contain no names from a ledger: the page prints names, and escapes them. Numbers become
+floats only here.
 """
 
 import datetime as dt
@@ -19,18 +19,18 @@ from cube.measurement import UNITS_PER_EPSILON
 from proxy.reporting.model import TableReport
 from proxy.reporting.svg import FAINT, INK, LIMIT, SPENT, SPENT_AREA, drawing, inline
 
-N_POINTS_MAX: Final = 400  # of a line: more than a page has dots for
-N_BARS_MAX: Final = 40  # levels that get a bar each; more of them are one outline
-FLAT_SHARE: Final = Fraction(1, 10)  # of the budget: what is spent below it could not be seen
+N_POINTS_MAX: Final = 400  # of a line: more would not be visible
+N_BARS_MAX: Final = 40  # levels that get a bar each; more are drawn as one outline
+FLAT_SHARE: Final = Fraction(1, 10)  # of the budget: a smaller spent share would not be visible
 MINUTE: Final = 1 / (24 * 60)  # in matplotlib's days
-# How a tick is written on a line of at least so many days.
+# The format of a tick on a time axis of at least this many days.
 DATE_PATTERNS: Final = ((1500, "%Y"), (120, "%Y-%m"), (4, "%Y-%m-%d"), (0, "%m-%d %H:%M"))
 
 Point = tuple[float, float]
 
 
 def shows_budget(table: TableReport) -> bool:
-    """Whether the budget and what was spent of it can be seen in one picture."""
+    """Whether the budget and what was spent of it are both visible in one chart."""
     largest = max(value for _, value in table.budgets)
     return not table.purchases or table.spent >= FLAT_SHARE * largest
 
@@ -63,7 +63,7 @@ def timeline(table: TableReport, as_of: str, name: str) -> Markup:
 def along_column(cost: ColumnCost, spent: Fraction, name: str, *, is_ordered: bool) -> Markup:
     """The most that a cell with each level has paid, under the table's cost.
 
-    Where the two bounds on it differ, the area is the lower and a line of its own the upper.
+    Where the two bounds on it differ, the filled area is the lower and a line the upper bound.
     """
     edges = (*cost.starts, cost.n_levels)
     at_most = [units / UNITS_PER_EPSILON for units in cost.at_most]
@@ -98,7 +98,7 @@ def _frame(axes: Axes) -> None:
 
 
 def _calendar(axes: Axes, n_days: float) -> None:
-    """Ticks along time, as exact as the stretch of time asks for; in figures, not in a language."""
+    """Ticks along time, as fine as the time span requires; in digits, without month names."""
     locator = AutoDateLocator(minticks=3, maxticks=7, tz=dt.UTC)  # type: ignore[no-untyped-call]  # matplotlib's
     pattern = next(text for least, text in DATE_PATTERNS if n_days >= least)
     axes.xaxis.set_major_locator(locator)
@@ -106,12 +106,12 @@ def _calendar(axes: Axes, n_days: float) -> None:
 
 
 def _days(at: str) -> float:
-    """A moment in days since 1970, as matplotlib counts them here (svg.py)."""
+    """A time in days since 1970, as matplotlib counts them here (svg.py)."""
     return dt.datetime.fromisoformat(at).timestamp() / 86_400
 
 
 def _thinned(points: Sequence[Point], end: float) -> list[Point]:
-    """The last point of each of many short stretches, so that a line has few; and the first."""
+    """The first point, and the last of each of many short intervals, to draw few points."""
     first = points[0][0]
     length = (end - first) / N_POINTS_MAX
     last_of = {int((day - first) / length): (day, value) for day, value in points}

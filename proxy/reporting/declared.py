@@ -1,6 +1,6 @@
-"""What a table declared about itself, as its ledger holds it: names for columns and for levels.
+"""A table's declaration in its ledger: names for columns and for levels.
 
-A ledger of the first version has no declarations; its levels are known by their places alone.
+A ledger of the first version has no declarations; its levels are known only by position.
 """
 
 import datetime as dt
@@ -19,9 +19,9 @@ class DeclaredColumn:
     ----------
     name, kind, sql_type : str
     n_levels : int
-        All of them.
+        The number of levels.
     fields : mapping
-        The declaration; what it holds depends on the kind.
+        The declaration; its contents depend on the kind.
     """
 
     name: str
@@ -42,7 +42,7 @@ class DeclaredColumn:
         return self._regular(position)
 
     def levels(self, start: int, end: int) -> str:
-        """The name of the levels from one position up to another, which is not among them."""
+        """The name of the levels from `start` up to, but not including, `end`."""
         first, last = self.level(start), self.level(end - 1)
         return first if end - start == 1 else f"{first} … {last}"
 
@@ -72,10 +72,10 @@ class DeclaredTable:
     ----------
     neighbours : str
     unit : str or None
-        The column that says whom a row is about.
+        The column of the privacy unit.
     n_records_max : int
     version : str
-        Of Tacit, when it was written.
+        The version of Tacit that wrote the declaration.
     columns : tuple of DeclaredColumn
     """
 
@@ -102,7 +102,7 @@ class DeclaredTable:
         )
 
     def column(self, name: str, n_levels: int) -> DeclaredColumn | None:
-        """A column, if the declaration has it with so many levels."""
+        """A column, if the declaration has it with this number of levels."""
         found = (one for one in self.columns if (one.name, one.n_levels) == (name, n_levels))
         return next(found, None)
 

@@ -1,8 +1,8 @@
-"""The report as one page: everything in it, nothing to fetch, nothing to run.
+"""The report as one self-contained page: nothing to fetch, nothing to run.
 
-Names of tables, columns, analysts and levels are whoever's they are, so every one of them goes
-through Jinja's escaping; what is not escaped was drawn here from numbers (svg.py). The page's own
-content security policy forbids scripts and loads besides.
+Names of tables, columns, analysts and levels are untrusted, so every one of them goes through
+Jinja's escaping; only charts, which are drawn here from numbers (svg.py), are not escaped. The
+page's content security policy also forbids scripts and loading.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,13 +23,13 @@ from proxy.reporting.pages import page_environment
 from proxy.reporting.wording import credential_text, limit_text
 
 ORDERED_KINDS: Final = frozenset({"integer", "numeric", "date", "measure"})
-EPSILON_WORDS_MAX: Final = 15  # beyond it a factor of millions says no more than its size
-N_LISTED_MAX: Final = 3  # levels named beside a picture
+EPSILON_WORDS_MAX: Final = 15  # beyond it the factor is only given as more than millions
+N_LISTED_MAX: Final = 3  # levels named beside a chart
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPicture:
-    """A column's cost, drawn and in words."""
+    """A column's cost, as a chart and as text."""
 
     name: str
     kind: str
@@ -38,14 +38,14 @@ class ColumnPicture:
     last: str
     most: Fraction  # no cell has paid more
     least: Fraction  # some cell has paid this much
-    dearest: str  # the levels where
-    lowest: Fraction  # what no cell with the cheapest level has passed
+    dearest: str  # the levels with the largest cost
+    lowest: Fraction  # no cell with the cheapest level has paid more
     is_exact: bool
 
 
 @dataclass(frozen=True, slots=True)
 class TablePage:
-    """A table, and what is drawn of it."""
+    """A table, and its charts."""
 
     table: TableReport
     anchor: str
@@ -135,7 +135,7 @@ def _column_picture(table: TableReport, cost: ColumnCost, name: str) -> ColumnPi
 
 
 def odds_factor(epsilon: Fraction) -> str:
-    """The most by which odds change at this epsilon: e to its power, rounded up.
+    """The largest factor by which odds change at this epsilon: e to its power, rounded up.
 
     >>> odds_factor(Fraction(1)), odds_factor(Fraction(0)), odds_factor(Fraction(100))
     ('2.719', '1.000', 'more than 3 million')
@@ -146,7 +146,7 @@ def odds_factor(epsilon: Fraction) -> str:
 
 
 def even_odds_percent(epsilon: Fraction) -> str:
-    """What an even chance becomes at the most, in percent, rounded up.
+    """The most that a probability of one half can become, in percent, rounded up.
 
     >>> even_odds_percent(Fraction(1)), even_odds_percent(Fraction(0))
     ('73.2', '50.0')
@@ -160,7 +160,7 @@ def even_odds_percent(epsilon: Fraction) -> str:
 
 
 def _exponential(epsilon: Fraction) -> Decimal:
-    """Give e to a power, not below its exact value, which is at least 1."""
+    """An upper bound on e to the power of an epsilon; at least 1."""
     if not epsilon:
         return Decimal(1)
     up = Context(prec=30, rounding=ROUND_CEILING)
@@ -173,7 +173,7 @@ def _by_spending(accounts: Sequence[Account]) -> list[Account]:
 
 
 def _width_bins(answers: AnswerCounts) -> list[tuple[str, int]]:
-    """The bins of widths given, each with its name and count."""
+    """The bins of interval widths, each with its name and count."""
     lows = (0.0, *WIDTH_BINS[:-1])
     names = [f"{low:.0%} to {high:.0%}" for low, high in zip(lows, WIDTH_BINS, strict=True)]
     return list(zip([*names, "wider than promised"], answers.widths, strict=True))

@@ -1,4 +1,4 @@
-"""One report of one ledger, in the form that is asked for."""
+"""One report of one ledger, in the requested format."""
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from proxy.reporting.reading import read_report
 
 PageWriter: TypeAlias = Callable[[LedgerReport, Mapping[str, str], Callable[[str], None]], bytes]
 
-# What the figures rest on: the arithmetic of the guarantee, and whoever drew this.
+# The libraries whose versions are named: those that compute the figures, and those that draw them.
 LIBRARIES: Final = ("tacit-dp", "opendp", "numpy", "matplotlib", "Jinja2")
 
 
@@ -31,7 +31,7 @@ class ReportFormat(StrEnum):
 
 def make_report(
     entries: Iterable[Entry],
-    format: ReportFormat,  # noqa: A002 - the word its callers use
+    format: ReportFormat,  # noqa: A002 - the name its callers use
     *,
     verdict: Verdict,
     heads: Sequence[SignedHead] = (),
@@ -47,17 +47,17 @@ def make_report(
         All of them, in order.
     format : ReportFormat
     verdict : Verdict
-        What the auditor found of these entries. Of a ledger that is not good, the report says so
-        first, and then what the good entries before the first bad one add up to.
+        What the auditor found about these entries. If the ledger is not valid, the report says so
+        first, and then adds up the valid entries before the first invalid one.
     heads : sequence of SignedHead
-        Those that the verdict took into account, to be shown.
+        The signed heads that the verdict took into account, to be shown.
     progress : callable, optional
-        Told what is being done, for whoever waits.
+        Called with the current step, to show progress.
 
     Raises
     ------
     InvalidRequest
-        If pages are asked for and matplotlib, which draws them, is not installed.
+        If a page is requested and matplotlib, which draws the charts, is not installed.
     RuntimeError
         If the report's sums are not those of the verdict.
     """
@@ -72,19 +72,19 @@ def make_report(
 
 def _page_writer() -> PageWriter:
     with drawn_with_matplotlib(instead=", or ask for json or csv"):
-        from proxy.reporting.html import to_html  # noqa: PLC0415 - needs what JSON and CSV do not
+        from proxy.reporting.html import to_html  # noqa: PLC0415 - needs matplotlib, which JSON and CSV do not
 
         return to_html
 
 
 @contextmanager
 def drawn_with_matplotlib(instead: str = "") -> Iterator[None]:
-    """Refuse a page, with the way out, if importing what draws it finds no matplotlib.
+    """Refuse a page, with a hint, if importing its module fails because matplotlib is missing.
 
     Parameters
     ----------
     instead : str
-        The end of the hint's sentence: what else could be asked for.
+        The end of the hint's sentence: the alternatives.
     """
     try:
         yield
@@ -98,7 +98,7 @@ def drawn_with_matplotlib(instead: str = "") -> Iterator[None]:
 
 
 def versions() -> dict[str, str]:
-    """The versions that made this report; a library that is not there is left out."""
+    """The versions that made this report; a library that is not installed is left out."""
     found = {"Python": platform.python_version()}
     for name in LIBRARIES:
         try:

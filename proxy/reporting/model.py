@@ -1,7 +1,7 @@
-"""The audit report as values: everything a page, a JSON object or a line of CSV is written from.
+"""The audit report as values, from which a page, a JSON object or CSV lines are written.
 
-Amounts are exact: whole units of 2**-40 epsilon, or fractions where an owner may name any. Frozen;
-made in one pass by reading.py. Nothing here knows how a report looks.
+Amounts are exact: whole units of 2**-40 epsilon, or fractions where an owner may give any number.
+Frozen; made in one pass by reading.py. Nothing here knows how a report looks.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from proxy.reporting.declared import DeclaredTable
 class ReportedCharge:
     """One charge: who paid, for how much, and the table's cost before and after.
 
-    It counts as of `counted_at`, which is earlier than `at` if a clock was corrected since.
+    For limits it counts at `counted_at`, which is earlier than `at` if a clock was corrected since.
     """
 
     seq: int
@@ -35,21 +35,22 @@ class ReportedCharge:
 
     @property
     def units(self) -> int:
-        """What it added."""
+        """The units that it added."""
         return self.units_after - self.units_before
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerCounts:
-    """Answers that were given, and what plain Laplace would have cost for the same.
+    """Answers that were given, and what plain Laplace noise would have cost for the same.
 
     Parameters
     ----------
     n_free, n_paid : int
     plain_units_free, plain_units_paid : int
-        One by one, each at the accuracy that was asked for, in units of 2**-40 epsilon.
+        The price of each answer by itself at its requested accuracy, added up, in units of 2**-40
+        epsilon.
     widths : tuple of int
-        How many got which share of the width that was promised
+        How many answers had which share of the promised width
         (`accountant.ledger.entries.WIDTH_BINS`).
     """
 
@@ -70,28 +71,28 @@ class AnswerCounts:
 
     @property
     def n(self) -> int:
-        """All of them."""
+        """The number of all answers."""
         return self.n_free + self.n_paid
 
     @property
     def plain_free(self) -> Fraction:
-        """What plain Laplace would have cost for the free ones, in epsilon."""
+        """What plain Laplace noise would have cost for the free answers, in epsilon."""
         return of_units(self.plain_units_free)
 
     @property
     def plain_paid(self) -> Fraction:
-        """What plain Laplace would have cost for the others, in epsilon."""
+        """What plain Laplace noise would have cost for the paid answers, in epsilon."""
         return of_units(self.plain_units_paid)
 
     @property
     def plain(self) -> Fraction:
-        """What plain Laplace would have cost for all of them, in epsilon."""
+        """What plain Laplace noise would have cost for all answers, in epsilon."""
         return self.plain_free + self.plain_paid
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What one analyst, one group or one month stands for."""
+    """The charges and answers of one analyst, one group or one month."""
 
     name: str
     units: int
@@ -106,9 +107,9 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:
-    """A limit in force at the end, and who has used how much of it in the window then open.
+    """A limit in force at the end, and how much of it each subject has used in its window.
 
-    `used` is empty for a limit on somebody who never paid.
+    `used` is empty for a limit whose subject never paid.
     """
 
     limit: Limit
@@ -117,7 +118,7 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """One entry that is about rules: what may be spent, who may come in."""
+    """One entry that changes rules: what may be spent, who has access."""
 
     seq: int
     at: str
@@ -137,7 +138,7 @@ class TableReport:
     schema_digest: str
     data_fingerprint: str
     declared: DeclaredTable | None
-    budgets: tuple[tuple[str, Fraction], ...]  # each, and since when
+    budgets: tuple[tuple[str, Fraction], ...]  # each with the time from which it applied
     purchases: tuple[ReportedCharge, ...]
     n_measurements: int
     n_raised: int
@@ -166,27 +167,27 @@ class TableReport:
 
     @property
     def left(self) -> Fraction:
-        """What may still be spent: nothing, where the budget was lowered below what is spent."""
+        """What can still be spent: nothing if the budget was lowered below what is spent."""
         return max(Fraction(0), self.budget - self.spent)
 
     @property
     def answers(self) -> AnswerCounts:
-        """All that were given."""
+        """All answers that were given."""
         return sum((account.answers for account in self.analysts), AnswerCounts())
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerReport:
-    """Everything a ledger says, up to the first entry that is wrong.
+    """The contents of a ledger, up to the first invalid entry.
 
     Parameters
     ----------
     as_of : str
-        The time of the last good entry; empty for an empty ledger.
+        The time of the last valid entry; empty for an empty ledger.
     heads : tuple of SignedHead
-        What the ledger was compared with; where it differs, the verdict says so.
+        The signed heads that the ledger was compared with; the verdict reports differences.
     credentials : tuple of (Credential, str)
-        Each that was issued, with its state as of then: in force, expired or revoked.
+        Each credential that was issued, with its state at that time: in force, expired or revoked.
     """
 
     verdict: Verdict

@@ -1,6 +1,6 @@
-"""What every page has: templates that escape, and words for numbers and times.
+"""What all pages share: templates that escape, and formats for numbers and times.
 
-Whoever makes a page adds filters of its own. Values in, text out.
+Each page adds filters of its own. Values in, text out.
 """
 
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from proxy.reporting.amounts import exact_text, rounded_down, rounded_up, share_
 
 
 def page_environment(*packages: str) -> Environment:
-    """Templates of some packages; what stands in them is text, whatever it looks like.
+    """The templates of some packages, with escaping of every value.
 
     Parameters
     ----------
     *packages : str
-        Each with a folder `templates`. The first that has a template gives it; those of this
-        package, the style sheet among them, can always be included.
+        Each has a folder `templates`. The first package that has a template provides it; the
+        templates of this package, including the style sheet, are always available.
     """
     loaders = [PackageLoader(package) for package in (*packages, "proxy.reporting")]
     environment = Environment(
@@ -42,7 +42,7 @@ def page_environment(*packages: str) -> Environment:
 
 
 def moment(at: str) -> Markup:
-    """A time as people write it, on one line.
+    """A time in a readable form, on one line.
 
     >>> moment("2026-11-21T20:07:49.123+00:00")
     Markup('<time>2026-11-21 20:07:49 UTC</time>')

@@ -1,7 +1,8 @@
-"""A ledger's entries as a report, in one pass, up to the first that its auditor found wrong.
+"""A ledger's entries as a report, in one pass, up to the first one that the auditor rejects.
 
-The auditor has checked what is read here; the sums are made anew all the same, and a report whose
-sums are not the auditor's is not made. Charges are read as text: their rows are never built.
+The auditor has checked the entries that are read here; the sums are computed again all the same,
+and a report whose sums differ from the auditor's is refused. Charges are read as text: their rows
+are never built.
 """
 
 import json
@@ -52,22 +53,22 @@ def read_report(
     heads: Sequence[SignedHead] = (),
     progress: Callable[[str], None] = lambda _: None,
 ) -> LedgerReport:
-    """What the entries add up to, as far as the verdict found them good.
+    """The report of the entries that the verdict found valid.
 
     Parameters
     ----------
     entries : iterable of Entry
-        From the first on; those that the verdict is about.
+        The entries that the verdict is about, from the first on.
     verdict : Verdict
     heads : sequence of SignedHead
-        Those that the verdict took into account.
+        The signed heads that the verdict took into account.
     progress : callable, optional
-        Told what is being done, for whoever waits.
+        Called with the current step, to show progress.
 
     Raises
     ------
     RuntimeError
-        If the sums are not those of the verdict: one of the two is wrong, and neither is shown.
+        If the sums differ from the verdict's: one of the two is wrong, so neither is shown.
     """
     reader = _LedgerReader()
     progress("Adding up the entries")
@@ -95,12 +96,12 @@ def _check_agreement(table: TableReport) -> None:
         return
     ours = (table.budget, table.spent, table.n_measurements, table.n_pending)
     if ours != (found.budget, found.spent, found.n_measurements, found.n_pending):
-        raise RuntimeError(f"the report's sums for {table.name} are not those of its auditor")
+        raise RuntimeError(f"the report's sums for {table.name} differ from the auditor's")
 
 
 @dataclass(slots=True)
 class _LedgerReader:
-    """What the entries so far say."""
+    """The state of the ledger after the entries read so far."""
 
     tables: "dict[str, _TableReader]" = field(default_factory=dict)
     access: AccessBook = field(default_factory=AccessBook)
@@ -108,7 +109,7 @@ class _LedgerReader:
     at: str = ""
 
     def take(self, entry: Entry) -> None:
-        """Read one more."""
+        """Read one more entry."""
         self.at = entry.at
         fields = json.loads(entry.body)
         match entry.kind:
@@ -141,7 +142,7 @@ class _LedgerReader:
 
 @dataclass(slots=True)
 class _TableReader:
-    """What the entries so far say of one table."""
+    """The state of one table after the entries read so far."""
 
     opened_at: str
     opened: TableOpened
@@ -179,7 +180,7 @@ class _TableReader:
                     self.answers[key] = self.answers.get(key, AnswerCounts()) + given
 
     def correct_clock(self, at: str) -> None:
-        """Let nothing count as of a later time than `at`."""
+        """Let no charge count at a later time than `at`."""
         self.opened_at = min(self.opened_at, at)
         self.budgets = [(min(since, at), budget) for since, budget in self.budgets]
         self.purchases = [
@@ -255,7 +256,7 @@ class _TableReader:
     def _used(
         self, limit: Limit, as_of: str, own: set[Subject]
     ) -> tuple[tuple[Subject, Fraction], ...]:
-        """Who has used how much of a limit in its window; not who has a limit of his own."""
+        """Use of a limit by each subject in its window, except those with limits of their own."""
         since = limit.window.start(as_of)
         used: dict[Payer, int] = defaultdict(int)
         for bought in reversed(self.purchases):
@@ -271,7 +272,7 @@ class _TableReader:
 
 
 def _counts_for(limit: Limit, account: Subject, own: set[Subject]) -> bool:
-    """Whether what somebody spends counts towards a limit."""
+    """Whether what an account spends counts towards a limit."""
     if limit.subject.kind is SubjectKind.EACH_ANALYST:
         return account.kind is SubjectKind.ANALYST and account not in own
     return account == limit.subject

@@ -1,9 +1,9 @@
-"""Figures as SVG that may stand in a page: no script, no address, no name that another figure has.
+"""Figures as SVG elements of a page: no scripts, no addresses, no ids of other figures.
 
-Colours are names of the page's style sheet, so that a chart is light or dark with the page. Text
+Colours are names from the page's style sheet, so that a chart is light or dark with the page. Text
 stays text. The same figure gives the same bytes, in any process.
 
-matplotlib's settings belong to the whole process, so one figure is drawn at a time.
+matplotlib's settings are global to the process, so one figure is drawn at a time.
 """
 
 import io
@@ -18,7 +18,7 @@ from markupsafe import Markup
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-# What matplotlib is told, and what the page reads instead. No other colours are used.
+# matplotlib's colours, and the names by which the page replaces them. No others are used.
 INK: Final = "#010101"
 FAINT: Final = "#020202"
 SPENT: Final = "#030303"
@@ -31,7 +31,7 @@ _STYLE_NAMES: Final = {
     SPENT_AREA: "var(--accent-area)",
     LIMIT: "var(--limit)",
 }
-_FONT: Final = "DejaVu Sans"  # comes with matplotlib, so that a figure is measured alike everywhere
+_FONT: Final = "DejaVu Sans"  # comes with matplotlib, so that text has the same size everywhere
 _SETTINGS: Final = {
     "font.family": [_FONT],
     "font.size": 8.0,
@@ -57,7 +57,7 @@ _DRAWING: Final = threading.Lock()
 
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[Figure]:
-    """A new figure of so many points, with the settings that every figure has."""
+    """A new figure of this size in points, with the settings common to all figures."""
     with _DRAWING, mpl.rc_context(_SETTINGS):  # type: ignore[arg-type]  # keys are a literal type
         figure = Figure(figsize=(width / 72, height / 72))
         FigureCanvasSVG(figure)
@@ -71,9 +71,9 @@ def inline(figure: Figure, name: str, label: str) -> Markup:
     ----------
     figure : Figure
     name : str
-        Of letters, digits and hyphens; no other figure of the page has it.
+        A unique name within the page, of letters, digits and hyphens.
     label : str
-        What the picture shows, for whoever cannot see it.
+        A description of the chart, for screen readers.
     """
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)

@@ -1,6 +1,6 @@
-"""The report for programs: one JSON object, or one CSV line for each charge and change of rules.
+"""The report for programs: one JSON object, or CSV with a line per charge and change of rules.
 
-Amounts are exact decimal text (a fraction, ``1/3``, where there is no last digit), never JSON
+Amounts are exact decimal text (or a fraction, ``1/3``, if the decimals do not end), never JSON
 numbers: a reader that parses them as decimals gets the ledger's sums to the last unit.
 """
 
@@ -27,7 +27,7 @@ from proxy.reporting.wording import limit_text
 CSV_HEADER: Final = (
     "seq", "at", "kind", "table", "who", "groups", "epsilon", "epsilon_spent", "by", "detail",
 )  # fmt: skip
-_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run the cell
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would evaluate the cell
 
 
 def to_json(report: LedgerReport, versions: Mapping[str, str]) -> bytes:
@@ -79,7 +79,7 @@ def to_json(report: LedgerReport, versions: Mapping[str, str]) -> bytes:
 
 
 def to_csv(report: LedgerReport) -> bytes:
-    """One line a charge or change of rules, in the ledger's order; before them, the verdict."""
+    """One line per charge or change of rules, in the ledger's order, after the verdict."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(CSV_HEADER)
@@ -124,7 +124,7 @@ def to_csv(report: LedgerReport) -> bytes:
 
 
 def _bought(purchase: ReportedCharge) -> str:
-    """What was bought at once, in words."""
+    """A text for what one charge bought."""
     told = f"{purchase.n_statistics} statistics" if purchase.n_statistics else ""
     measured = f"{purchase.n_blocks} measured together" if purchase.n_blocks or not told else ""
     return ", ".join(filter(None, (measured, told)))
@@ -136,7 +136,7 @@ def _line(seq: int, at: str, kind: str, **texts: str) -> tuple[str, ...]:
 
 
 def _harmless(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
+    """Text that no spreadsheet evaluates as a formula."""
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 

@@ -1,4 +1,4 @@
-"""Changes of the rules, and the state of credentials, in words. Values in, text out."""
+"""Texts for changes of the rules and for the state of credentials. Values in, text out."""
 
 from accountant.ledger.credentials import EVERY_TABLE, AccessBook, Credential
 from accountant.ledger.entries import (
@@ -19,15 +19,15 @@ from proxy.reporting.model import RuleChange
 
 
 def change(entry: Entry, body: Body, before: Limit | None) -> RuleChange | None:
-    """An entry that is about rules, in words; None for one that is not.
+    """The text for an entry that changes rules; None for other entries.
 
     Parameters
     ----------
     entry : Entry
     body : Body
-        What it says.
+        The contents of the entry.
     before : Limit, optional
-        The limit that was in force until then, if it sets one.
+        The limit in force before the entry, if the entry sets one.
     """
     subject, by = "", ""
     match body:
@@ -50,7 +50,7 @@ def change(entry: Entry, body: Body, before: Limit | None) -> RuleChange | None:
 
 
 def _of_the_ledger(entry: Entry, body: Body) -> RuleChange | None:
-    """An entry that is about no table."""
+    """The text for an entry that is not about one table."""
     subject = ""
     match body:
         case AccessGranted():
@@ -68,10 +68,10 @@ def _of_the_ledger(entry: Entry, body: Body) -> RuleChange | None:
 
 
 def rollback_text(body: RollbackAccepted) -> str:
-    """What is gone of a ledger, on one line."""
+    """What is missing from a ledger, on one line."""
     vouched = body.vouched_entries
-    had = "nobody knows how many" if vouched is None else f"at least {vouched}"
-    return f"{body.found_entries} entries found, {had} were there; what they spent is not known"
+    had = "an unknown number" if vouched is None else f"at least {vouched}"
+    return f"{body.found_entries} entries found, of {had}; what the missing ones spent is unknown"
 
 
 def limit_text(limit: Limit) -> str:
@@ -92,7 +92,7 @@ def limit_text(limit: Limit) -> str:
 
 
 def credential_text(credential: Credential) -> str:
-    """A credential on one line; never how it is shown, though that would tell nobody anything."""
+    """A credential on one line, without the hash or name by which it is recognised."""
     tables = ", ".join("every table" if name == EVERY_TABLE else name for name in credential.tables)
     groups = f", in {', '.join(credential.payer.groups)}" if credential.payer.groups else ""
     ends = f", until {credential.expires}" if credential.expires is not None else ""
@@ -103,7 +103,7 @@ def credential_text(credential: Credential) -> str:
 
 
 def credential_state(access: AccessBook, credential: Credential, as_of: str) -> str:
-    """Whether a credential opened anything at a moment."""
+    """The state of a credential at a time: in force, expired or revoked."""
     if credential.id in access.revoked:
         return "revoked"
     return "expired" if credential.is_expired(as_of) else "in force"

@@ -1,5 +1,5 @@
-"""How one process is shared: fair turns between analysts, deadlines, patience with slow clients.
+"""How one process is shared: fair turns between analysts, deadlines, limits on slow clients.
 
-Here: who works when. Not here: what a statement may cost to plan (`planner/domain/allowance.py`),
-and budgets of privacy (`accountant/`).
+Here: which statement works when. Not here: how much work planning a statement may take
+(`planner/domain/allowance.py`), and privacy budgets (`accountant/`).
 """

@@ -1,16 +1,17 @@
-"""Fair shares of one process: nobody's statements starve those of others.
+"""Fair shares of one process: one analyst's statements do not starve another's.
 
-The threads of a process take turns at one interpreter. Left to themselves, forty heavy statements
-of one analyst leave another's light one a fortieth of it. So each analyst's work is added up; who
-has worked for longer than somebody else who has something to do steps aside, between two steps of
-a statement (`cube/pace.py`). Whoever was idle has nothing saved up but a moment, which is why a
-light statement is served at once beside heavy ones.
+The threads of a process take turns in one interpreter. Without scheduling, forty heavy statements
+of one analyst would leave a fortieth of it to another's light statement. So the work for each
+analyst is added up; between two steps of a statement (`cube/pace.py`), an analyst who has used more
+time than another one with work to do steps aside. An analyst who was idle gets only a small credit,
+which is why a light statement is served at once beside heavy ones.
 
-Of one analyst only so many statements work at a time, because what runs outside the interpreter
-cannot be asked to step aside. The time that one statement may take is counted from here on, that
-in which it waits for others included.
+Only a few statements of one analyst work at a time, because code that runs outside the interpreter
+cannot be made to step aside. The time limit of a statement is counted from here on, and includes
+the time in which it waits for others.
 
-Nothing here knows what a statement is. Shares are of analysts: one with two credentials has two.
+Nothing here knows what a statement is. Shares belong to analysts' names: a person with two names
+has two shares.
 """
 
 import threading
@@ -25,11 +26,11 @@ from cube.pace import PAID_SECONDS, out_of_time, paced
 from cube.refusals import TooSlow
 
 N_AT_ONCE: Final = 2  # statements of one analyst; those that wait for a disk do not count
-QUANTUM_SECONDS: Final = 0.01  # of work by which one may be ahead of another
-CREDIT_SECONDS: Final = 0.1  # of work that whoever was idle is given over those who were not
-ASIDE_SECONDS_MAX: Final = 0.1  # at a time: who is waited for may wait for something itself
-GLANCE_SECONDS: Final = 0.002  # between two looks at who works; steps are shorter
-CLIENT_SECONDS: Final = 0.1  # between two looks whether the client is still there
+QUANTUM_SECONDS: Final = 0.01  # of work by which one analyst may be ahead of another
+CREDIT_SECONDS: Final = 0.1  # of work that an analyst who was idle may be ahead
+ASIDE_SECONDS_MAX: Final = 0.1  # at a time: the other one may itself be waiting for something
+GLANCE_SECONDS: Final = 0.002  # between two checks of who works; steps are shorter
+CLIENT_SECONDS: Final = 0.1  # between two checks that the client is still there
 
 Item = TypeVar("Item")
 
@@ -41,9 +42,9 @@ class CallTimes:
     Parameters
     ----------
     statement : float
-        A statement that asks.
+        A query.
     job : float
-        What its caller knows to take long: a synthetic table, a batch, a report.
+        A call that is known to take long: a synthetic table, a batch, a report.
     """
 
     statement: float = 10.0
@@ -55,7 +56,7 @@ DEFAULT_TIMES: Final = CallTimes()
 
 @dataclass(slots=True, eq=False)
 class _Account:
-    """What one analyst has worked, on a scale that is the same for all, and who works for them."""
+    """The work done for one analyst, on a scale common to all, and the threads that do it."""
 
     worked: float
     n_working: int = 0
@@ -68,7 +69,7 @@ class FairShare:
     Parameters
     ----------
     n_at_once : int
-        The most statements of one analyst that work at a time.
+        How many statements of one analyst may work at a time.
     """
 
     def __init__(self, n_at_once: int = N_AT_ONCE) -> None:
@@ -77,12 +78,12 @@ class FairShare:
         self._accounts: dict[str, _Account] = {}
 
     def enter_first(self, analyst: str) -> None:
-        """Go on working at once, place or not."""
+        """Continue to work at once, even without a free slot."""
         with self._changed:
             self._begin(self._account_of(analyst))
 
     def enter(self, analyst: str, seconds: float) -> bool:
-        """Begin to work, once there is a place; False if there was none in time."""
+        """Begin to work once there is a free slot; False if there was none in time."""
         with self._changed:
             account = self._account_of(analyst)
             if account.n_working < self._n_at_once and not account.queue:
@@ -91,7 +92,7 @@ class FairShare:
             called = threading.Event()
             account.queue.append(called)
         if called.wait(max(0.0, seconds)):
-            return True  # who called has begun for us
+            return True  # the thread that freed the slot has begun for this one
         with self._changed:
             if called.is_set():
                 return True
@@ -100,7 +101,7 @@ class FairShare:
             return False
 
     def leave(self, analyst: str, worked: float) -> None:
-        """Stop working; whoever of the same analyst waits for a place has it."""
+        """Stop working, and give the slot to a thread of the same analyst that waits for one."""
         with self._changed:
             account = self._accounts[analyst]
             account.worked += worked
@@ -112,7 +113,7 @@ class FairShare:
             self._changed.notify_all()
 
     def step_aside(self, analyst: str, worked: float) -> None:
-        """Let whoever has worked for less go first, for a while."""
+        """Let analysts with less work go first, for a while."""
         with self._changed:
             account = self._accounts[analyst]
             account.worked += worked
@@ -136,12 +137,12 @@ class FairShare:
         return account.worked > min(others, default=account.worked) + QUANTUM_SECONDS
 
     def _floor(self) -> float:
-        """What the least has worked of those who work."""
+        """The least work among the analysts who are working."""
         working = (one.worked for one in self._accounts.values() if one.n_working)
         return min(working, default=0.0)
 
     def _forget(self, analyst: str, account: _Account) -> None:
-        """Keep no account that says nothing any more."""
+        """Drop an account that no longer matters."""
         if account.n_working or account.queue:
             return
         others = [one for one in self._accounts.values() if one.n_working or one.queue]
@@ -160,7 +161,7 @@ class Shift:
     analyst : str
     times : CallTimes
     is_gone : callable
-        Whether nobody waits for the answer any more.
+        Whether the client no longer waits for the answer.
     """
 
     def __init__(
@@ -173,25 +174,25 @@ class Shift:
         self._is_gone = is_gone
         self._started = time.monotonic()
         self._glanced = self._asked = self._started
-        self._counted = 0.0  # of this thread's own time
+        self._counted = 0.0  # of this thread's processor time
         self._is_waiting = False
         self._is_paid = False
 
     @property
     def seconds_left(self) -> float:
-        """Until the work must be over."""
+        """Seconds until the deadline."""
         return max(self._left(), PAID_SECONDS) if self._is_paid else self._left()
 
     def take_longer(self) -> None:
-        """It is a job, and no question."""
+        """Apply the time limit of a job instead of a statement's."""
         self._seconds = self._times.job
 
     def note_paid(self) -> None:
-        """From here on no step is refused that does not name the time it needs."""
+        """From here on refuse only steps that state the time they need."""
         self._is_paid = True
 
     def step(self, seconds: float) -> None:
-        """Go on, after those who have worked for less."""
+        """Continue, after those who have worked for less."""
         now = time.monotonic()
         if now - self._glanced < GLANCE_SECONDS and not seconds:
             return
@@ -207,7 +208,7 @@ class Shift:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Work, in this thread, once there is a place."""
+        """Work in this thread, once there is a free slot."""
         if not self._share.enter(self._analyst, self.seconds_left):
             raise out_of_time(self._seconds)
         self._counted = time.thread_time()
@@ -219,19 +220,19 @@ class Shift:
 
     @contextmanager
     def waiting(self, *, is_first: bool) -> Iterator[None]:
-        """Give the place to others meanwhile."""
+        """Give the slot to others while waiting."""
         self._share.leave(self._analyst, self._worked())
         self._is_waiting = True
         try:
             yield
         finally:
             if is_first or not self._share.enter(self._analyst, self.seconds_left):
-                self._share.enter_first(self._analyst)  # without time, only to be told at a step
+                self._share.enter_first(self._analyst)  # out of time: the next step refuses
             self._is_waiting = False
             self._counted = time.thread_time()
 
     def pieces(self, made: Iterator[Item]) -> Iterator[Item]:
-        """What is made piece by piece: work for each, and none while it is taken."""
+        """A result made piece by piece: producing a piece is work, sending it is not."""
         while True:
             with self.working():
                 try:

@@ -1,7 +1,7 @@
 """One large statement of an analyst at a time.
 
-A statement of many groups takes hundreds of megabytes while it is priced and estimated, and keeps
-them while it waits for something. A few of them at once, and there is no memory for anybody.
+A statement with many groups takes hundreds of megabytes while it is priced and estimated, and keeps
+them while it waits. A few of them at once would exhaust the memory of the process.
 """
 
 import threading
@@ -12,12 +12,12 @@ from typing import Final
 from cube.pace import checkpoint, seconds_left, waiting
 from planner.workload import Part
 
-N_ROWS_LARGE: Final = 5_000  # of all linear queries of a statement on one table
+N_ROWS_LARGE: Final = 5_000  # summed over all linear queries of a statement on one table
 GLANCE_SECONDS: Final = 1.0
 
 
 class LargeStatements:
-    """Who has a large statement on one table. Thread-safe."""
+    """The large statements under way on one table. Thread-safe."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -25,12 +25,12 @@ class LargeStatements:
 
     @contextmanager
     def turn(self, analyst: str, parts: Sequence[Part]) -> Iterator[None]:
-        """An analyst's turn to be answered some parts; they wait for it if the parts are large.
+        """Hold an analyst's turn to have parts answered; waits for it if the parts are large.
 
         Raises
         ------
         TooSlow
-            If the statement's time is over before.
+            If the statement's deadline passes first.
         """
         if _n_rows(parts) <= N_ROWS_LARGE:
             yield

@@ -1,8 +1,8 @@
-"""Patience with slow clients: how long a thread waits for one, and how many threads one may hold.
+"""Limits on slow clients: how long a thread waits for one, and how many threads one may hold.
 
 A call that is read or answered piece by piece holds a thread while its client takes its time. A
-client that sends its request, or takes a piece of its answer, for longer than a limit is cut off,
-by one thread that looks at all calls that wait. Time that the server itself needs does not count.
+client that takes longer than a limit to send its request or to receive a piece of its answer is cut
+off, by one thread that checks all waiting calls. Time that the server itself needs does not count.
 """
 
 import threading
@@ -25,12 +25,12 @@ Item = TypeVar("Item")
 
 
 class SlowClientGuard:
-    """Cuts off clients that are waited for too long. Thread-safe.
+    """Cuts off clients that keep a thread waiting for too long. Thread-safe.
 
     Parameters
     ----------
     clock : callable, optional
-        Seconds that only go forward.
+        Seconds on a monotonic clock.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -38,14 +38,14 @@ class SlowClientGuard:
         self._lock = threading.Lock()
         self._waiting: dict[object, tuple[grpc.ServicerContext, float]] = {}
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="tacit-patience", daemon=True)
+        self._thread = threading.Thread(target=self._look, name="tacit-slow-clients", daemon=True)
 
     def start(self) -> None:
-        """Begin to look after waiting calls."""
+        """Begin to check waiting calls."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop looking after them."""
+        """Stop checking them."""
         self._stopped.set()
         self._thread.join()
 
@@ -62,7 +62,7 @@ class SlowClientGuard:
                 del self._waiting[key]
 
     def reading(self, messages: Iterator[Item], context: grpc.ServicerContext) -> Iterator[Item]:
-        """The messages of a client, each of which is waited for only so long."""
+        """The messages of a client, each of which must arrive within a limit."""
         while True:
             with waiting(), self.waiting_for(context, SECONDS_TO_SEND_MAX):
                 message = next(messages, None)
@@ -71,13 +71,13 @@ class SlowClientGuard:
             yield message
 
     def sending(self, pieces: Iterator[Item], context: grpc.ServicerContext) -> Iterator[Item]:
-        """The pieces of an answer, for each of which its taking is waited for only so long."""
+        """The pieces of an answer, each of which the client must take within a limit."""
         for piece in pieces:
             with self.waiting_for(context, SECONDS_TO_TAKE_MAX):
                 yield piece
 
     def cut_off_overdue(self) -> int:
-        """Cut off everybody who was waited for too long; how many they were."""
+        """Cut off every client that is overdue; how many there were."""
         now = self._clock()
         with self._lock:
             overdue = [context for context, until in self._waiting.values() if until < now]
@@ -91,7 +91,7 @@ class SlowClientGuard:
 
 
 class CallSlots:
-    """So many calls at once for each caller, so that one alone cannot keep all others out.
+    """A number of concurrent calls for each caller, so that no caller can keep the others out.
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ class CallSlots:
 
     @contextmanager
     def taken_by(self, caller: Hashable) -> Iterator[None]:
-        """Hold one place; TooManyCalls if the caller has none left."""
+        """Hold one slot; TooManyCalls if the caller has none left."""
         with self._lock:
             if self._taken[caller] >= self._n_places:
                 raise TooManyCalls(
-                    f"There are {self._n_places} calls open already.",
+                    f"{self._n_places} calls are already open.",
                     hint="Wait for one of them to end.",
                 )
             self._taken[caller] += 1

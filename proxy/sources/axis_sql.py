@@ -1,8 +1,8 @@
-"""SQL that turns a column of the source into positions of levels, one expression an axis.
+"""SQL that turns a column of the source into positions of levels, one expression per axis.
 
-The expressions are made from the public declaration alone; nothing here runs them. Two codes stand
-beside the positions: `LEFT_OUT` for a value that has no level, `WRONG_TYPE` for one that is no
-value of the axis's type.
+The expressions are made from the public declaration alone; nothing here runs them. Besides
+positions there are two codes: `LEFT_OUT` for a value without a level, `WRONG_TYPE` for a value that
+is not of the axis's type.
 """
 
 import math
@@ -32,7 +32,7 @@ REALS = frozenset(("FLOAT", "DOUBLE", "DECIMAL"))
 
 @dataclass(frozen=True, slots=True)
 class SourceColumn:
-    """A column as the source has it: the SQL that names it, and its type without parameters."""
+    """A column of the source: the SQL that names it, and its type without parameters."""
 
     sql: str
     type_name: str
@@ -48,11 +48,11 @@ class AxisSql:
     position : str
         SQL for the position of a level, or one of the two codes.
     join : str
-        A join that `position` needs, or nothing.
+        A join that `position` needs, or empty.
     setup : str
-        A statement to run beforehand, or nothing.
+        A statement to run beforehand, or empty.
     listed : pyarrow.Table, optional
-        What `setup` calls by the name ``listed``.
+        The table that `setup` refers to as ``listed``.
     """
 
     position: str
@@ -91,7 +91,7 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
     join, setup, listed = "", "", None
     match axis:
         case CategoryAxis():
-            # The codes of an ENUM are the places of its values.
+            # The codes of an ENUM are the positions of its values.
             listed = pa.table({"value": pa.array(axis.values, pa.string())})
             setup = f"CREATE TYPE levels_{place} AS ENUM (FROM listed)"
             found = f"enum_code(TRY_CAST({value} AS levels_{place}))"
@@ -104,7 +104,7 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
             found = f"CASE WHEN {value} <= {_double(axis.edges[-1])} "
             found += f"THEN levels_{place}.position END"
         case MeasureAxis():
-            # The lowest level begins at no edge: what is clamped to it is below every edge.
+            # The lowest level has no lower edge: values clamped to it are below every edge.
             listed = _edges((-math.inf, *axis.rounding_points))
             setup, join = _search(value, place)
             found = f"levels_{place}.position"
@@ -126,7 +126,7 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
 
 
 def _typed_native(axis: Axis, column: SourceColumn) -> tuple[str, str]:
-    """SQL for a typed column's value as the axis sees it, and for whether it is of another type."""
+    """SQL for a typed column's value in the axis's type, and for whether it has another type."""
     raw = column.sql
     match axis:
         case CategoryAxis():
@@ -134,7 +134,7 @@ def _typed_native(axis: Axis, column: SourceColumn) -> tuple[str, str]:
         case IntegerAxis() if column.type_name in REALS:
             return _finite(raw), f"{_finite(raw)} <> trunc({raw})"
         case IntegerAxis():
-            # Unsigned columns would not compare with a negative end of the range.
+            # Unsigned columns cannot be compared with a negative end of the range.
             return f"TRY_CAST({raw} AS HUGEINT)", "false"
         case NumericAxis() | MeasureAxis():
             return _finite(f"CAST({raw} AS DOUBLE)"), "false"
@@ -143,7 +143,7 @@ def _typed_native(axis: Axis, column: SourceColumn) -> tuple[str, str]:
 
 
 def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
-    """SQL for what a CSV field means to the axis, and for whether it is of another type."""
+    """SQL for a CSV field's value in the axis's type, and for whether it has another type."""
     match axis:
         case CategoryAxis():
             return raw, "false"
@@ -152,7 +152,7 @@ def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
             whole = rf"regexp_full_match({raw}, '\s*[+-]?[0-9]+(\.0+)?\s*')"
             return f"TRY_CAST({raw} AS BIGINT)", f"NOT {whole}"
         case DateAxis():
-            # A cast would take a time of day, and drop it.
+            # A cast would accept a time of day, and drop it.
             day = f"regexp_full_match({raw}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}')"
             value = f"TRY_CAST(CASE WHEN {day} THEN {raw} END AS DATE)"
         case NumericAxis() | MeasureAxis():
@@ -164,13 +164,13 @@ def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
 
 
 def _edges(edges: Sequence[float]) -> pa.Table:
-    """Where every level begins, and its position."""
+    """The lower edge of every level, and its position."""
     begins = pa.array(edges, pa.float64())
     return pa.table({"edge": begins, "position": pa.array(range(len(begins)), pa.int32())})
 
 
 def _search(value: str, place: int) -> tuple[str, str]:
-    """SQL to set up and to join the level whose edge is the last one that `value` reaches."""
+    """SQL to set up and to join the level with the greatest edge that is at most `value`."""
     return (
         f"CREATE TABLE levels_{place} AS FROM listed",
         f"ASOF LEFT JOIN levels_{place} ON {value} >= levels_{place}.edge",
@@ -180,8 +180,8 @@ def _search(value: str, place: int) -> tuple[str, str]:
 def _finite(value: str) -> str:
     """SQL for a number, NULL if it is NaN or infinite.
 
-    DuckDB drops a comparison that a Parquet file's least and greatest value make seem idle, and
-    NaN is counted in neither: it would pass for the number it is compared with.
+    DuckDB drops a comparison that a Parquet file's minimum and maximum make seem redundant, but
+    these ignore NaN: a NaN would pass the comparison.
     """
     return f"CASE WHEN isfinite(CAST({value} AS DOUBLE)) THEN {value} END"
 

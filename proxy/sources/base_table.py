@@ -1,8 +1,8 @@
-"""Whether the source_table of a database file is a base table: rows that lie in the file.
+"""Whether the source_table of a database file is a base table, whose rows are in the file.
 
-A view is a text that is run anew each time: it may read another file, or the clock, while the
-bytes of the file that holds it, and so its fingerprint, stay the same. So does a generated
-column. The catalog tells which is which; nothing of either is run.
+A view is a text that is run anew each time: it may read another file, or the clock, while the bytes
+of its own file, and so its fingerprint, stay the same. The same holds for a generated column. The
+catalog says which is which; neither is run.
 """
 
 from cube.refusals import ConfigurationInvalid
@@ -14,16 +14,16 @@ STORED = "CREATE TABLE people AS FROM your_view, and then CHECKPOINT, stores the
 
 
 def check_base_table(location: SourceLocation, catalog: str, connection: Connection) -> str:
-    """The name of the source table as the file spells it.
+    """The name of the source table in the file's spelling.
 
     Parameters
     ----------
     location : SourceLocation
         A database file and the table in it.
     catalog : str
-        What the file is attached as.
+        The name under which the file is attached.
     connection : Connection
-        Where it is attached.
+        The database to which it is attached.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def check_base_table(location: SourceLocation, catalog: str, connection: Connect
 def _spelled(
     wanted: str, listing: str, column: str, catalog: str, connection: Connection
 ) -> list[str]:
-    """What a listing of the catalog has by that name, letter case apart."""
+    """The entry of a catalog listing with that name, ignoring letter case."""
     rows = connection.execute(
         f"SELECT {column} FROM system.main.{listing}() "  # noqa: S608 - fixed names
         "WHERE database_name = ? AND schema_name = ?",

@@ -1,8 +1,8 @@
-"""Every cell of a kept table with its count, as bytes in an order of their own.
+"""Every cell of a loaded table with its count, as bytes in a canonical order.
 
-Cells are sorted by their positions, column after column, so that the order of the file leaves no
-trace. A large table is sorted in pieces that follow each other in that order: what is in memory at
-once does not grow with it. All of this is private.
+Cells are sorted by their positions, column after column, so that the result does not depend on the
+order of the file. A large table is sorted in consecutive pieces, so that the memory needed does not
+grow with it. All of this is private.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ def cells_in_order(columns: Sequence[str], connection: Connection) -> Iterator[b
 def _pieces(
     columns: Sequence[str], within: str, n_records: int, connection: Connection
 ) -> Iterator[str]:
-    """Conditions that cut what is within one into pieces, in the order of cells."""
+    """Conditions that split the rows within a condition into pieces, in the order of cells."""
     if n_records <= N_RECORDS_AT_ONCE or not columns:
         yield within
         return
@@ -52,7 +52,7 @@ def _pieces(
 
 
 def _runs(column: str, within: str, connection: Connection) -> list[tuple[int, int, int]]:
-    """Levels of a column from low to high and their records, together few enough if they can be."""
+    """Runs of levels (low, high, number of records), each run small enough where possible."""
     runs: list[tuple[int, int, int]] = []
     found = connection.execute(counting_sql([column], within))
     while levels := found.fetchmany(N_CELLS_A_BATCH):

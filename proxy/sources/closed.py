@@ -1,9 +1,9 @@
-"""Databases in memory that reach the files they are given, and nothing else.
+"""In-memory databases that can reach the files they are given, and nothing else.
 
-All is closed before the first statement: no other file, no network, no extension, no variable of
-Python's, no setting that could be changed back. So whatever an owner's file or SQL turns out to
-be, what it gives depends on those files alone, or on nothing that is read (a clock, a random
-number), which the fingerprint of the rows notices.
+Everything else is closed before the first statement: other files, the network, extensions, Python
+variables, and changes of settings. So whatever an owner's file or SQL contains, its result depends
+on those files alone, or on nothing that is read (a clock, a random number), which the fingerprint
+of the rows detects.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ LOCK_DOWN = (
 
 
 def closed_database(paths: Iterable[str] = (), settings: Settings | None = None) -> Connection:
-    """A new, empty database that can read the files at `paths`, by just these names."""
+    """A new, empty database that can read only the files at `paths`, under exactly these names."""
     connection = duckdb.connect(config=SETTINGS | (settings or {}))
     allowed = ", ".join(text_sql(path) for path in paths)
     for setting in (f"SET allowed_paths = [{allowed}]", *LOCK_DOWN):

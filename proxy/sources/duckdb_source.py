@@ -1,11 +1,11 @@
-"""A private table in memory: encoded once as positions of levels, then only ever counted.
+"""A private table in memory: encoded once as positions of levels, then only counted.
 
-The table, or what the owner's view gives, is read when the source opens (loading.py). What stays
-holds no column that was not declared and no value, only positions, in a database that can reach
-nothing: no files, no extensions, no settings. Only the accountant's gate may call `measure`.
+The table, or the result of the owner's view, is read when the source opens (loading.py). What is
+kept contains only declared columns, and positions instead of values, in a database that can reach
+no files, extensions or settings. Only the accountant's gate may call `measure`.
 
-Counts of scopes asked before are kept beside it: they are as private as the table, are locked, and
-leave by `measure` alone. The table never changes, so they are as good as counted again.
+Counts of earlier scopes are cached beside it: they are as private as the table, are protected by a
+lock, and leave only through `measure`. The table never changes, so the cached counts stay exact.
 """
 
 import csv
@@ -38,19 +38,19 @@ HINTS = {
 
 
 class DuckDbSource:
-    """The rows of one private table whose every declared column has a level.
+    """The rows of one private table in which every declared column has a level.
 
     Parameters
     ----------
     schema : Schema
-        The public columns. Others that the file has are not read.
+        The public columns. Other columns of the file are not read.
     location : SourceLocation or PrivateView
         The file, or the SQL over several.
 
     Raises
     ------
     ConfigurationInvalid
-        If it cannot be read as it is declared. The message holds nothing of its rows.
+        If it cannot be read as declared. The message contains nothing from its rows.
     """
 
     def __init__(self, schema: Schema, location: Location) -> None:
@@ -66,15 +66,15 @@ class DuckDbSource:
             load(schema, location, self._states, self._connection)
             changed = files.states_of(location.files) != self._states
         except (duckdb.Error, csv.Error, OSError, UnicodeError):
-            # The original text may quote a row, so it goes no further.
+            # The driver's text may quote a row, so it is dropped.
             raise unreadable from None
         if changed:
             raise DataChanged(f"{location.label} changed while it was being read.")
 
     def fingerprint(self, key: bytes) -> str:
-        """Which data this is, to who holds the key: HMAC-SHA256 in hexadecimal.
+        """The identity of the data, for holders of the key: HMAC-SHA256 in hexadecimal.
 
-        Of a file, its bytes and which table in them; of a view also its text and its rows.
+        For a file it covers the bytes and the name of the table; for a view also its text and rows.
         """
         match self._location:
             case SourceLocation() as location:
@@ -83,10 +83,10 @@ class DuckDbSource:
                 return private_view.fingerprint(view, key, self._states, self._rows())
 
     def rows_fingerprint(self, key: bytes) -> str:
-        """The rows as they are served: HMAC-SHA256 in hexadecimal.
+        """The identity of the rows as they are served: HMAC-SHA256 in hexadecimal.
 
-        Of the columns' names and of every cell with its count, in an order that depends neither
-        on that of the file nor on that of the declaration.
+        It covers the columns' names and every cell with its count, in an order that depends neither
+        on the file's nor on the declaration's.
         """
         heading = canonical_json(["rows", *sorted(self._column)])
         code = hmac.new(key, heading.encode(), hashlib.sha256)
@@ -95,7 +95,7 @@ class DuckDbSource:
         return code.hexdigest()
 
     def _rows(self) -> Iterator[bytes]:
-        """All that is held, as bytes that no order of rows or of declared columns changes."""
+        """All rows, as bytes that do not depend on the order of rows or of declared columns."""
         columns = [self._column[name] for name in sorted(self._column)]
         try:
             with self._connection.cursor() as cursor:

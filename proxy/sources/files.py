@@ -1,7 +1,7 @@
 """Source files as something that DuckDB can select from, and the fingerprint of their bytes.
 
-What a file looks like is fixed, not guessed from its rows, nor from its name or the folder it is
-in: a CSV file is UTF-8 with commas, double quotes and one header line, and an empty field is NULL.
+The format of a file is fixed, not guessed from its rows, its name or its folder: a CSV file is
+UTF-8 with commas, double quotes and one header line, and an empty field is NULL.
 """
 
 import csv
@@ -22,22 +22,22 @@ from proxy.sources.location import KIND_BY_SUFFIX, SourceKind, SourceLocation
 
 CHUNK_BYTES = 2**20
 PATTERN_CHARACTERS = frozenset("*?[]{}")
-OUTSIDE = "outside"  # the name an attached database file goes by while it is read, if not told
+OUTSIDE = "outside"  # the default name of an attached database file while it is read
 LOG = ".wal"
-# Where DuckDB keeps, beside a database file, what is not yet in it.
+# The file beside a database file in which DuckDB keeps changes that are not yet in it.
 LOGS = (LOG, f"{LOG}.checkpoint", f"{LOG}.recovery")
 
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """Which file it is, links followed, and what changes when it is written or replaced."""
+    """The identity of a file, links followed, and what changes when it is written or replaced."""
 
     path: Path
     device: int
     inode: int
     size: int
     modified_ns: int
-    changed_ns: int  # unlike the time before, no writer can set it
+    changed_ns: int  # unlike the modification time, no writer can set it
     logs: tuple[str, ...]
 
     @classmethod
@@ -47,16 +47,17 @@ class FileState:
         Raises
         ------
         ConfigurationInvalid
-            If it is a pipe, a device or a folder: it is not opened, which could take for ever.
+            If it is a pipe, a device or a folder; it is not opened, since that could block for
+            ever.
         OSError
-            If it is not there.
+            If it does not exist.
         """
         real = Path(os.path.realpath(path, strict=True))
         found = real.lstat()
         if not stat.S_ISREG(found.st_mode):
             raise ConfigurationInvalid(
                 f"{path} is not a file.",
-                hint="A source is read more than once, and has to lie in one file.",
+                hint="A source is read more than once, and must be a regular file.",
             )
         return cls(
             path=real,
@@ -80,17 +81,18 @@ def states_of(paths: Iterable[Path]) -> dict[Path, FileState]:
 
 
 def reachable(states: Mapping[Path, FileState]) -> Iterator[str]:
-    """The paths that a database has to reach in order to read files, by the names they go by."""
+    """The paths that a database must be able to reach in order to read these files."""
     for path, state in states.items():
         yield str(state.path)
         if KIND_BY_SUFFIX[path.suffix.lower()] is SourceKind.DUCKDB:
-            # DuckDB fails if it may not look for a log; `opened` refuses the file if there is one.
+            # DuckDB fails if it cannot look for a log file; `opened` refuses the file if there is
+            # one.
             yield f"{state.path}{LOG}"
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Something to select from.
+    """A relation to select from.
 
     Parameters
     ----------
@@ -99,7 +101,7 @@ class Relation:
     columns : dict, optional
         The columns by their names in lower case, where they are known without asking DuckDB.
     named : str
-        What follows FROM if the columns are to have the names they have in the file.
+        What follows FROM to get the columns under the names they have in the file.
     """
 
     sql: str
@@ -113,25 +115,25 @@ def opened(
     connection: Connection,
     outside: str = OUTSIDE,
 ) -> Relation:
-    """A file as something to select from in a database that can reach it (`reachable`).
+    """A file as a relation in a database that can reach it (`reachable`).
 
     Parameters
     ----------
     location : SourceLocation
     state : FileState
-        Of the file at that location.
+        The state of the file at that location.
     connection : Connection
     outside : str
-        What a database file goes by there.
+        The name under which a database file is attached there.
 
     Raises
     ------
     ConfigurationInvalid
-        If what it would give does not depend on the bytes of this file alone.
+        If the rows do not depend on the bytes of this file alone.
     """
     path = str(state.path)
     if set(path) & PATTERN_CHARACTERS:
-        # Other files that match would be read along, and escape the fingerprint.
+        # Other files that match would be read too, and the fingerprint would not cover them.
         raise ConfigurationInvalid(
             f"{location.path} cannot be read: its full path holds one of * ? [ ] {{ }}.",
             hint="Move or rename it.",
@@ -169,7 +171,7 @@ def _csv_relation(location: Path, state: FileState) -> Relation:
     if not header or len(set(folded)) != len(folded):
         raise ConfigurationInvalid(
             f"{location} must begin with a line of distinct column names.",
-            hint="Letter case does not make a difference.",
+            hint="Names that differ only in letter case count as equal.",
         )
     names = [f"column_{place}" for place in range(len(header))]
     types = ", ".join(f"{name}: '{TEXT}'" for name in names)
@@ -191,10 +193,10 @@ def _csv_relation(location: Path, state: FileState) -> Relation:
 
 
 def fingerprint(location: SourceLocation, key: bytes, opened: FileState) -> str:
-    """HMAC-SHA256 of a file's bytes, in hexadecimal, provided it is as it was when opened.
+    """HMAC-SHA256 of a file's bytes, in hexadecimal, provided it is unchanged since it was opened.
 
-    Keyed, so that whoever reads the ledger cannot test guesses of the data against it. A database
-    file holds several tables, so that the name of the one that is read counts as data too.
+    It is keyed, so that readers of the ledger cannot test guesses of the data against it. A
+    database file holds several tables, so the name of the table counts as data too.
     """
     path = location.path
     code = hmac.new(key, digestmod=hashlib.sha256)
@@ -208,10 +210,11 @@ def fingerprint(location: SourceLocation, key: bytes, opened: FileState) -> str:
         raise ConfigurationInvalid(f"{path} cannot be read.") from None
     if not unchanged:
         raise DataChanged(
-            f"{path} changed while it was being read.", hint="Start again when it is at rest."
+            f"{path} changed while it was being read.",
+            hint="Start again when no process writes it.",
         )
     if location.source_table is None:
         return code.hexdigest()
-    # As DuckDB does, names are told apart without regard to letter case.
+    # Like DuckDB, ignore letter case when comparing names.
     named = code.digest() + location.source_table.casefold().encode()
     return hmac.new(key, named, digestmod=hashlib.sha256).hexdigest()

@@ -1,7 +1,7 @@
 """Reading a private table once, and keeping the positions of its levels.
 
-Two databases take part, so that what is kept was never in one that can reach a file: one reads the
-file, or is given what the owner's view gave, and encodes it; the other is handed the positions.
+Two databases take part, so that the kept rows are never in a database that can reach a file: one
+reads the file, or the result of the owner's view, and encodes it; the other receives the positions.
 Proof that the rows stay the same: accountant/proofs/refinement.md, "The same data".
 """
 
@@ -45,7 +45,7 @@ def load(
     Raises
     ------
     ConfigurationInvalid
-        If it cannot be read as it is declared. The message holds nothing of its rows.
+        If it cannot be read as declared. The message contains nothing from its rows.
     """
     problems = Problems(location.label)
     is_view = isinstance(location, PrivateView)
@@ -54,7 +54,7 @@ def load(
         _encode(schema, relation, problems, reading)
         _check_types(schema, problems, reading)
         problems.raise_if_any()
-        # Left out of the whole table, so that every total agrees with the sum of its parts.
+        # Left out of the whole table, so that every total equals the sum of its parts.
         inside = " AND ".join(f"axis_{place} > {LEFT_OUT}" for place in range(len(schema.axes)))
         found = reading.sql(f"SELECT * FROM encoded WHERE {inside}")  # noqa: S608 - generated names only
         kept.register("found", found.to_arrow_reader())
@@ -69,7 +69,7 @@ def _encode(
     problems: Problems,
     connection: Connection,
 ) -> None:
-    """Make the table `encoded` of positions; note where rows and units do not match one to one."""
+    """Make the table `encoded` of positions; record a problem if rows and units do not match."""
     columns = relation.columns
     if columns is None:
         described = connection.execute(f"DESCRIBE FROM {relation.sql}").fetchall()
@@ -98,7 +98,7 @@ def _opened(
     states: Mapping[Path, files.FileState],
     connection: Connection,
 ) -> files.Relation:
-    """The private table as something to select from."""
+    """The private table as a relation to select from."""
     match location:
         case PrivateView() as view:
             return private_view.materialise(view, schema.table, states, connection)
@@ -109,7 +109,7 @@ def _opened(
 def _unit(
     schema: Schema, columns: Mapping[str, SourceColumn], problems: Problems
 ) -> SourceColumn | None:
-    """The column that says whom a row is about; if the source has none such, that is a problem."""
+    """The column of the privacy unit; a problem if the source does not have it."""
     if schema.unit is None:
         return None
     column = columns.get(schema.unit.casefold())
@@ -121,7 +121,7 @@ def _unit(
 def _encodings(
     schema: Schema, columns: Mapping[str, SourceColumn], problems: Problems
 ) -> list[AxisSql]:
-    """How each axis is encoded; columns that are absent or of another type are problems."""
+    """The encoding of each axis; columns that are absent or of another type are problems."""
     encodings = []
     for place, axis in enumerate(schema.axes):
         column = columns.get(axis.name.casefold())
@@ -145,7 +145,7 @@ def _set_up(encoding: AxisSql, connection: Connection) -> None:
 
 
 def _check_types(schema: Schema, problems: Problems, connection: Connection) -> None:
-    """Note each column that holds a value of another type; which, and how many, is private."""
+    """Record each column with a value of another type; which rows, and how many, is private."""
     flags = ", ".join(
         f"coalesce(bool_or(axis_{place} = {WRONG_TYPE}), false)"
         for place in range(len(schema.axes))
@@ -154,11 +154,11 @@ def _check_types(schema: Schema, problems: Problems, connection: Connection) -> 
     for axis, is_wrong in zip(schema.axes, found, strict=True):
         if is_wrong:
             keys = ("tables", schema.table, "columns", axis.name)
-            problems.add(keys, f"the source holds a value that is no {axis.sql_type}")
+            problems.add(keys, f"the source holds a value that is not of type {axis.sql_type}")
 
 
 def _note_unit(schema: Schema, found: tuple[bool, bool], problems: Problems) -> None:
-    """Note rows without a unit and units with several rows; which, and how many, is private."""
+    """Record rows without a unit, and units with several rows; which, and how many, is private."""
     for is_wrong, what in zip(found, ("NULL", "a value twice"), strict=True):
         if is_wrong:
             keys = ("tables", schema.table, "unit")

@@ -1,4 +1,4 @@
-"""Where a private table lies: in a file, or in what its owner's SQL makes of several.
+"""The location of a private table: a file, or the result of its owner's SQL on several files.
 
 Pure values; nothing here opens anything.
 """
@@ -43,7 +43,7 @@ class SourceLocation:
 
     def __post_init__(self) -> None:
         if self.path.suffix.lower() not in KIND_BY_SUFFIX:
-            raise ValueError(f"a source is a {', '.join(KIND_BY_SUFFIX)} file")
+            raise ValueError(f"a source must be a {', '.join(KIND_BY_SUFFIX)} file")
         if (self.kind is SourceKind.DUCKDB) != (self.source_table is not None):
             raise ValueError("source_table goes with a .duckdb file, and only with one")
 
@@ -59,20 +59,20 @@ class SourceLocation:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """The name for it in messages."""
         return str(self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateView:
-    """A private table that the owner's SQL makes of files, one row for each unit of privacy.
+    """A private table that the owner's SQL computes from files, one row for each privacy unit.
 
     Parameters
     ----------
     sql : str
         One SELECT in DuckDB's SQL.
     sources : tuple of (str, SourceLocation)
-        The tables that it may select from: the name of each in the SQL, and where it lies.
+        The tables that it may select from: the name of each in the SQL, and its location.
     """
 
     sql: str
@@ -80,12 +80,14 @@ class PrivateView:
 
     def __post_init__(self) -> None:
         if not self.sql.strip():
-            raise ValueError("a view is a SELECT")
+            raise ValueError("a view must be a SELECT")
         if not self.sources:
-            raise ValueError("a view has at least one source")
+            raise ValueError("a view needs at least one source")
         names = [name for name, _location in self.sources]
         if not all(0 < len(name) <= NAME_LENGTH_MAX and name.isprintable() for name in names):
-            raise ValueError(f"a source is called by 1 to {NAME_LENGTH_MAX} printable characters")
+            raise ValueError(
+                f"the name of a source has 1 to {NAME_LENGTH_MAX} printable characters"
+            )
         if len({name.casefold() for name in names}) != len(names):
             raise ValueError("two sources share a name (letter case does not count)")
 
@@ -96,7 +98,7 @@ class PrivateView:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """The name for it in messages."""
         return f"The view of {', '.join(str(path) for path in self.files)}"
 
 

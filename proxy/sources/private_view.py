@@ -1,10 +1,9 @@
 """Private views: the owner's SQL over private files, run once when the source opens.
 
-It runs in a database of its own that can read the named files and reach nothing else. What it
-gives goes over into the source's database, row by row, and this one is closed. The SQL is trusted
-with what it computes, as the whole configuration is: that a row is about one unit of privacy, and
-that no other unit has a say in it, is the owner's word (`Schema.unit` checks that no unit has two
-rows).
+It runs in a database of its own that can read the named files and reach nothing else. Its result is
+copied to the source's database, row by row, and this database is closed. The SQL is trusted, as the
+whole configuration is: the owner guarantees that each row is about one privacy unit and does not
+depend on any other (`Schema.unit` checks that no unit has two rows).
 """
 
 import hashlib
@@ -21,8 +20,8 @@ from proxy.sources.location import PrivateView
 from proxy.sources.problems import key_path
 
 SETTINGS: Settings = {
-    "arrow_lossless_conversion": True,  # a sum of BIGINT is a HUGEINT, and stays one
-    # A sum of doubles or an any_value() depends on the order of rows; of threads, it must not.
+    "arrow_lossless_conversion": True,  # keep a sum of BIGINT as HUGEINT
+    # A sum of doubles or an any_value() may depend on the order of rows, but not on threads.
     "threads": 1,
 }
 HINTS = {
@@ -30,7 +29,7 @@ HINTS = {
     "view": "Run it in DuckDB on the files; every column of a CSV file is text there.",
 }
 LENGTH_BYTES = 8
-SNAPSHOT = "snapshot"  # what the view gave, until it is encoded
+SNAPSHOT = "snapshot"  # the view's result, until it is encoded
 
 
 def materialise(
@@ -39,13 +38,13 @@ def materialise(
     states: Mapping[Path, files.FileState],
     into: Connection,
 ) -> files.Relation:
-    """Run a view and keep what it gives as a table of another database.
+    """Run a view and keep its result as a table of another database.
 
     Parameters
     ----------
     view : PrivateView
     table : str
-        What it is the source of.
+        The private table that the view defines.
     states : mapping of Path to FileState
         The state of each file that it reads.
     into : Connection
@@ -54,7 +53,7 @@ def materialise(
     Raises
     ------
     ConfigurationInvalid
-        Naming the stage that failed. What the driver says of it may quote a row, and is dropped.
+        With the stage that failed. The driver's message may quote a row, and is dropped.
     """
     with closed_database(files.reachable(states), SETTINGS) as connection:
         try:
@@ -65,13 +64,15 @@ def materialise(
             result = connection.sql(_one_select(view.sql, table))
             names = [name.casefold() for name in result.columns]
         except (duckdb.ParserException, duckdb.SyntaxException):
-            raise _refusal(table, "view", "is no SQL that DuckDB can parse") from None
+            raise _refusal(table, "view", "is not SQL that DuckDB can parse") from None
         except duckdb.Error:
             raise _refusal(
-                table, "view", "names what its sources do not have, or does not fit their types"
+                table,
+                "view",
+                "names columns or tables that its sources do not have, or does not fit their types",
             ) from None
         if len(set(names)) != len(names):
-            raise _refusal(table, "view", "gives two columns of one name")
+            raise _refusal(table, "view", "gives two columns with the same name")
         try:
             into.register("result", result.to_arrow_reader())
             into.execute(f"CREATE TABLE {SNAPSHOT} AS FROM result")
@@ -86,7 +87,7 @@ def _open_sources(
     states: Mapping[Path, files.FileState],
     connection: Connection,
 ) -> None:
-    """Give the sources the names that the view calls them by."""
+    """Make the sources available under the names that the view uses."""
     attached: dict[Path, str] = {}
     for name, location in view.sources:
         state = states[location.path]
@@ -97,7 +98,7 @@ def _open_sources(
 
 
 def _one_select(sql: str, table: str) -> str:
-    """The text of the view, provided it is one statement that only reads."""
+    """The text of the view, provided that it is one statement that only reads."""
     statements = duckdb.extract_statements(sql)
     if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
         raise _refusal(table, "view", "is not one SELECT statement")
@@ -116,23 +117,22 @@ def fingerprint(
     opened: Mapping[Path, files.FileState],
     rows: Iterable[bytes],
 ) -> str:
-    """HMAC-SHA256 of a view's text, of its sources and of the rows it gave, in hexadecimal.
+    """HMAC-SHA256 of a view's text, its sources and its rows, in hexadecimal.
 
-    The text and the sources do not determine the rows: a view may ask for the day or for a random
-    number, and another release of DuckDB may add doubles in another order. Whatever serves the same
-    ledger must hold the same rows, or noise that is refined later would not be the noise that
-    was drawn.
+    The text and the sources do not determine the rows: a view may read the date or a random number,
+    and another release of DuckDB may add doubles in another order. Every server of the same ledger
+    must hold the same rows, or noise that is refined later would not be the noise that was drawn.
 
     Parameters
     ----------
     view : PrivateView
-        What was run.
+        The view that was run.
     key : bytes
-        The ledger's secret.
+        The ledger's secret key.
     opened : mapping of Path to FileState
         The state of each file when it was read.
     rows : iterable of bytes
-        The rows as they are served, in an order of their own.
+        The rows as they are served, in canonical order.
     """
     code = hmac.new(key, digestmod=hashlib.sha256)
     parts = [view.sql.strip()]
@@ -140,7 +140,7 @@ def fingerprint(
         parts += [name.casefold(), files.fingerprint(location, key, opened[location.path])]
     for part in parts:
         encoded = part.encode()
-        # The length before each part, so that no two lists of parts run together alike.
+        # Each part is preceded by its length, so that different lists never give the same bytes.
         code.update(len(encoded).to_bytes(LENGTH_BYTES, "big"))
         code.update(encoded)
     for some in rows:

@@ -1,4 +1,4 @@
-"""Problems of a configuration file, gathered so that its owner sees all of them at once.
+"""Problems of a configuration file, collected so that its owner sees all of them at once.
 
 A problem is a key path and a sentence. Nothing here knows which keys exist.
 """
@@ -25,28 +25,28 @@ SectionT = TypeVar("SectionT", bound=BaseModel)
 
 
 class Problems:
-    """The problems found so far in one file, or in what a message calls by another name."""
+    """The problems found so far in one file, or in another named thing."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = path
         self._found: list[str] = []
 
     def add(self, keys: Iterable[str | int], what: str) -> None:
-        """Note one problem at a key path; the same one twice is one problem."""
+        """Record one problem at a key path; duplicates count once."""
         problem = f"{key_path(keys)}: {what}"
         if problem not in self._found:
             self._found.append(problem)
 
     def section(self, model: type[SectionT], values: Any, keys: tuple[str, ...]) -> SectionT | None:
-        """One table of the file as a checked model; None, and noted problems, if it is wrong."""
+        """One table of the file as a checked model; None if it has problems, which are recorded."""
         if not isinstance(values, Mapping):
             self.add(keys, "should be a table")
             return None
-        # An unknown key is noted and set aside, so that it hides no problem of the known ones.
+        # An unknown key is recorded and removed, so that it hides no problem of the known keys.
         for key in values:
             if key not in model.model_fields:
                 listed = ", ".join(model.model_fields)
-                self.add((*keys, key), f"is not a known key; known are {listed}")
+                self.add((*keys, key), f"is not a known key; known keys are {listed}")
         known = {key: value for key, value in values.items() if key in model.model_fields}
         try:
             return model(**known)
@@ -65,7 +65,7 @@ class Problems:
 
 
 def explain(kind: str, message: str) -> str:
-    """A validator's finding in the words of someone who edits a file."""
+    """A validator's message, rephrased for the person who edits the file."""
     if kind == "missing":
         return "is missing"
     words = message.removeprefix("Value error, ").removeprefix("Input ")
@@ -73,7 +73,7 @@ def explain(kind: str, message: str) -> str:
 
 
 def key_path(keys: Iterable[str | int]) -> str:
-    """A dotted key, quoted where TOML would need it.
+    """A dotted key, quoted where TOML requires it.
 
     >>> key_path(["tables", "my people", "columns", "age"])
     'tables."my people".columns.age'

@@ -1,11 +1,11 @@
 """Reading public tables from CSV and Parquet files, once, when the server starts.
 
-A CSV file is written as a private one is: UTF-8, commas, double quotes, one header line, an empty
-field for NULL. What type a column has is decided by every one of its fields, not by a sample: it
-is the first of BOOLEAN, BIGINT, DOUBLE and DATE that writes all of them the usual way, else
-VARCHAR. A whole number with a leading zero is a code, and so is text.
+A CSV file has the same format as a private one: UTF-8, commas, double quotes, one header line, an
+empty field for NULL. The type of a column is decided by all of its fields, not by a sample: it is
+the first of BOOLEAN, BIGINT, DOUBLE and DATE in whose usual notation all fields are written, else
+VARCHAR. A whole number with a leading zero is a code, and therefore text.
 
-Nothing private is ever opened here; still no text of the driver's is shown.
+Nothing private is opened here; the driver's messages are not shown even so.
 """
 
 import csv
@@ -23,8 +23,8 @@ from proxy.sources.location import SourceKind, SourceLocation
 from proxy.sources.problems import Problems
 from proxy.sources.public_table import N_BYTES_MAX, N_ROWS_MAX, TYPE_NAMES, PublicTable
 
-# What a field must look like, and the cast that must then succeed. Fifteen digits before the point
-# are as many as a DOUBLE is sure to keep.
+# The pattern that a field must match, and the cast that must then succeed. A DOUBLE keeps at least
+# fifteen digits before the point exactly.
 CSV_TYPES = (
     ("BOOLEAN", "(?i:true|false)"),
     ("BIGINT", "-?(0|[1-9][0-9]{0,17})"),
@@ -48,7 +48,7 @@ def load_public_tables(declared: Iterable[PublicSettings]) -> tuple[PublicTable,
     Raises
     ------
     ConfigurationInvalid
-        With what is wrong with each file that cannot be served.
+        With the problems of each file that cannot be served.
     """
     loaded: list[PublicTable] = []
     refused: list[str] = []
@@ -80,7 +80,7 @@ def load_public_table(settings: PublicSettings) -> PublicTable:
 
 
 def _read(settings: PublicSettings, problems: Problems) -> pa.Table:
-    """The rows as Arrow; if there is a problem with them, perhaps none of them."""
+    """The rows as Arrow; possibly none if there is a problem with them."""
     keys = ("public", settings.name)
     location, state = SourceLocation(path=settings.path), FileState.of(settings.path)
     if state.size > N_BYTES_MAX:
@@ -141,7 +141,7 @@ def _known_columns(
 
 
 def _key(settings: PublicSettings, data: pa.Table, problems: Problems) -> str | None:
-    """The key in the file's own spelling; what keeps it from being one is a problem."""
+    """The key in the file's spelling; a problem if the column is missing or not a key."""
     if settings.key is None:
         return None
     keys = ("public", settings.name, "key")

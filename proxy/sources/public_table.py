@@ -1,8 +1,8 @@
 """Public tables: small dimension tables that anybody may see, declared beside the private ones.
 
-A public table is a value: its name, its key and its rows as Arrow. It costs nothing to read, and
-nothing about it is a secret of any person. How it is read from a file is for `sources.public_file`;
-what may be asked of it, alone or joined with a private table, is for the planner.
+A public table is a value: its name, its key and its rows as Arrow. Reading it costs nothing, and it
+holds nothing private. `sources.public_file` reads it from a file; the planner decides what may be
+asked of it, alone or joined with a private table.
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ import pyarrow as pa
 from cube.axis import NAME_LENGTH_MAX
 from planner.domain.public import PRIVACY_SCHEMA, Columns, PublicRelation
 
-N_ROWS_MAX = 1_000_000  # a private column has at most 2**20 levels, so a key has no use for more
-N_BYTES_MAX = 256 * 2**20  # all of it stays in memory, beside what the private tables take
+N_ROWS_MAX = 1_000_000  # a private column has at most 2**20 levels, so more keys could not match
+N_BYTES_MAX = 256 * 2**20  # all of it stays in memory, beside the private tables
 N_COLUMNS_MAX = 1000
 RESERVED_NAMES = frozenset((PRIVACY_SCHEMA,))  # the views' own schema
 
@@ -44,7 +44,7 @@ class PublicTable:
     name : str
         Its name in SQL.
     key : str, optional
-        A column that holds no value twice, and no NULL, in the spelling of `data`.
+        A column without duplicates and NULLs, in the spelling of `data`.
     data : pyarrow.Table
         Its rows; each column of a type that `sql_type_of` names.
     """
@@ -54,7 +54,7 @@ class PublicTable:
     data: pa.Table
 
     def relation(self) -> PublicRelation:
-        """The table as the planner knows it: with its values, if it can be joined by a key."""
+        """The table for the planner: with its values, if it has a key to join by."""
         columns = tuple(self.data.column_names)
         values = {} if self.key is None else self.columns()
         return PublicRelation(self.name, columns, self.key, values)
@@ -68,7 +68,7 @@ class PublicTable:
 
     def __post_init__(self) -> None:
         if not is_public_name(self.name):
-            raise ValueError(f"{self.name!r} is no name for a public table")
+            raise ValueError(f"{self.name!r} cannot be the name of a public table")
         names = self.data.column_names
         if not 1 <= len(names) <= N_COLUMNS_MAX:
             raise ValueError(f"{self.name}: 1 to {N_COLUMNS_MAX} columns are needed")
@@ -84,10 +84,10 @@ class PublicTable:
 
     def _check_key(self, key: str) -> None:
         if key not in self.data.column_names:
-            raise ValueError(f"{self.name} has no column {key} to be its key")
+            raise ValueError(f"{self.name} has no column {key} to use as its key")
         column = self.data[key]
         if column.null_count or len(column.unique()) != len(column):
-            raise ValueError(f"{self.name}: {key} is no key: it holds NULL, or a value twice")
+            raise ValueError(f"{self.name}: {key} is not a key: it holds NULL, or a value twice")
 
     @property
     def sql_types(self) -> dict[str, str]:
@@ -108,6 +108,6 @@ def sql_type_of(arrow: pa.DataType) -> str | None:
 
 
 def is_public_name(name: str) -> bool:
-    """Whether a public table may be called this."""
+    """Whether a public table may have this name."""
     fits = 1 <= len(name) <= NAME_LENGTH_MAX and name.isprintable()
     return fits and name.casefold() not in RESERVED_NAMES

@@ -1,1 +1,1 @@
-"""Synthetic tables, from asking for one to serving it."""
+"""Synthetic tables: from the request for one to serving it."""

@@ -1,7 +1,8 @@
-"""What a synthetic table's model says of some columns, given values of others. Free.
+"""The law of some columns given values of others, by a synthetic table's model. Free.
 
-A network tells it without rows: exactly, or from rows drawn for the question. A pairwise model is
-only drawn from, so that shares are counted among the table's rows. All of it is public.
+A network gives it without the table's rows: exactly, or from rows drawn for the question. A
+pairwise model can only be sampled, so shares are counted among the table's rows. All of it is
+public.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,16 +32,16 @@ SHARE: Final = "share"
 
 
 class LawBasis(StrEnum):
-    """What a law rests on."""
+    """How a law was obtained."""
 
     EXACT = "exact"  # the model's own numbers
-    WEIGHTED = "weighted"  # rows drawn for the question, each with its weight
+    WEIGHTED = "weighted"  # weighted rows drawn for the question
     COUNTED = "counted"  # the table's rows
 
 
 @dataclass(frozen=True, slots=True)
 class LawQuestion:
-    """The columns whose law is asked for, and values of others, as text.
+    """The columns whose law is requested, and given values of others, as text.
 
     Parameters
     ----------
@@ -60,10 +61,10 @@ class ModelLaw:
     Parameters
     ----------
     data : pyarrow.Table
-        A row for each combination of the columns' values, and its share.
+        One row for each combination of the columns' values, with its share.
     way : LawBasis
     n_rows : float, optional
-        How many rows' worth of drawing it rests on, or how many were counted; None if exact.
+        The effective number of rows drawn, or the number of rows counted; None if exact.
     """
 
     data: pa.Table
@@ -73,7 +74,7 @@ class ModelLaw:
 
 @dataclass(frozen=True, slots=True)
 class _Resolved:
-    """A question in the places of axes and levels."""
+    """A question in terms of positions of axes and levels."""
 
     columns: tuple[Axis, ...]
     given: Mapping[str, int]
@@ -86,14 +87,15 @@ def asked_law(
     model: Model,
     rows: Callable[[], pa.Table],
 ) -> ModelLaw:
-    """The law that a synthetic table's model has of some columns, given values of others.
+    """The law of some columns given values of others, by a synthetic table's model.
 
     Parameters
     ----------
     record : SyntheticRecord
-        Rows that are drawn for a question come from its seed: asked again, it has the same answer.
+        The table's record. Rows for a question are drawn from its seed, so the same question has
+        the same answer.
     axes : sequence of Axis
-        Of its columns.
+        The axes of its columns.
     question : LawQuestion
     model : Model
     rows : callable
@@ -134,7 +136,7 @@ def _counted(rows: pa.Table, asked: _Resolved, axes: Sequence[Axis]) -> ModelLaw
 
 
 def _table(axes: Sequence[Axis], shares: Floats) -> pa.Table:
-    """Every combination of levels, the last column's changing fastest, with its share."""
+    """Every combination of levels, the last column varying fastest, with its share."""
     places = np.unravel_index(np.arange(shares.size), shares.shape)
     columns = [
         pa.array(axis.levels, type=arrow_type(axis)).take(pa.array(place))
@@ -156,14 +158,16 @@ def _resolved(name: str, axes: Sequence[Axis], question: LawQuestion) -> _Resolv
         return by_name[found]
 
     if not question.columns:
-        raise InvalidRequest("No column is asked for.", hint="Name one whose law is wanted.")
+        raise InvalidRequest(
+            "No column is requested.", hint="Name at least one column whose law is wanted."
+        )
     columns = tuple(axis_of(text) for text in question.columns)
     given = [(axis_of(text), value) for text, value in question.given]
     all_names = [axis.name for axis in (*columns, *(axis for axis, _ in given))]
     for column in set(all_names):
         if all_names.count(column) > 1:
             raise InvalidRequest(
-                f"{column} is named twice.", hint="A column is asked for, or given, once."
+                f"{column} is named twice.", hint="Request a column, or give its value, only once."
             )
     n_shares = prod(axis.size for axis in columns)
     if n_shares > N_SHARES_MAX:
@@ -175,6 +179,4 @@ def _resolved(name: str, axes: Sequence[Axis], question: LawQuestion) -> _Resolv
 
 
 def _nothing_given(what: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"{what} has no row with the values that are given.", hint="Give fewer of them."
-    )
+    return InvalidRequest(f"{what} has no row with the given values.", hint="Give fewer values.")

@@ -1,7 +1,7 @@
-"""Levels as values: rows that were drawn, as a table that SQL can be asked of.
+"""Levels as values: drawn rows as a table that SQL can read.
 
-A bin of numbers gives a number that is anywhere in it. Values depend on what was drawn and on the
-public schema, and on nothing else.
+A bin of numbers gives a random number inside it. Values depend only on the drawn levels and on the
+public schema.
 """
 
 from collections.abc import Sequence
@@ -34,11 +34,11 @@ def decoded(axes: Sequence[Axis], rows: NDArray[np.int32], rng: np.random.Genera
     Parameters
     ----------
     axes : sequence of Axis
-        Of the columns, in order.
+        The axes of the columns, in order.
     rows : (n_rows, n_columns) ndarray of int32
-        The place of each row's level in each column.
+        The position of each row's level in each column.
     rng : numpy.random.Generator
-        For places inside bins.
+        For the values inside bins.
     """
     columns = [_values(axis, rows[:, place], rng) for place, axis in enumerate(axes)]
     return pa.table(columns, schema=pa.schema([(one.name, arrow_type(one)) for one in axes]))
@@ -50,7 +50,7 @@ def _values(axis: Axis, drawn: NDArray[np.int32], rng: np.random.Generator) -> p
     edges = np.array(axis.edges, dtype=np.float64)
     is_bin = drawn < len(axis.regular)
     low = np.where(is_bin, drawn, 0)
-    # Below 1 by a little, so that rounding never leaves the bin.
+    # Slightly below 1, so that rounding never leaves the bin.
     share = rng.random(drawn.size) * (1 - 2.0**-40)
     values = edges[low] + share * (edges[low + 1] - edges[low])
     values = np.minimum(values, np.nextafter(edges[low + 1], -np.inf))

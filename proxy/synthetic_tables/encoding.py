@@ -1,6 +1,6 @@
-"""Values as levels: the way back from a synthetic table to what was drawn.
+"""Values as levels: from the rows of a synthetic table back to the drawn levels.
 
-For whoever compares synthetic rows with what the history says of levels. Rows are public here.
+Used to compare synthetic rows with the history's estimates for levels. These rows are public.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from cube.axis import Axis, NumericAxis
 
 
 def levels_of(axes: Sequence[Axis], table: pa.Table) -> dict[str, NDArray[np.int64]]:
-    """The place of each row's level in each column, in the order of `axes`.
+    """The position of each row's level in each column, in the order of `axes`.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""The till of a synthetic table that is measured with Gaussian noise, under a delta.
+"""The spending for a synthetic table that is measured with Gaussian noise, under a delta.
 
-The same purchases as with Laplace noise; budgets are parts of ``mu**2``, twice the rho that the
-epsilon buys on the table's terms. What is bought is no row of the history: the next synthetic table
-finds it, a query in SQL does not.
+The purchases are the same as with Laplace noise; budgets are parts of ``mu**2``, twice the rho that
+the epsilon buys under the table's terms. The measurements are not rows of the history: the next
+synthetic table uses them, SQL queries do not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ RHO_PER_BUDGET: Final = Fraction(1, 2)  # rho = mu**2 / 2
 
 @dataclass(frozen=True, slots=True)
 class GaussianBudget:
-    """What an epsilon buys of Gaussian noise on a table, as it is now.
+    """How much Gaussian noise an epsilon buys on a table, in its current state.
 
     Parameters
     ----------
@@ -49,12 +49,12 @@ class GaussianBudget:
 
     @classmethod
     def of(cls, table: ServedTable, epsilon: Fraction, delta: Fraction) -> "GaussianBudget":
-        """The most that may be bought.
+        """The most that can be bought.
 
         Raises
         ------
         InvalidRequest
-            If the table's Gaussian noise is accounted with another delta.
+            If the table's Gaussian noise is accounted under another delta.
         """
         account = table.gate.history.gaussian
         terms = account.terms_for(delta, epsilon)
@@ -64,7 +64,7 @@ class GaussianBudget:
 
     @property
     def epsilon_per_budget(self) -> Fraction:
-        """What a unit of the budget costs beyond the opening."""
+        """The epsilon that one unit of the budget costs, beyond the opening."""
         return self.terms.order * RHO_PER_BUDGET
 
 
@@ -74,14 +74,14 @@ class GaussianSpending(LaplaceSpending):
     Parameters
     ----------
     table, payer, epsilon, watch
-        As of a `LaplaceSpending`; the epsilon is what the table's cost may grow by.
+        As for `LaplaceSpending`; the epsilon is the most by which the table's cost may grow.
     delta : Fraction
-        The table's.
+        The delta that the table offers.
 
     Raises
     ------
     InvalidRequest
-        If the table's Gaussian noise is accounted with another delta.
+        If the table's Gaussian noise is accounted under another delta.
     """
 
     def __init__(
@@ -98,10 +98,10 @@ class GaussianSpending(LaplaceSpending):
         )
 
     def ask(self, statistics: Sequence[Statistic], budget: float | Fraction) -> tuple[float, ...]:
-        """What distances are, each for a part `budget` of ``mu**2``; see `LaplaceSpending.ask`."""
+        """Noisy distances, each for a part `budget` of ``mu**2``; see `LaplaceSpending.ask`."""
         asked = [one for one in statistics if isinstance(one, Distance)]
         if len(asked) < len(statistics):
-            raise ValueError("a choice has no Gaussian noise")
+            raise ValueError("a choice cannot be made with Gaussian noise")
         return self._release([(one, budget) for one in asked])
 
     def _release(

@@ -1,7 +1,7 @@
-"""Making a synthetic table: what it may cost is checked, what it needs is measured, rows are drawn.
+"""Makes a synthetic table: checks its price, measures what it needs, and draws rows.
 
-Everything but the measuring is post-processing. The model that rows are drawn from is made of the
-history alone, as the last step of every table: one that was bought and one from history are alike.
+Everything except the measuring is post-processing. The last step always fits the model to the
+history alone: a table that was bought and a table from history are made in the same way.
 """
 
 import secrets
@@ -47,17 +47,17 @@ from synthesis.privbayes.learning import learned_network
 from synthesis.tables import Column
 
 N_LEVELS_MAX: Final = N_GROUPS_MAX  # of one column: its counts are one block
-EPSILON_MIN: Final = Fraction(1, 1000)  # divided among a hundred pairs it is nothing already
-EPSILON_MAX: Final = 100  # beyond it nothing is private, and a slip of the pen is likely
+EPSILON_MIN: Final = Fraction(1, 1000)  # divided among a hundred pairs even this is useless
+EPSILON_MAX: Final = 100  # beyond it nothing is private, and a typing error is likely
 DRAWN: Final = 0.9
-PLANNED: Final = 1 - 2.0**-30  # of a budget: floats that are divided and rounded stay within it
+PLANNED: Final = 1 - 2.0**-30  # of a budget, so that divided and rounded floats stay within it
 SEED_BITS: Final = 63
 
 
 def make(
     table: ServedTable, request: SynthesisRequest, payer: Payer, watch: Watch = lambda _step: None
 ) -> MadeTable:
-    """Make a synthetic table of a private one. May charge.
+    """Make a synthetic table of a private table. May charge.
 
     Parameters
     ----------
@@ -65,15 +65,15 @@ def make(
     request : SynthesisRequest
     payer : Payer
     watch : callable
-        Told of every step; what it raises stops the making. What was charged until then stays
-        charged, is in the history, and is used by the next table.
+        Called at every step; an exception from it stops the making. What was charged until then
+        stays charged, is in the history, and is used by the next table.
 
     Raises
     ------
     UnknownName, TooLarge, InvalidTarget, BudgetExhausted, LimitReached, InvalidRequest
         Before anything is charged.
     LedgerUnavailable, SourceUnavailable
-        What was charged waits, and is completed for whoever asks next.
+        What was charged is kept, and completed at the next request.
     """
     axes = checked_axes(table, request)
     check_delta(table, request)
@@ -81,23 +81,23 @@ def make(
     if request.epsilon:
         check_affordable(table, request.epsilon, payer)
     if request.epsilon and request.delta is not None:
-        till: LaplaceSpending = GaussianSpending(
+        spending: LaplaceSpending = GaussianSpending(
             table, payer, request.epsilon, watch, request.delta
         )
     else:
-        till = LaplaceSpending(table, payer, request.epsilon, watch)
+        spending = LaplaceSpending(table, payer, request.epsilon, watch)
     seed = secrets.randbits(SEED_BITS) if request.seed is None else request.seed
     if request.method is Method.PRIVBAYES:
-        fitted = _network(till, columns_of(axes), request, seed)
+        fitted = _network(spending, columns_of(axes), request, seed)
     else:
-        fitted = _pairwise(till, columns_of(axes), request)
-    till.step("drawing rows", PAIRS)
+        fitted = _pairwise(spending, columns_of(axes), request)
+    spending.step("drawing rows", PAIRS)
     rows = drawn(fitted.model, axes, n_rows=request.n_rows, seed=seed)
-    till.step("storing rows", DRAWN)
+    spending.step("storing rows", DRAWN)
     return MadeTable(
         rows=rows,
         method=request.method,
-        epsilon_spent=till.spent,
+        epsilon_spent=spending.spent,
         unknown=fitted.unknown,
         tables=fitted.tables,
         model=encoded(fitted.model) | {"seed": seed},
@@ -108,7 +108,7 @@ def make(
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """A model, and what is to be said of it."""
+    """A model, and facts about it."""
 
     model: Model
     tables: tuple[Scope, ...]
@@ -117,46 +117,46 @@ class _Fitted:
 
 
 def _pairwise(
-    till: LaplaceSpending, columns: Sequence[Column], request: SynthesisRequest
+    spending: LaplaceSpending, columns: Sequence[Column], request: SynthesisRequest
 ) -> _Fitted:
-    measurer = GateMeasurer(till, columns)
-    if isinstance(till, GaussianSpending):
+    measurer = GateMeasurer(spending, columns)
+    if isinstance(spending, GaussianSpending):
         model = measured_model(
-            columns, measurer, budget=PLANNED * float(till.budget), cost=GAUSSIAN
+            columns, measurer, budget=PLANNED * float(spending.budget), cost=GAUSSIAN
         )
     elif request.epsilon:
         model = measured_model(columns, measurer, budget=PLANNED * float(request.epsilon))
     else:
-        till.step("reading the history", 0.0)
+        spending.step("reading the history", 0.0)
         model = known_model(columns, measurer.known())
     unknown = known_sketch(columns, measurer.known()).unknown
     if len(unknown) == len(columns):
         raise InvalidRequest(
             f"Nothing is known of the columns of {request.table} yet.",
-            hint="Give it an epsilon, or ask for counts by some of its columns first.",
+            hint="Give an epsilon, or query counts by some of its columns first.",
         )
     return _Fitted(model, tuple(sorted(model.pairs)), unknown, measurer.stopped or "")
 
 
 def _network(
-    till: LaplaceSpending, columns: Sequence[Column], request: SynthesisRequest, seed: int
+    spending: LaplaceSpending, columns: Sequence[Column], request: SynthesisRequest, seed: int
 ) -> _Fitted:
     if not request.epsilon:
         raise InvalidRequest(
-            "The history says nothing of networks: privbayes needs an epsilon.",
-            hint="Give it one, or make a table from history alone by the method pairwise.",
+            "A history does not determine a network: privbayes needs an epsilon.",
+            hint="Give one, or make a table from history alone with the method pairwise.",
         )
     budget = request.epsilon
-    if known_now(till.table, columns).n_rows is None:
-        till.step("counting rows", 0.0)
-        till.buy({None: budget * Fraction(TOTAL_SHARE)})
-        budget -= till.spent
+    if known_now(spending.table, columns).n_rows is None:
+        spending.step("counting rows", 0.0)
+        spending.buy({None: budget * Fraction(TOTAL_SHARE)})
+        budget -= spending.spent
     network = learned_network(
         attributes_of(columns, request),
-        NetworkMeasurer(till, len(columns)),
+        NetworkMeasurer(spending, len(columns)),
         np.random.default_rng(seed),
         budget=budget,
-        n_rows=max(1.0, known_now(till.table, columns).n_rows or 0.0),
+        n_rows=max(1.0, known_now(spending.table, columns).n_rows or 0.0),
         settings=settings_of(request),
     )
     scopes = [
@@ -183,7 +183,7 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
         bought = GaussianBudget.of(table, request.epsilon, request.delta)
         steps.append(_planned("opening Gaussian noise", float(bought.opening), 0))
         left, cost, price = float(bought.budget), GAUSSIAN, float(bought.epsilon_per_budget)
-    if left and known.n_rows is None:  # until they are counted, what is public has to do
+    if left and known.n_rows is None:  # until rows are counted, use the public bound
         known = replace(known, n_rows=float(table.info.schema.n_records_max))
         steps.append(_planned("counting rows", price * TOTAL_SHARE * left, 1))
         left -= TOTAL_SHARE * left
@@ -206,12 +206,12 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
 def resampled(
     model: Mapping[str, Any], axes: Sequence[Axis], *, n_rows: int | None, seed: int
 ) -> pa.Table:
-    """Rows of a stored model, drawn again. Free."""
+    """New rows drawn from a stored model. Free."""
     return drawn(decoded_model(model), axes, n_rows=n_rows, seed=seed)
 
 
 def checked_axes(table: ServedTable, request: SynthesisRequest) -> tuple[Axis, ...]:
-    """The columns that are asked for, in order.
+    """The requested columns, in order.
 
     Raises
     ------
@@ -220,13 +220,13 @@ def checked_axes(table: ServedTable, request: SynthesisRequest) -> tuple[Axis, .
     schema = table.info.schema
     if request.epsilon > EPSILON_MAX:
         raise InvalidTarget(
-            f"An epsilon of {float(request.epsilon):g} protects nobody.",
-            hint=f"At most {EPSILON_MAX} is spent on a synthetic table; 1 is much already.",
+            f"An epsilon of {float(request.epsilon):g} gives no meaningful protection.",
+            hint=f"At most {EPSILON_MAX} may be spent on a synthetic table; 1 is already a lot.",
         )
     if 0 < request.epsilon < EPSILON_MIN:
         raise InvalidTarget(
-            f"An epsilon of {float(request.epsilon):g} tells nothing.",
-            hint=f"Give it {float(EPSILON_MIN):g} or more; 0 makes it from history alone.",
+            f"An epsilon of {float(request.epsilon):g} is too small to measure anything.",
+            hint=f"Give {float(EPSILON_MIN):g} or more; 0 makes the table from history alone.",
         )
     for name in request.columns:
         if name not in schema.by_name:
@@ -239,7 +239,7 @@ def checked_axes(table: ServedTable, request: SynthesisRequest) -> tuple[Axis, .
     for axis in axes:
         if axis.size > N_LEVELS_MAX:
             raise TooLarge(
-                f"{axis.name} has {axis.size} levels; a synthetic table takes {N_LEVELS_MAX}.",
+                f"{axis.name} has {axis.size} levels; a synthetic table allows {N_LEVELS_MAX}.",
                 hint="Declare it with coarser levels, or leave it out: columns => (..).",
             )
     return axes
@@ -251,7 +251,7 @@ def columns_of(axes: Sequence[Axis]) -> tuple[Column, ...]:
 
 
 def check_delta(table: ServedTable, request: SynthesisRequest) -> None:
-    """Refuse a delta that the private table does not offer, or that a method has no use for.
+    """Refuse a delta that the private table does not offer, or that the method cannot use.
 
     Raises
     ------
@@ -261,23 +261,23 @@ def check_delta(table: ServedTable, request: SynthesisRequest) -> None:
         return
     if request.method is not Method.PAIRWISE:
         raise InvalidRequest(
-            f"The method {request.method} has no Gaussian noise, and takes no delta.",
-            hint="Leave delta out, or ask for the method pairwise.",
+            f"The method {request.method} does not use Gaussian noise, and takes no delta.",
+            hint="Leave delta out, or use the method pairwise.",
         )
     if table.delta is None:
         raise InvalidRequest(
-            f"{request.table} is private for an epsilon alone, without any delta.",
-            hint="Leave delta out; or its owner may offer one, as delta = 1e-9 among its settings.",
+            f"{request.table} does not allow Gaussian noise: its owner offers no delta.",
+            hint="Leave delta out; its owner can offer one, like delta = 1e-9 in its settings.",
         )
     if request.delta != table.delta:
         raise InvalidRequest(
             f"{request.table} offers another delta than {float(request.delta):g}.",
-            hint=f"Ask with delta => {float(table.delta):g}, or leave delta out.",
+            hint=f"Use delta => {float(table.delta):g}, or leave delta out.",
         )
 
 
 def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> None:
-    """Refuse what could not be paid in full, before anything is paid.
+    """Refuse an epsilon that could not be paid in full, before anything is paid.
 
     Raises
     ------
@@ -291,7 +291,7 @@ def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> Non
 
 
 def _n_ordered(axis: Axis) -> int:
-    """Levels that lie in an order in which neighbours are alike."""
+    """The number of levels that are ordered, so that neighbours are similar."""
     return 0 if isinstance(axis, CategoryAxis | BooleanAxis) else len(axis.regular)
 
 

@@ -25,12 +25,12 @@ def encoded(model: Model) -> dict[str, Any]:
 
 
 def decoded_model(values: Mapping[str, Any]) -> Model:
-    """The model that `encoded` wrote; ValueError, KeyError or TypeError if it is none."""
+    """The model that `encoded` wrote; ValueError, KeyError or TypeError if it is not one."""
     return model_of(dict(values)) if values["kind"] == PAIRWISE else network_of(dict(values))
 
 
 def drawn(model: Model, axes: Sequence[Axis], *, n_rows: int | None, seed: int) -> pa.Table:
-    """Rows of a model, as values: the same for the same seed."""
+    """Rows drawn from a model, as values: the same for the same seed."""
     rng = np.random.default_rng(seed)
     draw = drawing if isinstance(model, PairwiseModel) else network_drawing
     rows = draw.draw_rows(model, rng, n_rows=n_rows)

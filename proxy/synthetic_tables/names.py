@@ -1,8 +1,8 @@
-"""Names of synthetic tables: which are free, and the one that each table in the making holds.
+"""Names of synthetic tables: which are free, and which are held for tables being made.
 
-A name belongs to the private table that it is of, and a place to whoever made the table. So whoever
-asks for a name hears of tables that they may know of, and of nothing else: what is called alike
-elsewhere is in nobody's way, and is told apart when it is read (`planner.domain.table_names`).
+A name is taken within its private table, and a table counts towards the limit of the analyst who
+made it. So choosing a name reveals only tables that the caller may know of: a table with the same
+name elsewhere does not conflict, and is told apart when it is read (`planner.domain.table_names`).
 """
 
 import threading
@@ -25,7 +25,7 @@ CheckMayChange: TypeAlias = Callable[[SyntheticRecord], None]
 
 @dataclass(frozen=True, slots=True)
 class NamingContext:
-    """Who is to make a table of what, and what they may know of.
+    """The maker of a new table, its source, and the names that the maker may know of.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class NamingContext:
     source : str
         The private table.
     declared : frozenset of str
-        The private and public tables that they may know of, without letter case.
+        The private and public tables that the maker may know of, in lower case.
     """
 
     analyst: str
@@ -42,11 +42,11 @@ class NamingContext:
 
 
 class Names:
-    """The names that are held on one server. Thread-safe."""
+    """The names that are held for tables being made on one server. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._making: dict[Key, str] = {}  # to who makes it
+        self._making: dict[Key, str] = {}  # to the analyst who makes the table
 
     @contextmanager
     def held(
@@ -57,19 +57,19 @@ class Names:
         check: CheckMayChange,
         n_tables_max: int,
     ) -> Iterator[tuple[str, SyntheticRecord | None]]:
-        """A name for a table to come, and the table that it replaces, if any.
+        """Hold a name for a new table; yields it, and the table that it replaces, if any.
 
         Parameters
         ----------
         order : CreateSynthetic
-            Without a name, a free one is found.
+            If it gives no name, a free one is chosen.
         maker : NamingContext
         there : mapping
-            The synthetic tables that are there.
+            The existing synthetic tables.
         check : callable
-            Raises unless one of the same source may be replaced by whoever orders.
+            Raises unless the maker may replace the given table of the same source.
         n_tables_max : int
-            Of one private table, by one analyst.
+            How many tables one analyst may have of one private table.
 
         Raises
         ------
@@ -84,9 +84,9 @@ class Names:
             is_more = replaced is None or replaced.made_by != maker.analyst
             if is_more and self._n_places(maker, there) >= n_tables_max:
                 raise TooLarge(
-                    f"You have {n_tables_max} synthetic tables of {maker.source}, and no place "
-                    "for more.",
-                    hint="Drop one that nobody needs, or replace it.",
+                    f"You have {n_tables_max} synthetic tables of {maker.source}, the most "
+                    "allowed.",
+                    hint="Drop one that is no longer needed, or replace it.",
                 )
             self._making[key] = maker.analyst
         try:
@@ -96,7 +96,7 @@ class Names:
                 self._making.pop(key, None)
 
     def _n_places(self, maker: NamingContext, there: Records) -> int:
-        """How many tables of the source somebody has made, and is making."""
+        """How many tables of the source the maker has, including those being made."""
         own = (maker.source, maker.analyst)
         n_made = sum((one.table, one.made_by) == own for one in there.values())
         return n_made + sum((key[0], by) == own for key, by in self._making.items())
@@ -109,11 +109,12 @@ class Names:
         *,
         is_replacing: bool,
     ) -> SyntheticRecord | None:
-        """The table that gives way to one of this name; NameTaken if it is not to be had."""
+        """The table to be replaced by one of this name; NameTaken if the name is not available."""
         if not is_synthetic_name(name) or not is_public_name(name):
             raise InvalidRequest(
-                f"{shortened(name)!a} is no name for a synthetic table.",
-                hint="Take letters, digits and _, beginning with no digit, and no word of SQL.",
+                f"{shortened(name)!a} cannot be the name of a synthetic table.",
+                hint="Use letters, digits and _, not starting with a digit, and not an SQL "
+                "keyword.",
             )
         key = (maker.source, name.lower())
         record = there.get(key)
@@ -123,7 +124,7 @@ class Names:
         return record
 
     def _free(self, maker: NamingContext, there: Records) -> str:
-        """A name for a table that nobody has named."""
+        """A free name for a table without one."""
         stem = maker.source if is_synthetic_name(maker.source) else "synthetic"
         for number in range(1, N_OWN_NAMES_TRIED):
             name = f"{stem}_{number}"

@@ -1,6 +1,6 @@
-"""The gate as the door that a Bayesian network is measured through.
+"""Measures what a Bayesian network needs, through the gate.
 
-Choices are statistics, tables are counts of partitions that enter the history like any other.
+Choices are statistics; tables are counts of partitions that enter the history like any others.
 """
 
 from collections.abc import Sequence
@@ -24,37 +24,37 @@ class NetworkMeasurer:
 
     Parameters
     ----------
-    till : LaplaceSpending
+    spending : LaplaceSpending
     n_columns : int
-        There is at most one choice for each.
+        How many columns there are; at most one choice is made for each.
     """
 
-    def __init__(self, till: LaplaceSpending, n_columns: int) -> None:
-        self._till = till
+    def __init__(self, spending: LaplaceSpending, n_columns: int) -> None:
+        self._spending = spending
         self._n_columns = n_columns
         self._n_chosen = 0
 
     def choose(self, choice: Choice, budget: Fraction) -> int:
-        """The place of the candidate that is taken."""
+        """The index of the chosen candidate."""
         share = self._n_chosen / self._n_columns
-        self._till.step("choosing the network", BEGUN + (CHOSEN - BEGUN) * share)
+        self._spending.step("choosing the network", BEGUN + (CHOSEN - BEGUN) * share)
         self._n_chosen += 1
-        (place,) = self._till.ask([choice], budget)
+        (place,) = self._spending.ask([choice], budget)
         return int(place)
 
     def tables(self, views: Sequence[tuple[Partition, ...]], budget: Fraction) -> list[Floats]:
-        """Noisy counts over the classes of views, an axis for each view, in its order."""
-        self._till.step("measuring tables", CHOSEN)
+        """Noisy counts over the classes of views, with one axis for each view, in its order."""
+        self._spending.step("measuring tables", CHOSEN)
         partitions = [_product(of_table) for of_table in views]
-        self._till.buy(dict.fromkeys(partitions, budget))
+        self._spending.buy(dict.fromkeys(partitions, budget))
         return [
             self._counts(partition, of_table)
             for partition, of_table in zip(partitions, views, strict=True)
         ]
 
     def _counts(self, partition: Partition, views: Sequence[Partition]) -> Floats:
-        """The most precise counts that the history has of a product of views."""
-        history = self._till.table.snapshot().history
+        """The most precise counts in the history for a product of views."""
+        history = self._spending.table.snapshot().history
         place = history.most_precise(QueryBlock(counting(), partition))
         if place is None:
             raise RuntimeError("a table that was measured is not in the history")

@@ -1,6 +1,6 @@
-"""How a network is asked for: its settings in the method's terms, and what does not go together.
+"""The settings of a network in the method's terms, and checks of their combinations.
 
-Looks at the request and the public schema alone.
+Reads only the request and the public schema.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ def settings_of(request: SynthesisRequest) -> LearningSettings:
 
 
 def attributes_of(columns: Sequence[Column], request: SynthesisRequest) -> list[Attribute]:
-    """Columns as a network may see them."""
+    """Columns as attributes of a network."""
     seen = layered_attribute if request.hierarchies else plain_attribute
     return [seen(column) for column in columns]
 
 
 def check_score(columns: Sequence[Column], request: SynthesisRequest) -> None:
-    """Refuse a score that a column has too many levels for.
+    """Refuse a score for which a column has too many levels.
 
     Raises
     ------
@@ -37,6 +37,6 @@ def check_score(columns: Sequence[Column], request: SynthesisRequest) -> None:
     for column in columns:
         if column.size > N_CLASSES_OF_F:
             raise InvalidRequest(
-                f"The score F is for columns of two levels, and {column.name} has {column.size}.",
-                hint="Leave the column out, or ask with score => 'R' or 'I'.",
+                f"The score F needs columns of two levels, and {column.name} has {column.size}.",
+                hint="Leave the column out, or use score => 'R' or 'I'.",
             )

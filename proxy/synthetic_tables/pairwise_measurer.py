@@ -1,7 +1,8 @@
-"""The gate as the door that a pairwise table is measured through.
+"""Measures what the pairwise method asks for, through the gate.
 
-What is asked for is the method's; what it costs, and whether it may, is the till's. When the budget
-goes to others on the way, buying stops, and the table is made from what there is.
+The method decides what to measure; the spending decides what it costs and whether it is allowed. If
+others exhaust the table's budget meanwhile, buying stops, and the synthetic table is made from what
+is known.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,19 +31,19 @@ class GateMeasurer:
 
     Parameters
     ----------
-    till : LaplaceSpending
+    spending : LaplaceSpending
     columns : sequence of Column
     """
 
-    def __init__(self, till: LaplaceSpending, columns: Sequence[Column]) -> None:
-        self._till = till
+    def __init__(self, spending: LaplaceSpending, columns: Sequence[Column]) -> None:
+        self._spending = spending
         self._columns = tuple(columns)
         self._levels = {c.name: np.arange(c.size) for c in columns}
         self.stopped: str | None = None
 
     def known(self) -> KnownEstimates:
-        """What the history says now."""
-        return known_now(self._till.table, self._columns)
+        """The estimates from the current history."""
+        return known_now(self._spending.table, self._columns)
 
     def count(self, budget: float) -> None:
         """Count the rows."""
@@ -65,7 +66,7 @@ class GateMeasurer:
             block = QueryBlock(counting(), product_partition(pair, labels))
             asked.append(Distance(block, tuple(reference.ravel().tolist())))
         told: list[tuple[float, ...]] = []
-        self._pay(lambda: told.append(self._till.ask(asked, budget / len(pairs))))
+        self._pay(lambda: told.append(self._spending.ask(asked, budget / len(pairs))))
         return np.array(told[0]) if told else np.zeros(len(pairs))
 
     def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> None:
@@ -76,7 +77,7 @@ class GateMeasurer:
         self._step("fitting", PAIRS)
 
     def _buy(self, budgets: Mapping[Partition | None, float]) -> None:
-        self._pay(lambda: self._till.buy(budgets))
+        self._pay(lambda: self._spending.buy(budgets))
 
     def _pay(self, purchase: Callable[[], None]) -> None:
         if self.stopped is not None:
@@ -84,16 +85,16 @@ class GateMeasurer:
         try:
             purchase()
         except (BudgetExhausted, LimitReached) as refusal:
-            if not self._till.spent:
+            if not self._spending.spent:
                 raise
-            self.stopped = refusal.message  # others have spent what there was when this began
+            self.stopped = refusal.message  # others have spent the budget meanwhile
 
     def _step(self, name: str, done: float) -> None:
-        self._till.step(name, done)
+        self._spending.step(name, done)
 
 
 def known_now(table: ServedTable, columns: Sequence[Column]) -> KnownEstimates:
-    """What the history of a table says of some columns, and what it was told beside it."""
+    """The history's estimates for some columns, and the statistics released beside it."""
     snapshot = table.snapshot()
     told = (counts for one in snapshot.charges.released for counts in one.counts)
     return KnownEstimates.from_history(snapshot.history, columns, told)

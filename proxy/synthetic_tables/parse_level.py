@@ -1,6 +1,6 @@
-"""A value written as text, as the level of a column that it is.
+"""Parses a value written as text into a level of a column.
 
-What is read is the text and the public declaration of the column.
+Reads only the text and the public declaration of the column.
 """
 
 import datetime as dt
@@ -18,7 +18,7 @@ _TRUTHS: Final = {"true": True, "false": False}
 
 
 def level_place(axis: Axis, text: str) -> int:
-    """The place of the level that a text means; of a number in bins, its bin's.
+    """The position of the level that a text stands for; for a number, its bin's position.
 
     >>> level_place(NumericAxis(name="hours", edges=(0.0, 20.0, 40.0), other=-1.0), "25.5")
     1
@@ -28,7 +28,7 @@ def level_place(axis: Axis, text: str) -> int:
     Raises
     ------
     InvalidRequest
-        If it has no such level.
+        If there is no such level.
     """
     place = _place(axis, text)
     if place is None and axis.null_position is not None and text.upper() == NULL_TEXT:
@@ -43,7 +43,7 @@ def level_place(axis: Axis, text: str) -> int:
 
 
 def _place(axis: Axis, text: str) -> int | None:
-    """The same for what is not NULL; None if there is no such level."""
+    """The same for a text other than NULL; None if there is no such level."""
     value = _value(axis, text)
     if isinstance(axis, NumericAxis) and isinstance(value, float) and value != axis.other:
         return _bin(axis, value)
@@ -52,7 +52,7 @@ def _place(axis: Axis, text: str) -> int | None:
 
 
 def _value(axis: Axis, text: str) -> LevelValue:
-    """The text as a value of the column's type; None if it is none."""
+    """The text as a value of the column's type; None if it is not one."""
     try:
         match axis:
             case CategoryAxis():
@@ -68,7 +68,7 @@ def _value(axis: Axis, text: str) -> LevelValue:
 
 
 def _bin(axis: NumericAxis, value: float) -> int | None:
-    """The bin that a number is in; the last one has its upper edge, too."""
+    """The bin that contains a number; the last bin includes its upper edge."""
     if math.isnan(value) or not axis.edges[0] <= value <= axis.edges[-1]:
         return None
     return min(bisect_right(axis.edges, value), len(axis.edges) - 1) - 1

@@ -1,7 +1,7 @@
-"""What is kept of a synthetic table beside its rows: what it is of, how and when it was made.
+"""The record that is kept with a synthetic table's rows: its source, how and when it was made.
 
 All of it is public to those who may know of the private table: names, costs and choices, which the
-ledger has as well. The record is JSON in a file; what does not fit is refused when it is read.
+ledger holds as well. The record is JSON in a file; an invalid record is refused when it is read.
 """
 
 import json
@@ -17,7 +17,7 @@ from proxy.api.arrow_types import arrow_type
 from proxy.synthetic_tables.request import Method
 from synthesis.privbayes.learning import DEFAULTS
 
-FORMAT: Final = 1  # of the JSON; a reader of another format leaves the table alone
+FORMAT: Final = 1  # of the JSON; a reader of another format ignores the table
 
 Key: TypeAlias = tuple[str, str]  # the private table, and the name in lower case
 
@@ -29,43 +29,43 @@ class SyntheticRecord:
     Parameters
     ----------
     id : str
-        Of these rows; a table that replaces another of the same name has another.
+        Identifies these rows; a table that replaces another of the same name has a new id.
     name : str
-        Among the tables of the same source.
+        Unique among the tables of the same source.
     table : str
-        The private table it was made of, and that its name belongs to.
+        The private table it was made from, within which its name is unique.
     method : Method
     epsilon : Fraction
-        The most that making it might have added to the private table's cost.
+        The most by which making it could increase the private table's cost.
     epsilon_spent : Fraction
-        What it added.
+        By how much it increased that cost.
     seed : int
-        Its rows are drawn again from it, value for value, as long as the model is kept.
+        Reproduces the rows, value for value, as long as the model is kept.
     n_rows : int
     n_bytes : int
-        What its rows take in memory.
+        The size of its rows in memory.
     columns : tuple of (str, str)
         Names and SQL types, in order.
     unknown : tuple of str
-        Columns that nothing was known of: drawn uniformly.
+        Columns of which nothing was known; they are drawn uniformly.
     tables : tuple of tuple of str
-        The columns of every noisy table that it rests on.
+        The columns of every noisy table that it is based on.
     n_charges : int
-        How many charges the private table's history had: the place in the ledger.
+        How many charges the private table's history had: its position in the ledger.
     incomplete : str
-        Why less was bought than was asked for; empty if nothing went wrong.
+        Why less was bought than requested; empty if nothing went wrong.
     made_by : str
         The analyst.
     made_at : str
         UTC, as the ledger writes it.
     delta : Fraction, optional
-        What it was measured under, with Gaussian noise; None for noise that promises for certain.
+        The delta of its Gaussian noise; None if it was measured with Laplace noise.
     score : Score
-        Of the method privbayes, like the next two: what parents were chosen by.
+        For the method privbayes, like the next two: the score by which parents were chosen.
     degree : int
-        The most parents that a column might have.
+        The most parents that a column could have.
     hierarchies : bool
-        Whether columns might be parents at coarser levels.
+        Whether columns could be parents at coarser levels.
     """
 
     id: str
@@ -91,12 +91,12 @@ class SyntheticRecord:
 
     @property
     def full_name(self) -> SyntheticName:
-        """The name that no other synthetic table has."""
+        """The name that is unique among all synthetic tables."""
         return SyntheticName(self.table, self.name)
 
     @property
     def key(self) -> Key:
-        """Equal for tables of which there can be one at a time."""
+        """A key; only one table with a given key can exist at a time."""
         return self.table, self.name.lower()
 
     @property
@@ -106,7 +106,7 @@ class SyntheticRecord:
 
     @property
     def options(self) -> str:
-        """What asks for such a table, as SQL writes it."""
+        """The options of the SQL statement that makes such a table."""
         delta = "" if self.delta is None else f"delta => {float(self.delta):g}, "
         network = ""
         if self.method is Method.PRIVBAYES:
@@ -121,7 +121,7 @@ class SyntheticRecord:
 
     @property
     def model(self) -> str:
-        """What its rows were drawn to agree with, in words."""
+        """A text that says which counts the model was fitted to."""
         paired = {name for scope in self.tables for name in scope if len(scope) > 1}
         single = [
             name for name, _ in self.columns if name not in paired and name not in self.unknown
@@ -145,12 +145,12 @@ class SyntheticRecord:
 
     @classmethod
     def from_json(cls, text: str) -> "SyntheticRecord":
-        """The record that a text is.
+        """The record written in a text.
 
         Raises
         ------
         ValueError
-            If it is none, or of another format.
+            If it is not a record, or of another format.
         """
         try:
             values: dict[str, Any] = json.loads(text)
@@ -169,7 +169,7 @@ class SyntheticRecord:
                     "tables": tuple(tuple(scope) for scope in values["tables"]),
                 }
             )
-            record.schema  # noqa: B018 - types that nobody knows are found now
+            record.schema  # noqa: B018 - raises for unknown types
         except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
-            raise ValueError("no record of a synthetic table") from error
+            raise ValueError("not a record of a synthetic table") from error
         return record

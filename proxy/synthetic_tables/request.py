@@ -1,6 +1,6 @@
-"""What is asked for when a synthetic table is made, what is told on the way, and what comes of it.
+"""The request for a synthetic table, the progress of making it, and the result.
 
-Values only: making.py makes one, and nothing here knows a gate or a client.
+Values only: make.py makes one, and nothing here knows a gate or a client.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,29 +25,30 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisRequest:
-    """A synthetic table that somebody asks for.
+    """A request for a synthetic table.
 
     Parameters
     ----------
     table : str
         The private table.
     epsilon : Fraction
-        The most that it may add to the table's cost; 0 for a table from history alone.
+        The most by which it may increase the table's cost; 0 for a table from history alone.
     method : Method
     columns : tuple of str
-        In the order of the result; empty for every column.
+        The columns, in the order of the result; empty for every column.
     n_rows : int, optional
-        None for as many as there are, by what the history says of it.
+        None for as many as the private table has, by the history's estimate.
     seed : int, optional
-        Of the rows' own randomness, which protects nothing; None for any.
+        The seed of the drawing of rows, which is not privacy noise; None for a random seed.
     delta : Fraction, optional
-        With it, the table is measured with Gaussian noise; the one that the private table offers.
+        If given, the table is measured with Gaussian noise; it must be the delta that the private
+        table offers.
     score : Score
-        Of the method privbayes, like the next two: what parents are chosen by.
+        For the method privbayes, like the next two: the score by which parents are chosen.
     degree : int
         The most parents of a column.
     hierarchies : bool
-        Whether columns whose levels lie in an order may be parents at coarser levels.
+        Whether columns with ordered levels may be parents at coarser levels.
     """
 
     table: str
@@ -76,16 +77,16 @@ class SynthesisRequest:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far it has come.
+    """The progress of making a table.
 
     Parameters
     ----------
     name : str
-        What is done now, in a few words.
+        The current step, in a few words.
     done : float
-        Of the whole, 0 to 1.
+        The share done, from 0 to 1.
     epsilon_spent : Fraction
-        So far.
+        What was spent so far.
     """
 
     name: str
@@ -98,7 +99,7 @@ Watch: TypeAlias = Callable[[Progress], None]  # may raise to stop; what was cha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStep:
-    """A step of a preview: what for, the most it may cost, and how many tables it is about."""
+    """A step of a preview: its name, the most it may cost, and how many tables it concerns."""
 
     name: str
     epsilon: Fraction
@@ -107,22 +108,22 @@ class PlannedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MadeTable:
-    """A synthetic table and where it comes from.
+    """A synthetic table and its provenance.
 
     Parameters
     ----------
     rows : pyarrow.Table
     method : Method
     epsilon_spent : Fraction
-        What it added to the table's cost.
+        By how much it increased the table's cost.
     unknown : tuple of str
-        Columns that nothing is known of: drawn uniformly.
+        Columns of which nothing is known; they are drawn uniformly.
     tables : tuple of sorted scopes
-        The noisy tables of the history that it rests on.
+        The noisy tables of the history that it is based on.
     model : mapping
-        What it was drawn from, as JSON values: public, and enough to draw again.
+        The model it was drawn from, as JSON values: public, and enough to draw rows again.
     n_charges : int
-        How many charges the history had: its place in the ledger of the table.
+        How many charges the history had: its position in the ledger of the table.
     incomplete : str
         Why less was bought than was asked for; empty if nothing went wrong.
     """

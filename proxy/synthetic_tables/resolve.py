@@ -1,6 +1,6 @@
-"""From what is ordered to what is made: in the names of the public schema, within the limits.
+"""From a statement's order to a request: names resolved in the public schema, limits checked.
 
-Looks at the order, the schema and the limits alone.
+Reads only the order, the schema and the limits.
 """
 
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.request import Method, SynthesisRequest
 
-TEXT_BYTES = 4  # beside its characters, what Arrow keeps for a text
+TEXT_BYTES = 4  # what Arrow stores for a text in addition to its characters
 VALUE_BYTES = 8  # at most, of any other value
 
 
 def request_of(order: CreateSynthetic, schema: Schema, limits: SyntheticLimits) -> SynthesisRequest:
-    """What an order asks for.
+    """The request that an order stands for.
 
     Raises
     ------
@@ -30,18 +30,20 @@ def request_of(order: CreateSynthetic, schema: Schema, limits: SyntheticLimits) 
     if order.method is not None and order.method not in methods:
         raise InvalidRequest(
             f"There is no method {shortened(order.method)!a}.",
-            hint=suggestion(order.method, methods) or f"There is {listed(methods)}.",
+            hint=suggestion(order.method, methods) or f"Methods are {listed(methods)}.",
         )
     if order.epsilon < 0:
-        raise InvalidTarget("epsilon is not negative.", hint="0 costs nothing.")
+        raise InvalidTarget("epsilon cannot be negative.", hint="0 costs nothing.")
     if order.delta is not None and not 0 < order.delta < 1:
-        raise InvalidTarget("delta is a probability.", hint="As in delta => 1e-9; or leave it out.")
+        raise InvalidTarget(
+            "delta must be a probability.", hint="Write it like delta => 1e-9, or leave it out."
+        )
     method = Method.PAIRWISE if order.method is None else Method(order.method)
     columns = tuple(_column(name, schema) for name in order.columns)
     if len(set(columns)) != len(columns):
-        raise InvalidRequest("A column is named twice.", hint="Name each of them once.")
+        raise InvalidRequest("A column is named twice.", hint="Name each column once.")
     if order.seed is not None and order.seed < 0:
-        raise InvalidRequest("A seed is not negative.", hint="Take any other whole number.")
+        raise InvalidRequest("A seed cannot be negative.", hint="Use any other whole number.")
     _check_size(order.n_rows, columns, schema, limits)
     return SynthesisRequest(
         table=schema.table,
@@ -56,19 +58,19 @@ def request_of(order: CreateSynthetic, schema: Schema, limits: SyntheticLimits) 
 
 
 def named_columns(record: SyntheticRecord, schema: Schema) -> tuple[str, ...]:
-    """A table's columns, if its source still declares them; UnknownName if not."""
+    """A synthetic table's columns, if its source still declares them; UnknownName if not."""
     return tuple(_column(name, schema) for name, _ in record.columns)
 
 
 def named(name: str, names: Sequence[str]) -> str | None:
-    """The name among some that a text means, exactly or but for letter case."""
+    """The name that a text refers to, exactly or ignoring letter case."""
     if name in names:
         return name
     return {known.casefold(): known for known in names}.get(name.casefold())
 
 
 class _NetworkSettings(TypedDict, total=False):
-    """The settings that an order names; the method's own stand for the rest."""
+    """The settings that an order gives; the method's defaults apply to the rest."""
 
     score: Score
     degree: int
@@ -81,21 +83,23 @@ def _network_settings(order: CreateSynthetic, method: Method) -> _NetworkSetting
         scores = [score.value for score in Score]
         if order.score.upper() not in scores:
             raise InvalidRequest(
-                f"There is no score {shortened(order.score)!a}.", hint=f"There is {listed(scores)}."
+                f"There is no score {shortened(order.score)!a}.",
+                hint=f"Scores are {listed(scores)}.",
             )
         asked["score"] = Score(order.score.upper())
     if order.degree is not None:
         if not 0 <= order.degree <= N_PARENTS_MAX:
             raise InvalidTarget(
-                f"degree is a whole number from 0 to {N_PARENTS_MAX}.", hint="As in degree => 3."
+                f"degree must be a whole number from 0 to {N_PARENTS_MAX}.",
+                hint="Write it like degree => 3.",
             )
         asked["degree"] = order.degree
     if order.hierarchies is not None:
         asked["hierarchies"] = order.hierarchies
     if asked and method is not Method.PRIVBAYES:
         raise InvalidRequest(
-            f"The method {method} has no {' and no '.join(asked)}.",
-            hint="Ask with method => 'privbayes', or leave it out.",
+            f"The method {method} has no setting {' or '.join(asked)}.",
+            hint="Use method => 'privbayes', or leave the setting out.",
         )
     return asked
 
@@ -114,13 +118,14 @@ def _column(name: str, schema: Schema) -> str:
 def _check_size(
     n_rows: int | None, columns: Sequence[str], schema: Schema, limits: SyntheticLimits
 ) -> None:
-    """Refuse what could become too large, whatever is drawn."""
+    """Refuse a request whose rows could become too large, whatever is drawn."""
     if n_rows is not None and n_rows < 1:
-        raise InvalidRequest("A table has at least one row.", hint="Ask for more rows.")
+        raise InvalidRequest("A table must have at least one row.", hint="Request more rows.")
     if n_rows is not None and n_rows > limits.n_rows:
         raise TooLarge(
-            f"{n_rows} rows are more than the {limits.n_rows} that a synthetic table has here.",
-            hint=f"Ask for rows => {limits.n_rows}.",
+            f"{n_rows} rows are more than the {limits.n_rows} that a synthetic table may have "
+            "here.",
+            hint=f"Use rows => {limits.n_rows}.",
         )
     axes = [axis for axis in schema.axes if not columns or axis.name in columns]
     n_rows_max = min(limits.n_rows, schema.n_records_max) if n_rows is None else n_rows
@@ -128,11 +133,11 @@ def _check_size(
     if n_bytes > limits.n_bytes:
         raise TooLarge(
             f"The rows could take {n_bytes} bytes; {limits.n_bytes} are allowed.",
-            hint="Ask for fewer rows or columns.",
+            hint="Request fewer rows or columns.",
         )
 
 
 def _bytes_of(levels: Sequence[object]) -> int:
-    """The most that one value of a column takes."""
+    """The most bytes that one value of a column takes."""
     texts = [len(level.encode()) for level in levels if isinstance(level, str)]
     return TEXT_BYTES + max(texts) if texts else VALUE_BYTES

@@ -1,7 +1,7 @@
-"""The desk for synthetic tables: who may make, see and drop which, under what names and limits.
+"""The service for synthetic tables: who may make, see and drop them, their names and limits.
 
-Everything that may refuse comes before anything is paid for, as far as it can. What a caller may
-not know of is not there, and neither takes a name nor a place from them.
+As far as possible, everything is checked before anything is paid for. To a caller, tables that they
+may not know of do not exist: such tables neither occupy names nor count towards limits.
 """
 
 import secrets
@@ -54,7 +54,7 @@ class SyntheticTableService:
     public : sequence of str
         The names of public tables.
     store : SyntheticStore, optional
-        Without one there are no synthetic tables, and none can be made.
+        Without a store there are no synthetic tables, and none can be made.
     """
 
     def __init__(
@@ -69,9 +69,10 @@ class SyntheticTableService:
         self._given_store = store
 
     def known(self, caller: Caller) -> tuple[SyntheticRecord, ...]:
-        """The tables that a caller may know of, by name: those whose source he may know of.
+        """The tables that a caller may know of, by name: those whose source they may know of.
 
-        None where they cannot be read just now: private tables are answered all the same.
+        Empty if they cannot be read at present: queries on private tables are answered all the
+        same.
         """
         try:
             return self.listed(caller)
@@ -79,7 +80,7 @@ class SyntheticTableService:
             return ()
 
     def listed(self, caller: Caller) -> tuple[SyntheticRecord, ...]:
-        """The same tables.
+        """The same tables; raises if they cannot be read.
 
         Raises
         ------
@@ -94,7 +95,7 @@ class SyntheticTableService:
         )
 
     def find(self, caller: Caller, name: str) -> SyntheticRecord:
-        """The table of a name, or of a source and a name with a dot between, in any letter case.
+        """The table with a name, or with a source, a dot and a name, in any letter case.
 
         Raises
         ------
@@ -105,7 +106,7 @@ class SyntheticTableService:
             known = TableNames(
                 (), tuple(record.full_name for record in self.listed(caller))
             ).shown()
-            there_are = f"There is {listed(known)}." if known else "There is none yet."
+            there_are = f"Synthetic tables are {listed(known)}." if known else "There is none yet."
             raise UnknownName(
                 f"There is no synthetic table {shortened(name)!a}.",
                 hint=suggestion(name, known) or there_are,
@@ -113,7 +114,7 @@ class SyntheticTableService:
         return found
 
     def budget(self, caller: Caller, table: str) -> BudgetStatus:
-        """The budget of a private table, as it binds the caller."""
+        """The budget of a private table, with the limits that bind the caller."""
         return shown_budget(self._source(caller, table), caller)
 
     def rows(self, record: SyntheticRecord) -> pa.Table:
@@ -121,7 +122,7 @@ class SyntheticTableService:
         return self._store.rows(record)
 
     def preview(self, caller: Caller, order: CreateSynthetic) -> tuple[PlannedStep, ...]:
-        """What making a table would cost at most, step by step. Charges nothing.
+        """The most that making a table would cost, step by step. Charges nothing.
 
         Raises
         ------
@@ -137,14 +138,14 @@ class SyntheticTableService:
         Raises
         ------
         Refused
-            Before anything is charged; or later, and what was charged is kept in the ledger.
+            Before anything is charged; or later, and then what was charged is kept in the ledger.
         """
         table = self._source(caller, order.table)
         check_may_see_history(table, caller)
         request = request_of(order, table.info.schema, self._store.limits)
         with self._held(caller, order, request.table) as (name, replaced):
             self._store.check_writable()
-            # How many rows there are is noisy, and may be any number: one is drawn till then.
+            # The number of rows is a noisy estimate that comes later: one row is drawn until then.
             first = request if request.n_rows is not None else replace(request, n_rows=1)
             made = making.make(table, first, caller.payer, watch)
             kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
@@ -160,7 +161,7 @@ class SyntheticTableService:
     def resample(
         self, caller: Caller, of: str, name: str, n_rows: int | None, seed: int | None
     ) -> SyntheticRecord:
-        """Draw another table from the model of one that is there. Free.
+        """Draw another table from the model of an existing one. Free.
 
         Raises
         ------
@@ -195,14 +196,14 @@ class SyntheticTableService:
         return record
 
     def newest(self, table: str) -> SyntheticRecord | None:
-        """The synthetic table of a private one that was made last, if there is any."""
+        """The newest synthetic table of a private table, if there is any."""
         store = self._given_store
         tables = () if store is None else store.tables().values()
         made = [record for record in tables if record.table == table]
         return max(made, key=lambda record: record.made_at, default=None)
 
     def drawn_anew(self, record: SyntheticRecord) -> tuple[tuple[Axis, ...], pa.Table]:
-        """As many rows of a table's model as it says there are, and their columns' axes.
+        """The axes of a table's columns, and as many rows of its model as it estimates.
 
         Raises
         ------
@@ -214,13 +215,14 @@ class SyntheticTableService:
         n_rows, n_rows_max = _n_rows_of(model), self._store.limits.n_rows
         if n_rows > n_rows_max:
             raise TooLarge(
-                f"{n_rows} rows are more than the {n_rows_max} that a synthetic table has here.",
-                hint="Ask a synthetic table itself, and scale what it counts.",
+                f"{n_rows} rows are more than the {n_rows_max} that a synthetic table may have "
+                "here.",
+                hint="Query a synthetic table itself, and scale its counts.",
             )
         return axes, making.resampled(model, axes, n_rows=n_rows, seed=record.seed)
 
     def report(self, caller: Caller, name: str) -> bytes:
-        """A page that holds a table against what the history says. Free.
+        """A page that compares a table with the history's estimates. Free.
 
         Raises
         ------
@@ -233,7 +235,7 @@ class SyntheticTableService:
         return make_report(table, record, self.rows(record))
 
     def law(self, caller: Caller, name: str, question: LawQuestion) -> ModelLaw:
-        """What a table's model says of some columns, given values of others. Free.
+        """The law of some columns given values of others, by a table's model. Free.
 
         Raises
         ------
@@ -246,7 +248,7 @@ class SyntheticTableService:
         return asked_law(record, axes, question, model, lambda: self.rows(record))
 
     def drop(self, caller: Caller, name: str, *, if_exists: bool = False) -> SyntheticRecord | None:
-        """Take a table away that the caller made, or whose source he owns; None if it is not there.
+        """Drop a table that the caller made, or whose source they own; None if it does not exist.
 
         Raises
         ------
@@ -260,7 +262,7 @@ class SyntheticTableService:
         return record
 
     def _meant(self, caller: Caller, name: str) -> SyntheticRecord | None:
-        """The table that a name means, if there is one; UnknownName if it may be more."""
+        """The table that a name refers to, if there is one; UnknownName if it is ambiguous."""
         known = {record.full_name: record for record in self.listed(caller)}
         source, _, own = name.rpartition(".")
         names = TableNames((), tuple(known))
@@ -275,7 +277,7 @@ class SyntheticTableService:
         made: MadeTable,
         replaced: SyntheticRecord | None,
     ) -> SyntheticRecord:
-        """Keep what was made; with as many rows as there are, if nobody has said how many."""
+        """Store a table; with the estimated number of rows, if the order gives no number."""
         seed, rows, table = int(made.model["seed"]), made.rows, self._tables[request.table]
         if request.n_rows is None:
             n_rows_max = min(self._store.limits.n_rows, table.info.schema.n_records_max)
@@ -311,13 +313,13 @@ class SyntheticTableService:
     def _store(self) -> SyntheticStore:
         if self._given_store is None:
             raise InvalidRequest(
-                "This server has no place for synthetic tables.",
-                hint="Its owner names a folder as synthetic_dir in [server].",
+                "This server has no folder for synthetic tables.",
+                hint="Its owner can set synthetic_dir in [server].",
             )
         return self._given_store
 
     def _source(self, caller: Caller, name: str) -> ServedTable:
-        """The private table of a name, if the caller may know of it; letter case does not count."""
+        """The private table with a name, ignoring letter case, if the caller may know of it."""
         opened = [table for table in self._tables if caller.opens(table)]
         found = named(name, opened)
         if found is None:
@@ -327,7 +329,7 @@ class SyntheticTableService:
     def _held(
         self, caller: Caller, order: CreateSynthetic, source: str
     ) -> AbstractContextManager[tuple[str, SyntheticRecord | None]]:
-        """A name for a table to come, and the table that it replaces, if any."""
+        """Hold a name for a new table; yields it, and the table that it replaces, if any."""
         store = self._store
         declared = (*(name for name in self._tables if caller.opens(name)), *self._public)
         maker = NamingContext(caller.payer.analyst, source, frozenset(map(str.casefold, declared)))
@@ -342,13 +344,13 @@ NO_TABLES: Final = SyntheticTableService({})
 
 
 def _n_rows_of(model: Mapping[str, Any]) -> int:
-    """How many rows a model says there are, as far as noise can tell."""
+    """A model's estimate of the number of rows."""
     return max(1, round(float(model["total"])))
 
 
 def _check_may_change(caller: Caller, record: SyntheticRecord) -> None:
     if caller.role is not Role.OWNER and record.made_by != caller.payer.analyst:
         raise NotAllowed(
-            f"{record.name} was made by somebody else.",
+            f"{record.name} was made by another analyst.",
             hint=f"Ask {record.made_by}, or an owner of {record.table}.",
         )

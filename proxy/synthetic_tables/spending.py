@@ -1,7 +1,7 @@
-"""The till of a synthetic table: what is bought for it, and how much of its budget that took.
+"""The spending for a synthetic table: what is bought for it, and how much of its budget is used.
 
-Budgets come as numbers of planning; they become whole units, rounded down, so that a synthetic
-table never costs more than was asked for. Every purchase is charged on its own.
+Budgets are floats or fractions from planning; they become whole units, rounded down, so that a
+synthetic table never costs more than requested. Every purchase is charged separately.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class LaplaceSpending:
     epsilon : Fraction
         The most that all of it may cost.
     watch : callable
-        Told of each step before it is taken.
+        Called before each step.
     """
 
     def __init__(self, table: ServedTable, payer: Payer, epsilon: Fraction, watch: Watch) -> None:
@@ -41,11 +41,11 @@ class LaplaceSpending:
         self._watch = watch
 
     def step(self, name: str, done: float) -> None:
-        """Tell whoever watches that a step begins."""
+        """Report that a step begins."""
         self._watch(Progress(name, done, self.spent))
 
     def buy(self, budgets: Mapping[Partition | None, float | Fraction]) -> None:
-        """Add to the weights of partitions' counts.
+        """Add weight to the counts of partitions.
 
         Raises
         ------
@@ -56,7 +56,7 @@ class LaplaceSpending:
         self.spent += self.table.buy_tables(added, self._payer, epsilon_cap=self._left)
 
     def ask(self, statistics: Sequence[Statistic], budget: float | Fraction) -> tuple[float, ...]:
-        """What statistics tell, each at a weight of `budget` at most.
+        """Noisy statistics, each with a weight of at most `budget`.
 
         Raises
         ------
@@ -64,11 +64,11 @@ class LaplaceSpending:
         """
         weight = _weight(budget)
         if weight is None:
-            raise ValueError("nothing is told for less than a unit")
+            raise ValueError("a statistic costs at least one unit")
         return self.told([PlannedStatistic(one, weight) for one in statistics])
 
     def told(self, asked: Sequence[Asked]) -> tuple[float, ...]:
-        """What is told for what is asked, each at the price it names.
+        """The released values of statistics, each at the price that it names.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class LaplaceSpending:
 
 
 def product_partition(scope: Scope, labels: Mapping[str, NDArray[np.int64]]) -> Partition:
-    """The product of partitions of the axes of a scope; the last axis' groups count fastest."""
+    """The product of partitions of a scope's axes; the last axis' groups vary fastest."""
     product = np.zeros((1,) * len(scope), dtype=np.int64)
     for axis, name in enumerate(scope):
         shape = [-1 if one == axis else 1 for one in range(len(scope))]
@@ -93,6 +93,6 @@ def product_partition(scope: Scope, labels: Mapping[str, NDArray[np.int64]]) -> 
 
 
 def _weight(budget: float | Fraction) -> Weight | None:
-    """A budget as a weight, rounded down; None if it is less than a unit."""
+    """A budget as a weight, rounded down; None if it is less than one unit."""
     units = int(Fraction(budget) * UNITS_PER_EPSILON)
     return Weight(units) if units > 0 else None

@@ -1,6 +1,6 @@
-"""Statements about synthetic tables, carried out: each gives one table of a schema known before.
+"""Executes statements about synthetic tables; each returns a table with a known schema.
 
-What they mean is `planner.sql.synthetic_statements`'s, what may be done the desk's.
+`planner.sql.synthetic_statements` parses them; the service decides what is allowed.
 """
 
 from collections.abc import Sequence
@@ -38,14 +38,14 @@ DROPPED_SCHEMA: Final = _columns(name=pa.string(), dropped=pa.bool_())
 
 
 def statement_schema(statement: SyntheticStatement) -> pa.Schema:
-    """The columns of what a statement gives."""
+    """The columns of a statement's result."""
     return CREATED_SCHEMA if isinstance(statement, CreateSynthetic) else DROPPED_SCHEMA
 
 
 def run_statement(
-    desk: SyntheticTableService, statement: SyntheticStatement, request: QueryRequest
+    service: SyntheticTableService, statement: SyntheticStatement, request: QueryRequest
 ) -> QueryResult:
-    """Carry a statement out; what it gives. May charge.
+    """Execute a statement; its result. May charge.
 
     Raises
     ------
@@ -53,18 +53,18 @@ def run_statement(
     """
     caller = request.caller
     if not isinstance(statement, CreateSynthetic):
-        dropped = desk.drop(caller, statement.written, if_exists=statement.if_exists)
+        dropped = service.drop(caller, statement.written, if_exists=statement.if_exists)
         row = {"name": statement.name, "dropped": dropped is not None}
         return QueryResult(pa.Table.from_pylist([row], schema=DROPPED_SCHEMA), None)
     check_cap(statement, request.target.epsilon_cap)
-    record = desk.create(caller, statement, unwatched)
-    receipt = receipt_of(record, desk.budget(caller, record.table))
+    record = service.create(caller, statement, unwatched)
+    receipt = receipt_of(record, service.budget(caller, record.table))
     data = pa.Table.from_pylist([_created_row(record)], schema=CREATED_SCHEMA)
     return QueryResult(with_receipt(data, receipt), receipt)
 
 
 def explain_statement(
-    desk: SyntheticTableService, statement: SyntheticStatement, caller: Caller
+    service: SyntheticTableService, statement: SyntheticStatement, caller: Caller
 ) -> Explanation:
     """The most that a statement would cost. Charges nothing.
 
@@ -74,12 +74,12 @@ def explain_statement(
     """
     if not isinstance(statement, CreateSynthetic):
         raise UnsupportedSql(
-            "Dropping a synthetic table costs nothing, and gives nothing back.",
+            "Dropping a synthetic table costs nothing and restores no budget.",
             hint="Explain a CREATE SYNTHETIC TABLE, or a SELECT.",
         )
-    steps = desk.preview(caller, statement)
+    steps = service.preview(caller, statement)
     epsilon = sum((step.epsilon for step in steps), Fraction(0))
-    return Explanation(preview_table(steps), epsilon, desk.budget(caller, statement.table))
+    return Explanation(preview_table(steps), epsilon, service.budget(caller, statement.table))
 
 
 def preview_table(steps: Sequence[PlannedStep]) -> pa.Table:
@@ -105,12 +105,12 @@ def check_cap(order: CreateSynthetic, cap: Fraction | None) -> None:
 
 
 def receipt_of(record: SyntheticRecord, budget: BudgetStatus) -> Receipt:
-    """What making a table cost; its rows have no intervals."""
+    """The receipt for making a table; its rows have no intervals."""
     return Receipt(record.table, record.epsilon_spent, (), budget)
 
 
 def unwatched(_step: Progress) -> None:
-    """Nobody waits for steps."""
+    """Ignore progress."""
 
 
 def _created_row(record: SyntheticRecord) -> dict[str, object]:

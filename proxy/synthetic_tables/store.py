@@ -1,15 +1,15 @@
-"""Synthetic tables on disk: kept before anybody hears of them, found again after a restart.
+"""Synthetic tables on disk: durable before they are visible, and found again after a restart.
 
-    s.09c8....json    the record of the table called so, of one private table; it names the rows
+    s.09c8....json    the record of the table s of one private table; it names the rows
     6f1d...parquet    its rows
-    6f1d...model      what they were drawn from, as JSON
+    6f1d...model      the model they were drawn from, as JSON
 
-Before the suffix is a digest of the private table's name, so that a name is taken among the tables
-of one source. Earlier records lie under their name alone, and are found there. A table is there
-once its record is, which comes last and in one step; a crash before it leaves files that belong to
-nothing, and these are taken away a day later. Several servers may share a folder: a record that
-another server wrote is found by the folder's time of change, which is looked at each time. Nothing
-private is in any of it.
+Before the suffix is a digest of the private table's name, so that a name is unique only among the
+tables of one source. Records of earlier versions are stored under the name alone, and are found
+there. A table exists once its record does, which is written last and atomically; a crash before
+that leaves files without a record, which are removed a day later. Several servers may share a
+folder: a record that another server writes is found by the folder's modification time, which is
+checked each time. None of the files contains anything private.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ ROWS: Final = ".parquet"
 MODEL: Final = ".model"
 DRAFT: Final = ".new"
 FOLDER_MODE: Final = 0o700
-# A change right after a look, in the same tick of the file system's clock, could go unseen.
+# A change right after a check, in the same tick of the file system's clock, could be missed.
 SETTLE_SECONDS: Final = 2.0
 ORPHAN_SECONDS: Final = 86_400.0  # no table takes a day to be written
 CACHE_BYTES_MAX: Final = 512 * 2**20  # of rows in memory
@@ -51,13 +51,13 @@ _Signature: TypeAlias = tuple[int, int, int]
 
 
 class SyntheticStore:
-    """The synthetic tables in a folder, which need not be there yet. Thread-safe.
+    """The synthetic tables in a folder, which need not exist yet. Thread-safe.
 
     Parameters
     ----------
     folder : Path
     limits : SyntheticLimits
-        What whoever makes a table has to keep to.
+        Limits on the tables of one analyst.
     """
 
     def __init__(self, folder: Path, limits: SyntheticLimits = DEFAULT_LIMITS) -> None:
@@ -70,11 +70,11 @@ class SyntheticStore:
         self._rows: BoundedCache[str, pa.Table] = BoundedCache(
             n_entries_max=1000, n_bytes_max=CACHE_BYTES_MAX
         )
-        with suppress(OSError, StoreUnavailable):  # whoever asks for a table is told
+        with suppress(OSError, StoreUnavailable):  # the error is reported when a table is read
             self._take_away_orphans()
 
     def tables(self) -> Records:
-        """The records of all tables that are there now.
+        """The records of all tables that exist now.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class SyntheticStore:
         Raises
         ------
         UnknownName
-            If it was dropped or replaced since its record was looked at.
+            If it was dropped or replaced since its record was read.
         StoreUnavailable
         """
         known = self._rows.get(record.id)
@@ -111,7 +111,7 @@ class SyntheticStore:
         return found
 
     def model(self, record: SyntheticRecord) -> Mapping[str, Any]:
-        """What its rows were drawn from; raises as `rows`."""
+        """The model its rows were drawn from; raises like `rows`."""
 
         def read(path: Path) -> Mapping[str, Any]:
             found: dict[str, Any] = json.loads(path.read_bytes())
@@ -120,7 +120,7 @@ class SyntheticStore:
         return self._opened(record, MODEL, read)
 
     def check_writable(self) -> None:
-        """Raise StoreUnavailable if nothing could be kept, before anything is paid for."""
+        """Raise StoreUnavailable if the folder cannot be written, before anything is paid for."""
         try:
             self._folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
             probe = self._folder / f"{os.getpid()}-{threading.get_ident()}{DRAFT}"
@@ -136,14 +136,14 @@ class SyntheticStore:
         model: Mapping[str, Any],
         replaces: SyntheticRecord | None = None,
     ) -> None:
-        """Keep a table, durably.
+        """Store a table durably.
 
         Raises
         ------
         NameTaken
-            If another of its source has its name and is not replaced.
+            If another table of its source has its name and is not to be replaced.
         StoreUnavailable
-            Nothing of it is there then.
+            Then the table does not exist.
         """
         try:
             self._folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
@@ -164,7 +164,7 @@ class SyntheticStore:
             self._remove_files(replaces.id)
 
     def drop(self, record: SyntheticRecord) -> None:
-        """Take a table away, for good; no error if it is gone already.
+        """Remove a table for good; no error if it is gone already.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class SyntheticStore:
             is_own = _is(_found(path), record)
             if is_own:
                 path.unlink(missing_ok=True)
-            # An earlier record that this one replaced must not be seen again.
+            # An earlier record that this one replaced must not become visible again.
             earlier = _found(first)
             if _is(earlier, record) or (is_own and _has_key(earlier, record)):
                 first.unlink(missing_ok=True)
@@ -186,7 +186,7 @@ class SyntheticStore:
         self._remove_files(record.id)
 
     def _named(self, record: SyntheticRecord, *, is_replacing: bool) -> bool:
-        """Let the record be found under its name; False if that is not its to take."""
+        """Publish the record under its name; False if the name is taken."""
         draft, path = self._folder / f"{record.id}{DRAFT}", self._folder / _file_name(record)
         first = self._folder / _first_name(record)
         is_first = _has_key(_found(first), record)
@@ -217,14 +217,14 @@ class SyntheticStore:
             return read(self._folder / f"{record.id}{suffix}")
         except FileNotFoundError:
             raise UnknownName(
-                f"There is no table {record.name} as it was.",
-                hint="It was dropped or replaced just now; ask again.",
+                f"The table {record.name} has changed.",
+                hint="It was dropped or replaced just now; try again.",
             ) from None
         except (OSError, ValueError, pa.ArrowException) as error:
             raise _unavailable("read", error) from None
 
     def _look(self) -> None:
-        """Read what has changed since the last look."""
+        """Read what has changed since the last check."""
         now = time.time_ns()
         changed = self._folder.stat().st_mtime_ns
         if changed == self._changed:
@@ -244,7 +244,8 @@ class SyntheticStore:
                 )
         if read != self._read:
             records = [record for _, record in read.values() if record is not None]
-            # Files are in order, so that of two of one key "s.09c8.json", the later, is first.
+            # Files are sorted, so that of two with the same key the newer form, "s.09c8.json", is
+            # first.
             by_key = {record.key: record for record in reversed(records)}
             in_order = sorted(by_key, key=lambda key: (key[1], key[0]))
             self._records = MappingProxyType({key: by_key[key] for key in in_order})
@@ -262,7 +263,7 @@ class SyntheticStore:
 
 
 def _read_record(path: Path) -> SyntheticRecord | None:
-    """The record in a file; None, and a line in the log, if it is none."""
+    """The record in a file; None, and a line in the log, if it is not one."""
     try:
         record = SyntheticRecord.from_json(path.read_text(encoding="utf-8"))
     except ValueError:
@@ -272,7 +273,7 @@ def _read_record(path: Path) -> SyntheticRecord | None:
 
 
 def _found(path: Path) -> SyntheticRecord | None:
-    """The record at a place, if there is one."""
+    """The record at a path, if there is one."""
     try:
         return SyntheticRecord.from_json(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
@@ -288,19 +289,19 @@ def _has_key(found: SyntheticRecord | None, record: SyntheticRecord) -> bool:
 
 
 def _file_name(record: SyntheticRecord) -> str:
-    """Where a record lies; a name has no dot."""
+    """The file name of a record; a table's name has no dot."""
     source = hashlib.sha256(record.table.encode()).hexdigest()[:SOURCE_DIGITS]
     return f"{record.name.lower()}.{source}{RECORD}"
 
 
 def _first_name(record: SyntheticRecord) -> str:
-    """Where a record lies that was written when a name was one for all sources."""
+    """The file name of a record from the time when names were unique over all sources."""
     return f"{record.name.lower()}{RECORD}"
 
 
 @contextmanager
 def _durable(path: Path) -> Iterator[Path]:
-    """A file that is on the disk, and not only in memory, once the block is left."""
+    """A file that is durably on disk once the block is left."""
     yield path
     with path.open("rb") as file:
         os.fsync(file.fileno())
@@ -317,6 +318,6 @@ def _sync_folder(folder: Path) -> None:
 def _unavailable(verb: str, error: Exception) -> StoreUnavailable:
     why = "" if not isinstance(error, OSError) or error.strerror is None else f": {error.strerror}"
     return StoreUnavailable(
-        f"Synthetic tables cannot be {verb} just now{why}.",
-        hint="Whoever runs the server should look at its synthetic_dir.",
+        f"Synthetic tables cannot be {verb} at present{why}.",
+        hint="Whoever runs the server should check its synthetic_dir.",
     )

@@ -1,6 +1,6 @@
 """The relation ``data_privacy.synthetic_tables``: one row for every synthetic table.
 
-Who sees a row is decided before: those who may know of the private table.
+The caller of this module selects the records: those whose private table the reader may know of.
 """
 
 import datetime as dt
@@ -33,7 +33,7 @@ SYNTHETIC_SCHEMA: Final = pa.schema(
 
 
 def synthetic_view(records: Iterable[SyntheticRecord]) -> pa.Table:
-    """The relation of some tables; `n_charges` is how many charges the source's history had."""
+    """The relation for some records; `n_charges` is how many charges the source's history had."""
     rows = [
         {
             "table_name": record.name,

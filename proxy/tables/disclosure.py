@@ -1,8 +1,8 @@
-"""Who may be shown a table's history, and the budget as it is shown to the others.
+"""Who may see a table's history, and the budget as the others see it.
 
-Owners and auditors are shown everything, and so is everybody where the history is shared. Analysts
-of a table whose history is private are shown what is left of budgets in tenths, and prices as if
-nobody had ever asked (`empty_history.py`). What becomes of answers is `engine/disclosure.py`.
+Owners and auditors see everything, and so does everybody if the history is shared. Analysts of a
+table whose history is private see what is left of budgets in tenths, and prices on an empty history
+(`empty_history.py`). `engine/disclosure.py` does the same for answers.
 """
 
 from dataclasses import replace
@@ -18,15 +18,15 @@ from proxy.tables.private_table import ServedTable
 N_SHOWN_STEPS: Final = 10  # of a budget
 
 
-def alone_for(table: ServedTable, caller: Caller) -> EmptyHistory | None:
-    """What a caller is shown a table's prices by; None if they may be shown its own."""
-    return table.alone if caller.role is Role.ANALYST else None
+def shown_instead(table: ServedTable, caller: Caller) -> EmptyHistory | None:
+    """The empty history that gives a caller's prices; None if they may see the actual prices."""
+    return table.empty_history if caller.role is Role.ANALYST else None
 
 
 def shown_budget(table: ServedTable, caller: Caller) -> BudgetStatus:
     """A table's budget, and the limits that bind a caller."""
     status = table.budget(caller.payer)
-    if alone_for(table, caller) is None:
+    if shown_instead(table, caller) is None:
         return status
     return replace(
         status,
@@ -37,7 +37,7 @@ def shown_budget(table: ServedTable, caller: Caller) -> BudgetStatus:
 
 
 def shown_spent(limit: Fraction, spent: Fraction) -> Fraction:
-    """What was spent, up to the next tenth: never less than it is, and never nothing.
+    """What was spent, rounded up to a tenth of the limit, and at least one tenth.
 
     >>> shown_spent(Fraction(1), Fraction(0)), shown_spent(Fraction(1), Fraction(1, 3))
     (Fraction(1, 10), Fraction(2, 5))
@@ -49,13 +49,13 @@ def shown_spent(limit: Fraction, spent: Fraction) -> Fraction:
 
 
 def check_may_see_history(table: ServedTable, caller: Caller) -> None:
-    """Refuse who may not be shown what is made of a history as such.
+    """Refuse callers who may not see results that are computed from the whole history.
 
     Raises
     ------
     NotAllowed
     """
-    if alone_for(table, caller) is not None:
+    if shown_instead(table, caller) is not None:
         name = table.info.schema.table
         raise NotAllowed(
             f"The history of {name} is private, and this is made of it.",

@@ -1,8 +1,8 @@
-"""A table as it is to somebody who asks alone: nothing was ever measured, and all of it is left.
+"""A table with an empty history: nothing was measured, and the whole budget is left.
 
-The planner that buys, and the code that prices, are asked here on an empty history. So what is told
-from here follows from the question and from public declarations, whatever anybody has asked before.
-Nothing here charges or reads.
+The same planner and the same pricing code run here on an empty history. So the results depend only
+on the query and on public declarations, whatever anybody has asked before. Nothing here charges or
+reads data.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from proxy.monitoring.events import UNWATCHED
 from proxy.tables.snapshot import KnownHistory, TableSnapshot
 
 N_PLANS_MAX: Final = 1024
-OFFER_BYTES: Final = 2**14  # what a remembered offer takes, roughly
+OFFER_BYTES: Final = 2**14  # the size of a remembered offer, roughly
 PLANS_BYTES_MAX: Final = 2**26
 
 Plans: TypeAlias = BoundedCache[tuple[object, ...], PurchasePlan]
@@ -47,7 +47,7 @@ class EmptyHistory:
         self._plans: Plans = BoundedCache(n_entries_max=N_PLANS_MAX, n_bytes_max=PLANS_BYTES_MAX)
 
     def snapshot(self) -> TableSnapshot:
-        """The table before anybody has asked, with the budget that it has now."""
+        """The table before any query, with its current budget."""
         history = self._gate.history
         empty = TableHistory(
             opened=history.opened, declaration=history.declaration, budget=history.budget
@@ -56,21 +56,21 @@ class EmptyHistory:
         return _Remembering(self.info, self._strategy, known, self._plans)
 
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
-        """What is known of every block's rows without any history: only what is public."""
+        """The estimates of every block's rows without any history: only what is public."""
         return self.snapshot().estimates(wanted)
 
     def bought(self, wanted: Sequence[Wanted]) -> PurchasePlan:
-        """What is bought by who asks alone for all of it at once."""
+        """The purchases for all of these blocks at once on an empty history."""
         snapshot = self.snapshot()
         return snapshot.plan(wanted, snapshot.estimates(wanted))
 
     def price(self, wanted: Sequence[Wanted]) -> Fraction:
-        """What all of it costs who asks alone."""
+        """The price of all of these blocks on an empty history."""
         return self.snapshot().price(self.bought(wanted).planned).epsilon
 
 
 class _Remembering(TableSnapshot):
-    """A snapshot of an empty history: what was planned on one holds for all with its budget."""
+    """A snapshot of an empty history; its plans hold for all snapshots with the same budget."""
 
     def __init__(
         self, info: TableInfo, strategy: Strategy, known: KnownHistory, plans: Plans
@@ -85,7 +85,7 @@ class _Remembering(TableSnapshot):
         *,
         every_offer: bool = False,
     ) -> PurchasePlan:
-        """What to buy, in the order of `wanted`."""
+        """The purchases, in the order of `wanted`."""
         asked = ((fingerprint(one.block), one.target) for one in wanted)
         key = (self.charges.budget, every_offer, *asked)
         found = self._plans.get(key)

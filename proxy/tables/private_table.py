@@ -63,7 +63,7 @@ class ServedTable:
     ) -> None:
         self.info = TableInfo(schema, default)
         is_private = sharing is Sharing.PRIVATE
-        self.alone = EmptyHistory(self.info, gate, strategy) if is_private else None
+        self.empty_history = EmptyHistory(self.info, gate, strategy) if is_private else None
         self.delta = delta
         self.gate = gate
         self.watcher = watcher

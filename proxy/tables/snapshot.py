@@ -39,13 +39,13 @@ class KnownHistory:
         What the ledger says, and the moment at which limits are looked at.
     estimator : Estimator
         Of what was measured; nobody else asks it.
-    rents : SkiRental
+    ski_rental : SkiRental
         Of what was charged.
     """
 
     charges: TableHistory
     estimator: Estimator
-    rents: SkiRental
+    ski_rental: SkiRental
 
 
 class TableSnapshot:
@@ -67,9 +67,9 @@ class TableSnapshot:
         self._estimator = known.estimator
         self._watcher = watcher
         self._pricing = Pricing(schema, known.charges)
-        self.prospect = Forecast(known.estimator, self._noise_for)
-        self._market = PricingContext(
-            schema, strategy, self.prospect, self.price, known.rents, self._left
+        self.forecast = Forecast(known.estimator, self._noise_for)
+        self._context = PricingContext(
+            schema, strategy, self.forecast, self.price, known.ski_rental, self._left
         )
 
     @property
@@ -96,7 +96,7 @@ class TableSnapshot:
     ) -> PurchasePlan:
         """What to buy beyond what the history says, in the order of `wanted`."""
         with self._watcher.stage(Stage.PRICE):
-            return plan_purchases(wanted, estimates, self._market, every_offer=every_offer)
+            return plan_purchases(wanted, estimates, self._context, every_offer=every_offer)
 
     def plan_beside(
         self, promised: Sequence[PlannedMeasurement], wanted: Sequence[Wanted]
@@ -104,9 +104,9 @@ class TableSnapshot:
         """What to buy beside what is promised; None if nothing, or nothing yet."""
         with self._watcher.stage(Stage.PRICE):
             try:
-                future = self.prospect.after(promised)
+                future = self.forecast.after(promised)
                 expected = _estimates(future.estimator, wanted)
-                plan = plan_purchases(wanted, expected, replace(self._market, forecast=future))
+                plan = plan_purchases(wanted, expected, replace(self._context, forecast=future))
             except StalePlan:  # it would raise what is not there yet
                 return None
         return plan if plan.planned else None

@@ -1,6 +1,7 @@
-"""One port: `tacit.v1`, Flight SQL, health and reflection, behind the firewall and the door.
+"""One port: `tacit.v1`, Flight SQL, health and reflection, behind two interceptors.
 
-Plain text is served on loopback only; any other address needs a certificate.
+The interceptors are the firewall for errors and the one for identity. Plain text is served on
+loopback only; any other address needs a certificate.
 """
 
 from concurrent import futures
@@ -36,18 +37,21 @@ N_CALLS_MAX = 64  # beyond it, calls are turned away at once instead of piling u
 _SECOND: Final = 1000
 _HOUR: Final = 3600 * _SECOND
 _OPTIONS: Final = (
-    ("grpc.max_receive_message_length", 4 * 2**20),  # above what the planner takes, so it explains
+    (
+        "grpc.max_receive_message_length",
+        4 * 2**20,
+    ),  # above the planner's limit, so that the planner can explain it
     ("grpc.max_send_message_length", 64 * 2**20),
     ("grpc.max_metadata_size", 16 * 2**10),
     ("grpc.max_concurrent_streams", N_CALLS_MAX),
     ("grpc.server_handshake_timeout_ms", 10 * _SECOND),  # TLS and HTTP/2, before the first call
-    ("grpc.keepalive_time_ms", 60 * _SECOND),  # a client that is gone is noticed
+    ("grpc.keepalive_time_ms", 60 * _SECOND),  # detects clients that are gone
     ("grpc.keepalive_timeout_ms", 20 * _SECOND),
     ("grpc.http2.min_ping_interval_without_data_ms", 10 * _SECOND),
     ("grpc.max_connection_idle_ms", 2 * _HOUR),  # longer than any session is remembered
-    ("grpc.max_connection_age_ms", 24 * _HOUR),  # TLS looks at a certificate only at the beginning
+    ("grpc.max_connection_age_ms", 24 * _HOUR),  # TLS checks a certificate only at the beginning
     ("grpc.max_connection_age_grace_ms", _HOUR // 6),
-    ("grpc.so_reuseport", 0),  # or a second server would silently share the port
+    ("grpc.so_reuseport", 0),  # otherwise a second server would silently share the port
 )
 SERVICES: Final = (
     tacit_pb2.DESCRIPTOR.services_by_name["Tacit"].full_name,
@@ -59,7 +63,7 @@ SERVICES: Final = (
 class TlsIdentity:
     """The server's certificate chain and its key, both PEM.
 
-    With `client_ca`, every client must show a certificate that one of these authorities signed.
+    With `client_ca`, every client must present a certificate signed by one of these authorities.
     """
 
     certificate_chain: bytes
@@ -79,37 +83,35 @@ class TlsIdentity:
 
 
 class RunningServer:
-    """A server that answers calls.
+    """A running server.
 
     Parameters
     ----------
     server : grpc.Server
-        Started.
-    address : str
-        What it is bound to, with the port it got.
-    patience : SlowClientGuard
-        Started; stopped with the server.
+        The started gRPC server. address : str The address it is bound to, with the actual port.
+    slow_clients : SlowClientGuard
+        The started guard, which stops with the server.
     """
 
-    def __init__(self, server: grpc.Server, address: str, patience: SlowClientGuard) -> None:
+    def __init__(self, server: grpc.Server, address: str, slow_clients: SlowClientGuard) -> None:
         self.address = address
         self._server = server
-        self._patience = patience
+        self._slow_clients = slow_clients
 
     def stop(self, grace_seconds: float | None = None) -> None:
-        """Take no more calls, give those in flight some time, and wait for the end."""
+        """Accept no more calls, give those in flight some time, and wait for the end."""
         self._server.stop(grace_seconds).wait()
-        self._patience.stop()
+        self._slow_clients.stop()
 
 
-def start_server(  # noqa: PLR0913 - what a server is made of, by name
+def start_server(  # noqa: PLR0913 - the parts of a server, by name
     engine: QueryEngine,
     listen: str,
     *,
-    access: Authenticator,
+    authenticator: Authenticator,
     tls: TlsIdentity | None = None,
     public: tuple[PublicTable, ...] = (),
-    desk: LedgerAdmin | None = None,
+    admin: LedgerAdmin | None = None,
     synthetic: SyntheticTableService = NO_TABLES,
     monitoring: Monitoring | None = None,
     times: CallTimes = DEFAULT_TIMES,
@@ -119,52 +121,55 @@ def start_server(  # noqa: PLR0913 - what a server is made of, by name
     Parameters
     ----------
     engine : QueryEngine
-        What answers.
+        The engine that answers queries.
     listen : str
         ``host:port``, with an IPv6 host in brackets; port 0 takes any free one.
-    access : Authenticator
-        Who may come in.
+    authenticator : Authenticator
+        Identifies callers.
     tls : TlsIdentity, optional
         Needed unless the host is a loopback address.
     public : tuple of PublicTable
         Tables that the catalog lists beside the engine's private ones.
-    desk : LedgerAdmin, optional
-        For owners and auditors; without one, limits and reports are not offered.
+    admin : LedgerAdmin, optional
+        For owners and auditors; if None, limits and reports are not offered.
     synthetic : SyntheticTableService, optional
-        The synthetic tables; without one there are none.
+        The synthetic tables; if None, there are none.
     monitoring : Monitoring, optional
-        Who hears of every call, and what the health service says; without it nobody, and that the
-        server is ready.
+        The listener for calls, and the state of the health service; by default nobody listens, and
+        the server counts as ready.
     times : CallTimes
-        That the work for a call may take.
+        How long the work for a call may take.
 
     Raises
     ------
     ConfigurationInvalid
-        If the address is malformed, not to be had, or would be served in plain text to a network.
+        If the address is malformed, not available, or would be served in plain text to a network.
     """
     _check_address(listen, tls)
     if monitoring is None:
         monitoring = Monitoring(UNWATCHED, Readiness(SERVICES, is_ready=True))
-    patience = SlowClientGuard()
+    slow_clients = SlowClientGuard()
     server = grpc.server(
         futures.ThreadPoolExecutor(N_THREADS, thread_name_prefix="tacit-call"),
-        interceptors=[Firewall(monitoring.watcher), IdentityInterceptor(access, patience, times)],
+        interceptors=[
+            Firewall(monitoring.watcher),
+            IdentityInterceptor(authenticator, slow_clients, times),
+        ],
         options=_OPTIONS,
         maximum_concurrent_rpcs=N_CALLS_MAX,
     )
     sessions = Sessions()  # one for both protocols: a session is a connection
     tacit_pb2_grpc.add_TacitServicer_to_server(
-        TacitService(engine, sessions, desk, synthetic), server
+        TacitService(engine, sessions, admin, synthetic), server
     )
     flight_pb2_grpc.add_FlightServiceServicer_to_server(
         FlightSqlService(engine, sessions, public, synthetic), server
     )
     _add_vitals(server, monitoring.readiness)
     bound_port = _bind(server, listen, tls)
-    patience.start()
+    slow_clients.start()
     server.start()
-    return RunningServer(server, f"{listen.rpartition(':')[0]}:{bound_port}", patience)
+    return RunningServer(server, f"{listen.rpartition(':')[0]}:{bound_port}", slow_clients)
 
 
 def _check_address(listen: str, tls: TlsIdentity | None) -> None:

@@ -45,8 +45,8 @@ CALLERS = {token_hash(TOKENS[caller.payer.analyst]): caller for caller in (ANN, 
 class KnownByToken:
     """Ann, bob and eve are known by their tokens; whoever shows none owns everything."""
 
-    def identify(self, shown: PresentedCredentials) -> Caller:
-        return LOCAL if shown.token_hash is None else CALLERS[shown.token_hash]
+    def identify(self, presented: PresentedCredentials) -> Caller:
+        return LOCAL if presented.token_hash is None else CALLERS[presented.token_hash]
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 @pytest.fixture
 def address(engine: Engine) -> Iterator[str]:
-    with serving(engine, access=KnownByToken(), synthetic=engine.synthetic) as address:
+    with serving(engine, authenticator=KnownByToken(), synthetic=engine.synthetic) as address:
         yield address
 
 
@@ -220,7 +220,7 @@ def test_the_settings_of_a_network_travel(stub: TacitStub, engine: Engine) -> No
     ):
         _, said = refusal(partial(stub.PreviewSynthetic, named))
         assert "The method pairwise has no " in said
-        assert "Ask with method => 'privbayes', or leave it out." in said
+        assert "Use method => 'privbayes', or leave the setting out." in said
     assert spent(engine) == before
 
 
@@ -362,7 +362,7 @@ def test_the_command_makes_lists_shows_draws_and_drops(
     table = pq.read_table(tmp_path / "s.parquet")
     assert (table.num_rows, table.column_names) == (50, ["city", "age"])
     assert " 50 " in run("list").out
-    assert "drawn to agree with" in run("show", "S").out
+    assert "fitted to" in run("show", "S").out
     again = run("resample", "s", "--rows", "7", "--seed", "1", "-o", str(tmp_path / "t.csv"))
     assert "Made people_1: 7 rows like those of s. Free." in again.out
     with (tmp_path / "t.csv").open(newline="") as file:
@@ -398,8 +398,8 @@ def test_the_command_makes_a_network_and_tells_laws(
     before = spent(engine)
     file = tmp_path / "law.csv"
     told = run("law", "s", "--of", "city, visits", "-o", str(file)).out
-    assert "Exactly what the model says." in told
-    assert "and 44 more; a file has them all" in told
+    assert "The model's exact law." in told
+    assert "and 44 more; a file has all of them" in told
     assert "No interval" in told
     with file.open(newline="") as rows:
         found = list(csv.DictReader(rows))
@@ -447,7 +447,7 @@ def test_other_commands_know_synthetic_tables(
     run("create", "people", "--epsilon", "1", "--columns", "city", "--name", "s", "--rows", "30")
     with pytest.raises(SystemExit):
         cli.main(("tables",))
-    assert "made-up rows, like those of people" in capsys.readouterr().out
+    assert "synthetic rows, made from people" in capsys.readouterr().out
     before = spent(engine)
     for sql in (
         "SELECT COUNT(*) AS n FROM s",

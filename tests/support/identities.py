@@ -16,7 +16,7 @@ from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 
 REFUSED = (
-    "[not_authenticated] This call shows no credential that is in force here. "
+    "[not_authenticated] This call presents no credential that is in force here. "
     "Send `authorization: Bearer TOKEN` with a token from the server's owner."
 )
 PATIENCE_SECONDS = 20.0
@@ -59,7 +59,7 @@ def refusal(call: Callable[[], object]) -> tuple[grpc.StatusCode, str]:
 
 
 def soon(is_so: Callable[[], bool]) -> bool:
-    """Whether something becomes so before patience ends."""
+    """Whether a condition becomes true before the deadline."""
     until = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < until:
         if is_so():

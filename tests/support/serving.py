@@ -17,7 +17,7 @@ from proxy.wire.server import TlsIdentity, start_server
 class EverybodyLocal:
     """Everybody owns everything, whatever they show: for tests that are not about identity."""
 
-    def identify(self, shown: PresentedCredentials) -> Caller:  # noqa: ARG002 - the protocol names it
+    def identify(self, presented: PresentedCredentials) -> Caller:  # noqa: ARG002 - the protocol names it
         return LOCAL
 
 
@@ -25,15 +25,21 @@ class EverybodyLocal:
 def serving(  # noqa: PLR0913 - what a server is made of, by name
     engine: QueryEngine,
     tls: TlsIdentity | None = None,
-    access: Authenticator | None = None,
-    desk: LedgerAdmin | None = None,
+    authenticator: Authenticator | None = None,
+    admin: LedgerAdmin | None = None,
     synthetic: SyntheticTableService = NO_TABLES,
     *,
     times: CallTimes = DEFAULT_TIMES,
 ) -> Iterator[str]:
-    access = EverybodyLocal() if access is None else access
+    authenticator = EverybodyLocal() if authenticator is None else authenticator
     running = start_server(
-        engine, "127.0.0.1:0", access=access, tls=tls, desk=desk, synthetic=synthetic, times=times
+        engine,
+        "127.0.0.1:0",
+        authenticator=authenticator,
+        tls=tls,
+        admin=admin,
+        synthetic=synthetic,
+        times=times,
     )
     try:
         yield running.address

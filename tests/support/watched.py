@@ -41,8 +41,8 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
 def watched(engine: QueryEngine) -> Iterator[tuple[Metrics, grpc.Channel, str]]:
     metrics = Metrics(TABLES)
     monitoring = Monitoring(metrics, Readiness(SERVICES, is_ready=True))
-    access = EverybodyLocal()
-    server = start_server(engine, "127.0.0.1:0", access=access, monitoring=monitoring)
+    authenticator = EverybodyLocal()
+    server = start_server(engine, "127.0.0.1:0", authenticator=authenticator, monitoring=monitoring)
     pages = application(metrics.registry, lambda: monitoring.readiness.is_ready)
     try:
         with (

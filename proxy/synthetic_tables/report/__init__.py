@@ -1,1 +1,1 @@
-"""The report of a synthetic table: its counts beside what the history says of the private ones."""
+"""The report of a synthetic table: its counts beside the history's estimates of private ones."""

@@ -1,6 +1,6 @@
-"""The pictures of the report: synthetic counts with the history's intervals, and maps of pairs.
+"""The charts of the report: synthetic counts with the history's intervals, and maps of pairs.
 
-No name is drawn: names are the page's, which escapes them.
+Charts contain no names: the page prints names, and escapes them.
 """
 
 from typing import Final
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from proxy.reporting.svg import FAINT, LIMIT, SPENT, SPENT_AREA, drawing, inline
 from proxy.synthetic_tables.report.compare import ComparedTable
 
-N_BARS_MAX: Final = 40  # groups that get a bar each; more of them are one outline
-# Differences in half-widths, and how much ink a cell gets beyond each; none where nobody can tell.
+N_BARS_MAX: Final = 40  # groups that get a bar each; more are drawn as one outline
+# Differences in half-widths, and the opacity of a cell beyond each; 0 where nothing is known.
 SHADES: Final = ((2.0, 1.0), (1.0, 0.55), (0.5, 0.2))
 MAP_WIDTH: Final = 220.0
 MAP_HEIGHTS: Final = (70.0, 260.0)
@@ -30,11 +30,11 @@ def counts(compared: ComparedTable, name: str, label: str) -> Markup:
     Parameters
     ----------
     compared : ComparedTable
-        Of one column.
+        The counts of one column.
     name : str
-        Of letters, digits and hyphens; no other picture of the page has it.
+        A unique name within the page, of letters, digits and hyphens.
     label : str
-        What the picture shows, for whoever cannot see it.
+        A description of the chart, for screen readers.
     """
     known = compared.known
     low = np.where(known.is_known, known.low, 0.0)
@@ -69,7 +69,7 @@ def counts(compared: ComparedTable, name: str, label: str) -> Markup:
 def differences(compared: ComparedTable, name: str, label: str) -> Markup:
     """A map of a pair's cells: the stronger the colour, the further outside the interval.
 
-    Rows of the picture are groups of the first column, from the top. Parameters as of `counts`.
+    Rows of the map are groups of the first column, from the top. Parameters as for `counts`.
     """
     n_rows, n_columns = compared.synthetic.shape
     height = float(np.clip(MAP_WIDTH * n_rows / n_columns, *MAP_HEIGHTS))

@@ -1,7 +1,7 @@
-"""A synthetic table beside what the history says of the private one, count by count.
+"""A synthetic table compared with the history's estimates of the private table, count by count.
 
-Both sides are public: the rows are post-processing, and the history holds noisy values only. Where
-it does not determine a count, there is nothing to compare, and nothing is made up.
+Both sides are public: the rows are post-processing, and the history holds only noisy values. A
+count that the history does not determine is not compared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cube.cached import cached_property
 from cube.query import Scope, check_scope
 
-ROWS_AGREE = 0.01  # numbers of rows that differ by less are compared as they are
+ROWS_AGREE = 0.01  # tables whose row numbers differ by less are compared without scaling
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -26,9 +26,9 @@ class Total:
     Parameters
     ----------
     about : float
-        By everything that the history says, as a synthetic table is given it.
+        The history's best estimate, as synthetic tables use it.
     low, high : float
-        The interval that a count of everything has, if it is asked.
+        The interval of the answer to a count of all rows.
     """
 
     about: float
@@ -47,7 +47,7 @@ class KnownTable:
     groups : tuple of (n_levels,) ndarray of int64
         The group of each level of each column: ``0 .. n_groups - 1``, each of them used.
     values, low, high : (n_groups of scope[0], ...) ndarray of float64
-        The estimate and its interval; where nothing determines a count, the interval is infinite.
+        The estimate and its interval; the interval is infinite where the count is not determined.
     """
 
     scope: Scope
@@ -65,7 +65,7 @@ class KnownTable:
             if array.shape != shape:
                 raise ValueError(f"{array.shape} numbers for {shape} groups")
         if not np.isfinite(self.values).all() or not (self.low <= self.high).all():
-            raise ValueError("an estimate is finite, and its interval is not empty")
+            raise ValueError("an estimate must be finite, and its interval not empty")
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
@@ -81,7 +81,7 @@ class ComparedTable:
     ----------
     known : KnownTable
     synthetic : (n_groups of scope[0], ...) ndarray of float64
-        Scaled to the private table's number of rows, if the synthetic one was given another.
+        Scaled to the private table's number of rows, if the synthetic table has another.
     """
 
     known: KnownTable
@@ -100,34 +100,34 @@ class ComparedTable:
 
     @property
     def n_inside(self) -> int:
-        """How many of them."""
+        """How many of them lie in the interval."""
         return int(self.is_inside.sum())
 
     @property
     def share_inside(self) -> float:
-        """Of those that are compared; 1 if none is."""
+        """The share among those that are compared; 1 if none is compared."""
         return self.n_inside / self.n_known if self.n_known else 1.0
 
     @cached_property
     def half_widths(self) -> Floats:
-        """Half the width of each interval, of which clipping at a public bound took nothing off."""
+        """The half-width of each interval before clipping at a public bound."""
         reach = np.maximum(self.known.high - self.known.values, self.known.values - self.known.low)
         return np.where(self.known.is_known, reach, np.inf)
 
     @cached_property
     def differences(self) -> Floats:
-        """Synthetic count less estimate; 0 where nothing is known."""
+        """Synthetic count minus estimate; 0 where nothing is known."""
         return np.where(self.known.is_known, self.synthetic - self.known.values, 0.0)
 
     @cached_property
     def relative(self) -> Floats:
-        """Differences in half-widths: beyond 1 or -1 is outside the interval."""
-        # A count that is known exactly has no width to compare with.
+        """Differences in half-widths: above 1 or below -1 is outside the interval."""
+        # A count that is known exactly has an interval without width.
         width = np.maximum(self.half_widths, np.finfo(float).tiny)
         return np.clip(self.differences / width, -1e6, 1e6)
 
     def largest(self, n_max: int) -> list[tuple[int, ...]]:
-        """The places of the largest differences, in half-widths, the largest first."""
+        """The positions of the largest differences in half-widths, the largest first."""
         order = np.argsort(-np.abs(self.relative), axis=None, kind="stable")
         known = order[self.known.is_known.ravel()[order]][:n_max]
         places = np.unravel_index(known, self.synthetic.shape)
@@ -143,13 +143,13 @@ class TableComparison:
     n_rows : int
         Of the synthetic table.
     total : Total, optional
-        The private table's number of rows as the history estimates it; None if it does not.
+        The history's estimate of the private table's number of rows; None if it has none.
     scale : float
-        What synthetic counts were multiplied by.
+        The factor that synthetic counts were multiplied by.
     confidence : float
-        Of every interval.
+        The confidence of every interval.
     one_ways : mapping of str to ComparedTable
-        In the order of the columns; those of which no count is known are not there.
+        In the order of the columns; columns without a known count are left out.
     pairs : mapping of sorted scope to ComparedTable
     """
 
@@ -162,7 +162,7 @@ class TableComparison:
 
     @property
     def tables(self) -> list[ComparedTable]:
-        """Of single columns and of pairs."""
+        """The tables of single columns and of pairs."""
         return [*self.one_ways.values(), *self.pairs.values()]
 
     @property
@@ -190,12 +190,12 @@ def compare(
     levels : mapping of str to (n_rows,) ndarray of int64
         The position of each row's level in each column, in the columns' order.
     known : sequence of KnownTable
-        One of a scope at most; what is of other columns is left out.
+        At most one per scope; tables on other columns are ignored.
     total : Total, optional
-        The private table's number of rows as the history estimates it. A synthetic table that was
-        given another number of rows is scaled to it.
+        The history's estimate of the private table's number of rows. A synthetic table with another
+        number of rows is scaled to it.
     confidence : float
-        Of every interval.
+        The confidence of every interval.
     """
     n_rows = len(next(iter(levels.values())))
     scale = 1.0

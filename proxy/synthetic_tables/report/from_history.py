@@ -1,8 +1,8 @@
-"""What the history of a private table says of the counts of single columns and of pairs.
+"""The history's estimates of a private table's counts, of single columns and of pairs.
 
-Posteriors as any query gets them; nothing is bought, and nothing private is near. Counts are looked
-at in the finest groups of levels that are known: a pair that was bought over merged levels has no
-finer ones to offer. What was counted with Gaussian noise no query sees; it is added here.
+The posteriors are those that any query gets; nothing is bought, and nothing private is read. Counts
+use the finest groups of levels that are known: a pair that was bought over merged levels has no
+finer counts. Counts with Gaussian noise are not used by queries; they are added here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,8 +25,8 @@ from proxy.synthetic_tables.report.compare import Integers, KnownTable, Total
 from proxy.tables.private_table import ServedTable
 from synthesis.known import KnownEstimates
 
-N_CELLS_MAX = 10_000  # of a table in a report: each has a law of its own, and nobody reads more
-ANY_WIDTH = 1e15  # whatever history says is enough: slow ways to make it narrower are left untried
+N_CELLS_MAX = 10_000  # of a table in a report: each cell has a law of its own to compute
+ANY_WIDTH = 1e15  # any width is enough: slow ways to narrow an estimate are skipped
 
 Grouping: TypeAlias = tuple[Scope, tuple[Integers, ...]]
 
@@ -34,7 +34,7 @@ Grouping: TypeAlias = tuple[Scope, tuple[Integers, ...]]
 def known_tables(
     table: ServedTable, axes: Sequence[Axis], confidence: float
 ) -> tuple[list[KnownTable], Total | None]:
-    """Intervals for what is known of some columns and their pairs, and for the number of rows.
+    """Intervals for the known counts of some columns and their pairs, and for the number of rows.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def _total(
     counted: KnownEstimates,
     confidence: float,
 ) -> Total | None:
-    """About how many rows there are, with an interval of a count of them."""
+    """The estimated number of rows, with the interval of a count of them."""
     if isinstance(everything, Posterior):
         about = everything.value if counted.n_rows is None else counted.n_rows
         return Total(about, *everything.interval(confidence))
@@ -84,7 +84,7 @@ def _total(
 def _gaussian_noisy_counts(
     beside: Sequence[GaussianNoisyCounts], axes: Sequence[Axis], confidence: float
 ) -> Iterator[KnownTable]:
-    """What was counted with Gaussian noise: sums of it are Gaussian, too."""
+    """Counts with Gaussian noise; their sums have Gaussian noise, too."""
     found = KnownEstimates.from_history(History(), columns_of(axes), beside)
     levels = {axis.name: np.arange(axis.size) for axis in axes}
     tables = [(one, tuple(levels[name] for name in one.scope)) for one in found.tables]
@@ -96,19 +96,19 @@ def _gaussian_noisy_counts(
 
 
 def _reach(confidence: float) -> float:
-    """How many standard deviations a Gaussian interval reaches to either side."""
+    """The half-width of a Gaussian interval, in standard deviations."""
     return float(norm.ppf((1 + confidence) / 2))
 
 
 def _knows_more(one: KnownTable, other: KnownTable) -> bool:
-    """Whether it leaves nothing open, or less, or is the finer of two that do not."""
+    """Whether `one` leaves fewer counts unknown, or is finer if both leave none unknown."""
     return (one.is_known.all(), one.is_known.sum()) > (other.is_known.all(), other.is_known.sum())
 
 
 def _groupings(
     counted: KnownEstimates, scopes: Iterable[Scope], axes: Sequence[Axis]
 ) -> list[Grouping]:
-    """Ways to group levels: as they are where that may be known, and in the groups counted."""
+    """Groupings of levels to try: single levels where these may be known, and measured groups."""
     levels = {axis.name: np.arange(axis.size) for axis in axes}
     within = [scope for scope in scopes if levels.keys() >= set(scope)]
     pairs = {pair for scope in within for pair in combinations(scope, 2)}

@@ -1,4 +1,4 @@
-"""The report of one synthetic table of one private table, from what is public of both."""
+"""The report of one synthetic table of one private table, from public values of both."""
 
 from importlib.metadata import version
 
@@ -20,15 +20,15 @@ def make_report(table: ServedTable, record: SyntheticRecord, rows: pa.Table) -> 
     Parameters
     ----------
     table : ServedTable
-        That the synthetic one was made of.
+        The private table that the synthetic table was made from.
     record : SyntheticRecord
     rows : pyarrow.Table
-        Of the synthetic table.
+        The rows of the synthetic table.
 
     Raises
     ------
     InvalidRequest
-        If matplotlib, which draws the pictures, is not installed.
+        If matplotlib, which draws the charts, is not installed.
     """
     with drawn_with_matplotlib():
         from proxy.synthetic_tables.report.page import render_report  # noqa: PLC0415 - an extra draws

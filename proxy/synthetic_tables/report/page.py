@@ -1,7 +1,7 @@
-"""The report of a synthetic table as one page: everything in it, nothing to fetch, nothing to run.
+"""The report of a synthetic table as one self-contained page: nothing to fetch, nothing to run.
 
-Names of tables, columns and levels are whoever's they are, so every one of them goes through
-Jinja's escaping; what is not escaped was drawn here from numbers (charts.py).
+Names of tables, columns and levels are untrusted, so every one of them goes through Jinja's
+escaping; only charts, which are drawn here from numbers (charts.py), are not escaped.
 """
 
 import math
@@ -19,16 +19,18 @@ from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report import charts
 from proxy.synthetic_tables.report.compare import ComparedTable, Integers, TableComparison
 
-N_LISTED_MAX: Final = 12  # counts of a column or a drawn pair that are named: the furthest off
-N_RUNS_MAX: Final = 3  # runs of levels that name a group; of more, the rest is a number
-N_MAPS_MAX: Final = 12  # pairs that are drawn, the least agreeing; every pair is listed
-AGREES_FROM: Final = 0.9  # share of counts inside their intervals; below it the page says so first
+N_LISTED_MAX: Final = (
+    12  # counts that are listed for a column or a drawn pair: those with the largest differences
+)
+N_RUNS_MAX: Final = 3  # runs of levels that name a group; the rest is given as a number
+N_MAPS_MAX: Final = 12  # pairs that are drawn, those that agree least; every pair is listed
+AGREES_FROM: Final = 0.9  # share of counts inside their intervals; below it the page warns first
 ORDERED_KINDS: Final = frozenset({"integer", "numeric", "date", "measure"})
 
 
 @dataclass(frozen=True, slots=True)
 class CountLine:
-    """One count: what it is of, what the history says, what the synthetic table has."""
+    """One count: its group, the history's estimate, and the synthetic count."""
 
     names: tuple[str, ...]
     estimate: str
@@ -39,7 +41,7 @@ class CountLine:
 
 @dataclass(frozen=True, slots=True)
 class ColumnCard:
-    """A column's counts, drawn and in words."""
+    """A column's counts, as a chart and as text."""
 
     column: DeclaredColumn
     compared: ComparedTable
@@ -58,7 +60,7 @@ class PairLine:
     scope : tuple of str
     compared : ComparedTable
     lines : tuple of CountLine
-        The furthest off, the furthest first: at least one.
+        The largest differences, the largest first: at least one.
     picture : Markup, optional
     """
 
@@ -81,9 +83,9 @@ def render_report(
     record : SyntheticRecord
     comparison : TableComparison
     columns : sequence of DeclaredColumn
-        Of the synthetic table, in its order.
+        The columns of the synthetic table, in its order.
     versions : mapping of str to str
-        What this was made with.
+        The versions of the software.
     """
     by_name = {column.name: column for column in columns}
     cards = [
@@ -136,7 +138,7 @@ def _card(column: DeclaredColumn, compared: ComparedTable, name: str) -> ColumnC
 def _pair_lines(
     comparison: TableComparison, columns: Mapping[str, DeclaredColumn]
 ) -> list[PairLine]:
-    """All pairs, the one that agrees least first."""
+    """All pairs, those that agree least first."""
 
     def agreement(scope: Scope) -> tuple[float, float]:
         compared = comparison.pairs[scope]
@@ -185,7 +187,7 @@ def _line(
 
 
 def group_name(column: DeclaredColumn, levels: Integers) -> str:
-    """The levels of a group in words; of many the first few, and how many more."""
+    """The levels of a group as text; of many, the first few and how many more."""
     ends = np.flatnonzero(np.diff(levels) > 1) + 1 if column.kind in ORDERED_KINDS else None
     runs = np.split(levels, np.arange(1, levels.size) if ends is None else ends)
     names = [column.levels(int(run[0]), int(run[-1]) + 1) for run in runs[:N_RUNS_MAX]]
@@ -194,7 +196,7 @@ def group_name(column: DeclaredColumn, levels: Integers) -> str:
 
 
 def whole(value: float) -> str:
-    """A count to whole rows.
+    """A count rounded to whole rows.
 
     >>> whole(12345.6), whole(-0.2)
     ('12,346', '0')
@@ -203,7 +205,7 @@ def whole(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent, never rounded up to all of it.
+    """A share in percent, never rounded up to 100 %.
 
     >>> percent(0.95), percent(0.9999), percent(1.0), percent(0.3333)
     ('95.0 %', '99.9 %', '100.0 %', '33.3 %')

@@ -1,9 +1,9 @@
 """The catalog that Flight SQL clients browse: one catalog, one schema, all tables.
 
-Private, public and synthetic tables are listed alike; but a synthetic table whose name others have
-is in a schema that is called as its source, which is how SQL names it. Each metadata command is a
-schema and a function from the list of tables to rows. Everything here is public; nothing that could
-charge or read data is called.
+Private, public and synthetic tables are listed alike, except that a synthetic table whose name is
+not unique is in a schema named after its source, as in SQL. Each metadata command is a schema and a
+function from the list of tables to rows. Everything here is public; nothing here can charge or read
+data.
 """
 
 from collections.abc import Callable
@@ -24,14 +24,14 @@ from proxy.wire.flight.like_pattern import matches
 from proxy.wire.flight.sql_info import SQL_INFO_SCHEMA, sql_info_table
 
 TABLE_TYPE: Final = "TABLE"
-TYPE_NAME_KEY: Final = "ARROW:FLIGHT:SQL:TYPE_NAME"  # or clients show every type as unknown
+TYPE_NAME_KEY: Final = "ARROW:FLIGHT:SQL:TYPE_NAME"  # otherwise clients show every type as unknown
 
 Row: TypeAlias = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """The tables that can be asked: the public faces of private ones, public and synthetic ones."""
+    """The tables to list: the public schemas of private tables, public tables, synthetic tables."""
 
     private: tuple[TableInfo, ...]
     public: tuple[PublicTable, ...] = ()
@@ -131,7 +131,7 @@ def synthetic_schema(record: SyntheticRecord) -> pa.Schema:
 
 
 def _passes(command: sql.CommandGetDbSchemas | sql.CommandGetTables, db_schema: str) -> bool:
-    """Whether our one catalog and a schema pass the command's filters; absent filters pass all."""
+    """Whether the one catalog and a schema pass the command's filters; absent filters pass all."""
     catalog = command.catalog if command.HasField("catalog") else CATALOG
     has_pattern = command.HasField("db_schema_filter_pattern")
     pattern = command.db_schema_filter_pattern if has_pattern else "%"
@@ -204,7 +204,7 @@ def _xdbc_type_rows(command: sql.CommandGetXdbcTypeInfo, _served: Catalog) -> li
 
 
 def _primary_key_rows(command: sql.CommandGetPrimaryKeys, served: Catalog) -> list[Row]:
-    """The keys of public tables; a key of a private one would single out one person."""
+    """The keys of public tables; private tables have none, as a key would identify a person."""
     return [
         {
             "catalog_name": CATALOG,
@@ -222,16 +222,16 @@ def _primary_key_rows(command: sql.CommandGetPrimaryKeys, served: Catalog) -> li
 
 
 def _no_rows(_command: Message, _served: Catalog) -> list[Row]:
-    """No column of any table refers to another table."""
+    """No rows: no column of any table refers to another table."""
     return []
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataCommand:
-    """How one metadata command is answered: the schema of the answer, and its rows."""
+    """The answer to one metadata command: its schema, and its rows."""
 
     schema: pa.Schema
-    # Any: each function takes the one message type it is filed under.
+    # Any: each function takes the message type that is its key.
     rows: Callable[[Any, Catalog], list[Row]]
 
 

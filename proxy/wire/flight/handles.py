@@ -1,9 +1,8 @@
-"""What the server holds between two calls of one client: prepared statements and releases.
+"""What the server keeps between two calls of one client: prepared statements and results.
 
-A key is 128 random bits, and opens an item for whoever put it there and for nobody else. Everything
-held can be had again without charge (a release from history, a statement by preparing it again),
-which is why a shelf may forget its least recently used items when it is full. Nothing here is
-durable.
+A key is 128 random bits, and gives an item only to the caller who stored it. Everything kept can be
+obtained again without charge (a result from history, a statement by preparing it again), so a full
+store may forget its least recently used items. Nothing here is durable.
 """
 
 import secrets
@@ -22,7 +21,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class _Held(Generic[Item]):
-    """An item, whose it is, and its size."""
+    """An item, its owner, and its size."""
 
     item: Item
     owner: Hashable
@@ -33,16 +32,16 @@ class HandleStore(Generic[Item]):
     """Items under unguessable keys, bounded in number and in bytes.
 
     The newest item is always kept, whatever its size: a client that was just charged must be able
-    to fetch what it paid for.
+    to fetch its result.
 
     Parameters
     ----------
     item_name : str
-        What a message calls an item, such as "result".
+        The name of an item in messages, such as "result".
     again : str
-        What a client does to get a forgotten item again, a sentence.
+        A sentence that says how a client gets a forgotten item again.
     n_items_max, n_bytes_max : int
-        Beyond either, the least recently used items are forgotten.
+        Beyond either limit, the least recently used items are forgotten.
     """
 
     def __init__(self, item_name: str, *, again: str, n_items_max: int, n_bytes_max: int) -> None:
@@ -55,7 +54,7 @@ class HandleStore(Generic[Item]):
         self._n_bytes = 0
 
     def put(self, item: Item, n_bytes: int, owner: Hashable) -> bytes:
-        """Hold an item of a stated size for its owner; the key to it."""
+        """Keep an item of a stated size for its owner; the key to it."""
         key = secrets.token_bytes(KEY_BYTES)
         with self._lock:
             self._held[key] = _Held(item, owner, n_bytes)
@@ -71,7 +70,7 @@ class HandleStore(Generic[Item]):
         Raises
         ------
         UnknownTicket
-            If it was forgotten, closed, never here, or is another's.
+            If it was forgotten, closed, never here, or belongs to another caller.
         """
         with self._lock:
             if not self._is_held(key, owner):

@@ -16,8 +16,8 @@ _WILDCARDS: Final = {"%": _ANY_TEXT, "_": _ANY_CHARACTER}
 def matches(pattern: str, name: str) -> bool:
     r"""Whether a whole name matches a pattern.
 
-    Walks both once; a mismatch goes back to the last ``%`` alone and lets it take one more
-    character, which is enough, since an earlier ``%`` could not do better.
+    Walks both once; a mismatch goes back only to the last ``%`` and lets it take one more
+    character. That is enough, since an earlier ``%`` could not do better.
 
     >>> matches("ad%t", "adult"), matches("a_ult", "adult"), matches(r"a\_b", "axb")
     (True, True, False)

@@ -1,9 +1,9 @@
-"""Flight SQL: what ADBC, JDBC and pyarrow clients speak to a database.
+"""Flight SQL: the protocol of ADBC, JDBC and pyarrow clients.
 
-Preparing a statement is free, GetFlightInfo of a statement is the one call that may charge, and
-DoGet hands over the release that was stored then, the same bytes each time. A prepared statement
-is its text: the settings it is asked with are those of the moment it is asked. Nothing here decides
-what a statement means or costs; the engine does.
+Preparing a statement is free; GetFlightInfo of a statement is the call that may charge; and DoGet
+returns the result that was stored then, the same bytes each time. A prepared statement is kept as
+its text: it runs with the session's settings at the time when it runs. Nothing here decides what a
+statement means or costs; the engine does.
 """
 
 # ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
@@ -40,7 +40,7 @@ N_PREPARED_MAX = 10_000
 PREPARED_BYTES_MAX = 16 * 2**20
 
 _READ_ONLY = "This server only answers SELECT, and makes synthetic tables; it does not offer"
-_ASK_AGAIN = "Ask the statement again: what was bought before is answered from history, free."
+_ASK_AGAIN = "Send the statement again: what was bought before is answered from history, free."
 
 _ACTIONS: Final = {
     "CreatePreparedStatement": "Check a statement and learn its result's columns. Free.",
@@ -67,7 +67,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
     engine : QueryEngine
         Answers the statements.
     sessions : Sessions
-        What the clients have set.
+        The settings of the clients' sessions.
     public : tuple of PublicTable
         Tables to list beside the engine's private ones.
     synthetic : SyntheticTableService, optional
@@ -100,7 +100,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         request_iterator: Iterator[flight_pb2.HandshakeRequest],
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.HandshakeResponse]:
-        """Hand the token that came as a password back, as what later calls are to show."""
+        """Return the token that was sent as a password, for later calls to present."""
         token = presented_token(context)
         if token is not None:
             context.send_initial_metadata(((HEADER, f"Bearer {token}"),))
@@ -111,7 +111,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         request: flight_pb2.Criteria,
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.FlightInfo]:
-        """Nothing: results exist only once they are asked for."""
+        """List nothing: results exist only after a query."""
         return iter(())
 
     def GetFlightInfo(
@@ -138,7 +138,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         request: flight_pb2.FlightDescriptor,
         context: grpc.ServicerContext,
     ) -> flight_pb2.SchemaResult:
-        """The columns of a result, without asking for it."""
+        """The columns of a result, without running the statement."""
         command = _unpack(request.cmd)
         if isinstance(command, METADATA_COMMANDS):
             schema = metadata_schema(command)
@@ -151,7 +151,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         request: flight_pb2.Ticket,
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.FlightData]:
-        """The stored release of a ticket, or the rows of a metadata command. Never charges."""
+        """The stored result of a ticket, or the rows of a metadata command. Never charges."""
         command = _unpack(request.ticket)
         if isinstance(command, METADATA_COMMANDS):
             caller = caller_of(context)
@@ -162,7 +162,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
             yield from self._releases.get(command.statement_handle, caller_of(context))
         else:
             raise InvalidRequest(
-                "A ticket comes from GetFlightInfo; this is something else.",
+                "This is not a ticket from GetFlightInfo.",
                 hint="Call GetFlightInfo with the command first.",
             )
 
@@ -171,12 +171,12 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         request_iterator: Iterator[flight_pb2.FlightData],
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.PutResult]:
-        """Carry out a statement about a synthetic table (this may charge); refuse all else."""
+        """Execute a statement about a synthetic table (this may charge); refuse all others."""
         first = next(request_iterator, flight_pb2.FlightData())
         command = _unpack(first.flight_descriptor.cmd, _PUT_BY_NAME)
         if isinstance(command, sql.CommandPreparedStatementQuery):
             raise InvalidRequest(
-                "Parameters are not taken.", hint="Write the values into the statement itself."
+                "Parameters are not supported.", hint="Write the values into the statement itself."
             )
         if not isinstance(command, _UPDATES):
             raise NotOffered(f"{_READ_ONLY} uploads.")
@@ -215,12 +215,12 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         request: flight_pb2.Empty,
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.ActionType]:
-        """What DoAction takes."""
+        """The actions that DoAction supports."""
         for name, description in {**_ACTIONS, **SESSION_ACTIONS}.items():
             yield flight_pb2.ActionType(type=name, description=description)
 
     def _answered(self, text: str, context: grpc.ServicerContext) -> QueryResult:
-        """The answer to a client's text, once what it sets is kept."""
+        """The answer to a client's text, after its settings are applied to the session."""
         asked = self._sessions.run(text, context)
         if asked.reply is not None:
             return QueryResult(asked.reply, None)
@@ -229,7 +229,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         )
 
     def _updated(self, command: Message, context: grpc.ServicerContext) -> flight_pb2.PutResult:
-        """Carry out a statement that is sent as an update; the number of rows that it made."""
+        """Execute a statement that is sent as an update; the number of rows that it made."""
         text = self._statement(command, context)
         statements = read_text(self._sessions.preview(text, context).sql)
         if [isinstance(one.statement, SyntheticStatement) for one in statements] != [True]:
@@ -242,7 +242,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         return flight_pb2.PutResult(app_metadata=result.SerializeToString())
 
     def _promised(self, text: str, context: grpc.ServicerContext) -> pa.Schema:
-        """The columns of that answer; what the text sets is not kept."""
+        """The columns of that answer; the session's settings do not change."""
         asked = self._sessions.preview(text, context)
         if asked.reply is not None:
             return asked.reply.schema
@@ -260,7 +260,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
             prepared_statement_handle=self._prepared.put(action.query, n_bytes, caller_of(context)),
             dataset_schema=schema_bytes(schema),
             parameter_schema=schema_bytes(pa.schema([])),
-            is_update=False,  # or the JDBC driver tries an update first
+            is_update=False,  # otherwise the JDBC driver tries an update first
         )
 
     def _statement(self, command: Message, context: grpc.ServicerContext) -> str:
@@ -276,7 +276,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
 
 
 def _unpack(wrapped: bytes, known: Mapping[str, type[Message]] = _READ_BY_NAME) -> Message:
-    """The Flight SQL message, of those that are known, in a serialised ``google.protobuf.Any``."""
+    """The known Flight SQL message in a serialised ``google.protobuf.Any``."""
     try:
         envelope = AnyMessage.FromString(wrapped)
         name = envelope.type_url.rpartition("/")[2]
@@ -296,7 +296,7 @@ def _pack(message: Message) -> bytes:
 
 
 def _quoted(name: str) -> str:
-    """A name that the client chose, fit for one line of a message."""
+    """A name that the client chose, escaped for one line of a message."""
     return ascii(name[:60])
 
 

@@ -1,8 +1,9 @@
-"""Flight's own actions on a session: the same settings as SET, under the same names.
+"""Flight's actions on a session: the same settings as SET, under the same names.
 
 ADBC sends them for ``adbc.flight.sql.session.option.tacit.half_width``, and closes its session when
 a connection is closed. Their bodies are the messages themselves, not wrapped as those of Flight SQL
-are. Each option of a request is set, or not, for itself; its name says whether it was.
+are. Each option of a request is set, or refused, by itself; the result lists the names that were
+refused.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,8 +28,8 @@ from proxy.wire.sessions.sessions import Sessions, setting_text
 
 SESSION_ACTIONS: Final[Mapping[str, str]] = {
     "SetSessionOptions": "Set tacit.half_width, tacit.confidence or tacit.epsilon. Free.",
-    "GetSessionOptions": "What this session has set.",
-    "CloseSession": "Forget what this session has set.",
+    "GetSessionOptions": "The settings of this session.",
+    "CloseSession": "Forget the settings of this session.",
 }
 
 
@@ -40,7 +41,7 @@ def session_action(
     Raises
     ------
     InvalidRequest
-        If its body is another message.
+        If its body is not the expected message.
     """
     try:
         return _ACTIONS[action.type](action.body, sessions, context)
@@ -75,7 +76,7 @@ def _set_one(
 
 
 def _value(name: str, option: flight_pb2.SessionOptionValue) -> Fraction | None:
-    """The number in an option; None, which takes the setting away, if there is nothing in it."""
+    """The number in an option; None, which removes the setting, if the option is empty."""
     match option.WhichOneof("option_value"):
         case None:
             return None
@@ -83,7 +84,7 @@ def _value(name: str, option: flight_pb2.SessionOptionValue) -> Fraction | None:
             return exact_setting(name, option.string_value)
         case "int64_value":
             return Fraction(option.int64_value)
-        case "double_value":  # its shortest decimal text is what somebody wrote
+        case "double_value":  # its shortest decimal text is what the client wrote
             return exact_setting(name, repr(option.double_value))
         case _:
             raise InvalidTarget(f"{name} must be a number.")

@@ -1,7 +1,7 @@
-"""What the server says about itself to Flight SQL clients: SqlInfo and the SQL types.
+"""The server's description of itself for Flight SQL clients: SqlInfo and the SQL types.
 
-The numbers are those Flight SQL publishes for its `SqlInfo` and ODBC for its type codes. Only
-facts are listed; a client that asks for another number gets no row for it.
+The numbers are those that Flight SQL publishes for its `SqlInfo` and ODBC for its type codes. Only
+known facts are listed; a request for another number gets no row.
 """
 
 from importlib.metadata import version
@@ -21,8 +21,8 @@ SQL_INFO: Final[dict[int, InfoValue]] = {
     1: version("tacit-dp"),  # server version
     2: pa.__version__,  # Arrow version
     3: True,  # read-only
-    4: True,  # takes SQL
-    5: False,  # takes Substrait plans
+    4: True,  # supports SQL
+    5: False,  # supports Substrait plans
     8: _NO_TRANSACTIONS,
     9: False,  # can cancel a query
     500: False,  # creates catalogs
@@ -30,7 +30,7 @@ SQL_INFO: Final[dict[int, InfoValue]] = {
     502: False,  # creates tables
     503: _CASE_INSENSITIVE,  # identifiers
     504: '"',  # quotes an identifier
-    506: True,  # every table listed can be asked
+    506: True,  # every listed table can be queried
     513: ESCAPE,  # in search patterns
     529: "schema",
     531: "catalog",

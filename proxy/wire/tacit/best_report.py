@@ -14,7 +14,7 @@ from inference.remap import (
 from proxy.api.best_report import Belief
 from proxy.protocol import tacit_pb2
 
-N_POINTS_MAX: Final = 10_000  # of a prior: each is weighed by itself
+N_POINTS_MAX: Final = 10_000  # of a prior: each is evaluated separately
 N_COUNTS_MAX: Final = 1_000_000  # the largest count that a prior may name
 N_LOSSES_MAX: Final = 1000  # rows of a table of losses
 
@@ -35,10 +35,12 @@ def belief_of(message: tacit_pb2.BestReportRequest) -> Belief:
     """
     counts = [point.value for point in message.prior]
     if not counts:
-        raise InvalidRequest("The request has no prior.", hint="Say how likely each count is.")
+        raise InvalidRequest(
+            "The request has no prior.", hint="Give the probability of each count."
+        )
     if min(counts) < 0 or len(set(counts)) < len(counts):
         raise InvalidRequest(
-            "A prior names each count once, and none below 0.", hint="Add up what is double."
+            "A prior may name each count only once, and none below 0.", hint="Add up duplicates."
         )
     if len(counts) > N_POINTS_MAX or max(counts) > N_COUNTS_MAX:
         raise TooLarge(
@@ -56,7 +58,8 @@ def _loss(message: tacit_pb2.BestReportRequest) -> Loss:
         return known
     if message.loss != TABLE:
         raise InvalidRequest(
-            f"There is no loss {message.loss[:40]!a}.", hint=f"There is {', '.join(LOSSES)}, table."
+            f"There is no loss {message.loss[:40]!a}.",
+            hint=f"Losses are {', '.join(LOSSES)}, table.",
         )
     if len(message.loss_table) > N_LOSSES_MAX:
         raise TooLarge(
@@ -65,9 +68,12 @@ def _loss(message: tacit_pb2.BestReportRequest) -> Loss:
     rows = [list(row.losses) for row in message.loss_table]
     if not rows or {len(row) for row in rows} != {len(rows)}:
         raise InvalidRequest(
-            "A table of losses is square, one row a count.", hint="losses[truth][report]."
+            "A table of losses must be square, with one row per count.",
+            hint="losses[truth][report].",
         )
     try:
         return LossTable(np.array(rows))
     except ValueError as error:
-        raise InvalidRequest(f"The loss does not do: {error}.", hint="Losses are finite.") from None
+        raise InvalidRequest(
+            f"The loss is not valid: {error}.", hint="Losses must be finite."
+        ) from None

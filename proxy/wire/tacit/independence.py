@@ -1,6 +1,6 @@
 """The messages of `TestIndependence` as SQL, and its answer as a message.
 
-The call is a typed way to write one SELECT: what it means, costs and refuses is that SELECT's.
+The call is a typed way to write one SELECT: its meaning, cost and refusals are that SELECT's.
 """
 
 import math
@@ -24,17 +24,17 @@ def independence_sql(request: tacit_pb2.TestIndependenceRequest) -> str:
     Raises
     ------
     InvalidRequest, InvalidTarget
-        If a part that must be there is empty, or the level is no number.
+        If a required part is empty, or the level is not a number.
     """
     for name in ("table", "x", "y"):
         if not getattr(request, name).strip():
             raise InvalidRequest(
-                f"The request names no {name}.", hint="It tests x against y in a table."
+                f"The request names no {name}.", hint="A test needs x, y and a table."
             )
     options = []
     if request.HasField("level"):
         if not math.isfinite(request.level):
-            raise InvalidTarget("level lies between 0 and 1.", hint="0.05 is usual.")
+            raise InvalidTarget("level must be between 0 and 1.", hint="The usual value is 0.05.")
         options.append(f"level => {request.level:.17g}")
     if request.HasField("replicates"):
         options.append(f"replicates => {request.replicates}")
@@ -47,11 +47,11 @@ def independence_sql(request: tacit_pb2.TestIndependenceRequest) -> str:
 
 
 def check_is_test(schema: pa.Schema) -> None:
-    """Refuse a request whose texts make it another SELECT than a test; before it is charged."""
+    """Refuse, before it is charged, a request whose texts make it a SELECT other than a test."""
     if schema.names != TESTED_SCHEMA.names:
         raise InvalidRequest(
-            "x, y, given and where are not one expression each.",
-            hint="Send anything else as SQL with Query.",
+            "Each of x, y, given and where must be a single expression.",
+            hint="Send other statements as SQL with Query.",
         )
 
 

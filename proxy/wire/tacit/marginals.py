@@ -1,4 +1,4 @@
-"""The messages of `Marginals`: a request read, its result as replies."""
+"""The messages of `Marginals`: the request as a value, the result as replies."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ def marginals_request(
     named: RequestedTarget,
     settings: RequestedTarget,
 ) -> MarginalsRequest:
-    """What a message asks for.
+    """The request in a message.
 
     Parameters
     ----------
@@ -26,12 +26,12 @@ def marginals_request(
     named : RequestedTarget
         The message's own target.
     settings : RequestedTarget
-        What the session has set, for what the message leaves out.
+        The session's settings, for what the message leaves out.
 
     Raises
     ------
     InvalidTarget
-        If the budget is no number, or there is no such consistency.
+        If the budget is not a number, or there is no such consistency.
     """
     budget = exact_epsilon("budget", message.budget) if message.HasField("budget") else None
     if budget is not None:
@@ -52,7 +52,7 @@ def marginals_request(
 def marginals_replies(
     made: MadeMarginals, budget: BudgetStatus
 ) -> Iterator[tacit_pb2.MarginalsReply]:
-    """The tables in pieces, then what there is to know about them."""
+    """The tables in pieces, then facts about them."""
     for chunk in stream_chunks(made.data):
         yield tacit_pb2.MarginalsReply(ipc=chunk)
     yield tacit_pb2.MarginalsReply(

@@ -6,13 +6,11 @@ from accountant.ledger.limits import Window
 from proxy.api.requests import BudgetStatus, LimitStatus, Receipt
 from proxy.protocol import tacit_pb2
 
-WINDOW_NOTE: Final = (
-    "The window divides the budget over time; it is no promise about what is learnt in a lifetime."
-)
+WINDOW_NOTE: Final = "The window spreads the budget over time; it is no guarantee over a lifetime."
 
 
 def receipt_message(receipt: Receipt) -> tacit_pb2.Receipt:
-    """A receipt as it travels."""
+    """A receipt as a message."""
     return tacit_pb2.Receipt(
         table=receipt.table,
         epsilon_spent=float(receipt.epsilon_spent),
@@ -32,7 +30,7 @@ def receipt_message(receipt: Receipt) -> tacit_pb2.Receipt:
 
 
 def budget_message(budget: BudgetStatus) -> tacit_pb2.Budget:
-    """A budget, with the limits that bind whoever asked."""
+    """A budget, with the limits that bind the caller."""
     return tacit_pb2.Budget(
         table=budget.table,
         epsilon_limit=float(budget.limit),
@@ -44,7 +42,7 @@ def budget_message(budget: BudgetStatus) -> tacit_pb2.Budget:
 
 
 def limit_message(status: LimitStatus) -> tacit_pb2.LimitStatus:
-    """A limit, and what counts towards it now."""
+    """A limit, and what currently counts towards it."""
     return tacit_pb2.LimitStatus(
         subject=status.subject,
         window=status.window,

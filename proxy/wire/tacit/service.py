@@ -1,4 +1,4 @@
-"""`tacit.v1`: our own service, for clients that want targets and receipts as typed messages.
+"""`tacit.v1`: Tacit's own service, for clients that want targets and receipts as typed messages.
 
 Translates between protobuf messages and the engine's values; decides nothing.
 """
@@ -52,28 +52,28 @@ class TacitService(SyntheticMethods):
     engine : QueryEngine
         Answers the statements.
     sessions : Sessions
-        What the clients have set.
-    desk : LedgerAdmin, optional
-        For owners and auditors; without one, what they ask for is not offered.
+        The settings of the clients' sessions.
+    admin : LedgerAdmin, optional
+        For owners and auditors; if None, their calls are not offered.
     synthetic : SyntheticTableService, optional
-        The synthetic tables; without one there are none.
+        The synthetic tables; if None, there are none.
     """
 
     def __init__(
         self,
         engine: QueryEngine,
         sessions: Sessions,
-        desk: LedgerAdmin | None = None,
+        admin: LedgerAdmin | None = None,
         synthetic: SyntheticTableService = NO_TABLES,
     ) -> None:
         super().__init__(synthetic, sessions)
         self._engine = engine
-        self._given_desk = desk
+        self._given_admin = admin
 
     def Query(
         self, request: tacit_pb2.QueryRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.QueryReply]:
-        """The answer as one Arrow IPC stream in pieces, then its receipt if it may have cost."""
+        """The answer as one Arrow IPC stream in pieces, then its receipt if it has one."""
         named = query_request(request)
         asked = self._sessions.run(named.sql, context)
         if asked.reply is None:
@@ -95,7 +95,7 @@ class TacitService(SyntheticMethods):
         request: tacit_pb2.ExplainRequest,
         context: grpc.ServicerContext,
     ) -> tacit_pb2.ExplainReply:
-        """What the statement would cost, and why."""
+        """What a statement would cost, and why."""
         explanation = self._engine.explain(self._without_settings(request, context))
         return tacit_pb2.ExplainReply(
             ipc=stream_bytes(explanation.data),
@@ -131,14 +131,14 @@ class TacitService(SyntheticMethods):
         check_is_test(self._engine.result_schema(asked))
         release = self._engine.answer(asked)
         if release.receipt is None:
-            raise InvalidRequest("A test asks a private table.", hint="Name one that is listed.")
+            raise InvalidRequest("A test needs a private table.", hint="Name one that is listed.")
         report_epsilon(context, release.receipt.epsilon_spent)
         return independence_reply(release, receipt_message(release.receipt))
 
     def Marginals(
         self, request: tacit_pb2.MarginalsRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.MarginalsReply]:
-        """Tables of counts: the steps, the tables as one Arrow IPC stream, what they cost."""
+        """Tables of counts: the steps, the tables as one Arrow IPC stream, their cost."""
         named = query_request(tacit_pb2.ExplainRequest(target=request.target)).target
         settings = self._sessions.preview("", context).target
         asked, caller = marginals_request(request, named, settings), caller_of(context)
@@ -155,7 +155,7 @@ class TacitService(SyntheticMethods):
     def BestReport(
         self, request: tacit_pb2.BestReportRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.BestReportReply:
-        """One count, and the best report of it under the caller's own prior and loss."""
+        """One count, and the best report for it under the caller's own prior and loss."""
         message = tacit_pb2.ExplainRequest(sql=request.sql, target=request.target)
         asked = self._without_settings(message, context)
         reported, release = self._engine.best_report(asked, belief_of(request))
@@ -203,14 +203,14 @@ class TacitService(SyntheticMethods):
             per_query=request.per_query if request.HasField("per_query") else None,
             clear=request.clear,
         )
-        status = self._desk.set_limit(caller_of(context), request.table, change)
+        status = self._admin.set_limit(caller_of(context), request.table, change)
         return tacit_pb2.SetLimitReply(limit=None if status is None else _listed_limit(status))
 
     def ListLimits(
         self, request: tacit_pb2.ListLimitsRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.ListLimitsReply:
         """Every limit in force."""
-        found = self._desk.limits(caller_of(context), request.table)
+        found = self._admin.limits(caller_of(context), request.table)
         return tacit_pb2.ListLimitsReply(
             tables=[
                 tacit_pb2.TableLimits(table=table, limits=[_listed_limit(one) for one in limits])
@@ -222,29 +222,29 @@ class TacitService(SyntheticMethods):
         self, request: tacit_pb2.AuditReportRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.AuditReportReply]:
         """The audit report in pieces."""
-        report = self._desk.report(caller_of(context), request.format)
+        report = self._admin.report(caller_of(context), request.format)
         for start in range(0, len(report), REPORT_CHUNK_BYTES):
             yield tacit_pb2.AuditReportReply(chunk=report[start : start + REPORT_CHUNK_BYTES])
 
     @property
-    def _desk(self) -> LedgerAdmin:
-        if self._given_desk is None:
+    def _admin(self) -> LedgerAdmin:
+        if self._given_admin is None:
             raise NotOffered("This server answers queries; it has no ledger to administer.")
-        return self._given_desk
+        return self._given_admin
 
     def _without_settings(
         self,
         message: tacit_pb2.ExplainRequest | tacit_pb2.PlanRequest,
         context: grpc.ServicerContext,
     ) -> QueryRequest:
-        """The engine's request; settings at the head of its text hold for this call alone."""
+        """The engine's request; settings at the start of its text apply to this call only."""
         named = query_request(message)
         limits = FILE if isinstance(message, tacit_pb2.PlanRequest) else ONE_STATEMENT
         asked = self._sessions.preview(named.sql, context, limits)
         if asked.reply is not None:
             raise InvalidRequest(
-                "A setting costs nothing, and there is nothing to plan.",
-                hint="Send it with Query, or put a SELECT after it.",
+                "A setting costs nothing, so there is nothing to plan.",
+                hint="Send it with Query, or add a SELECT after it.",
             )
         target = named.target.over(asked.target)
         return QueryRequest(sql=asked.sql, target=target, caller=caller_of(context))
@@ -258,7 +258,7 @@ def query_request(
     Raises
     ------
     InvalidTarget
-        If a part of the target is out of range, whatever the rest will turn out to be.
+        If a part of the target is out of range, whatever the other parts are.
     """
     asked = message.target
     target = RequestedTarget(
@@ -273,7 +273,7 @@ def query_request(
 
 
 def _listed_limit(status: LimitStatus) -> tacit_pb2.LimitStatus:
-    """A limit as such, not as it binds somebody: one for each analyst has no one account."""
+    """A limit as such, not as it binds a caller: `each_analyst` has no account of its own."""
     message = limit_message(status)
     if status.subject == SubjectKind.EACH_ANALYST:
         message.ClearField("epsilon_spent")
@@ -301,7 +301,7 @@ def _table(info: TableInfo) -> tacit_pb2.Table:
 
 
 def _synthetic(record: SyntheticRecord, sources: Mapping[str, tacit_pb2.Table]) -> tacit_pb2.Table:
-    """A synthetic table; what its source declares of its columns holds for its rows, too."""
+    """A synthetic table; its source's declaration of columns holds for its rows, too."""
     columns = {column.name: column for column in sources[record.table].columns}
     return tacit_pb2.Table(
         name=record.name,

@@ -1,7 +1,7 @@
-"""Synthetic tables in `tacit.v1`: messages to the desk's values and back; decides nothing.
+"""Synthetic tables in `tacit.v1`: messages to the service's values and back; decides nothing.
 
-A table is made in a thread of its own, while the call tells of its steps. If the client goes away
-the making stops before its next step: what was charged stays charged, and is known from then on.
+A table is made in a thread of its own, while the call reports its steps. If the client disconnects,
+making stops before its next step: what was charged stays charged, and is known from then on.
 """
 
 # ruff: noqa: N802 - the protocol fixes the names and signatures of its methods
@@ -32,17 +32,17 @@ REPORT_CHUNK_BYTES: Final = 2**20
 
 
 class ClientGoneError(grpc.RpcError):
-    """Nobody waits for the table any more."""
+    """The client no longer waits for the table."""
 
 
 class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
-    """The methods of `tacit.v1` that are about synthetic tables.
+    """The methods of `tacit.v1` for synthetic tables.
 
     Parameters
     ----------
     synthetic : SyntheticTableService
     sessions : Sessions
-        What the clients have set: a cap on epsilon holds here, too.
+        The settings of the clients' sessions: a cap on epsilon applies here, too.
     """
 
     def __init__(self, synthetic: SyntheticTableService, sessions: Sessions) -> None:
@@ -52,7 +52,7 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
     def CreateSynthetic(
         self, request: tacit_pb2.CreateSyntheticRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.SyntheticProgress]:
-        """Make a table, and tell of every step."""
+        """Make a table, and report every step."""
         order, caller = _order(request), caller_of(context)
         check_cap(order, self._sessions.preview("", context).target.epsilon_cap)
         for told in _told(lambda watch: self._synthetic.create(caller, order, watch), context):
@@ -75,7 +75,7 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
     def PreviewSynthetic(
         self, request: tacit_pb2.CreateSyntheticRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.PreviewSyntheticReply:
-        """What a table would cost at most."""
+        """The most that a table would cost."""
         caller, order = caller_of(context), _order(request)
         steps = self._synthetic.preview(caller, order)
         return tacit_pb2.PreviewSyntheticReply(
@@ -119,7 +119,7 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
     def ResampleSynthetic(
         self, request: tacit_pb2.ResampleSyntheticRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.SyntheticTable:
-        """Another table of the same model."""
+        """Another table drawn from the same model."""
         return table_message(
             self._synthetic.resample(
                 caller_of(context),
@@ -133,14 +133,14 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
     def DropSynthetic(
         self, request: tacit_pb2.DropSyntheticRequest, context: grpc.ServicerContext
     ) -> tacit_pb2.DropSyntheticReply:
-        """Take a table away."""
+        """Drop a table."""
         self._synthetic.drop(caller_of(context), request.name)
         return tacit_pb2.DropSyntheticReply()
 
     def SyntheticLaw(
         self, request: tacit_pb2.SyntheticLawRequest, context: grpc.ServicerContext
     ) -> Iterator[tacit_pb2.SyntheticLawReply]:
-        """The law of some columns given values of others, and last what it rests on."""
+        """The law of some columns given values of others, and last how it was obtained."""
         given = tuple((one.column, one.value) for one in request.given)
         question = LawQuestion(tuple(request.of), given)
         law = self._synthetic.law(caller_of(context), request.name, question)
@@ -151,7 +151,7 @@ class SyntheticMethods(tacit_pb2_grpc.TacitServicer):
 
 
 def table_message(record: SyntheticRecord) -> tacit_pb2.SyntheticTable:
-    """A table's record as it travels."""
+    """A table's record as a message."""
     return tacit_pb2.SyntheticTable(
         name=record.name,
         source=record.table,
@@ -194,7 +194,7 @@ def _order(request: tacit_pb2.CreateSyntheticRequest) -> CreateSynthetic:
 def _told(
     create: Callable[[Watch], SyntheticRecord], context: grpc.ServicerContext
 ) -> Iterator[Progress | SyntheticRecord]:
-    """The steps of a table that is made meanwhile, and the table."""
+    """The steps of making a table in another thread, and then the table."""
     said: SimpleQueue[Progress | SyntheticRecord | BaseException] = SimpleQueue()
 
     def watch(step: Progress) -> None:
@@ -205,7 +205,7 @@ def _told(
     def run() -> None:
         try:
             said.put(create(watch))
-        except BaseException as error:  # noqa: BLE001 - goes on in the thread that waits for it
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             said.put(error)
 
     thread = threading.Thread(target=run, name="tacit-synthesis")
@@ -219,4 +219,4 @@ def _told(
             if isinstance(told, SyntheticRecord):
                 return
     finally:
-        thread.join()  # it ends at its next step, if nobody waits
+        thread.join()  # it ends at its next step if the client is gone

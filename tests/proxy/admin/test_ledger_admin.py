@@ -78,9 +78,9 @@ def world(tmp_path: Path) -> Iterator[World]:
         def report(report_format: str) -> bytes:
             return json.dumps(report_format).encode() + REPORT
 
-        desk = ServedLedgerAdmin(ledger, ["people"], report)
+        admin = ServedLedgerAdmin(ledger, ["people"], report)
         with (
-            serving(engine, access=LedgerAuthenticator(ledger), desk=desk) as address,
+            serving(engine, authenticator=LedgerAuthenticator(ledger), admin=admin) as address,
             grpc.insecure_channel(address) as channel,
         ):
             yield World(ledger, TacitStub(channel))

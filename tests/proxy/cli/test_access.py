@@ -118,7 +118,9 @@ def test_a_certificate_takes_the_place_of_a_token(run: Run, folder: Path) -> Non
     assert (ended.code, ended.out) == (0, "")
     assert "certificate ann@example.org" in run("token", "list").out
     again = run(*command, "--certificate", "ann@example.org")
-    assert again.err.startswith("error [invalid_request]: A certificate with the name")
+    assert again.err.startswith(
+        "error [invalid_request]: There is already a credential for certificates with the name"
+    )
     assert len(entries(folder, "access_granted")) == 1
 
 
@@ -139,11 +141,11 @@ def test_a_credential_is_revoked_by_its_id(run: Run, folder: Path) -> None:
     [
         ((), "would open no table"),
         (("--table", "nobody"), "[unknown_name]: There is no table 'nobody'. Tables here: people."),
-        (("--table", "*"), "Say --all-tables"),
-        (("--table", "people", "--expires", "soon"), "is no end"),
-        (("--table", "people", "--expires", "2001-01-01"), "is over"),
+        (("--table", "*"), "Use --all-tables"),
+        (("--table", "people", "--expires", "soon"), "is not an expiry"),
+        (("--table", "people", "--expires", "2001-01-01"), "is in the past"),
         (("--table", "people", "--group", "a\nb"), "a name is 1 to 200 printable characters"),
-        (("--table", "people", "--certificate", "a\x1b[31m"), "is no name in a certificate"),
+        (("--table", "people", "--certificate", "a\x1b[31m"), "cannot be a name in a certificate"),
     ],
     ids=str,
 )
@@ -201,7 +203,7 @@ def served_once(folder: Path) -> None:
 def address(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     with (
         open_ledger(folder / "people.ledger") as ledger,
-        serving(CannedEngine(), access=LedgerAuthenticator(ledger)) as served,
+        serving(CannedEngine(), authenticator=LedgerAuthenticator(ledger)) as served,
     ):
         (folder / "ann.token").write_text(token_for(ledger, "ann", "people") + "\n")
         monkeypatch.setenv("TACIT_SERVER", served)
@@ -237,7 +239,7 @@ def test_a_token_does_not_cross_a_network_in_plain_text(
     monkeypatch.setenv("TACIT_TOKEN", new_token())
     ended = run("tables", "--server", server)
     assert ended.code == 1
-    assert f"The token would go to {server} in plain text" in ended.err
+    assert f"The token would be sent to {server} in plain text" in ended.err
 
 
 @pytest.mark.parametrize("content", ["", "x", "tacit_", "tacit_é" + "A" * 42])
@@ -249,7 +251,7 @@ def test_a_file_without_a_token_is_no_token(run: Run, folder: Path, content: str
 
 def test_a_certificate_goes_with_its_key_and_with_tls(run: Run) -> None:
     assert "go together" in run("tables", "--tls-ca", "a", "--tls-cert", "b").err
-    assert "over TLS" in run("tables", "--tls-cert", "b", "--tls-key", "c").err
+    assert "needs TLS" in run("tables", "--tls-cert", "b", "--tls-key", "c").err
     absent = run("tables", "--tls-ca", "a", "--tls-cert", "b", "--tls-key", "c")
     assert absent.err.startswith("error [tls]: a cannot be read")
 

@@ -279,12 +279,12 @@ def test_a_loss_is_accepted_on_the_command_line_and_shown_by_every_audit(
     assert ended.code == 1
     assert "The ledger ends with entry 28" in ended.out
     assert "Entry 29, digest" in ended.out
-    assert "At least 1 are gone" in ended.out
+    assert "At least 1 are missing" in ended.out
     assert "was not changed" in ended.out
     assert len(read(path)) == 28
     ended = run("accept-rollback", path, *known, "--by", "ann", "--yes")
     assert ended.code == 0
-    assert "Noted as entry 29" in ended.out
+    assert "Recorded as entry 29" in ended.out
     assert f"Keep {head} under another name" in ended.out
     ended = run("verify", path)
     assert ended.code == 0
@@ -299,5 +299,5 @@ def test_a_loss_is_accepted_on_the_command_line_and_shown_by_every_audit(
 
 
 def test_a_ledger_in_postgresql_is_named_with_its_key(run: Run, path: Path) -> None:
-    assert "named with its key" in run("accept-rollback", path, "--key", path).err
-    assert "named with its key" in run("accept-rollback", "postgresql://localhost/money").err
+    assert "--key is needed" in run("accept-rollback", path, "--key", path).err
+    assert "--key is needed" in run("accept-rollback", "postgresql://localhost/money").err

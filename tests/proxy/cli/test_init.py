@@ -122,7 +122,7 @@ def test_levels_with_quotes_and_control_characters_come_back_as_they_were(tmp_pa
     ("arguments", "said"),
     [
         (["absent.csv", "-o", "new.toml"], "cannot be read"),
-        (["people.txt", "-o", "new.toml"], "a source is a .csv, .parquet, .duckdb file"),
+        (["people.txt", "-o", "new.toml"], "a source must be a .csv, .parquet, .duckdb file"),
         (["people.csv", "-o", "people.csv"], "exists already"),
         (["people.csv", "-o", "absent/new.toml"], "cannot be written"),
     ],

@@ -126,7 +126,7 @@ def test_a_server_answers_stops_when_told_and_remembers(configuration: Path) -> 
     with serving(configuration) as served:
         assert "people: epsilon 1 of 1 left" in served.greeting
         assert f"grpc://{served.address}" in served.greeting
-        assert "Clients show a token" in served.greeting
+        assert "Clients need a token" in served.greeting
         ask = ("query", COUNT, "--server", served.address, "--format", "json")
         first = json.loads(tacit(*ask, token=token).stdout)
         assert outcome(served.address, None) == "not_authenticated"
@@ -172,7 +172,7 @@ def test_a_server_that_lets_anybody_in_says_so(configuration: Path) -> None:
     text = configuration.read_text()
     configuration.write_text(text.replace("[server]", "[server]\nallow_anonymous = true"))
     with serving(configuration) as served:
-        assert "ANYBODY on this machine may ask" in served.greeting
+        assert "ANYBODY on this machine may query" in served.greeting
         assert outcome(served.address, None) == "ok"
 
 

@@ -42,7 +42,7 @@ def test_a_server_may_sign_how_far_its_ledger_has_come(folder: Path) -> None:
     [
         ('key = "shared.key"', "", "ledger.key: is missing"),
         ('key = "shared.key"', 'key = "absent/shared.key"', "ledger.key: should be a file"),
-        ("key =", 'path = "x.ledger"\nkey =', "ledger.url: stands beside path"),
+        ("key =", 'path = "x.ledger"\nkey =', "ledger.url: is given beside path"),
         ("key =", 'signing_key = "owner.pem"\nkey =', "ledger.signed_head: is missing"),
         ("key =", 'signed_head = "head.json"\nkey =', "ledger.signing_key: is missing"),
         ("tacit@localhost", "tacit:hush@localhost", "ledger.url: holds a password"),

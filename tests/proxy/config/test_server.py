@@ -51,7 +51,9 @@ def test_and_of_nothing_else(folder: Path, listen: str) -> None:
 
 
 def test_nor_beside_certificates_that_everybody_shows(folder: Path) -> None:
-    with pytest.raises(ConfigurationInvalid, match=r"server\.allow_anonymous: does not go with"):
+    with pytest.raises(
+        ConfigurationInvalid, match=r"server\.allow_anonymous: cannot be combined with"
+    ):
         read(folder, allow_anonymous=True, tls_client_ca="ca.pem", **TLS)
 
 

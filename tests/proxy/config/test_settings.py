@@ -92,7 +92,7 @@ def test_all_problems_are_listed_at_once_each_with_its_key(folder: Path) -> None
 @pytest.mark.parametrize(
     ("server", "expected"),
     [
-        ('listen = "0.0.0.0:1"', "server.listen: is not loopback, which needs tls_certificate"),
+        ('listen = "0.0.0.0:1"', "server.listen: is not loopback, so tls_certificate"),
         ('listen = "db.example:1"', "server.listen: is not loopback"),
         ('listen = "[::]:1"', "server.listen: is not loopback"),
         ('listen = "127.0.0.1"', "server.listen: should be host:port"),

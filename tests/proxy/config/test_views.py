@@ -81,9 +81,9 @@ def test_the_documented_configuration_loads_and_its_view_runs(tmp_path: Path) ->
         (f"{VIEW}\nsources = 3", ["sources: should name the files of the view"]),
         (
             f'{VIEW}\nsource = "people.csv"\nsources = {{a = "people.csv"}}',
-            ["view: stands beside source"],
+            ["view: is given beside source"],
         ),
-        (f'{VIEW}\nsource = "people.csv"', ["view: stands", "sources: should name"]),
+        (f'{VIEW}\nsource = "people.csv"', ["view: is given", "sources: should name"]),
         ('source = "people.csv"\nsources = {a = "people.csv"}', ["sources: goes with view"]),
         (
             f'{VIEW}\nsource_table = "t"\nsources = {{a = "people.csv"}}',
@@ -102,7 +102,7 @@ def test_the_documented_configuration_loads_and_its_view_runs(tmp_path: Path) ->
             ["sources.a.file: should", "sources.b.file: should"],
         ),
         (f'{VIEW}\nsources = {{a = "people.csv", A = "people.csv"}}', ["two sources share a name"]),
-        ('view = " "\nsources = {a = "people.csv"}', ["a view is a SELECT"]),
+        ('view = " "\nsources = {a = "people.csv"}', ["a view must be a SELECT"]),
         ('view = 3\nsources = {a = "people.csv"}', ["view: should be a valid string"]),
         ('source = "people.csv"\nunit = "AGE"', ["the unit AGE is also a column with levels"]),
         ('source = "people.csv"\nunit = ""', ["unit: string should have at least 1 character"]),

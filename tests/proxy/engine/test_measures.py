@@ -186,7 +186,7 @@ def test_text_that_is_no_number_is_refused_by_column_and_never_quoted(
     with pytest.raises(ConfigurationInvalid) as caught:
         counted(axis, path)
     said = caught.value.explain()
-    assert "tables.t.columns.pay: the source holds a value that is no BIGINT" in said
+    assert "tables.t.columns.pay: the source holds a value that is not of type BIGINT" in said
     assert text not in said.replace(str(tmp_path), "")
 
 
@@ -285,7 +285,7 @@ def test_a_declared_measure_is_exactly_what_is_written(
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"low": 0, "high": 1.5}, "columns.pay: step is missing; it is 1 only where"),
+        ({"low": 0, "high": 1.5}, "columns.pay: step is missing; it defaults to 1 only if"),
         ({"low": 0, "high": 9, "step": 0}, "columns.pay: step 0 is not positive"),
         ({"low": 0, "high": 9, "step": -1}, "columns.pay: step -1 is not positive"),
         ({"low": 0, "high": 1, "step": 0.3}, "columns.pay: step 3/10 does not divide high - low"),

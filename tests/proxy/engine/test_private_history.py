@@ -94,7 +94,7 @@ class EverybodyIs:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    def identify(self, shown: PresentedCredentials) -> Caller:  # noqa: ARG002 - the protocol names it
+    def identify(self, presented: PresentedCredentials) -> Caller:  # noqa: ARG002 - the protocol names it
         return self._caller
 
 
@@ -165,7 +165,7 @@ def everything_seen(engine: Engine, statements: Sequence[str]) -> list[object]:
     paris = "SELECT COUNT(*) FROM people WHERE city = 'Paris' AND age >= 42"
     target = tacit_pb2.Target(half_width=30)
     with (
-        serving(engine, access=EverybodyIs(EVE), synthetic=engine.synthetic) as address,
+        serving(engine, authenticator=EverybodyIs(EVE), synthetic=engine.synthetic) as address,
         grpc.insecure_channel(address) as channel,
         flight.connect(f"grpc://{address}") as client,
     ):

@@ -180,7 +180,7 @@ def test_no_table_is_charged_if_another_refuses(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_computed_is_refused_before_it_is_paid_for(engine: Engine) -> None:
-    with pytest.raises(Exception, match="computed from the answers"):
+    with pytest.raises(Exception, match="SQL on the answers"):
         ask(engine, "SELECT n FROM (SELECT COUNT(*) AS n FROM people) AS t WHERE m > 1")
     assert spent(engine) == 0
 

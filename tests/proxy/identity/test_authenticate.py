@@ -39,7 +39,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 
 @pytest.fixture
-def access(ledger: Ledger) -> LedgerAuthenticator:
+def authenticator(ledger: Ledger) -> LedgerAuthenticator:
     return LedgerAuthenticator(ledger)
 
 
@@ -54,83 +54,89 @@ def by_certificate(*names: str) -> PresentedCredentials:
 
 
 def test_a_token_says_who_calls_and_what_is_open(
-    ledger: Ledger, access: LedgerAuthenticator
+    ledger: Ledger, authenticator: LedgerAuthenticator
 ) -> None:
     _, token = issue_token(ledger, ANN, by=BY)
     _, other = issue_token(ledger, BOB, by=BY)
-    assert access.identify(by_token(token)) == ANN_CALLS
-    assert access.identify(by_token(other)) == BOB_CALLS
-    assert access.identify(by_token(token, "ann")) == ANN_CALLS
+    assert authenticator.identify(by_token(token)) == ANN_CALLS
+    assert authenticator.identify(by_token(other)) == BOB_CALLS
+    assert authenticator.identify(by_token(token, "ann")) == ANN_CALLS
 
 
 def test_an_analyst_is_of_the_groups_of_all_his_credentials(
-    ledger: Ledger, access: LedgerAuthenticator
+    ledger: Ledger, authenticator: LedgerAuthenticator
 ) -> None:
     """Or a group's limit would bind only who comes in with the right one."""
     grouped, _ = issue_token(ledger, ANN, by=BY)
     _, plain = issue_token(ledger, Grant(analyst="ann", tables=("people",)), by=BY)
-    assert access.identify(by_token(plain)) == ANN_CALLS
+    assert authenticator.identify(by_token(plain)) == ANN_CALLS
     revoke(ledger, grouped.id, by=BY)
-    assert access.identify(by_token(plain)) == Caller(Payer("ann"), Role.ANALYST, ("people",))
+    assert authenticator.identify(by_token(plain)) == Caller(
+        Payer("ann"), Role.ANALYST, ("people",)
+    )
 
 
-def test_a_certificate_says_so_too(ledger: Ledger, access: LedgerAuthenticator) -> None:
+def test_a_certificate_says_so_too(ledger: Ledger, authenticator: LedgerAuthenticator) -> None:
     issue_certificate(ledger, ANN, "ann@example.org", by=BY)
-    assert access.identify(by_certificate("x.example", "ann@example.org")) == ANN_CALLS
-    assert access.identify(by_certificate("x.example")) is RejectionReason.UNKNOWN
-    assert access.identify(by_certificate()) is RejectionReason.UNKNOWN
+    assert authenticator.identify(by_certificate("x.example", "ann@example.org")) == ANN_CALLS
+    assert authenticator.identify(by_certificate("x.example")) is RejectionReason.UNKNOWN
+    assert authenticator.identify(by_certificate()) is RejectionReason.UNKNOWN
 
 
 def test_a_name_that_a_token_does_not_go_with_is_nobody(
-    ledger: Ledger, access: LedgerAuthenticator
+    ledger: Ledger, authenticator: LedgerAuthenticator
 ) -> None:
     _, token = issue_token(ledger, ANN, by=BY)
     for name in ("bob", "Ann", "", "ann "):
-        assert access.identify(by_token(token, name)) is RejectionReason.MISMATCH
+        assert authenticator.identify(by_token(token, name)) is RejectionReason.MISMATCH
 
 
 def test_a_token_and_a_certificate_are_of_one_analyst_or_of_nobody(
-    ledger: Ledger, access: LedgerAuthenticator
+    ledger: Ledger, authenticator: LedgerAuthenticator
 ) -> None:
     _, anns = issue_token(ledger, ANN, by=BY)
     _, bobs = issue_token(ledger, BOB, by=BY)
     narrow = Grant(analyst="ann", tables=("other",))
     issue_certificate(ledger, narrow, "ann", by=BY)
-    assert access.identify(by_token(anns, None, "ann")) == ANN_CALLS  # the token says what is open
-    assert access.identify(by_token(bobs, None, "ann")) is RejectionReason.MISMATCH
-    assert access.identify(by_token(anns, None, "nobody")) is RejectionReason.UNKNOWN
-    assert access.identify(by_token(new_token(), None, "ann")) is RejectionReason.UNKNOWN
+    assert (
+        authenticator.identify(by_token(anns, None, "ann")) == ANN_CALLS
+    )  # the token says what is open
+    assert authenticator.identify(by_token(bobs, None, "ann")) is RejectionReason.MISMATCH
+    assert authenticator.identify(by_token(anns, None, "nobody")) is RejectionReason.UNKNOWN
+    assert authenticator.identify(by_token(new_token(), None, "ann")) is RejectionReason.UNKNOWN
 
 
 def test_a_certificate_with_the_names_of_two_is_of_nobody(
-    ledger: Ledger, access: LedgerAuthenticator
+    ledger: Ledger, authenticator: LedgerAuthenticator
 ) -> None:
     issue_certificate(ledger, ANN, "ann", by=BY)
     issue_certificate(ledger, BOB, "bob", by=BY)
-    assert access.identify(by_certificate("ann", "bob")) is RejectionReason.AMBIGUOUS
+    assert authenticator.identify(by_certificate("ann", "bob")) is RejectionReason.AMBIGUOUS
 
 
-def test_what_is_revoked_or_over_is_nobodys(ledger: Ledger, access: LedgerAuthenticator) -> None:
+def test_what_is_revoked_or_over_is_nobodys(
+    ledger: Ledger, authenticator: LedgerAuthenticator
+) -> None:
     credential, token = issue_token(ledger, ANN, by=BY)
     revoke(ledger, credential.id, by=BY)
-    assert access.identify(by_token(token)) is RejectionReason.REVOKED
+    assert authenticator.identify(by_token(token)) is RejectionReason.REVOKED
     over = Grant(analyst="ann", tables=("people",), expires="2020-01-01T00:00:00.000+00:00")
     _, late = issue_token(ledger, over, by=BY)
-    assert access.identify(by_token(late)) is RejectionReason.EXPIRED
+    assert authenticator.identify(by_token(late)) is RejectionReason.EXPIRED
     certificate = issue_certificate(ledger, over, "ann", by=BY)
-    assert access.identify(by_certificate("ann")) is RejectionReason.EXPIRED
+    assert authenticator.identify(by_certificate("ann")) is RejectionReason.EXPIRED
     revoke(ledger, certificate.id, by=BY)
     issue_certificate(ledger, ANN, "ann", by=BY)
-    assert access.identify(by_certificate("ann")) == ANN_CALLS
+    assert authenticator.identify(by_certificate("ann")) == ANN_CALLS
 
 
 def test_a_credential_that_is_over_makes_a_good_one_beside_it_worthless(
-    ledger: Ledger, access: LedgerAuthenticator
+    ledger: Ledger, authenticator: LedgerAuthenticator
 ) -> None:
     _, token = issue_token(ledger, ANN, by=BY)
     over = Grant(analyst="ann", tables=("people",), expires="2020-01-01T00:00:00.000+00:00")
     issue_certificate(ledger, over, "ann", by=BY)
-    assert access.identify(by_token(token, None, "ann")) is RejectionReason.EXPIRED
+    assert authenticator.identify(by_token(token, None, "ann")) is RejectionReason.EXPIRED
 
 
 def test_nobody_is_anonymous_unless_that_is_allowed_and_nothing_is_shown(ledger: Ledger) -> None:
@@ -143,11 +149,11 @@ def test_nobody_is_anonymous_unless_that_is_allowed_and_nothing_is_shown(ledger:
 
 
 def test_what_another_process_issues_is_found_when_it_is_shown(
-    tmp_path: Path, ledger: Ledger, access: LedgerAuthenticator
+    tmp_path: Path, ledger: Ledger, authenticator: LedgerAuthenticator
 ) -> None:
     with open_ledger(tmp_path / "a.ledger") as other:
         _, token = issue_token(other, ANN, by=BY)
-    assert access.identify(by_token(token)) == ANN_CALLS
+    assert authenticator.identify(by_token(token)) == ANN_CALLS
     assert ledger.access.issued
 
 
@@ -169,13 +175,13 @@ class Clocks:
 def test_a_clock_that_is_set_back_revives_no_token(ledger: Ledger) -> None:
     clocks = Clocks()
     ledger._clock = lambda: utc_text(clocks.moment)
-    access = LedgerAuthenticator(ledger, steady=clocks.steady())
+    authenticator = LedgerAuthenticator(ledger, steady=clocks.steady())
     _, token = issue_token(ledger, replace(ANN, expires="2026-11-10T00:00:00.000+00:00"), by=BY)
-    assert access.identify(by_token(token)) == ANN_CALLS
+    assert authenticator.identify(by_token(token)) == ANN_CALLS
     clocks.wait(days=9.5)
-    assert access.identify(by_token(token)) is RejectionReason.EXPIRED
+    assert authenticator.identify(by_token(token)) is RejectionReason.EXPIRED
     clocks.moment -= dt.timedelta(days=5)
-    assert access.identify(by_token(token)) is RejectionReason.EXPIRED, (
+    assert authenticator.identify(by_token(token)) is RejectionReason.EXPIRED, (
         "this process saw the time pass"
     )
     clocks.moment += dt.timedelta(days=5)
@@ -190,12 +196,12 @@ def test_a_clock_that_is_set_back_revives_no_token(ledger: Ledger) -> None:
 def test_a_clock_that_was_ahead_for_a_moment_shuts_nobody_out_after_it(ledger: Ledger) -> None:
     clocks = Clocks()
     ledger._clock = lambda: utc_text(clocks.moment)
-    access = LedgerAuthenticator(ledger, steady=clocks.steady())
+    authenticator = LedgerAuthenticator(ledger, steady=clocks.steady())
     _, token = issue_token(ledger, replace(ANN, expires="2026-11-10T00:00:00.000+00:00"), by=BY)
     right, clocks.moment = clocks.moment, clocks.moment + dt.timedelta(days=26_000)
-    assert access.identify(by_token(token)) is RejectionReason.EXPIRED
+    assert authenticator.identify(by_token(token)) is RejectionReason.EXPIRED
     clocks.moment = right
-    assert access.identify(by_token(token)) == ANN_CALLS
+    assert authenticator.identify(by_token(token)) == ANN_CALLS
 
 
 class Counting:
@@ -215,17 +221,17 @@ class Counting:
 
 def test_strangers_make_the_ledger_be_read_once_a_second_at_most(ledger: Ledger) -> None:
     counting = Counting(ledger)
-    access = LedgerAuthenticator(counting)
+    authenticator = LedgerAuthenticator(counting)
     for _ in range(100):
-        assert access.identify(by_token(new_token())) is RejectionReason.UNKNOWN
+        assert authenticator.identify(by_token(new_token())) is RejectionReason.UNKNOWN
     assert 1 <= counting.n_refreshed <= 100 * access_module.REFRESH_SECONDS
 
 
 def test_a_ledger_that_cannot_be_read_lets_in_whom_it_knew_and_nobody_else(ledger: Ledger) -> None:
     _, token = issue_token(ledger, ANN, by=BY)
-    access = LedgerAuthenticator(Counting(ledger, is_broken=True))
-    assert access.identify(by_token(token)) == ANN_CALLS
-    assert access.identify(by_token(new_token())) is RejectionReason.UNKNOWN
+    authenticator = LedgerAuthenticator(Counting(ledger, is_broken=True))
+    assert authenticator.identify(by_token(token)) == ANN_CALLS
+    assert authenticator.identify(by_token(new_token())) is RejectionReason.UNKNOWN
 
 
 # Issuing.
@@ -256,10 +262,14 @@ def test_a_name_that_would_not_fit_on_a_line_is_refused(ledger: Ledger, name: st
 
 
 @pytest.mark.parametrize("name", ["'; DROP TABLE entries; --", '"ann"', "<script>", "{}", "ann:b"])
-def test_any_other_name_is_a_name(ledger: Ledger, access: LedgerAuthenticator, name: str) -> None:
+def test_any_other_name_is_a_name(
+    ledger: Ledger, authenticator: LedgerAuthenticator, name: str
+) -> None:
     grant = Grant(analyst=name, groups=(name,), tables=(name,))
     _, token = issue_token(ledger, grant, by=BY)
-    assert access.identify(by_token(token)) == Caller(Payer(name, (name,)), Role.ANALYST, (name,))
+    assert authenticator.identify(by_token(token)) == Caller(
+        Payer(name, (name,)), Role.ANALYST, (name,)
+    )
 
 
 def test_a_credential_opens_a_table_at_least(ledger: Ledger) -> None:
@@ -269,7 +279,7 @@ def test_a_credential_opens_a_table_at_least(ledger: Ledger) -> None:
 
 def test_one_certificate_is_one_credential_at_a_time(ledger: Ledger) -> None:
     first = issue_certificate(ledger, ANN, "ann", by=BY)
-    with pytest.raises(InvalidRequest, match="is a credential already"):
+    with pytest.raises(InvalidRequest, match="There is already a credential for certificates"):
         issue_certificate(ledger, BOB, "ann", by=BY)
     revoke(ledger, first.id, by=BY)
     issue_certificate(ledger, BOB, "ann", by=BY)

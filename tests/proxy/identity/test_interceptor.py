@@ -60,7 +60,7 @@ def engine() -> CannedEngine:
 
 @pytest.fixture
 def address(engine: CannedEngine, ledger: Ledger) -> Iterator[str]:
-    with serving(engine, access=LedgerAuthenticator(ledger)) as served:
+    with serving(engine, authenticator=LedgerAuthenticator(ledger)) as served:
         yield served
 
 
@@ -228,7 +228,7 @@ def test_a_role_is_what_it_may_call(
     assert code is not UNAUTHENTICATED
     if method not in MAY[role]:
         told = (
-            f"[not_allowed] {method} is not for the role {role}. "
+            f"[not_allowed] The role {role} may not call {method}. "
             "Ask the server's owner for a credential with another role."
         )
         assert refusal(lambda: CALLS[method](channel, metadata)) == (DENIED, told)
@@ -312,8 +312,11 @@ def test_nobody_but_the_log_is_told_why_and_that_not_each_time(
 def test_anonymous_calls_are_an_analysts_where_they_are_allowed(
     engine: CannedEngine, ledger: Ledger
 ) -> None:
-    access = LedgerAuthenticator(ledger, allow_anonymous=True)
-    with serving(engine, access=access) as address, grpc.insecure_channel(address) as channel:
+    authenticator = LedgerAuthenticator(ledger, allow_anonymous=True)
+    with (
+        serving(engine, authenticator=authenticator) as address,
+        grpc.insecure_channel(address) as channel,
+    ):
         assert tables_seen(channel, None) == ["people", "ad_hoc"]
         assert refusal(lambda: tables_seen(channel, new_token())) == (UNAUTHENTICATED, REFUSED)
         assert refusal(lambda: CALLS["SetLimit"](channel, None))[0] is DENIED

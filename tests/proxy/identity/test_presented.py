@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.identity.certificates import names_in
-from proxy.identity.presented import Malformed, PresentedCredentials, presented_token, shown_by
+from proxy.identity.presented import Malformed, PresentedCredentials, presented_by, presented_token
 from proxy.identity.tokens import token_hash
 from tests.support.certificates import Authority
 
@@ -39,7 +39,7 @@ def shown(
     *headers: str | bytes, may_be_basic: bool = False, certificate: bytes | None = None
 ) -> PresentedCredentials:
     call: Any = Call(*headers, certificate=certificate)
-    return shown_by(call, may_be_basic=may_be_basic)
+    return presented_by(call, may_be_basic=may_be_basic)
 
 
 def basic(text: str) -> str:

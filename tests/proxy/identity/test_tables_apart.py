@@ -50,7 +50,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             gate = open_table(ledger, schema, Fraction(1), source, SystemNoise())
             tables[name] = ServedTable(schema, DEFAULT, gate)
         with (
-            serving(Engine(tables), access=LedgerAuthenticator(ledger)) as address,
+            serving(Engine(tables), authenticator=LedgerAuthenticator(ledger)) as address,
             grpc.insecure_channel(address) as channel,
         ):
             found = World(ledger, TacitStub(channel))

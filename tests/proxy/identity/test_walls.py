@@ -35,13 +35,13 @@ def test_only_the_door_says_who_calls() -> None:
 
 
 def test_only_one_module_reads_a_header_and_one_a_certificate() -> None:
-    assert naming("shown_by") == {"identity/interceptor.py"}
+    assert naming("presented_by") == {"identity/interceptor.py"}
     assert naming("presented_token") == {"wire/flight/service.py"}
     assert naming("cryptography") == {"identity/certificates.py"}
 
 
 def test_a_server_is_told_who_may_come_in() -> None:
-    access = inspect.signature(start_server).parameters["access"]
-    assert access.default is inspect.Parameter.empty
+    authenticator = inspect.signature(start_server).parameters["authenticator"]
+    assert authenticator.default is inspect.Parameter.empty
     anonymous = inspect.signature(LedgerAuthenticator).parameters["allow_anonymous"]
     assert anonymous.default is False

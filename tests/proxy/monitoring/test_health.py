@@ -82,13 +82,13 @@ class WatchedService:
 
     def __init__(self, ledger: SwitchedLedger) -> None:
         self.ledger = ledger
-        self.n_tallies = self.n_signed = 0
+        self.n_usage = self.n_signed = 0
 
     def budgets(self) -> tuple[BudgetStatus, ...]:
         return (BudgetStatus("people", Fraction(2), Fraction(1, 2), 3),)
 
-    def write_tallies(self) -> None:
-        self.n_tallies += 1
+    def write_usage(self) -> None:
+        self.n_usage += 1
 
     def sign_head(self) -> None:
         self.n_signed += 1
@@ -109,8 +109,8 @@ class Watched(NamedTuple):
 
 @contextmanager
 def calling(engine: QueryEngine, monitoring: Monitoring) -> Iterator[grpc.Channel]:
-    access = EverybodyLocal()
-    server = start_server(engine, "127.0.0.1:0", access=access, monitoring=monitoring)
+    authenticator = EverybodyLocal()
+    server = start_server(engine, "127.0.0.1:0", authenticator=authenticator, monitoring=monitoring)
     try:
         with grpc.insecure_channel(server.address) as channel:
             yield channel
@@ -280,12 +280,12 @@ def test_what_else_cannot_be_done_is_no_reason_to_be_unready_and_logged_once() -
     ]
 
 
-def test_tallies_are_written_and_the_head_signed_now_and_then(
+def test_usage_is_written_and_the_head_signed_now_and_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(watch_service, "TALLY_SECONDS", 0.5)
     with watched(SwitchedLedger()) as server:
-        wait_until(lambda: server.service.n_tallies > 1)
+        wait_until(lambda: server.service.n_usage > 1)
         wait_until(lambda: server.service.n_signed > 1)
 
 
@@ -294,10 +294,10 @@ def test_no_tally_is_written_to_a_ledger_in_trouble(monkeypatch: pytest.MonkeyPa
     with watched(SwitchedLedger()) as server:
         server.ledger.fails_an_append(LedgerUnavailable("The disk is full."))
         wait_until(lambda: not server.readiness.is_ready)
-        before = server.service.n_tallies
+        before = server.service.n_usage
         n_probes = server.ledger.n_probes
         wait_until(lambda: server.ledger.n_probes > n_probes + 2)
-        assert server.service.n_tallies == before
+        assert server.service.n_usage == before
 
 
 def test_a_server_that_stops_is_unready_for_good() -> None:
@@ -331,8 +331,8 @@ class PeopleService:
     def budgets(self) -> tuple[BudgetStatus, ...]:
         return self.engine.budgets(LOCAL)
 
-    def write_tallies(self) -> None:
-        self.engine.tallies.write(self.ledger)
+    def write_usage(self) -> None:
+        self.engine.usage.write(self.ledger)
 
     def sign_head(self) -> None:
         """It has no key for that."""

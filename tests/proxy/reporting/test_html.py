@@ -53,7 +53,7 @@ def test_a_table_shows_what_it_is_about(page: Page) -> None:
     seen = " ".join(" ".join(page.texts).split())
     for words in (
         "Who spent it", "By group", "Limits in force", "When", "Where on each column", "Answers",
-        "Parameters", "Plain Laplace", "wider than promised", "Not promised", "Keyed fingerprint",
+        "Parameters", "Plain Laplace", "wider than promised", "Not guaranteed", "Keyed fingerprint",
         "one row for each person", "18 measured, 1 raised", "Made with", "recomputed", "exactly",
     ):  # fmt: skip
         assert words in seen
@@ -70,7 +70,7 @@ def test_there_is_a_picture_for_each_table_and_column(page: Page) -> None:
 def test_a_table_that_nobody_asked_says_so(tmp_path: Path) -> None:
     entries = write_unasked(tmp_path / "unasked.ledger")
     seen = made(entries)
-    assert "Nobody asked anything yet." in seen
+    assert "There are no queries yet." in seen
     assert "No credential was issued" in seen
 
 
@@ -154,5 +154,5 @@ def test_a_browser_shows_it(text: str, tmp_path: Path) -> None:
 
 def test_a_delta_is_said_where_there_is_one(tmp_path: Path, text: str) -> None:
     told = made(write_gaussian(tmp_path / "gaussian.ledger"))
-    assert "Private but for a probability of 0.000000001." in told
-    assert "Private but for a probability" not in text
+    assert "Private except with probability 0.000000001." in told
+    assert "Private except with probability" not in text

@@ -148,8 +148,8 @@ def test_a_bad_ledger_is_called_bad_first_and_added_up_to_there(
             ] == spent
         case ReportFormat.HTML:
             text = page.decode()
-            assert "This ledger does not check out." in text
-            assert "This ledger checks out." not in text
+            assert "This ledger is not valid." in text
+            assert "This ledger is valid." not in text
             assert f'title="{spent}"' in text
 
 

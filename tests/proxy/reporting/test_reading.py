@@ -135,7 +135,7 @@ def test_a_report_whose_sums_are_not_the_auditors_is_not_made(
 ) -> None:
     _, entries = year
     early = judged(entries[:20])
-    with pytest.raises(RuntimeError, match="not those of its auditor"):
+    with pytest.raises(RuntimeError, match="differ from the auditor's"):
         read_report(entries, replace(early, n_entries=len(entries)))
 
 

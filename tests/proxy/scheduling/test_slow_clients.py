@@ -59,7 +59,7 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def address(ledger: Ledger) -> Iterator[str]:
-    with serving(TalkativeEngine(), access=LedgerAuthenticator(ledger)) as served:
+    with serving(TalkativeEngine(), authenticator=LedgerAuthenticator(ledger)) as served:
         yield served
 
 
@@ -193,7 +193,7 @@ def test_and_the_server_closes_them(address: str) -> None:
                 pass
 
 
-# What a server's patience is made of.
+# The parts of the guard against slow clients.
 
 
 class Waiting:
@@ -209,34 +209,34 @@ class Waiting:
 
 def test_patience_ends_for_those_only_who_are_waited_for_too_long() -> None:
     now = [0.0]
-    patience = SlowClientGuard(clock=lambda: now[0])
+    guard = SlowClientGuard(clock=lambda: now[0])
     slow: Any = Waiting()
     quick: Any = Waiting()
-    with patience.waiting_for(slow, 10):
+    with guard.waiting_for(slow, 10):
         now[0] = 5.0
-        with patience.waiting_for(quick, 10):
+        with guard.waiting_for(quick, 10):
             now[0] = 10.0
-            assert patience.cut_off_overdue() == 0
+            assert guard.cut_off_overdue() == 0
             now[0] = 10.5
-            assert patience.cut_off_overdue() == 1
+            assert guard.cut_off_overdue() == 1
         assert (slow.n_cut_off, quick.n_cut_off) == (1, 0)
     now[0] = 100.0
-    assert patience.cut_off_overdue() == 0
+    assert guard.cut_off_overdue() == 0
 
 
 def test_time_that_the_server_takes_is_nobodys_fault() -> None:
     now = [0.0]
-    patience = SlowClientGuard(clock=lambda: now[0])
+    guard = SlowClientGuard(clock=lambda: now[0])
     call: Any = Waiting()
 
     def pieces() -> Iterator[int]:
         for piece in range(3):
             now[0] += 1000.0
-            patience.cut_off_overdue()
+            guard.cut_off_overdue()
             yield piece
 
-    assert list(patience.sending(pieces(), call)) == [0, 1, 2]
-    assert list(patience.reading(iter([1, 2]), call)) == [1, 2]
+    assert list(guard.sending(pieces(), call)) == [0, 1, 2]
+    assert list(guard.reading(iter([1, 2]), call)) == [1, 2]
     assert not call.n_cut_off
 
 

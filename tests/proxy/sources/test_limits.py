@@ -56,7 +56,10 @@ def test_a_value_of_another_type_is_refused_by_column_and_never_quoted(
     tmp_path: Path, axis: Axis, bad: str
 ) -> None:
     said = refusal(schema_of(axis), csv_of(tmp_path, f'a\n"{bad}"\n'))
-    assert f"tables.people.columns.a: the source holds a value that is no {axis.sql_type}" in said
+    assert (
+        f"tables.people.columns.a: the source holds a value that is not of type {axis.sql_type}"
+        in said
+    )
     assert bad not in said
 
 
@@ -99,7 +102,7 @@ def test_a_column_type_that_cannot_fit_is_refused(
 def test_a_float_column_with_fractions_is_no_integer_column(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1.0, 2.5]}), tmp_path / "people.parquet")
     said = refusal(schema_of(INTEGER), SourceLocation(path=tmp_path / "people.parquet"))
-    assert "a value that is no BIGINT" in said
+    assert "a value that is not of type BIGINT" in said
 
 
 def test_more_records_than_declared_are_refused_without_their_number(tmp_path: Path) -> None:

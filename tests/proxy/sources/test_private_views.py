@@ -83,15 +83,18 @@ def test_a_view_is_one_select(shop: Path, sql: str) -> None:
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        (f"SELEC '{CANARY}'", "is no SQL that DuckDB can parse"),
+        (f"SELEC '{CANARY}'", "is not SQL that DuckDB can parse"),
         (
             f"SELECT {CANARY}::INTEGER + age AS age FROM nobody",  # noqa: S608 - a fixed text
-            "names what its sources do not have",
+            "names columns or tables that its sources do not have",
         ),
-        ("SELECT nothing AS age FROM people", "names what its sources do not have"),
+        (
+            "SELECT nothing AS age FROM people",
+            "names columns or tables that its sources do not have",
+        ),
         ("SELECT CAST(name AS DATE) AS age FROM people", "fails on the rows of its sources"),
         ("SELECT error(name) AS age FROM people", "fails on the rows of its sources"),
-        ("SELECT 1 AS age, 2 AS AGE", "gives two columns of one name"),
+        ("SELECT 1 AS age, 2 AS AGE", "gives two columns with the same name"),
         ("SELECT age FROM people", "is VARCHAR in the source, which does not fit"),
         ("SELECT 1 AS years", "the source has no such column"),
     ],
@@ -127,7 +130,9 @@ def test_a_view_reaches_its_own_files_and_nothing_else(shop: Path) -> None:
         "SELECT 1 AS age FROM read_csv('https://localhost/a.csv')",
         "FROM local_table",
     ):
-        assert "names what its sources do not have" in refusal(schema_of(AGE), view_of(shop, sql))
+        assert "names columns or tables that its sources do not have" in refusal(
+            schema_of(AGE), view_of(shop, sql)
+        )
     people = shop / "people.csv"
     own = f"SELECT CAST(age AS INTEGER) AS age FROM '{people}'"  # noqa: S608 - a path of this test
     assert rows(DuckDbSource(schema_of(AGE), view_of(shop, own)), "age") == [(30, 2), (41, 1)]

@@ -109,10 +109,10 @@ def test_every_problem_of_a_declaration_is_listed(folder: Path) -> None:
     assert found == [
         "public: two tables share a name (letter case does not count)",
         "public.People: is the name of a private table, too",
-        "public.DATA_privacy: is a name that the server keeps for its own views",
+        "public.DATA_privacy: is a name that the server reserves for its own views",
         "public.absent.source: names no file",
         "public.other.source: should be a .csv or .parquet file",
-        "public.OTHER.kye: is not a known key; known are source, key",
+        "public.OTHER.kye: is not a known key; known keys are source, key",
         "public.empty.source: is missing",
         "public.empty.key: string should have at least 1 character",
     ]
@@ -340,7 +340,9 @@ def test_a_half_valid_public_table_cannot_be_made() -> None:
 def test_the_catalog_lists_public_tables_beside_private_ones(folder: Path) -> None:
     cities = from_csv(folder, CITIES, key="city")
     table = PublicTable("cities", cities.key, cities.data)
-    server = start_server(CannedEngine(), "127.0.0.1:0", access=EverybodyLocal(), public=(table,))
+    server = start_server(
+        CannedEngine(), "127.0.0.1:0", authenticator=EverybodyLocal(), public=(table,)
+    )
     try:
         with flight_sql.connect(f"grpc://{server.address}", autocommit=True) as connection:
             names = connection.adbc_get_objects(depth="tables").read_all().to_pylist()

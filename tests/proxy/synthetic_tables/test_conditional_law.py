@@ -130,6 +130,6 @@ def test_values_that_no_row_has_are_refused(engine: Engine) -> None:
     asked(engine, sql)
     (row,) = asked(engine, "SELECT visits FROM one")
     other = "1" if row["visits"] == 0 else "0"
-    with pytest.raises(Refused, match="no row with the values") as caught:
+    with pytest.raises(Refused, match="no row with the given values") as caught:
         law(engine, "one", "city", visits=other)
     assert caught.value.code == "invalid_request"

@@ -116,7 +116,7 @@ def test_the_preview_says_what_each_step_costs(table: ServedTable) -> None:
 @pytest.mark.parametrize(
     ("request_", "offered", "said"),
     [
-        (ONE, None, "without any delta"),
+        (ONE, None, "its owner offers no delta"),
         (replace(ONE, delta=2 * BILLIONTH), BILLIONTH, "another delta"),
         (replace(ONE, method=Method.PRIVBAYES), BILLIONTH, "takes no delta"),
     ],
@@ -159,5 +159,5 @@ def test_in_sql_a_delta_is_an_option_and_the_table_says_so(
     (row,) = asked(engine, "SELECT options FROM data_privacy.synthetic_tables")
     assert str(row["options"]).startswith("epsilon => 1, delta => 1e-09, method => 'pairwise'")
     table.delta = None
-    with pytest.raises(InvalidRequest, match="without any delta"):
+    with pytest.raises(InvalidRequest, match="its owner offers no delta"):
         asked(engine, make_it.replace("TABLE s", "TABLE r"))

@@ -173,8 +173,8 @@ def test_a_preview_adds_up_to_the_price(table: ServedTable) -> None:
     ("request_", "refusal", "said"),
     [
         (replace(ONE, columns=("age", "wage")), UnknownName, "no column wage"),
-        (replace(ONE, epsilon=Fraction(101)), InvalidTarget, "protects nobody"),
-        (replace(ONE, epsilon=Fraction(1, 2000)), InvalidTarget, "tells nothing"),
+        (replace(ONE, epsilon=Fraction(101)), InvalidTarget, "no meaningful protection"),
+        (replace(ONE, epsilon=Fraction(1, 2000)), InvalidTarget, "too small to measure"),
         (replace(NOTHING, method=Method.PRIVBAYES), InvalidRequest, "needs an epsilon"),
         (replace(ONE, epsilon=Fraction(11)), BudgetExhausted, "staff has 10 left"),
     ],

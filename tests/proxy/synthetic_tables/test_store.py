@@ -136,7 +136,7 @@ def test_what_is_replaced_is_gone(store: SyntheticStore, folder: Path) -> None:
     assert store.tables() == {new.key: new}
     assert store.rows(new).num_rows == 1
     assert len(list(folder.iterdir())) == 3
-    with pytest.raises(UnknownName, match=r"dropped or replaced|as it was"):
+    with pytest.raises(UnknownName, match=r"dropped or replaced|has changed"):
         SyntheticStore(folder).rows(old)
 
 

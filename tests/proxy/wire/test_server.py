@@ -83,7 +83,7 @@ def test_a_message_beyond_the_limit_is_turned_away(channel: grpc.Channel) -> Non
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:0", "127.3.2.1:0", "localhost:0"])
 def test_loopback_is_served_in_plain_text(listen: str) -> None:
-    server = start_server(CannedEngine(), listen, access=EverybodyLocal())
+    server = start_server(CannedEngine(), listen, authenticator=EverybodyLocal())
     assert int(server.address.rpartition(":")[2]) > 0
     server.stop()
 
@@ -93,7 +93,7 @@ def test_loopback_is_served_in_plain_text(listen: str) -> None:
 )
 def test_a_network_is_not_served_in_plain_text(listen: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="plain text"):
-        start_server(CannedEngine(), listen, access=EverybodyLocal())
+        start_server(CannedEngine(), listen, authenticator=EverybodyLocal())
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_network_is_not_served_in_plain_text(listen: str) -> None:
 )
 def test_an_address_is_a_host_and_a_port(listen: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="is not an address"):
-        start_server(CannedEngine(), listen, access=EverybodyLocal())
+        start_server(CannedEngine(), listen, authenticator=EverybodyLocal())
 
 
 def test_a_port_in_use_is_not_shared() -> None:
@@ -109,7 +109,7 @@ def test_a_port_in_use_is_not_shared() -> None:
         serving(CannedEngine()) as address,
         pytest.raises(ConfigurationInvalid, match="cannot listen"),
     ):
-        start_server(CannedEngine(), address, access=EverybodyLocal())
+        start_server(CannedEngine(), address, authenticator=EverybodyLocal())
 
 
 def test_tls_answers_those_who_trust_the_certificate() -> None:
@@ -127,13 +127,16 @@ def test_tls_answers_those_who_trust_the_certificate() -> None:
 
 def test_with_tls_a_network_may_be_served() -> None:
     tls = TlsIdentity.load(CERTIFICATE, KEY)
-    start_server(CannedEngine(), "0.0.0.0:0", access=EverybodyLocal(), tls=tls).stop()
+    start_server(CannedEngine(), "0.0.0.0:0", authenticator=EverybodyLocal(), tls=tls).stop()
 
 
 def test_a_certificate_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigurationInvalid, match="cannot listen"):
         start_server(
-            CannedEngine(), "127.0.0.1:0", access=EverybodyLocal(), tls=TlsIdentity(b"no", b"no")
+            CannedEngine(),
+            "127.0.0.1:0",
+            authenticator=EverybodyLocal(),
+            tls=TlsIdentity(b"no", b"no"),
         )
 
 

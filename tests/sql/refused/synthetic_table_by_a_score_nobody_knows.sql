@@ -1,4 +1,4 @@
 -- code: invalid_request
--- says: There is R, I, F
+-- says: Scores are R, I, F
 -- works: CREATE OR REPLACE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, method => 'privbayes', columns => (sex, city), hierarchies => true, degree => 1, score => 'I')
 CREATE SYNTHETIC TABLE s FROM patients WITH (epsilon => 1, method => 'privbayes', score => 'X')
