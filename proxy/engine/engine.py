@@ -67,7 +67,7 @@ from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW, synthetic_view
-from proxy.tables.disclosure import shown_instead, check_may_see_history, shown_budget
+from proxy.tables.disclosure import check_may_see_history, shown_budget, shown_instead
 from proxy.tables.private_table import ServedTable
 
 N_SCHEMAS_MAX = 4096  # result schemas of outer SQL, remembered with their plans
