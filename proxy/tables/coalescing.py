@@ -1,8 +1,8 @@
-"""Where requests meet that lack something of one table: one leads, and buys for others too.
+"""The queue of requests that lack something of one table: one leads, and buys for the others too.
 
-Those meet who pay from the same purse. The one that leads plans a purchase for itself and for those
-who wait here and have no cap of their own. They would otherwise plan one after the other, each on
-what the one before had bought. Who pays from another purse waits for none of them. Nothing here
+Each payer has a queue. The request that leads plans a purchase for itself and for those that wait
+behind it and have no cap of their own. They would otherwise plan one after the other, each on what
+the one before had bought. Requests of different payers do not wait for each other. Nothing here
 knows what a purchase is.
 """
 
@@ -19,8 +19,8 @@ from inference.posterior import RowEstimate
 from planner.measuring.choose import meets
 from planner.workload import Wanted
 
-WAIT_SECONDS_MAX: Final = 60.0  # or threads that wait for a disk that hangs would be all there are
-N_COMPANIONS_MAX: Final = 32  # of one that leads: so many plans others wait for at the most
+WAIT_SECONDS_MAX: Final = 60.0  # else a disk that hangs would hold every thread
+N_COMPANIONS_MAX: Final = 32  # served together by one that leads
 
 
 @dataclass(slots=True, eq=False)
@@ -65,28 +65,28 @@ class PendingRequest:
 
 
 class PurchaseQueue:
-    """Where the requests of one table wait that lack something. Thread-safe."""
+    """The requests of one table that lack something, in a queue for each payer. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._queues: dict[Payer, list[PendingRequest]] = {}
-        """Who waits, for each payer of whom somebody leads."""
+        """The requests that wait, for each payer with a request that leads."""
 
     @property
     def n_waiting(self) -> int:
-        """How many wait for one that leads, and have not joined it yet."""
+        """The number of requests that wait for one that leads, and have not joined it yet."""
         with self._lock:
             return sum(map(len, self._queues.values()))
 
     @property
     def is_led(self) -> bool:
-        """Whether somebody leads just now."""
+        """Whether a request leads just now."""
         return bool(self._queues)
 
     def leads(self, need: PendingRequest) -> bool:
-        """Wait for one's turn: whether it is to lead. False if another has led for it meanwhile.
+        """Wait until the request leads (True), or another has led for it (False).
 
-        Whoever leads must `pass_on`.
+        A request that leads must `pass_on`.
 
         Raises
         ------
@@ -109,7 +109,7 @@ class PurchaseQueue:
         return need.leads
 
     def companions(self, need: PendingRequest) -> list[PendingRequest]:
-        """Those who wait and may be served together with one that leads; they wait for it now."""
+        """The waiting requests that one that leads may serve together with its own."""
         if need.is_alone:
             return []
         with self._lock:
@@ -119,7 +119,7 @@ class PurchaseQueue:
         return found
 
     def pass_on(self, need: PendingRequest) -> None:
-        """Let the next one lead who waits and pays from the same purse."""
+        """Let the next request of the same payer lead, if one waits."""
         with self._lock:
             waiting_here = self._queues[need.payer]
             if waiting_here:
@@ -130,7 +130,7 @@ class PurchaseQueue:
                 del self._queues[need.payer]
 
     def _has_left(self, need: PendingRequest) -> bool:
-        """Take one away that will not wait longer; False if it was called at the last moment."""
+        """Remove a request that waits no longer; False if it was called at the last moment."""
         with self._lock:
             if need.called.is_set():
                 return False
@@ -140,7 +140,7 @@ class PurchaseQueue:
 
 
 def too_long() -> SourceUnavailable:
-    """What others were to bring has not come in time."""
+    """The refusal if what other requests measure does not come in time."""
     return SourceUnavailable(
         "What others are measuring for this has not come.",
         hint="Ask again later: what is paid for is not paid again.",

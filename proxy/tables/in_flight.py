@@ -1,12 +1,12 @@
 """What is being bought on one table just now, by this process and by others.
 
 Between the decision to buy and the durable measurement lie two writes to a disk and a read of the
-data. Other requests go on meanwhile, and must not buy the same again: they see here what is
-promised, rows that will be known soon at a weight that is known already. Half-widths depend on
-weights alone, so whether it is worth waiting can be told before there is a value.
+data. Other requests go on meanwhile, and must not buy the same again: here they see what is
+promised, rows that will be known soon, at weights that are known already. Half-widths depend on
+weights alone, so whether waiting is worthwhile is decided before there is a value.
 
-A charge that nobody completes (its process died, or the data could not be read) is completed by
-whoever needs it next; until it is, nothing else is charged.
+A charge that is not completed (its process died, or the data could not be read) is completed by the
+next request that needs to buy; until then nothing else is charged.
 """
 
 import threading
@@ -132,7 +132,7 @@ class Purchases:
         n_read: int | None,
         statistics: Sequence[Asked] = (),
     ) -> Purchase:
-        """Promise a plan, in one's turn; `carry_out` must follow."""
+        """Promise a plan, inside a turn; `carry_out` must follow."""
         purchase = Purchase(plan, n_read, statistics)
         with self._changed:
             self._own.append(purchase)
@@ -173,7 +173,7 @@ class Purchases:
                 self._changed.notify_all()
 
     def complete_overdue(self) -> None:
-        """Measure what was charged and nobody is at work on.
+        """Measure what was charged and is not being measured.
 
         Raises
         ------
@@ -210,7 +210,7 @@ class Purchases:
                 self._glance(end)
 
     def _completed(self, seq: int, turn: int) -> tuple[Measurement, ...] | None:
-        """Measure in a turn of ours; if that fails, nobody is at work in it any more."""
+        """Measure in a turn of this process; a turn that fails is free for others."""
         try:
             return self._gate.complete(seq)
         except BaseException:

@@ -1,8 +1,8 @@
 """One private table as it was at one moment: what was known of it, and what more would cost.
 
-Who has a snapshot waits for nobody, and nobody waits for them: purchases are planned on it however
-long that takes, and what is charged is decided on the newest history (`accountant/gate/gate.py`),
-which tells if a plan is stale. It is for one thread. Nothing here sees an exact count, or charges.
+A snapshot needs no lock: purchases are planned on it however long that takes, and what is charged
+is decided on the newest history (`accountant/gate/gate.py`), which tells whether a plan is stale.
+It is for one thread. Nothing here sees an exact count, or charges.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Turns at planning a purchase, which end when a plan takes long.
 
-Plans that are made one after the other each know of the one before. So whoever plans has a turn,
-and others queue; but a turn is lent for a moment only. Who plans for longer goes on planning, no
-longer in his turn, and has to see what was bought meanwhile before he buys.
+Plans that are made one after the other each take the one before into account. So a request plans in
+its turn, and others queue; but a turn lasts for a moment only. A request that plans for longer goes
+on planning out of its turn, and has to check what was bought meanwhile before it buys.
 
 Nothing here knows what a purchase is.
 """
@@ -41,7 +41,7 @@ class Turns:
 
     @contextmanager
     def taken(self) -> Iterator[Turn]:
-        """One's turn, once nobody has one that is not over."""
+        """A turn, once no other lasts."""
         with (
             waiting(is_first=True),
             self._changed,
@@ -63,6 +63,6 @@ class Turns:
 
     @contextmanager
     def kept(self, turn: Turn) -> Iterator[bool]:
-        """Whether a turn is still one's own; nobody takes it within, so let it be short."""
+        """Whether a turn still lasts; nobody else takes one inside the block: keep it short."""
         with self._changed:
             yield self._current is turn

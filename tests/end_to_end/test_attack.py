@@ -1,8 +1,8 @@
 """An attacker who knows all but one record, and picks the record, the queries and the test.
 
-He asks the real gate the same plan many times on two tables that differ by his record, and guesses
-from the noisy values which of the two he sees: by the likelihood ratio of the values, at the
-threshold that worked best on the first half of them. On the second half, what he achieves bounds
+They ask the real gate the same plan many times on two tables that differ by one record, and guess
+from the noisy values which of the two they see: by the likelihood ratio of the values, at the
+threshold that worked best on the first half of them. On the second half, what they achieve bounds
 the epsilon of the mechanism from below (Clopper and Pearson's limits on both rates).
 
 To have many runs cheaply, a table holds many worlds, copies of the same few records in cells of
