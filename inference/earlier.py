@@ -37,16 +37,23 @@ class EarlierHistories:
     ----------
     begun : callable
         Makes an estimator of some measurements.
-    n_opened_with : int
+    n_opened_with : int, optional
         How many measurements were there at first. Later ones are not looked back to.
     """
 
     def __init__(
-        self, begun: Callable[[Sequence[Measurement]], Estimates], n_opened_with: int
+        self,
+        begun: Callable[[Sequence[Measurement]], Estimates],
+        n_opened_with: int | None = None,
     ) -> None:
         self.n_opened_with = n_opened_with
         self._begun = begun
         self._kept: OrderedDict[int, Estimates] = OrderedDict()
+
+    def begin_with(self, n_measurements: int) -> None:
+        """Note how many measurements were there at first, unless that was noted before."""
+        if self.n_opened_with is None:
+            self.n_opened_with = n_measurements
 
     def estimates(
         self,
@@ -68,7 +75,7 @@ class EarlierHistories:
         half_width : float
         """
         for place in dict.fromkeys(places):
-            if place is not None and place + 1 < self.n_opened_with:
+            if place is not None and place + 1 < (self.n_opened_with or 0):
                 yield self._as_of(history, place).estimate(block, confidence, half_width)
 
     def _as_of(self, history: History, place: int) -> Estimates:

@@ -57,7 +57,7 @@ class Estimator:
         self._cuts = CutIndex()
         self._related: WeakKeyDictionary[QueryBlock, tuple[Hashable, frozenset[str] | None]]
         self._related = WeakKeyDictionary()
-        self._earlier = EarlierHistories(self._begun, 0)
+        self._earlier = EarlierHistories(self._begun)
 
     @property
     def n_measurements(self) -> int:
@@ -87,7 +87,7 @@ class Estimator:
         """A short-lived copy, for forecasts of what would be known after some purchases."""
         return self._forked(self._cuts.fork(), n_opened_with=0)
 
-    def _forked(self, cuts: CutIndex, n_opened_with: int) -> "Estimator":
+    def _forked(self, cuts: CutIndex, n_opened_with: int | None) -> "Estimator":
         other = Estimator(self._schema)
         other._history = self._history.copy()
         other._classes = self._classes
@@ -102,11 +102,10 @@ class Estimator:
 
     def add(self, measurements: Sequence[Measurement]) -> None:
         """Append measurements to the history, in the order of purchase."""
+        self._earlier.begin_with(len(measurements))
         if not measurements:
             return
         n_rows, classes = dict(self._history.n_rows), self._classes
-        if not self._history:
-            self._earlier = EarlierHistories(self._begun, len(measurements))
         self._history.add(measurements)
         self._classes = classes.refined(measurement.block for measurement in measurements)
         if self._classes is not classes or self._history.n_rows != n_rows:

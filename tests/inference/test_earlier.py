@@ -82,3 +82,13 @@ def test_an_earlier_history_is_asked_only_where_the_present_one_does_not_do(
     enough = 2 * width(estimator.fork())
     monkeypatch.setattr(Estimator, "_begun", None)
     assert width(estimator, enough) <= enough
+
+
+def test_one_that_began_with_nothing_looks_back_to_nothing(
+    history: list[Measurement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that is opened for the first time: its first purchase is no history of before."""
+    estimator = begun_with([])
+    estimator.add(history)
+    monkeypatch.setattr(Estimator, "_begun", None)
+    assert width(estimator) > 0
