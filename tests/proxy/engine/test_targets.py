@@ -91,7 +91,9 @@ def test_a_ratio_of_nothing_does_not_burn_the_budget(tmp_path: Path) -> None:
     with people_engine(tmp_path, ROWS, budget=Fraction(1000)) as engine:
         with pytest.raises(TargetNotReached):
             ask(engine, f"{DP}(half_width => 0.5) AVG(age) AS a FROM people WHERE {nobody}")
-        assert spent(engine) < 20
+        # A round raises weights eightfold at most. After the first, noise looks like somebody at
+        # odds of one in twelve (10 of 120 runs), and 21.92 is spent; after the second, at e**-20.
+        assert spent(engine) < 22
 
 
 def test_the_cap_of_a_request_holds_over_all_rounds(engine: Engine) -> None:
