@@ -171,7 +171,7 @@ class NotCovered(Refused):
     @staticmethod
     def _words(shortfall: Shortfall) -> tuple[str, str]:
         """The message and the hint."""
-        raise NotImplementedError
+        raise NotImplementedError  # each kind below says it in its own words
 
 
 class BudgetExhausted(NotCovered):

@@ -23,7 +23,7 @@ PACKAGES = ("cube", "accountant", "inference", "synthesis", "planner")
 sys.path.insert(0, str(ROOT))
 
 from docs.proto_reference import reference_page  # noqa: E402 - found by the line above
-from docs.python_reference import write_python_reference  # noqa: E402
+from docs.python_reference import write_python_reference  # noqa: E402 - the same
 
 project = "Tacit"
 author = "the authors of Tacit"
