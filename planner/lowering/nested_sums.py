@@ -9,7 +9,7 @@ sum (``MIN(n)``, ``COUNT(*)`` of groups, ``WHERE n > 9``) stays as it is: it is 
 answers, without an interval.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
@@ -35,7 +35,7 @@ def inline_names(query: exp.Select) -> None:
         return
     entries = {cte.alias.casefold(): cte for cte in clause.expressions}
     reader: exp.Expr = query
-    while isinstance(reader, exp.Select) and not reader.args.get("joins"):
+    while isinstance(reader, exp.Select) and not reader.args.get("joins") and _sums_in(reader):
         origin = reader.args.get("from_")
         table = None if origin is None else origin.this
         if not isinstance(table, exp.Table) or table.db:
@@ -152,7 +152,7 @@ def _asks_only_sums(select: exp.Select, columns: Mapping[str, RowShare | None]) 
     nodes = [node for one in own for node in (one if isinstance(one, list) else [one])]
     if any(node.find(exp.Query, exp.Star) for node in nodes):
         return False
-    sums = list(_sums_in(select))
+    sums = _sums_in(select)
     outputs = {_name(item) for item in select.expressions}
     return (
         bool(sums)
@@ -161,13 +161,17 @@ def _asks_only_sums(select: exp.Select, columns: Mapping[str, RowShare | None]) 
     )
 
 
-def _sums_in(select: exp.Select) -> Iterator[exp.Sum]:
+def _sums_in(select: exp.Select) -> list[exp.Sum]:
     """The sums over the rows in FROM, which windows may sum again."""
-    for clause in ("expressions", "having", "order"):
-        value = select.args.get(clause)
-        for node in value if isinstance(value, list) else [value]:
-            if node is not None:
-                yield from (one for one in list(node.find_all(exp.Sum)) if not is_of_window(one))
+    values = [select.args.get(clause) for clause in ("expressions", "having", "order")]
+    nodes = [node for value in values for node in (value if isinstance(value, list) else [value])]
+    return [
+        total
+        for node in nodes
+        if node is not None
+        for total in node.find_all(exp.Sum)
+        if not is_of_window(total)
+    ]
 
 
 def _is_harmless(node: exp.Expr, columns: Mapping[str, RowShare | None], outputs: set[str]) -> bool:
