@@ -4,7 +4,7 @@ It reads the public schemas and public tables, and nothing else. Equal texts wit
 the same object.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -22,6 +22,7 @@ from planner.lowering.probes import gives_no_rows
 from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
+from planner.sql.messages import shortened
 from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
@@ -129,7 +130,16 @@ class Planner:
         reads = tuple(table.name for table in tree.find_all(exp.Table))
         outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals, reads)
         parts = tuple(part.build() for part in splitter.parts)
-        return Workload(parts, outer, is_probe)
+        return Workload(parts, outer, is_probe, tuple(_notes(tree, splitter)))
+
+
+def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:
+    """Which columns are aggregates of noisy answers."""
+    if not splitter.parts or not isinstance(tree, exp.Select):
+        return
+    for item in tree.expressions:
+        if item.find(exp.AggFunc) is not None:
+            yield f"{shortened(item.alias)} is computed from noisy answers, and has no interval."
 
 
 def _shown_as_it_is(tree: exp.Query, splitter: Splitter) -> tuple[OutputColumn, ...] | None:

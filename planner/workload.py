@@ -369,11 +369,14 @@ class Workload:
     is_probe : bool
         Whether the result has no rows whatever the answers (LIMIT 0), so that only its columns
         matter.
+    notes : tuple of str
+        Sentences for the receipt on how the answer is made.
     """
 
     parts: tuple[Part, ...]
     outer: Outer | None
     is_probe: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def tables(self) -> tuple[str, ...]:

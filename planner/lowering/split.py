@@ -12,22 +12,23 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from cube.pace import checkpoint
-from cube.refusals import TooLarge, UnknownName, UnsupportedSql
+from cube.refusals import TooLarge, UnsupportedSql
 from planner.domain.allowed import check_scalar
 from planner.domain.public import OWN_PREFIX
+from planner.lowering.companions import show_companions
 from planner.lowering.consistency import ask_consistency
 from planner.lowering.formulas import Total
 from planner.lowering.independence import asks_independence, lower_test
 from planner.lowering.joins import joined_rows, values_of
 from planner.lowering.linear import is_linear
 from planner.lowering.lowering import Lowering, count_of_units
+from planner.lowering.nested_sums import inline_names, merge_sums
 from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.probes import empty_rows, has_limit_zero, is_probe, shown_columns
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
 from planner.sql.messages import listed, origin, position, unsupported
-from planner.sql.names import COMPANIONS, CompanionColumn, is_companion, read_companion
 from planner.sql.nodes import Held, aggregates_in
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions
 from planner.sql.query_tree import QueryTree
@@ -90,6 +91,8 @@ class Splitter:
         own = query.meta.get(REQUESTED)
         if own is not None:
             scope = _Scope(scope.names, own.over(scope.requested))
+        if isinstance(query, exp.Select):
+            inline_names(query)
         scope = self._with(query, scope)
         if isinstance(query, exp.SetOperation):
             return self._set_operation(query, scope)
@@ -131,6 +134,8 @@ class Splitter:
         return Answered()
 
     def _select(self, select: exp.Select, scope: _Scope) -> Relation:
+        if self._has_subqueries:
+            merge_sums(select, lambda inner: self.tables.schema_in(inner, scope.names))
         sources = self._sources(select, scope)
         self._hold_subqueries(select, scope)
         is_test = not isinstance(sources, Answered) and asks_independence(select)
@@ -139,7 +144,7 @@ class Splitter:
             manner.refuse_test()
         if isinstance(sources, Answered):
             manner.refuse_consistency()
-            self._show_companions(select, sources)
+            show_companions(select, sources, self._tree)
             self._put_back(select)
             return Answered()
         is_grouped = select.args.get("group") or select.args.get("distinct")
@@ -268,44 +273,6 @@ class Splitter:
                 )
         return self.tables.find(entry, scope.names)
 
-    def _show_companions(self, select: exp.Select, sources: Answered) -> None:
-        """Resolve DP_INTERVAL_LOW(n) and the like for an answer that a subquery in FROM shows."""
-        for item in select.expressions:
-            node = item.unalias()
-            if not is_companion(node):
-                continue
-            companion = read_companion(node)
-            known = sources.answers.get(companion.answer)
-            if known is None:
-                raise UnknownName(
-                    f"{companion.answer} is not an answer with an interval in FROM.",
-                    hint="Ask for the interval in the SELECT that aggregates.",
-                    position=position(node),
-                )
-            if known.select.args.get("distinct") or any(
-                isinstance(one, exp.Star) or isinstance(one.this, exp.Star)
-                for one in self._every_item()
-            ):
-                raise unsupported(
-                    companion,
-                    "is of an answer in FROM, beside a * or of a DISTINCT SELECT",
-                    "Ask for the interval in the SELECT that aggregates, or name the columns.",
-                )
-            name = f"{OWN_PREFIX}{companion.name.lower()}_{len(known.select.expressions)}"
-            column = _companion_column(known, companion)
-            known.select.append("expressions", exp.alias_(column, name, quoted=True, copy=False))
-            shown_column = exp.column(exp.to_identifier(name, quoted=True))
-            is_named = isinstance(item, exp.Alias)
-            own_name = companion.name.lower()
-            node.replace(
-                shown_column if is_named else exp.alias_(shown_column, own_name, copy=False)
-            )
-
-    def _every_item(self) -> Iterator[exp.Expr]:
-        """Everything in any SELECT list of the statement."""
-        for select in self._tree.find_all(exp.Select):
-            yield from (item for item in select.expressions if not isinstance(item, exp.Count))
-
     def _hold_subqueries(self, query: exp.Query, scope: _Scope) -> None:
         """Replace the subqueries in a query's own expressions by placeholders."""
         if not self._has_subqueries:
@@ -365,10 +332,6 @@ class Splitter:
         item = select.expressions[0].unalias().copy()
         item = mapped(item, lambda node: count_of_units(node, own))
         return own.resolved(item), tuple(conditions)
-
-
-def _companion_column(known: ShownAnswer, companion: CompanionColumn) -> exp.Column:
-    return known.part.column(COMPANIONS[companion.name], known.answer, companion.confidence)
 
 
 def _check_name(cte: exp.CTE) -> None:

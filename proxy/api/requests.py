@@ -155,13 +155,15 @@ class BudgetStatus:
 class Receipt:
     """The cost of one answer, and the source of each of its columns.
 
-    `table` and `budget` are those of the first private table in the statement.
+    `table` and `budget` are those of the first private table in the statement. `notes` are
+    sentences on how the answer was made, such as that a column has no interval.
     """
 
     table: str
     epsilon_spent: Fraction
     columns: tuple[ColumnReceipt, ...]
     budget: BudgetStatus
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,7 +48,8 @@ def answer_table(answer: ReceivedResult) -> RenderableType:
     if answer.receipt is None:
         return shown
     spent = f"epsilon spent {answer.receipt.epsilon_spent:.6g}"
-    return Group(shown, Text(f"{spent}; {_left(answer.receipt.budget)}"))
+    notes = [plain(f"note: {note}") for note in answer.receipt.notes]
+    return Group(shown, *notes, Text(f"{spent}; {_left(answer.receipt.budget)}"))
 
 
 def explanation_table(data: pa.Table, reply: tacit_pb2.ExplainReply) -> RenderableType:
@@ -159,6 +160,7 @@ def answer_json(answer: ReceivedResult) -> str:
             }
             for column in receipt.columns
         ]
+        shown["notes"] = list(receipt.notes)
     return json.dumps(shown, default=str, ensure_ascii=False)
 
 
