@@ -222,6 +222,11 @@ class Answer:
         The requested half-width, as a fraction of the answer.
     width_floor : float
         With `relative`, the half-width that is narrow enough for any answer.
+    divisors : tuple of int
+        The aggregates, of those it uses, that a formula divides by. It has no value in a row where
+        one of them cannot be told from 0.
+    has_interval : bool
+        Whether anybody sees its interval.
     """
 
     name: str
@@ -233,6 +238,8 @@ class Answer:
     half_width: float | None = None
     relative: float | None = None
     width_floor: float = 0.0
+    divisors: tuple[int, ...] = ()
+    has_interval: bool = True
 
 
 class Consistency(StrEnum):

@@ -17,6 +17,7 @@ from planner.lowering.linear import aggregated_twice, is_linear, linear_query, s
 from planner.lowering.outer import check_run
 from planner.lowering.parts import PartBuilder
 from planner.lowering.quantiles import quantile_answer, quantile_of
+from planner.lowering.ranges import UNBOUNDED, Range, divisors, public_range, share_range
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import DIALECT, unsupported
 from planner.sql.names import CompanionColumn
@@ -97,13 +98,21 @@ class FormulaReader:
                 uses.append(place)
             return exp.column(f"a{uses.index(place)}")
 
-        low, high = self._public_range(node)
+        low, high = public_range(node, self._known_range)
         formula = self._expanded(node, leaf)
         if formula is None or not uses:
             return None
         check_run(formula)
         sql = formula.sql(dialect="duckdb")
-        return Answer(name, text, tuple(uses), SqlFormula(sql), low=low, high=high)
+        return Answer(
+            name,
+            text,
+            tuple(uses),
+            SqlFormula(sql),
+            low=low,
+            high=high,
+            divisors=divisors(formula, uses),
+        )
 
     def inline(self, node: exp.Expr) -> exp.Expr | None:
         """An aggregate, or a formula without SQL around it, over the relation; None if neither."""
@@ -118,7 +127,11 @@ class FormulaReader:
             answer = part.answer(quantile_answer(quantile, part, text, text))
             return part.column(ColumnKind.ANSWER, answer)
         inner = node.this if isinstance(node, exp.Filter) else node
-        if isinstance(inner, (exp.Avg, exp.Window, Held, *_MOMENTS)):
+        if isinstance(inner, (exp.Avg, *_MOMENTS)):
+            text = node.sql(dialect=DIALECT, comments=False)
+            answer = self.answer(node, text)
+            return None if answer is None else part.column(ColumnKind.ANSWER, part.inner(answer))
+        if isinstance(inner, (exp.Window, Held)):
             return self._expanded(node, lambda place: part.column(ColumnKind.ESTIMATE, place))
         return None
 
@@ -254,16 +267,18 @@ class FormulaReader:
         query = linear_query(node, part.conditions, part.domain)
         return part.targets.records_of(summed_columns(query)) * max(float(query.bound), 1.0)
 
-    def _public_range(self, node: exp.Expr) -> tuple[float, float]:
-        """The public range of an item's true value."""
+    def _known_range(self, node: exp.Expr) -> Range | None:
+        """The public range of an aggregate or a share; None if it is neither."""
         inner = node.this if isinstance(node, exp.Filter) else node
+        if isinstance(node, exp.Div):
+            return share_range(node, self._part)
         if isinstance(inner, exp.Avg):
             span = self._range(_argument(inner))
             return span.low, span.high
         if isinstance(inner, _MOMENTS):
             most = 2 * self._range(_argument(inner)).radius ** 2  # of a sample of two
             return 0.0, math.sqrt(most) if isinstance(inner, _ROOTS) else most
-        return -math.inf, math.inf
+        return UNBOUNDED if is_linear(node) else None
 
     def _range(self, value: exp.Expr) -> _Range:
         array, unit = summed_numbers(value, self._part.conditions, self._part.domain)
