@@ -5,12 +5,13 @@ the same object.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from sqlglot import exp
 
 from cube.refusals import TooLarge
 from cube.schema import Schema
-from cube.target import AccuracyTarget
+from cube.target import AccuracyTarget, SumTarget
 from planner.cache import BoundedCache
 from planner.domain.public import PublicRelation, PublicRows, no_public_rows
 from planner.domain.scratchpad import Scratchpad
@@ -46,22 +47,26 @@ class Planner:
     schemas : mapping
         The public schema of every table, by the table's name.
     defaults : mapping
-        For every table, the target of a request that names none.
+        For every table, the target of counts in a request that names none.
     public : sequence of PublicRelation
         Public and synthetic tables.
     privacy_views : sequence of str
         The views of the schema `data_privacy`.
     public_rows : callable
         Returns the result of a SELECT over public tables.
+    sums : mapping
+        For some tables, the declared targets for sums of their measures, by their names.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that may be planned on
         self,
         schemas: Mapping[str, Schema],
         defaults: Mapping[str, AccuracyTarget],
         public: Sequence[PublicRelation] = (),
         privacy_views: Sequence[str] = (),
         public_rows: PublicRows = no_public_rows,
+        *,
+        sums: Mapping[str, Mapping[str, SumTarget]] = MappingProxyType({}),
     ) -> None:
         if set(schemas) != set(defaults):
             raise ValueError("every table has a schema and a default target")
@@ -69,6 +74,7 @@ class Planner:
             schemas=dict(schemas),
             rows={name: Rows.of(schema) for name, schema in schemas.items()},
             defaults=dict(defaults),
+            sums=dict(sums),
             public={relation.outer_name: relation for relation in public},
             names=TableNames(
                 (*schemas, *(one.name for one in public if one.source is None)),

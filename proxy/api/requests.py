@@ -5,8 +5,8 @@ requests and its answers into messages, and decide nothing about privacy. Nothin
 streams, gRPC or SQL trees; tables are Arrow tables because that is what leaves the process.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Protocol
 
@@ -16,7 +16,7 @@ from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.limits import Payer
 from cube.refusals import UnknownName
 from cube.schema import Schema
-from cube.target import AccuracyTarget
+from cube.target import AccuracyTarget, SumTarget
 from planner.sql.messages import listed
 from planner.workload import RequestedTarget
 from proxy.api.best_report import Belief, ReportedCount
@@ -219,10 +219,11 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """The public description of one table, and the default target of requests."""
+    """The public description of one table, and the default targets of counts and of sums."""
 
     schema: Schema
     default: AccuracyTarget
+    sums: Mapping[str, SumTarget] = field(default_factory=dict)
 
 
 class QueryEngine(Protocol):

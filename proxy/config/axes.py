@@ -7,7 +7,9 @@ import datetime as dt
 from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
 
 from cube.axis import (
     Axis,
@@ -18,6 +20,7 @@ from cube.axis import (
     MeasureAxis,
     NumericAxis,
 )
+from cube.target import SumTarget
 from proxy.sources.problems import Problems, Section
 
 
@@ -100,6 +103,27 @@ class MeasureColumn(ColumnSection):
     low: int | float
     high: int | float
     step: int | float | None = None
+    half_width: float | None = Field(default=None, gt=0)
+    relative: float | None = Field(default=None, gt=0, lt=1)
+    at_least: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _sums_have_one_target(self) -> Self:
+        _ = self.sum_target
+        return self
+
+    @property
+    def sum_target(self) -> SumTarget | None:
+        """The declared target of its sums; None if there is none.
+
+        Raises
+        ------
+        ValueError
+            If both a half-width and a fraction are declared, or `at_least` alone.
+        """
+        if self.half_width is self.relative is self.at_least is None:
+            return None
+        return SumTarget(half_width=self.half_width, relative=self.relative, at_least=self.at_least)
 
     def axis(self, name: str) -> Axis:
         """Levels from low to high, one step apart; the default step is 1 for whole bounds."""
@@ -152,4 +176,17 @@ def read_axis(name: str, values: Any, keys: tuple[str, ...], problems: Problems)
         return column.axis(name)
     except ValueError as error:
         problems.add(keys, str(error).removeprefix(f"{name}: "))
+        return None
+
+
+def read_sum_target(values: Any) -> SumTarget | None:
+    """The target that one declared column names for its sums, if it is a measure without problems.
+
+    `read_axis` records the problems.
+    """
+    if not isinstance(values, Mapping) or values.get("kind") != "measure":
+        return None
+    try:
+        return MeasureColumn.model_validate(dict(values)).sum_target
+    except ValidationError:
         return None

@@ -8,7 +8,7 @@ opens the data; whether a declared column exists is checked when the source open
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,9 @@ from cube.gaussian import DELTA_MIN
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
 from cube.refusals import ConfigurationInvalid
 from cube.schema import N_RECORDS_MAX, Neighbours, Schema
-from cube.target import CONFIDENCE_MAX, AccuracyTarget
+from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
 from planner.measuring.strategy import Strategy
-from proxy.config.axes import read_axis
+from proxy.config.axes import read_axis, read_sum_target
 from proxy.config.ledger import LedgerSettings, read_ledger
 from proxy.config.location import read_location
 from proxy.config.public import read_public
@@ -53,7 +53,9 @@ class TableSettings:
     budget : Fraction
         The total epsilon that may be spent on it, exactly as written.
     default : AccuracyTarget
-        The target of requests that name none.
+        The target of counts in requests that name none.
+    sums : mapping
+        The declared targets for sums of measures, by their names.
     strategy : Strategy
         How measurements are chosen when the history is not enough.
     delta : Fraction, optional
@@ -67,6 +69,7 @@ class TableSettings:
     location: Location
     budget: Fraction
     default: AccuracyTarget
+    sums: Mapping[str, SumTarget] = field(default_factory=dict)
     strategy: Strategy = Strategy.AUTO
     delta: Fraction | None = None
     sharing: Sharing = Sharing.SHARED
@@ -249,7 +252,7 @@ def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> Tab
     columns = values.get("columns")
     axes = () if columns is None else _read_columns(columns, (*keys, "columns"), problems)
     schema = _build_schema(name, axes, section, problems) if axes else None
-    if section is None or location is None or schema is None:
+    if section is None or location is None or schema is None or columns is None:
         return None
     budget = parse_epsilon(section.budget)
     if budget is None:
@@ -260,6 +263,7 @@ def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> Tab
         location=location,
         budget=budget,
         default=target,
+        sums=_read_sums(columns),
         strategy=Strategy(section.strategy),
         delta=parse_delta(section.delta) or None,
         sharing=Sharing(section.history),
@@ -292,3 +296,9 @@ def _read_columns(values: Any, keys: tuple[str, ...], problems: Problems) -> tup
         return ()
     read = (read_axis(name, column, (*keys, name), problems) for name, column in values.items())
     return tuple(axis for axis in read if axis is not None)
+
+
+def _read_sums(columns: Mapping[str, Any]) -> dict[str, SumTarget]:
+    """The declared targets for sums, by the measure's name."""
+    found = {name: read_sum_target(column) for name, column in columns.items()}
+    return {name: target for name, target in found.items() if target is not None}
