@@ -40,6 +40,10 @@ from planner.sql.words import (
 N_READ_MAX: Final = 4096  # texts, remembered since a dashboard sends the same again and again
 N_READ_BYTES_MAX: Final = 16 * 2**20
 
+_INSTEAD: Final = {
+    "PIVOT": "Say SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a, with a column "
+    "for each value.",
+}
 _SELECTING = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
 
 
@@ -166,7 +170,9 @@ def not_answered(verb: str) -> UnsupportedSql:
     """The refusal of a statement that is no query, by the word that it begins with."""
     return UnsupportedSql(
         f"Only SELECT is answered, not {shortened(verb)}.",
-        hint="Begin with SELECT or WITH; tables are changed where the data are kept.",
+        hint=_INSTEAD.get(
+            verb, "Begin with SELECT or WITH; tables are changed where the data are kept."
+        ),
     )
 
 
