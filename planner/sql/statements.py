@@ -43,6 +43,10 @@ N_UNPARSED_MAX: Final = 256  # queries whose words are kept from reading them to
 N_UNPARSED_BYTES_MAX: Final = 16 * 2**20
 WORD_BYTES: Final = 400  # the memory that one word takes, roughly
 
+_INSTEAD: Final = {
+    "PIVOT": "Say SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a, with a column "
+    "for each value.",
+}
 _SELECTING = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
 
 
@@ -187,7 +191,9 @@ def not_answered(verb: str) -> UnsupportedSql:
     """The refusal of a statement that is no query, by the word that it begins with."""
     return UnsupportedSql(
         f"Only SELECT is answered, not {shortened(verb)}.",
-        hint="Begin with SELECT or WITH; tables are changed where the data are kept.",
+        hint=_INSTEAD.get(
+            verb, "Begin with SELECT or WITH; tables are changed where the data are kept."
+        ),
     )
 
 
