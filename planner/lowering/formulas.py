@@ -81,7 +81,7 @@ class FormulaReader:
     def answer(self, node: exp.Expr, name: str) -> Answer | None:
         """An item of the SELECT list as an answer with an interval; None if it can have none."""
         if is_linear(node):
-            place = self._part.aggregate(node, self._part.linear_half_width())
+            place = self._part.aggregate(node, self._linear_half_width(node))
             return Answer(name, self._part.text_of(place), (place,))
         text = node.sql(dialect=DIALECT, comments=False)
         quantile = quantile_of(node)
@@ -124,8 +124,10 @@ class FormulaReader:
         inner = node.this if isinstance(node, exp.Filter) else node
         if isinstance(inner, (exp.Avg, *_MOMENTS)):
             text = node.sql(dialect=DIALECT, comments=False)
-            answer = self.answer(node, text)
-            return None if answer is None else part.column(ColumnKind.ANSWER, part.inner(answer))
+            inner_answer = self.answer(node, text)
+            if inner_answer is None:
+                return None
+            return part.column(ColumnKind.ANSWER, part.inner(inner_answer))
         if isinstance(inner, (exp.Window, Held)):
             return self._expanded(node, lambda place: part.column(ColumnKind.ESTIMATE, place))
         return None
@@ -252,7 +254,14 @@ class FormulaReader:
         asked = self._part.requested
         if asked.half_width is None and asked.relative is None:
             return self._base_half_width(node)
-        return self._part.linear_half_width()
+        return self._linear_half_width(node)
+
+    def _linear_half_width(self, node: exp.Expr) -> float:
+        """The target of a linear answer; the first one, if it is relative."""
+        part = self._part
+        if part.requested.relative is None:
+            return part.linear_half_width()
+        return part.linear_half_width(linear_query(node, part.conditions, part.domain))
 
     def _base_half_width(self, node: exp.Expr) -> float:
         """The target of a part of a formula: by default that of a count, times its range."""

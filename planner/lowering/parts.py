@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from cube.axis import LevelValue
 from cube.block import N_GROUPS_MAX, Partition, QueryBlock
+from cube.query import LinearQuery
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget
@@ -42,7 +43,7 @@ from planner.workload import (
 N_DRAWN_MAX = 2**23  # of a formula's true value, for all groups: a second or two
 N_CUMULATED_MAX = 2**25  # of the counts for a quantile, for all groups: likewise
 N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is of no use
-START_SHARE = 8  # with `relative`, the first target assumes an answer of an eighth of all records
+NO_QUERY = LinearQuery(())
 
 # An aggregate's text, its conditions if they differ from the SELECT's, and whether it is a total
 # over all groups.
@@ -238,12 +239,13 @@ class PartBuilder:
             target = replace(known.target, half_width=half_width)
             self._aggregates[key] = replace(known, target=target)
 
-    def linear_half_width(self) -> float:
-        """The target half-width of a linear answer."""
+    def linear_half_width(self, query: LinearQuery = NO_QUERY) -> float:
+        """The target half-width of a linear answer; the first one, if it is relative."""
         asked = self.requested
         if asked.relative is not None:
-            most = self.domain.schema.n_records_max * asked.relative / START_SHARE
-            return max(self.width_floor(), most)
+            largest = float(query.bound) * self.domain.schema.n_records_max
+            first = asked.relative / (1 + asked.relative) * largest
+            return max(self.width_floor(), first)
         return self.default.half_width if asked.half_width is None else asked.half_width
 
     def width_floor(self) -> float:
@@ -281,13 +283,18 @@ class PartBuilder:
 
     def _is_searched(self) -> bool:
         """Whether noisy values decide when the answers are narrow enough."""
-        starts_wide = self.linear_half_width() > self.width_floor()
         return any(
             answer.half_width is not None
             if answer.relative is None
-            else starts_wide or answer.formula is not None
+            else answer.formula is not None
+            or self.linear_half_width(self._query_of(answer)) > answer.width_floor
             for answer in self._answers
         )
+
+    def _query_of(self, answer: Answer) -> LinearQuery:
+        """The query of a linear answer that has groups."""
+        blocks = self._aggregates[self._keys_of[answer.uses[0]]].blocks
+        return blocks[0].query if blocks and answer.formula is None else NO_QUERY
 
     def check_draws(self, formula: str, confidence: float, answer: int) -> None:
         """Refuse another interval of a formula that would need too many draws."""
