@@ -311,6 +311,7 @@ class Engine:
             epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),
             columns=tuple(columns),
             budget=budgets[0],
+            notes=workload.notes,
         )
         return QueryResult(with_receipt(data, receipt), receipt)
 
