@@ -13,6 +13,7 @@ from fractions import Fraction
 from cube.axis import LevelValue
 from cube.block import QueryBlock
 from cube.target import AccuracyTarget
+from planner.consistent_sets import ConsistentSets
 from planner.fallback import Fallback
 from planner.optional_stopping import surer
 
@@ -240,38 +241,6 @@ class Answer:
     width_floor: float = 0.0
     divisors: tuple[int, ...] = ()
     has_interval: bool = True
-
-
-class Consistency(StrEnum):
-    """How counts of overlapping groups are made to agree.
-
-    Raw tables as measured; the closest tables that agree; tables that are also nowhere negative;
-    the marginals of one joint table.
-    """
-
-    RAW = "raw"
-    EXACT = "exact"
-    NONNEGATIVE = "nonnegative"
-    GLOBAL = "global"
-
-
-@dataclass(frozen=True, slots=True)
-class ConsistentSets:
-    """The grouping sets of a part as tables whose counts are to agree.
-
-    Parameters
-    ----------
-    consistency : Consistency
-    sets : tuple of tuple of int
-        The keys of each set, by their positions; rows are in their order, the last key varying
-        fastest.
-    sizes : tuple of int
-        The number of values of each key.
-    """
-
-    consistency: Consistency
-    sets: tuple[tuple[int, ...], ...]
-    sizes: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

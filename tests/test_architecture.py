@@ -48,7 +48,7 @@ FLOORS = {
         "domain batch",
         "sql measuring",
         "workload",
-        "optional_stopping fallback cache",
+        "optional_stopping fallback consistent_sets cache",
     ),
     "proxy": (
         "__main__",
