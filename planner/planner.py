@@ -1,9 +1,10 @@
 """The planner's interface: SQL text in, a `Workload` or a refusal out.
 
-It reads the public schemas and public tables, and nothing else. Equal texts with equal targets give
-the same object.
+It reads the public schemas and public tables, and the clock if a statement mentions it; nothing
+else. Equal texts with equal targets at equal moments give the same object.
 """
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
@@ -21,6 +22,7 @@ from planner.lowering.probes import gives_no_rows
 from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
+from planner.sql.clock import Clock, moment_for, read_at, utc_now
 from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
@@ -52,15 +54,19 @@ class Planner:
         The views of the schema `data_privacy`.
     public_rows : callable
         Returns the result of a SELECT over public tables.
+    clock : callable
+        The moment, in UTC; read once for a statement that mentions it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a statement may refer to, kind by kind
         self,
         schemas: Mapping[str, Schema],
         defaults: Mapping[str, AccuracyTarget],
         public: Sequence[PublicRelation] = (),
         privacy_views: Sequence[str] = (),
         public_rows: PublicRows = no_public_rows,
+        *,
+        clock: Clock = utc_now,
     ) -> None:
         if set(schemas) != set(defaults):
             raise ValueError("every table has a schema and a default target")
@@ -82,8 +88,9 @@ class Planner:
                 n_entries_max=N_CONDITIONS_MAX, n_bytes_max=N_CONDITION_BYTES_MAX
             ),
         )
-        self._plans: BoundedCache[tuple[str, RequestedTarget], Workload] = BoundedCache(
-            n_entries_max=N_PLANS_MAX, n_bytes_max=N_PLAN_BYTES_MAX
+        self._clock = clock
+        self._plans: BoundedCache[tuple[str, RequestedTarget, dt.datetime | None], Workload] = (
+            BoundedCache(n_entries_max=N_PLANS_MAX, n_bytes_max=N_PLAN_BYTES_MAX)
         )
 
     def plan(self, sql: str, requested: RequestedTarget = _NO_REQUEST) -> Workload:
@@ -97,33 +104,38 @@ class Planner:
             If the text asks for anything other than aggregates of private tables and what can be
             computed from them, or for a target out of range.
         """
-        known = self._plans.get((sql, requested))
+        moment = moment_for(sql, self._clock)
+        known = self._plans.get((sql, requested, moment))
         if known is not None:
             return known
         try:
-            workload = self._planned(sql, requested)
+            workload = self._planned(sql, requested, moment)
         except RecursionError:
             raise TooLarge(
                 "The SQL is nested too deeply.", hint="Split it, or remove what is not needed."
             ) from None
-        self._plans.put((sql, requested), workload, n_bytes=len(sql) + _n_bytes(workload))
+        self._plans.put((sql, requested, moment), workload, n_bytes=len(sql) + _n_bytes(workload))
         return workload
 
-    def _planned(self, sql: str, requested: RequestedTarget) -> Workload:
+    def _planned(
+        self, sql: str, requested: RequestedTarget, moment: dt.datetime | None
+    ) -> Workload:
         query = parse(read_query(sql))
+        if moment is not None and not read_at(query.tree, moment):
+            moment = None
         is_probe = gives_no_rows(query.tree)
         splitter = Splitter(self._world, requested)
         tree, answers = splitter.statement(query)
         columns = _shown_as_it_is(tree, splitter)
         if columns is not None:
             part = splitter.parts[0].build(columns)
-            return Workload((part,), None)
+            return Workload((part,), None, moment=moment)
         named_columns(tree)
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))
         outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals, reads)
         parts = tuple(part.build() for part in splitter.parts)
-        return Workload(parts, outer, is_probe)
+        return Workload(parts, outer, is_probe, moment)
 
 
 def _shown_as_it_is(tree: exp.Query, splitter: Splitter) -> tuple[OutputColumn, ...] | None:

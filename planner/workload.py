@@ -5,6 +5,7 @@ are the places where a private table is aggregated: linear queries with targets.
 them is post-processing: formulas of one row's answers, and `outer`, SQL over the noisy relations.
 """
 
+import datetime as dt
 import math
 from dataclasses import dataclass
 from enum import StrEnum
@@ -369,11 +370,14 @@ class Workload:
     is_probe : bool
         Whether the result has no rows whatever the answers (LIMIT 0), so that only its columns
         matter.
+    moment : datetime, optional
+        What CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
     """
 
     parts: tuple[Part, ...]
     outer: Outer | None
     is_probe: bool = False
+    moment: dt.datetime | None = None
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import TokenType
 
+from planner.sql.date_functions import DATE_FUNCTIONS
 from planner.sql.names import CompanionColumn
 from planner.sql.nodes import AS_WRITTEN, Held, PublicLookup
 from planner.sql.options import Option
@@ -33,6 +34,11 @@ class PrivacyClause(exp.Expression):
 
 class TacitParser(PostgresParser):
     """PostgreSQL's grammar, with the privacy clause where other dialects put a hint."""
+
+    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+        **PostgresParser.FUNCTIONS,
+        **DATE_FUNCTIONS,
+    }
 
     # Overridden by its name: right after SELECT is where the base grammar looks for optional hints.
     def _parse_hint(self) -> exp.Hint | None:

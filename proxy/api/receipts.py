@@ -27,6 +27,7 @@ def _receipt_json(receipt: Receipt) -> bytes:
             "table": receipt.table,
             "epsilon_spent": float(receipt.epsilon_spent),
             "epsilon_left": float(receipt.budget.left),
+            **({} if receipt.moment is None else {"moment": receipt.moment.isoformat()}),
             "columns": [
                 {
                     "name": column.name,

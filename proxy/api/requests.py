@@ -5,6 +5,7 @@ requests and its answers into messages, and decide nothing about privacy. Nothin
 streams, gRPC or SQL trees; tables are Arrow tables because that is what leaves the process.
 """
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -155,13 +156,15 @@ class BudgetStatus:
 class Receipt:
     """The cost of one answer, and the source of each of its columns.
 
-    `table` and `budget` are those of the first private table in the statement.
+    `table` and `budget` are those of the first private table in the statement. `moment` is what
+    CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
     """
 
     table: str
     epsilon_spent: Fraction
     columns: tuple[ColumnReceipt, ...]
     budget: BudgetStatus
+    moment: dt.datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -310,6 +310,7 @@ class Engine:
             epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),
             columns=tuple(columns),
             budget=budgets[0],
+            moment=workload.moment,
         )
         return QueryResult(with_receipt(data, receipt), receipt)
 
