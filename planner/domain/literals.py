@@ -57,7 +57,7 @@ def _equated(expression: exp.Expr) -> Iterator[tuple[exp.Column, exp.Expr]]:
             continue
         for one, other in pairs:
             column = one.unnest()
-            if isinstance(column, exp.Column):
+            if isinstance(column, exp.Column) and not other.unnest().meta.get(IS_PUBLIC):
                 yield column, other.unnest()
 
 

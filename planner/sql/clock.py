@@ -46,6 +46,15 @@ def moment_for(sql: str, clock: Clock) -> dt.datetime | None:
     return None
 
 
+def told_moment(moment: dt.datetime) -> str:
+    """The sentence of the receipt that says which moment was read.
+
+    >>> told_moment(dt.datetime(2026, 11, 22, 12, 30, 59, tzinfo=dt.UTC))
+    'CURRENT_DATE and NOW() were taken to be 2026-11-22 12:30:59 UTC.'
+    """
+    return f"CURRENT_DATE and NOW() were taken to be {moment:%Y-%m-%d %H:%M:%S} UTC."
+
+
 def read_at(tree: exp.Expr, moment: dt.datetime) -> bool:
     """Put a moment in the place of every reading of the clock; whether there was any."""
     found = False

@@ -38,6 +38,7 @@ class TacitParser(PostgresParser):
     FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
         **PostgresParser.FUNCTIONS,
         **DATE_FUNCTIONS,
+        "LISTAGG": exp.GroupConcat.from_arg_list,
     }
 
     # Overridden by its name: right after SELECT is where the base grammar looks for optional hints.

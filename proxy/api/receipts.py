@@ -27,7 +27,6 @@ def _receipt_json(receipt: Receipt) -> bytes:
             "table": receipt.table,
             "epsilon_spent": float(receipt.epsilon_spent),
             "epsilon_left": float(receipt.budget.left),
-            **({} if receipt.moment is None else {"moment": receipt.moment.isoformat()}),
             "columns": [
                 {
                     "name": column.name,
@@ -39,6 +38,7 @@ def _receipt_json(receipt: Receipt) -> bytes:
                 }
                 for column in receipt.columns
             ],
+            "notes": list(receipt.notes),
         }
     ).encode()
 

@@ -235,3 +235,7 @@ def test_a_cache_forgets_the_oldest_when_full() -> None:
     cache.put("e", 5, n_bytes=1000)
     assert cache.get("e") is None
     assert len(cache) == 0
+    cache.put("f", 6, n_bytes=90)
+    assert (cache.take("f"), cache.take("f")) == (6, None)
+    cache.put("g", 7, n_bytes=100)
+    assert cache.get("g") == 7
