@@ -124,7 +124,7 @@ class Planner:
         columns = _shown_as_it_is(tree, splitter)
         if columns is not None:
             part = splitter.parts[0].build(columns)
-            return Workload((part,), None)
+            return Workload((part,), None, notes=tuple(splitter.parts[0].notes))
         named_columns(tree)
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))
@@ -134,7 +134,9 @@ class Planner:
 
 
 def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:
-    """Which columns are aggregates of noisy answers."""
+    """What the parts note, and which columns are aggregates of noisy answers."""
+    for part in splitter.parts:
+        yield from part.notes
     if not splitter.parts or not isinstance(tree, exp.Select):
         return
     for item in tree.expressions:

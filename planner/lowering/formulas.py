@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from cube.refusals import Refused
 from planner.lowering.answer_targets import summed_columns
+from planner.lowering.level_summaries import summary_column, summary_of
 from planner.lowering.linear import aggregated_twice, is_linear, linear_query, summed_numbers
 from planner.lowering.outer import check_run
 from planner.lowering.parts import PartBuilder
@@ -86,6 +87,8 @@ class FormulaReader:
         if is_linear(node):
             place = self._part.aggregate(node)
             return Answer(name, self._part.text_of(place), (place,))
+        if summary_of(node) is not None:
+            return None
         text = node.sql(dialect=DIALECT, comments=False)
         quantile = quantile_of(node)
         if quantile is not None:
@@ -112,6 +115,9 @@ class FormulaReader:
             shown = part.shown(node)
             place = self._unshown(node) if shown is None else shown
             return part.column(ColumnKind.ESTIMATE, place)
+        summary = summary_of(node)
+        if summary is not None:
+            return summary_column(summary, part)
         quantile = quantile_of(node)
         if quantile is not None:
             text = node.sql(dialect=DIALECT, comments=False)

@@ -113,7 +113,7 @@ class Lowering:
         """The meaning of a column, of a companion function, or of COUNT of the unit's key."""
         if isinstance(node, exp.Column):
             return self._part.rows.resolved_node(node)
-        if not isinstance(node, exp.Count | exp.Anonymous):
+        if not isinstance(node, exp.Count | exp.ApproxDistinct | exp.Anonymous):
             return node
         counted = count_of_units(node, self._part.rows)
         return read_companion(counted) if is_companion(counted) else counted
@@ -273,7 +273,7 @@ class Lowering:
 
 def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
     """COUNT of the unit's key is COUNT(*): each person has one row."""
-    if isinstance(node, exp.Count):
+    if isinstance(node, exp.Count | exp.ApproxDistinct):
         inner = node.this
         if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
             inner = inner.expressions[0]

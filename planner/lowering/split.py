@@ -158,6 +158,7 @@ class Splitter:
         part = PartBuilder(
             f"{OWN_PREFIX}part_{len(self.parts)}", sources, self._world, scope.requested
         )
+        part.noisy_extremes = manner.noisy_extremes
         self.parts.append(part)
         self._write_out_values(select)
         answers: dict[str, int] = {}

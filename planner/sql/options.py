@@ -22,7 +22,8 @@ MANNER = "manner"  # in the same: what else they name
 TARGET_NAMES = ("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least")
 TEST_NAMES = ("level", "replicates")
 FALLBACK_MODEL = "model"  # what a statement may fall back on
-OPTION_NAMES = (*TARGET_NAMES, *TEST_NAMES, "consistency", "fallback")
+NOISY = "noisy"  # what extremes may be
+OPTION_NAMES = (*TARGET_NAMES, *TEST_NAMES, "consistency", "extremes", "fallback")
 N_SIMULTANEOUS_MAX = 1_000_000
 N_REPLICATES_MAX = 100_000  # a p-value is then known to a thousandth or better
 DEFAULT_LEVEL = Fraction(1, 20)
@@ -52,12 +53,15 @@ class AnswerOptions:
         Of the counts of grouping sets.
     falls_back : bool
         Whether the whole statement may be answered from a model, if it cannot be paid.
+    noisy_extremes : bool
+        Whether MIN and MAX may be read off noisy counts.
     """
 
     level: float | None = None
     n_replicates: int | None = None
     consistency: Consistency | None = None
     falls_back: bool = False
+    noisy_extremes: bool = False
 
     def refuse_test(self) -> None:
         """Refuse the options of a test, in a SELECT that is none."""
@@ -102,6 +106,8 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         seen.add(name)
         if name == "consistency":
             consistency = consistency_named(option.value)
+        elif name == "extremes":
+            _check_extremes(option.value)
         elif name == "fallback":
             _check_fallback(option.value)
         else:
@@ -118,7 +124,22 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         at_least=_double(named.get("at_least")),
     )
     n_replicates = None if replicates is None else int(replicates)
-    return target, AnswerOptions(_double(level), n_replicates, consistency, "fallback" in seen)
+    manner = AnswerOptions(
+        level=_double(level),
+        n_replicates=n_replicates,
+        consistency=consistency,
+        falls_back="fallback" in seen,
+        noisy_extremes="extremes" in seen,
+    )
+    return target, manner
+
+
+def _check_extremes(name: str) -> None:
+    if name.lower() != NOISY:
+        raise InvalidTarget(
+            f"extremes are not {shortened(name)}.",
+            hint="extremes => 'noisy' lets MIN and MAX be read off noisy counts.",
+        )
 
 
 def consistency_named(name: str) -> Consistency:
