@@ -16,6 +16,7 @@ from planner.cache import BoundedCache
 from planner.domain.public import PublicRelation, PublicRows, no_public_rows
 from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import SyntheticName, TableNames
+from planner.fallback import Fallback
 from planner.lowering.outer import named_columns, outer_sql
 from planner.lowering.parts import PlanningContext
 from planner.lowering.probes import gives_no_rows
@@ -23,6 +24,7 @@ from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
 from planner.sql.messages import shortened
+from planner.sql.options import REQUESTED
 from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
@@ -119,18 +121,26 @@ class Planner:
     def _planned(self, sql: str, requested: RequestedTarget) -> Workload:
         query = parse(read_query(sql))
         is_probe = gives_no_rows(query.tree)
+        fallback = _fallback(query.tree, requested)
         splitter = Splitter(self._world, requested)
         tree, answers = splitter.statement(query)
         columns = _shown_as_it_is(tree, splitter)
         if columns is not None:
             part = splitter.parts[0].build(columns)
-            return Workload((part,), None, notes=tuple(splitter.parts[0].notes))
+            notes = tuple(splitter.parts[0].notes)
+            return Workload((part,), None, notes=notes, fallback=fallback)
         named_columns(tree)
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))
         outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals, reads)
         parts = tuple(part.build() for part in splitter.parts)
-        return Workload(parts, outer, is_probe, tuple(_notes(tree, splitter)))
+        return Workload(parts, outer, is_probe, fallback, tuple(_notes(tree, splitter)))
+
+
+def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:
+    """What a statement falls back on: what the first of its OPTIONS says, or else the request."""
+    named = (select.meta.get(REQUESTED, requested).fallback for select in tree.find_all(exp.Select))
+    return next((one for one in (*named, requested.fallback) if one is not None), Fallback.NONE)
 
 
 def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
+from planner.lowering.comoments import as_plain_aggregates
 from planner.lowering.formulas import FormulaReader, Total
 from planner.lowering.grouping_sets import grouping_sets
 from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
@@ -60,6 +61,7 @@ class Lowering:
         if len(items) > N_COLUMNS_MAX:
             raise _too_many_columns()
         names = [self._name(item) for item in items]
+        as_plain_aggregates(select)
         self._resolve(select, names)
         where = select.args.get("where")
         own = () if where is None else tuple(conjuncts(where.this))

@@ -287,6 +287,11 @@ class PartBuilder:
         self._answers.append(answer)
         return len(self._answers) - 1
 
+    def inner(self, answer: Answer) -> int:
+        """Add a formula inside other SQL, which has no interval and no target; its position."""
+        self._answers.append(replace(answer, has_interval=False))
+        return len(self._answers) - 1
+
     def is_formula(self, answer: int) -> bool:
         """Whether an answer is a formula of several linear ones."""
         return self._answers[answer].formula is not None
