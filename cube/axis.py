@@ -22,6 +22,8 @@ LevelValue: TypeAlias = str | int | float | bool | dt.date | None
 N_LEVELS_MAX = 2**20  # an axis is enumerated; a million levels is 8 MB of coefficients
 INTEGER_MAX = 2**40  # a level may be a coefficient, and those are bounded (query.py)
 STEP_MIN = Fraction(1, 2**50)  # of the largest level: neighbouring levels are distinct doubles
+# Below this, a double times the unit is off by far less than half a level.
+ROUNDED_BY_DOUBLES_MAX = 2**48
 NAME_LENGTH_MAX = 63  # PostgreSQL's limit on identifiers, which clients rely on
 
 
@@ -202,6 +204,18 @@ class DateAxis(Axis):
         return tuple(self.low + dt.timedelta(days=day) for day in range(n_days))
 
 
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """Where values are rounded to the next level of a measure, in whole numbers.
+
+    The double nearest to ``(first + level * step) / unit`` is the least value rounded to a level.
+    """
+
+    first: int
+    step: int
+    unit: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class MeasureAxis(Axis):
     """A numeric column that is summed and averaged, with public bounds it is clamped to.
@@ -282,7 +296,7 @@ class MeasureAxis(Axis):
         numerators, unit = self._multiples(Fraction(0))
         return tuple(numerators) if unit == 1 else tuple(each / unit for each in numerators)
 
-    @cached_property
+    @property
     def rounding_points(self) -> tuple[float, ...]:
         """The nearest double to the least value that is rounded to each level but the lowest.
 
@@ -291,6 +305,16 @@ class MeasureAxis(Axis):
         _low, _high, step = self._exact
         numerators, unit = self._multiples(step / 2)
         return tuple(each / unit for each in numerators[1:])
+
+    @property
+    def rounding(self) -> Rounding | None:
+        """The rounding points as whole numbers; None if doubles do not hold them with room left."""
+        _low, _high, step = self._exact
+        numerators, unit = self._multiples(step / 2)
+        largest = max(abs(numerators[0]), abs(numerators[-1]) + numerators.step, unit)
+        if largest >= ROUNDED_BY_DOUBLES_MAX:
+            return None
+        return Rounding(numerators[0], numerators.step, unit)
 
     def _multiples(self, below: Fraction) -> tuple[range, int]:
         """The levels less `below` as whole multiples of 1 / unit; dividing by unit rounds once."""
