@@ -1,4 +1,8 @@
-"""The accuracy that a query asks for: ``Pr(|answer - truth| <= half_width) >= confidence``."""
+"""The accuracy that a query asks for: ``Pr(|answer - truth| <= half_width) >= confidence``.
+
+`AccuracyTarget` is what is asked of one answer; `SumTarget` is what an owner declares for the sums
+of a measure, in the measure's own unit.
+"""
 
 import math
 from dataclasses import dataclass
@@ -44,3 +48,43 @@ class AccuracyTarget:
                 "epsilon, the cap on the cost, must not be negative.",
                 hint="With 0, only what is known already is answered.",
             )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SumTarget:
+    """The default target for sums of a measure: a half-width, or a fraction of the sum.
+
+    Parameters
+    ----------
+    half_width : float, optional
+        In the measure's unit.
+    relative : float, optional
+        The half-width as a fraction of the sum; exactly one of the two is given.
+    at_least : float, optional
+        With `relative`, the size that a sum is taken to have at least, in the measure's unit.
+    """
+
+    half_width: float | None = None
+    relative: float | None = None
+    at_least: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.half_width is None) == (self.relative is None):
+            raise ValueError("a sum has either a half_width or a relative target")
+        if self.at_least is not None and self.relative is None:
+            raise ValueError("at_least goes with relative")
+        for name in ("half_width", "at_least"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} must be a positive number, not {value}")
+        if self.relative is not None and not 0 < self.relative < 1:
+            raise ValueError(f"relative must lie between 0 and 1, not {self.relative}")
+
+    @property
+    def width(self) -> float:
+        """The narrowest half-width that is ever asked for, in the measure's unit."""
+        if self.half_width is not None:
+            return self.half_width
+        if self.relative is None or self.at_least is None:
+            raise ValueError("without at_least the bounds of the table decide the half-width")
+        return self.relative * self.at_least

@@ -4,23 +4,27 @@ It reads the public schemas and public tables, and nothing else. Equal texts wit
 the same object.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from sqlglot import exp
 
 from cube.refusals import TooLarge
 from cube.schema import Schema
-from cube.target import AccuracyTarget
+from cube.target import AccuracyTarget, SumTarget
 from planner.cache import BoundedCache
 from planner.domain.public import PublicRelation, PublicRows, no_public_rows
 from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import SyntheticName, TableNames
+from planner.fallback import Fallback
 from planner.lowering.outer import named_columns, outer_sql
 from planner.lowering.parts import PlanningContext
 from planner.lowering.probes import gives_no_rows
 from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
+from planner.sql.messages import shortened
+from planner.sql.options import REQUESTED
 from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
@@ -45,22 +49,26 @@ class Planner:
     schemas : mapping
         The public schema of every table, by the table's name.
     defaults : mapping
-        For every table, the target of a request that names none.
+        For every table, the target of counts in a request that names none.
     public : sequence of PublicRelation
         Public and synthetic tables.
     privacy_views : sequence of str
         The views of the schema `data_privacy`.
     public_rows : callable
         Returns the result of a SELECT over public tables.
+    sums : mapping
+        For some tables, the declared targets for sums of their measures, by their names.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that may be planned on
         self,
         schemas: Mapping[str, Schema],
         defaults: Mapping[str, AccuracyTarget],
         public: Sequence[PublicRelation] = (),
         privacy_views: Sequence[str] = (),
         public_rows: PublicRows = no_public_rows,
+        *,
+        sums: Mapping[str, Mapping[str, SumTarget]] = MappingProxyType({}),
     ) -> None:
         if set(schemas) != set(defaults):
             raise ValueError("every table has a schema and a default target")
@@ -68,6 +76,7 @@ class Planner:
             schemas=dict(schemas),
             rows={name: Rows.of(schema) for name, schema in schemas.items()},
             defaults=dict(defaults),
+            sums=dict(sums),
             public={relation.outer_name: relation for relation in public},
             names=TableNames(
                 (*schemas, *(one.name for one in public if one.source is None)),
@@ -112,18 +121,34 @@ class Planner:
     def _planned(self, sql: str, requested: RequestedTarget) -> Workload:
         query = parse(read_query(sql))
         is_probe = gives_no_rows(query.tree)
+        fallback = _fallback(query.tree, requested)
         splitter = Splitter(self._world, requested)
         tree, answers = splitter.statement(query)
         columns = _shown_as_it_is(tree, splitter)
         if columns is not None:
             part = splitter.parts[0].build(columns)
-            return Workload((part,), None)
+            return Workload((part,), None, fallback=fallback)
         named_columns(tree)
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))
         outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals, reads)
         parts = tuple(part.build() for part in splitter.parts)
-        return Workload(parts, outer, is_probe)
+        return Workload(parts, outer, is_probe, fallback, tuple(_notes(tree, splitter)))
+
+
+def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:
+    """What a statement falls back on: what the first of its OPTIONS says, or else the request."""
+    named = (select.meta.get(REQUESTED, requested).fallback for select in tree.find_all(exp.Select))
+    return next((one for one in (*named, requested.fallback) if one is not None), Fallback.NONE)
+
+
+def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:
+    """Which columns are aggregates of noisy answers."""
+    if not splitter.parts or not isinstance(tree, exp.Select):
+        return
+    for item in tree.expressions:
+        if item.find(exp.AggFunc) is not None:
+            yield f"{shortened(item.alias)} is computed from noisy answers, and has no interval."
 
 
 def _shown_as_it_is(tree: exp.Query, splitter: Splitter) -> tuple[OutputColumn, ...] | None:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from cube.axis import LevelValue
 from cube.block import QueryBlock
 from cube.target import AccuracyTarget
+from planner.fallback import Fallback
 from planner.optional_stopping import surer
 
 
@@ -30,6 +31,8 @@ class RequestedTarget:
         The half-width as a fraction of the answer.
     at_least : float, optional
         With `relative`, a lower bound on the absolute value that is used for an answer.
+    fallback : Fallback, optional
+        What answers the statement if it cannot be paid.
     """
 
     half_width: float | None = None
@@ -38,6 +41,7 @@ class RequestedTarget:
     simultaneous: int | None = None
     relative: float | None = None
     at_least: float | None = None
+    fallback: Fallback | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
         """Fill in what this request leaves open from `other`.
@@ -54,6 +58,7 @@ class RequestedTarget:
             simultaneous=other.simultaneous if self.simultaneous is None else self.simultaneous,
             relative=width.relative,
             at_least=width.at_least,
+            fallback=other.fallback if self.fallback is None else self.fallback,
         )
 
 
@@ -217,6 +222,11 @@ class Answer:
         The requested half-width, as a fraction of the answer.
     width_floor : float
         With `relative`, the half-width that is narrow enough for any answer.
+    divisors : tuple of int
+        The aggregates, of those it uses, that a formula divides by. It has no value in a row where
+        one of them cannot be told from 0.
+    has_interval : bool
+        Whether anybody sees its interval.
     """
 
     name: str
@@ -228,6 +238,8 @@ class Answer:
     half_width: float | None = None
     relative: float | None = None
     width_floor: float = 0.0
+    divisors: tuple[int, ...] = ()
+    has_interval: bool = True
 
 
 class Consistency(StrEnum):
@@ -369,11 +381,17 @@ class Workload:
     is_probe : bool
         Whether the result has no rows whatever the answers (LIMIT 0), so that only its columns
         matter.
+    fallback : Fallback
+        What answers the statement if it cannot be paid.
+    notes : tuple of str
+        Sentences for the receipt on how the answer is made.
     """
 
     parts: tuple[Part, ...]
     outer: Outer | None
     is_probe: bool = False
+    fallback: Fallback = Fallback.NONE
+    notes: tuple[str, ...] = ()
 
     @property
     def tables(self) -> tuple[str, ...]:

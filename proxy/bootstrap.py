@@ -80,6 +80,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
                 _open_gate(table, ledger),
                 table.strategy,
                 watcher,
+                sums=table.sums,
                 delta=table.delta,
                 sharing=table.sharing,
             )

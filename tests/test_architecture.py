@@ -48,7 +48,7 @@ FLOORS = {
         "domain batch",
         "sql measuring",
         "workload",
-        "optional_stopping cache",
+        "optional_stopping fallback cache",
     ),
     "proxy": (
         "__main__",

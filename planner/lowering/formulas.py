@@ -8,15 +8,16 @@ moves the sum by half the range at most.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from sqlglot import exp
 
 from cube.refusals import Refused
+from planner.lowering.answer_targets import summed_columns
 from planner.lowering.linear import aggregated_twice, is_linear, linear_query, summed_numbers
 from planner.lowering.outer import check_run
 from planner.lowering.parts import PartBuilder
 from planner.lowering.quantiles import quantile_answer, quantile_of
+from planner.lowering.ranges import UNBOUNDED, Range, divisors, public_range, share_range
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import DIALECT, unsupported
 from planner.sql.names import CompanionColumn
@@ -41,11 +42,15 @@ _NUMBER_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL}
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """The public range of a summand, and the whole or binary number in its middle."""
+    """The public range of a summand, and the whole or binary number in its middle.
+
+    `records` is the half-width of a part of its average or variance, in records.
+    """
 
     low: float
     high: float
     middle: exp.Expr | None  # None for 0
+    records: float
 
     @property
     def radius(self) -> float:
@@ -80,7 +85,7 @@ class FormulaReader:
     def answer(self, node: exp.Expr, name: str) -> Answer | None:
         """An item of the SELECT list as an answer with an interval; None if it can have none."""
         if is_linear(node):
-            place = self._part.aggregate(node, self._part.linear_half_width())
+            place = self._part.aggregate(node)
             return Answer(name, self._part.text_of(place), (place,))
         text = node.sql(dialect=DIALECT, comments=False)
         quantile = quantile_of(node)
@@ -93,19 +98,28 @@ class FormulaReader:
                 uses.append(place)
             return exp.column(f"a{uses.index(place)}")
 
-        low, high = self._public_range(node)
+        low, high = public_range(node, self._known_range)
         formula = self._expanded(node, leaf)
         if formula is None or not uses:
             return None
         check_run(formula)
         sql = formula.sql(dialect="duckdb")
-        return Answer(name, text, tuple(uses), SqlFormula(sql), low=low, high=high)
+        return Answer(
+            name,
+            text,
+            tuple(uses),
+            SqlFormula(sql),
+            low=low,
+            high=high,
+            divisors=divisors(formula, uses),
+        )
 
     def inline(self, node: exp.Expr) -> exp.Expr | None:
         """An aggregate, or a formula without SQL around it, over the relation; None if neither."""
         part = self._part
         if is_linear(node):
-            place = part.aggregate(node, self._unshown_half_width(node))
+            shown = part.shown(node)
+            place = self._unshown(node) if shown is None else shown
             return part.column(ColumnKind.ESTIMATE, place)
         quantile = quantile_of(node)
         if quantile is not None:
@@ -113,7 +127,11 @@ class FormulaReader:
             answer = part.answer(quantile_answer(quantile, part, text, text))
             return part.column(ColumnKind.ANSWER, answer)
         inner = node.this if isinstance(node, exp.Filter) else node
-        if isinstance(inner, (exp.Avg, exp.Window, Held, *_MOMENTS)):
+        if isinstance(inner, (exp.Avg, *_MOMENTS)):
+            text = node.sql(dialect=DIALECT, comments=False)
+            answer = self.answer(node, text)
+            return None if answer is None else part.column(ColumnKind.ANSWER, part.inner(answer))
+        if isinstance(inner, (exp.Window, Held)):
             return self._expanded(node, lambda place: part.column(ColumnKind.ESTIMATE, place))
         return None
 
@@ -167,8 +185,9 @@ class FormulaReader:
     def _average(self, node: exp.Avg, condition: exp.Expr | None, leaf: Leaf) -> exp.Expr:
         value = _argument(node)
         span = self._range(value)
-        total = self._sum(_less(value, span.middle), condition, leaf, span.radius)
-        mean = exp.Div(this=total, expression=_or_null(self._count(value, condition, leaf)))
+        total = self._sum(_less(value, span.middle), condition, leaf, span.records * span.radius)
+        count = self._count(value, condition, leaf, span.records)
+        mean = exp.Div(this=total, expression=_or_null(count))
         if span.middle is None:
             return exp.paren(mean, copy=False)
         return exp.paren(exp.Add(this=span.middle.copy(), expression=mean), copy=False)
@@ -180,9 +199,10 @@ class FormulaReader:
         off = exp.paren(_less(value, span.middle), copy=False)
         middle = math.floor(span.radius**2 / 2)
         square = _less(exp.Mul(this=off, expression=off.copy()), _whole(middle))
-        squares = self._sum(square, condition, leaf, max(span.radius**2 / 2, 1.0))
-        first = self._sum(_less(value, span.middle), condition, leaf, span.radius)
-        count = _or_null(self._count(value, condition, leaf))
+        largest = max(span.radius**2 / 2, 1.0)
+        squares = self._sum(square, condition, leaf, span.records * largest)
+        first = self._sum(_less(value, span.middle), condition, leaf, span.records * span.radius)
+        count = _or_null(self._count(value, condition, leaf, span.records))
         mean = exp.Div(this=first, expression=count)
         variance: exp.Expr = exp.Sub(
             this=exp.Add(
@@ -207,15 +227,16 @@ class FormulaReader:
         return exp.Sqrt(this=variance) if isinstance(node, _ROOTS) else variance
 
     def _sum(
-        self, value: exp.Expr, condition: exp.Expr | None, leaf: Leaf, radius: float
+        self, value: exp.Expr, condition: exp.Expr | None, leaf: Leaf, half_width: float
     ) -> exp.Expr:
-        half_width = self._part.default.half_width * max(radius, 1e-300)
         node = _filtered(exp.Sum(this=value.copy()), condition)
-        return leaf(self._part.aggregate(node, half_width))
+        return leaf(self._part.aggregate(node, max(half_width, 1e-300)))
 
-    def _count(self, value: exp.Expr, condition: exp.Expr | None, leaf: Leaf) -> exp.Expr:
+    def _count(
+        self, value: exp.Expr, condition: exp.Expr | None, leaf: Leaf, half_width: float
+    ) -> exp.Expr:
         node = _filtered(exp.Count(this=value.copy(), big_int=True), condition)
-        return leaf(self._part.aggregate(node, self._part.default.half_width))
+        return leaf(self._part.aggregate(node, half_width))
 
     def _window_total(self, node: exp.Window) -> Total | None:
         """``SUM(<linear>) OVER ()``: the answer for all groups together."""
@@ -234,41 +255,42 @@ class FormulaReader:
     def _total(self, node: exp.Expr, conditions: tuple[exp.Expr, ...]) -> int:
         return self._part.aggregate_of(node, conditions, self._base_half_width(node), is_total=True)
 
-    def _unshown_half_width(self, node: exp.Expr) -> float:
-        """The target of an answer that is used only in HAVING, ORDER BY or other SQL."""
-        asked = self._part.requested
-        if asked.half_width is None and asked.relative is None:
-            return self._base_half_width(node)
-        return self._part.linear_half_width()
+    def _unshown(self, node: exp.Expr) -> int:
+        """The position of a linear item that is used only in HAVING, ORDER BY or other SQL."""
+        part = self._part
+        width = None if part.targets.names_width else self._base_half_width(node)
+        return part.aggregate(node, width)
 
     def _base_half_width(self, node: exp.Expr) -> float:
-        """The target of a part of a formula: by default that of a count, times its range."""
+        """The target of a part of a formula: as many records, times its largest value."""
         part = self._part
-        bound = float(linear_query(node, part.conditions, part.domain).bound)
-        return part.default.half_width * max(bound, 1.0)
+        query = linear_query(node, part.conditions, part.domain)
+        return part.targets.records_of(summed_columns(query)) * max(float(query.bound), 1.0)
 
-    def _public_range(self, node: exp.Expr) -> tuple[float, float]:
-        """The public range of an item's true value."""
+    def _known_range(self, node: exp.Expr) -> Range | None:
+        """The public range of an aggregate or a share; None if it is neither."""
         inner = node.this if isinstance(node, exp.Filter) else node
+        if isinstance(node, exp.Div):
+            return share_range(node, self._part)
         if isinstance(inner, exp.Avg):
             span = self._range(_argument(inner))
             return span.low, span.high
         if isinstance(inner, _MOMENTS):
             most = 2 * self._range(_argument(inner)).radius ** 2  # of a sample of two
             return 0.0, math.sqrt(most) if isinstance(inner, _ROOTS) else most
-        return -math.inf, math.inf
+        return UNBOUNDED if is_linear(node) else None
 
     def _range(self, value: exp.Expr) -> _Range:
         array, unit = summed_numbers(value, self._part.conditions, self._part.domain)
-        low, high = (
-            Fraction(int(array.values.min())) * unit,
-            Fraction(int(array.values.max())) * unit,
-        )
+        least, largest = int(array.values.min()), int(array.values.max())
+        low, high = least * unit, largest * unit
         middle = (low + high) / 2
+        columns = array.axes if max(-least, largest) > 1 else ()
+        records = self._part.targets.records_of(columns)
         if low.denominator == high.denominator == 1:
-            return _Range(float(low), float(high), _whole(math.floor(middle)))
+            return _Range(float(low), float(high), _whole(math.floor(middle)), records)
         literal = exp.cast(exp.Literal.string(repr(float(middle))), exp.DType.DOUBLE)
-        return _Range(float(low), float(high), literal)
+        return _Range(float(low), float(high), literal, records)
 
 
 def _argument(node: exp.Expr) -> exp.Expr:

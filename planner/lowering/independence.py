@@ -82,7 +82,7 @@ def lower_test(select: exp.Select, part: PartBuilder) -> None:
         n_replicates=N_REPLICATES if manner.n_replicates is None else manner.n_replicates,
     )
     _check_size(part.question)
-    part.aggregate(exp.Count(this=exp.Star(), big_int=True), part.linear_half_width())
+    part.aggregate(exp.Count(this=exp.Star(), big_int=True))
     select.set(
         "expressions", [exp.column(exp.to_identifier(name, quoted=True)) for name in COLUMNS]
     )

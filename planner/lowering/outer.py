@@ -30,7 +30,7 @@ _AGGREGATES: frozenset[type[exp.Expr]] = frozenset(
         *(exp.Sum, exp.Count, exp.CountIf, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Filter),
         *(exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
         *(exp.WithinGroup, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ArgMax),
-        *(exp.ArgMin, exp.AnyValue),
+        *(exp.ArgMin, exp.AnyValue, exp.GroupConcat, exp.ArrayAgg),
     }
 )
 _WINDOWS: frozenset[type[exp.Expr]] = frozenset(
@@ -57,6 +57,8 @@ def outer_sql(tree: exp.Query) -> str:
     """
     for fetch in list(tree.find_all(exp.Fetch)):
         _as_limit(fetch)
+    for within in list(tree.find_all(exp.WithinGroup)):
+        _as_ordered(within)
     for node in tree.walk():
         if type(node) not in _ALLOWED:
             raise _refusal(node)
@@ -106,6 +108,15 @@ def _as_limit(fetch: exp.Fetch) -> None:
     if options is not None and options.args.get("with_ties"):
         raise unsupported(fetch, "keeps ties, which answers do not have", "Say LIMIT.")
     fetch.replace(exp.Limit(expression=count))
+
+
+def _as_ordered(within: exp.WithinGroup) -> None:
+    """LISTAGG(x, ',') WITHIN GROUP (ORDER BY y) is STRING_AGG(x, ',' ORDER BY y)."""
+    joined = within.this
+    if isinstance(joined, exp.GroupConcat):
+        ordered = exp.Order(this=joined.this, expressions=within.expression.expressions)
+        joined.set("this", ordered)
+        within.replace(joined)
 
 
 def _named(items: Iterable[exp.Expr]) -> Iterable[exp.Expr]:

@@ -13,13 +13,15 @@ from sqlglot import exp
 
 from cube.axis import LevelValue
 from cube.block import N_GROUPS_MAX, Partition, QueryBlock
+from cube.query import LinearQuery
 from cube.refusals import TooLarge
 from cube.schema import Schema
-from cube.target import AccuracyTarget
+from cube.target import AccuracyTarget, SumTarget
 from planner.domain.domain import KnownConditions, PublicDomain
 from planner.domain.public import PublicRelation, PublicRows
 from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import TableNames
+from planner.lowering.answer_targets import AnswerTarget, TargetRules
 from planner.lowering.grouping import Grouping, check_values, grouping
 from planner.lowering.linear import linear_query
 from planner.lowering.rows import Rows
@@ -42,7 +44,6 @@ from planner.workload import (
 N_DRAWN_MAX = 2**23  # of a formula's true value, for all groups: a second or two
 N_CUMULATED_MAX = 2**25  # of the counts for a quantile, for all groups: likewise
 N_COLUMNS_MAX = 1000  # of a SELECT list or of GROUP BY; a wider result is of no use
-START_SHARE = 8  # with `relative`, the first target assumes an answer of an eighth of all records
 
 # An aggregate's text, its conditions if they differ from the SELECT's, and whether it is a total
 # over all groups.
@@ -60,7 +61,9 @@ class PlanningContext:
     rows : mapping
         All rows of each private table.
     defaults : mapping
-        For every private table, the target of a request that names none.
+        For every private table, the target of counts in a request that names none.
+    sums : mapping
+        For every private table, the declared targets for sums of its measures, by their names.
     public : mapping
         Public and synthetic tables, by their names in the outer SQL.
     names : TableNames
@@ -77,6 +80,7 @@ class PlanningContext:
     schemas: Mapping[str, Schema]
     rows: Mapping[str, Rows]
     defaults: Mapping[str, AccuracyTarget]
+    sums: Mapping[str, Mapping[str, SumTarget]]
     public: Mapping[str, PublicRelation]
     names: TableNames
     privacy_views: tuple[str, ...]
@@ -106,6 +110,9 @@ class PartBuilder:
         self.rows = rows
         self.default = world.defaults[rows.table]
         self.requested = requested
+        self.targets = TargetRules(
+            requested, self.default, world.sums.get(rows.table, {}), rows.schema
+        )
         self.domain = PublicDomain(
             rows.table, rows.schema, world.scratchpad, world.conditions, rows.allowance
         )
@@ -120,6 +127,7 @@ class PartBuilder:
         self._places: dict[AggregateKey, int] = {}
         self._keys_of: list[AggregateKey] = []
         self._answers: list[Answer] = []
+        self._is_searched = False
         # By axis: the groups cut by its levels, and the level of each row.
         self.levelled: dict[str, tuple[tuple[Partition, ...], tuple[int, ...]]] = {}
         self._columns: dict[tuple[ColumnKind, int, float | None], OutputColumn] = {}
@@ -185,15 +193,20 @@ class PartBuilder:
             for place, array in enumerate(arrays)
         )
 
-    def aggregate(self, node: exp.Expr, half_width: float, *, is_total: bool = False) -> int:
-        """The position of a linear item with a target half-width; over all groups if a total."""
+    def aggregate(
+        self, node: exp.Expr, half_width: float | None = None, *, is_total: bool = False
+    ) -> int:
+        """The position of a linear item with a target half-width; over all groups if a total.
+
+        Without a half-width, it is that of an answer.
+        """
         return self.aggregate_of(node, self.conditions, half_width, is_total=is_total)
 
     def aggregate_of(
         self,
         node: exp.Expr,
         conditions: tuple[exp.Expr, ...],
-        half_width: float,
+        half_width: float | None = None,
         *,
         is_total: bool = False,
     ) -> int:
@@ -206,9 +219,19 @@ class PartBuilder:
                 [None] if is_total else [one.partition for one in self._sections if _n_rows(one)]
             )
             blocks = tuple(QueryBlock(query, partition) for partition in partitions)
+            if half_width is None:
+                half_width = self.targets.of_answer(query).half_width
             return self.add(key, text, blocks, half_width, is_total=is_total)
-        self._tighten(key, half_width)
-        return self._places[key]
+        place = self._places[key]
+        self._tighten(key, self._target_of(place).half_width if half_width is None else half_width)
+        return place
+
+    def shown(self, node: exp.Expr) -> int | None:
+        """The position of a linear item if the statement shows it as an answer already."""
+        key = (node.sql(dialect=DIALECT, comments=False), (), False)
+        place = self._places.get(key)
+        is_shown = any(one.formula is None and one.uses == (place,) for one in self._answers)
+        return place if is_shown else None
 
     def add(
         self,
@@ -238,51 +261,36 @@ class PartBuilder:
             target = replace(known.target, half_width=half_width)
             self._aggregates[key] = replace(known, target=target)
 
-    def linear_half_width(self) -> float:
-        """The target half-width of a linear answer."""
-        asked = self.requested
-        if asked.relative is not None:
-            most = self.domain.schema.n_records_max * asked.relative / START_SHARE
-            return max(self.width_floor(), most)
-        return self.default.half_width if asked.half_width is None else asked.half_width
-
-    def width_floor(self) -> float:
-        """With `relative`, the half-width that is narrow enough for any answer."""
-        asked = self.requested
-        if asked.relative is None:
-            return 0.0
-        if asked.at_least is None:
-            return self.default.half_width
-        return asked.relative * asked.at_least
+    def _target_of(self, aggregate: int) -> AnswerTarget:
+        """The target of an aggregate as an answer; that of a count if it has no group at all."""
+        blocks = self._aggregates[self._keys_of[aggregate]].blocks
+        return self.targets.of_answer(blocks[0].query if blocks else LinearQuery(()))
 
     def answer(self, answer: Answer) -> int:
         """Add an answer; its position."""
         asked = self.requested
-        if answer.formula is not None:
+        if answer.formula is None:
+            target = self._target_of(answer.uses[0])
+            answer = replace(answer, relative=target.relative, width_floor=target.floor)
+            self._is_searched |= target.is_searched
+        else:
             self._check_draws(answer.sql, self.confidence, answer)
-        if asked.relative is not None:
             # The default width is meant for counts, and does not apply to a formula's unit.
-            is_bounded = answer.formula is None or asked.at_least is not None
-            floor = self.width_floor() if is_bounded else 0.0
-            answer = replace(answer, relative=asked.relative, width_floor=floor)
-        elif answer.formula is not None:
-            answer = replace(answer, half_width=asked.half_width)
+            floor = 0.0 if asked.at_least is None else self.targets.requested_floor
+            width = asked.half_width if asked.relative is None else None
+            answer = replace(answer, half_width=width, relative=asked.relative, width_floor=floor)
+            self._is_searched |= self.targets.names_width
         self._answers.append(answer)
+        return len(self._answers) - 1
+
+    def inner(self, answer: Answer) -> int:
+        """Add a formula inside other SQL, which has no interval and no target; its position."""
+        self._answers.append(replace(answer, has_interval=False))
         return len(self._answers) - 1
 
     def is_formula(self, answer: int) -> bool:
         """Whether an answer is a formula of several linear ones."""
         return self._answers[answer].formula is not None
-
-    def _is_searched(self) -> bool:
-        """Whether noisy values decide when the answers are narrow enough."""
-        starts_wide = self.linear_half_width() > self.width_floor()
-        return any(
-            answer.half_width is not None
-            if answer.relative is None
-            else starts_wide or answer.formula is not None
-            for answer in self._answers
-        )
 
     def check_draws(self, formula: str, confidence: float, answer: int) -> None:
         """Refuse another interval of a formula that would need too many draws."""
@@ -335,14 +343,13 @@ class PartBuilder:
                 hint="Ask for them in several statements.",
             )
         cap = self.requested.epsilon_cap
-        is_searched = self._is_searched()
-        cut_at = surer(self.confidence) if is_searched else self.confidence
+        cut_at = surer(self.confidence) if self._is_searched else self.confidence
         aggregates = (
             replace(one, target=replace(one.target, confidence=cut_at))
             for one in self._aggregates.values()
         )
         target = AccuracyTarget(  # checks the target even if no aggregate does
-            half_width=self.linear_half_width(),
+            half_width=self.targets.count_width,
             confidence=self.confidence,
             epsilon_cap=self.default.epsilon_cap if cap is None else cap,
         )
@@ -358,7 +365,7 @@ class PartBuilder:
             n_rows=self._n_rows,
             consistency=self.consistency,
             question=self.question,
-            is_searched=is_searched,
+            is_searched=self._is_searched,
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from cube.refusals import UnknownName
+from cube.schema import Schema
 from planner.domain.allowance import Allowance
 from planner.domain.public import (
     PRIVACY_SCHEMA,
@@ -22,7 +23,7 @@ from planner.domain.table_names import SyntheticName, WrittenName
 from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.rows import Rows
 from planner.sql.messages import listed, origin, position, shown, suggestion, unsupported
-from planner.sql.nodes import AS_WRITTEN, IS_PUBLIC
+from planner.sql.nodes import AS_WRITTEN, IS_PUBLIC, aggregates_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,40 @@ class Tables:
         relation = public_table(known) if isinstance(known, str) else synthetic_table(known)
         table.meta[IS_PUBLIC] = relation
         return self._read_public(table, relation, table.name)
+
+    def schema_in(self, select: exp.Select, names: Names) -> Schema | None:
+        """The public schema of the private rows that a SELECT reads, if it reads any."""
+        origin, joins = select.args.get("from_"), select.args.get("joins") or []
+        for entry in [] if origin is None else [origin.this, *(join.this for join in joins)]:
+            found = self._schema_of(entry, names)
+            if found is not None:
+                return found
+        return None
+
+    def is_public(self, query: exp.Query, names: Names) -> bool:
+        """Whether a query reads public and synthetic tables alone, by their own names."""
+        return all(
+            isinstance(table.this, exp.Identifier)
+            and (table.db or table.name.casefold() not in names)
+            and table.db.casefold() != PRIVACY_SCHEMA
+            and self._meaning(table) not in self._world.schemas
+            for table in query.find_all(exp.Table)
+        )
+
+    def _schema_of(self, entry: exp.Expr, names: Names) -> Schema | None:
+        inner = entry.unnest()
+        if isinstance(inner, exp.Select):
+            shows_rows = not (aggregates_in(inner) or inner.args.get("group"))
+            return self.schema_in(inner, names) if shows_rows else None
+        if not isinstance(entry, exp.Table) or not isinstance(entry.this, exp.Identifier):
+            return None
+        if not entry.db and entry.name.casefold() in names:
+            known = names[entry.name.casefold()]
+            return known.schema if isinstance(known, Rows) else None
+        if entry.db.casefold() == PRIVACY_SCHEMA:
+            return None
+        meant = self._meaning(entry)
+        return self._world.schemas.get(meant) if isinstance(meant, str) else None
 
     def _meaning(self, table: exp.Table) -> str | SyntheticName:
         """The private, public or synthetic table that a name refers to."""

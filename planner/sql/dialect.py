@@ -34,6 +34,11 @@ class PrivacyClause(exp.Expression):
 class TacitParser(PostgresParser):
     """PostgreSQL's grammar, with the privacy clause where other dialects put a hint."""
 
+    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+        **PostgresParser.FUNCTIONS,
+        "LISTAGG": exp.GroupConcat.from_arg_list,
+    }
+
     # Overridden by its name: right after SELECT is where the base grammar looks for optional hints.
     def _parse_hint(self) -> exp.Hint | None:
         if not self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY"):

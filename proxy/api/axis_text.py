@@ -34,11 +34,6 @@ def axis_kind(axis: Axis) -> str:
     return _KINDS[type(axis)]
 
 
-def is_summed_only(axis: Axis) -> bool:
-    """Whether a column may only be summed and averaged, not grouped by or compared."""
-    return isinstance(axis, MeasureAxis)
-
-
 def axis_ends(axis: Axis) -> tuple[str, str] | None:
     """The least and the greatest declared value, as text; None for a column without an order.
 

@@ -38,6 +38,7 @@ def _receipt_json(receipt: Receipt) -> bytes:
                 }
                 for column in receipt.columns
             ],
+            "notes": list(receipt.notes),
         }
     ).encode()
 

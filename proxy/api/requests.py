@@ -5,8 +5,8 @@ requests and its answers into messages, and decide nothing about privacy. Nothin
 streams, gRPC or SQL trees; tables are Arrow tables because that is what leaves the process.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final, Protocol
 
@@ -16,7 +16,7 @@ from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.limits import Payer
 from cube.refusals import UnknownName
 from cube.schema import Schema
-from cube.target import AccuracyTarget
+from cube.target import AccuracyTarget, SumTarget
 from planner.sql.messages import listed
 from planner.workload import RequestedTarget
 from proxy.api.best_report import Belief, ReportedCount
@@ -155,13 +155,15 @@ class BudgetStatus:
 class Receipt:
     """The cost of one answer, and the source of each of its columns.
 
-    `table` and `budget` are those of the first private table in the statement.
+    `table` and `budget` are those of the first private table in the statement. `notes` are
+    sentences on how the answer was made, such as that a column has no interval.
     """
 
     table: str
     epsilon_spent: Fraction
     columns: tuple[ColumnReceipt, ...]
     budget: BudgetStatus
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,10 +219,11 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class TableInfo:
-    """The public description of one table, and the default target of requests."""
+    """The public description of one table, and the default targets of counts and of sums."""
 
     schema: Schema
     default: AccuracyTarget
+    sums: Mapping[str, SumTarget] = field(default_factory=dict)
 
 
 class QueryEngine(Protocol):

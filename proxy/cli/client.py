@@ -8,53 +8,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import grpc
 import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid
+from proxy.cli.failures import Declined, Unreachable
 from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.identity.tokens import is_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
-from proxy.wire.errors import CODE_KEY
-from proxy.wire.refusal_details import detail_in
+from proxy.wire.refusal_details import CODE_KEY, detail_in
 
 SERVER_VARIABLE: Final = "TACIT_SERVER"
+ReplyT = TypeVar("ReplyT", tacit_pb2.ExplainReply, tacit_pb2.PlanReply)
+
 TOKEN_VARIABLE: Final = "TACIT_TOKEN"  # noqa: S105 - the name of a variable
 CHANNEL_OPTIONS: Final = (
     ("grpc.max_receive_message_length", 64 * 2**20),
     ("grpc.enable_http_proxy", 0),  # plain text to this machine must not leave it
 )
-
-
-class Declined(Exception):
-    """The server refused, with its own message and code.
-
-    Parameters
-    ----------
-    code : str
-    message : str
-        What a person reads: what is wrong, where, and what works instead.
-    detail : tacit_pb2.RefusalDetail, optional
-        What a program reads; None if the server sent none.
-    """
-
-    def __init__(
-        self, code: str, message: str, detail: tacit_pb2.RefusalDetail | None = None
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.detail = detail
-
-
-class Unreachable(Exception):
-    """No Tacit server answers at the address."""
-
-    def __init__(self, address: str) -> None:
-        super().__init__(address)
-        self.address = address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +100,14 @@ class ReceivedResult:
     receipt: tacit_pb2.Receipt | None
 
 
+@dataclass(frozen=True, slots=True)
+class ReceivedPrice(Generic[ReplyT]):
+    """What statements cost, or would cost: a table of it, and the server's whole reply."""
+
+    data: pa.Table
+    reply: ReplyT
+
+
 def target_of(
     half_width: float | None, confidence: float | None, epsilon: str | None
 ) -> tacit_pb2.Target:
@@ -149,22 +130,22 @@ def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> Received
 
 def explain(
     server: ServerAddress, sql: str, target: tacit_pb2.Target
-) -> tuple[pa.Table, tacit_pb2.ExplainReply]:
+) -> ReceivedPrice[tacit_pb2.ExplainReply]:
     """What a SELECT would cost; charges nothing."""
     with calling(server) as stub:
         request = tacit_pb2.ExplainRequest(sql=sql, target=target)
         reply = stub.Explain(request, metadata=server.metadata)
-    return ipc_table(reply.ipc), reply
+    return ReceivedPrice(ipc_table(reply.ipc), reply)
 
 
 def plan(
     server: ServerAddress, sql: str, target: tacit_pb2.Target, *, buy: bool
-) -> tuple[pa.Table, tacit_pb2.PlanReply]:
+) -> ReceivedPrice[tacit_pb2.PlanReply]:
     """What a file of statements costs, planned together; measured if `buy`."""
     with calling(server) as stub:
         request = tacit_pb2.PlanRequest(sql=sql, target=target, buy=buy)
         reply = stub.Plan(request, metadata=server.metadata)
-    return ipc_table(reply.ipc), reply
+    return ReceivedPrice(ipc_table(reply.ipc), reply)
 
 
 def list_tables(server: ServerAddress) -> list[tacit_pb2.Table]:

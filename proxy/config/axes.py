@@ -7,7 +7,9 @@ import datetime as dt
 from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Self
+
+from pydantic import Field, ValidationError, model_validator
 
 from cube.axis import (
     Axis,
@@ -18,6 +20,8 @@ from cube.axis import (
     MeasureAxis,
     NumericAxis,
 )
+from cube.target import SumTarget
+from proxy.config.levels_from import LevelFiles
 from proxy.sources.problems import Problems, Section
 
 
@@ -32,15 +36,17 @@ class ColumnSection(Section):
 
 
 class CategoryColumn(ColumnSection):
-    """Text with listed levels."""
+    """Text with listed levels, or those of a public file's column."""
 
     kind: Literal["category"]
-    levels: list[str]
+    levels: list[str] | None = None
+    levels_from: str | None = None
     other: str | None = None
 
     def axis(self, name: str) -> Axis:
         """The listed levels, in the order of the file."""
-        return CategoryAxis(name=name, null=self.null, other=self.other, values=tuple(self.levels))
+        values = tuple(self.levels or ())
+        return CategoryAxis(name=name, null=self.null, other=self.other, values=values)
 
 
 class IntegerColumn(ColumnSection):
@@ -100,6 +106,27 @@ class MeasureColumn(ColumnSection):
     low: int | float
     high: int | float
     step: int | float | None = None
+    half_width: float | None = Field(default=None, gt=0)
+    relative: float | None = Field(default=None, gt=0, lt=1)
+    at_least: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _sums_have_one_target(self) -> Self:
+        _ = self.sum_target
+        return self
+
+    @property
+    def sum_target(self) -> SumTarget | None:
+        """The declared target of its sums; None if there is none.
+
+        Raises
+        ------
+        ValueError
+            If both a half-width and a fraction are declared, or `at_least` alone.
+        """
+        if self.half_width is self.relative is self.at_least is None:
+            return None
+        return SumTarget(half_width=self.half_width, relative=self.relative, at_least=self.at_least)
 
     def axis(self, name: str) -> Axis:
         """Levels from low to high, one step apart; the default step is 1 for whole bounds."""
@@ -134,7 +161,9 @@ def as_written(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def read_axis(name: str, values: Any, keys: tuple[str, ...], problems: Problems) -> Axis | None:
+def read_axis(
+    name: str, values: Any, keys: tuple[str, ...], problems: Problems, files: LevelFiles
+) -> Axis | None:
     """The axis of one declared column; None, with the problems recorded, if it has any."""
     if not isinstance(values, Mapping):
         problems.add(keys, "should be a table with a kind")
@@ -146,6 +175,8 @@ def read_axis(name: str, values: Any, keys: tuple[str, ...], problems: Problems)
         problems.add((*keys, "kind"), f"{what}; kinds are {', '.join(COLUMN_KINDS)}")
         return None
     column = problems.section(model, values, keys)
+    if isinstance(column, CategoryColumn):
+        column = _with_levels(column, keys, problems, files)
     if column is None:
         return None
     try:
@@ -153,3 +184,32 @@ def read_axis(name: str, values: Any, keys: tuple[str, ...], problems: Problems)
     except ValueError as error:
         problems.add(keys, str(error).removeprefix(f"{name}: "))
         return None
+
+
+def read_sum_target(values: Any) -> SumTarget | None:
+    """The target that one declared column names for its sums, if it is a measure without problems.
+
+    `read_axis` records the problems.
+    """
+    if not isinstance(values, Mapping) or values.get("kind") != "measure":
+        return None
+    try:
+        return MeasureColumn.model_validate(dict(values)).sum_target
+    except ValidationError:
+        return None
+
+
+def _with_levels(
+    column: CategoryColumn, keys: tuple[str, ...], problems: Problems, files: LevelFiles
+) -> CategoryColumn | None:
+    """A category with its levels, which stand in the configuration or in the file it names."""
+    if column.levels_from is None:
+        if column.levels is None:
+            problems.add((*keys, "levels"), "is missing")
+            return None
+        return column
+    if column.levels is not None:
+        problems.add((*keys, "levels_from"), "is given beside levels; a column has only one")
+        return None
+    levels = files.levels(column.levels_from, (*keys, "levels_from"), problems)
+    return None if levels is None else column.model_copy(update={"levels": list(levels)})

@@ -8,7 +8,7 @@ opens the data; whether a declared column exists is checked when the source open
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from cube.gaussian import DELTA_MIN
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
 from cube.refusals import ConfigurationInvalid
 from cube.schema import N_RECORDS_MAX, Neighbours, Schema
-from cube.target import CONFIDENCE_MAX, AccuracyTarget
+from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
 from planner.measuring.strategy import Strategy
-from proxy.config.axes import read_axis
+from proxy.config.axes import read_axis, read_sum_target
 from proxy.config.ledger import LedgerSettings, read_ledger
+from proxy.config.levels_from import LevelFiles
 from proxy.config.location import read_location
 from proxy.config.public import read_public
 from proxy.config.server import ServerSettings, read_server
@@ -53,7 +54,9 @@ class TableSettings:
     budget : Fraction
         The total epsilon that may be spent on it, exactly as written.
     default : AccuracyTarget
-        The target of requests that name none.
+        The target of counts in requests that name none.
+    sums : mapping
+        The declared targets for sums of measures, by their names.
     strategy : Strategy
         How measurements are chosen when the history is not enough.
     delta : Fraction, optional
@@ -67,6 +70,7 @@ class TableSettings:
     location: Location
     budget: Fraction
     default: AccuracyTarget
+    sums: Mapping[str, SumTarget] = field(default_factory=dict)
     strategy: Strategy = Strategy.AUTO
     delta: Fraction | None = None
     sharing: Sharing = Sharing.SHARED
@@ -235,21 +239,32 @@ def _read_tables(values: Any, folder: Path, problems: Problems) -> tuple[TableSe
         return ()
     if len({name.casefold() for name in values}) != len(values):
         problems.add(("tables",), "two tables share a name (letter case does not count)")
-    read = (_read_table(name, table, folder, problems) for name, table in values.items())
+    locations = {
+        name: read_location(table, folder, ("tables", name), problems)
+        for name, table in values.items()
+        if isinstance(table, Mapping)
+    }
+    private = (file for location in locations.values() if location for file in location.files)
+    files = LevelFiles(folder, frozenset(file.resolve() for file in private))
+    read = (
+        _read_table(name, table, locations.get(name), files, problems)
+        for name, table in values.items()
+    )
     return tuple(table for table in read if table is not None)
 
 
-def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> TableSettings | None:
+def _read_table(
+    name: str, values: Any, location: Location | None, files: LevelFiles, problems: Problems
+) -> TableSettings | None:
     keys = ("tables", name)
     section = problems.section(TableSection, values, keys)
     if not isinstance(values, Mapping):
         return None
     # Each part is read even if another has problems, so that all problems are found.
-    location = read_location(values, folder, keys, problems)
     columns = values.get("columns")
-    axes = () if columns is None else _read_columns(columns, (*keys, "columns"), problems)
+    axes = () if columns is None else _read_columns(columns, (*keys, "columns"), problems, files)
     schema = _build_schema(name, axes, section, problems) if axes else None
-    if section is None or location is None or schema is None:
+    if section is None or location is None or schema is None or columns is None:
         return None
     budget = parse_epsilon(section.budget)
     if budget is None:
@@ -260,6 +275,7 @@ def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> Tab
         location=location,
         budget=budget,
         default=target,
+        sums=_read_sums(columns),
         strategy=Strategy(section.strategy),
         delta=parse_delta(section.delta) or None,
         sharing=Sharing(section.history),
@@ -286,9 +302,19 @@ def _build_schema(
         return None
 
 
-def _read_columns(values: Any, keys: tuple[str, ...], problems: Problems) -> tuple[Axis, ...]:
+def _read_columns(
+    values: Any, keys: tuple[str, ...], problems: Problems, files: LevelFiles
+) -> tuple[Axis, ...]:
     if not isinstance(values, Mapping) or not values:
         problems.add(keys, "should hold at least one column")
         return ()
-    read = (read_axis(name, column, (*keys, name), problems) for name, column in values.items())
+    read = (
+        read_axis(name, column, (*keys, name), problems, files) for name, column in values.items()
+    )
     return tuple(axis for axis in read if axis is not None)
+
+
+def _read_sums(columns: Mapping[str, Any]) -> dict[str, SumTarget]:
+    """The declared targets for sums, by the measure's name."""
+    found = {name: read_sum_target(column) for name, column in columns.items()}
+    return {name: target for name, target in found.items() if target is not None}

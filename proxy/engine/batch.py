@@ -5,7 +5,7 @@ again. Nothing is charged before every check has passed.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -15,11 +15,12 @@ from accountant.ledger.table_history import StalePlan
 from cube.measurement import Measurement
 from cube.refusals import BudgetExhausted, CannotStart, InvalidRequest, LimitReached
 from cube.schema import Schema
+from cube.target import AccuracyTarget
 from inference.posterior import Posterior, RowEstimate
 from planner.batch.plan import BatchPlan, plan_batch
 from planner.batch.promise import with_kept_promises
 from planner.sql.statements import Explain, Query, Statement, not_answered, read_file
-from planner.workload import Aggregate, RequestedTarget, Wanted, Workload
+from planner.workload import Aggregate, Part, RequestedTarget, Wanted, Workload
 from proxy.api.requests import BatchReport, BatchRequest, BudgetStatus
 from proxy.engine.disclosure import unaffordable
 from proxy.tables.empty_history import EmptyHistory
@@ -185,10 +186,10 @@ def _cap(of_batch: Fraction | None, workloads: Sequence[Workload]) -> Fraction |
 def _items(table: TableSnapshot, workloads: Sequence[Workload]) -> list[_Item]:
     """Every linear query that has rows, with what is known of it."""
     wanted = [
-        (number, aggregate, Wanted(block, aggregate.target))
+        (number, aggregate, Wanted(block, _sure_target(part, place)))
         for number, workload in enumerate(workloads, start=1)
         for part in workload.parts
-        for aggregate in part.aggregates
+        for place, aggregate in enumerate(part.aggregates)
         for block in aggregate.blocks
     ]
     known = table.estimates([one for _, _, one in wanted])
@@ -196,6 +197,17 @@ def _items(table: TableSnapshot, workloads: Sequence[Workload]) -> list[_Item]:
         _Item(number, aggregate, one, _widest(rows, one.target.confidence))
         for (number, aggregate, one), rows in zip(wanted, known, strict=True)
     ]
+
+
+def _sure_target(part: Part, aggregate: int) -> AccuracyTarget:
+    """An aggregate's target that is met whatever its answer: the floor, if it is relative."""
+    target = part.aggregates[aggregate].target
+    floors = [
+        answer.width_floor
+        for answer in part.answers
+        if answer.uses == (aggregate,) and answer.formula is None and answer.width_floor > 0
+    ]
+    return replace(target, half_width=min([target.half_width, *floors]))
 
 
 def _planned(items: Sequence[_Item], schema: Schema, history: Sequence[Measurement]) -> BatchPlan:

@@ -231,7 +231,8 @@ class Engine:
             for name in workload.tables:
                 table = self._tables[name]
                 empty_history = shown_instead(table, request.caller)
-                foreseen += rehearse(table, workload.of_table(name), payer, foreseen, empty_history)
+                parts = workload.of_table(name)
+                foreseen += rehearse(table, parts, payer, self._outer, foreseen, empty_history)
         answered: dict[str, AnsweredPart] = {}
         budgets: list[BudgetStatus] = []
         for name in workload.tables:
@@ -310,6 +311,7 @@ class Engine:
             epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),
             columns=tuple(columns),
             budget=budgets[0],
+            notes=workload.notes,
         )
         return QueryResult(with_receipt(data, receipt), receipt)
 
@@ -390,5 +392,6 @@ class Engine:
         for name, table in zip(workload.tables, tables, strict=True):
             priced = shown_instead(table, caller) or table
             with self._large.turn(caller.payer.analyst, workload.parts):
-                found.extend(explained(priced.snapshot(), workload.of_table(name)))
+                parts, schema = workload.of_table(name), table.info.schema
+                found.extend(explained(priced.snapshot(), schema, parts, self._outer))
         return build_explanation(found, [shown_budget(table, caller) for table in tables])

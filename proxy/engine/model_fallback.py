@@ -18,6 +18,7 @@ from cube.axis import Axis
 from cube.refusals import Refused
 from planner.cache import BoundedCache
 from planner.domain.public import PublicRelation
+from planner.fallback import Fallback
 from planner.lowering.model_fallback import SOURCE_MODEL, modelled
 from planner.planner import Planner
 from planner.workload import ColumnKind, Workload
@@ -79,12 +80,13 @@ class ModelFallback:
         epsilon_spent : Fraction
             What was spent on the answer before it was refused.
         """
-        text = modelled(sql)
-        record = None if text is None else self._service.newest(budget.table)
-        if text is None or record is None:
+        if workload.fallback is not Fallback.MODEL:
+            return None
+        record = self._service.newest(budget.table)
+        if record is None:
             return None
         with suppress(Refused, pa.ArrowException):
-            data = _shaped(self._answered(text, record), schema)
+            data = _shaped(self._answered(modelled(sql), record), schema)
             columns = tuple(
                 _receipt(schema.names[place], confidence, data.num_rows)
                 for place, confidence in _answers(workload)

@@ -76,6 +76,7 @@ def visible(
         public=(*given, *kept),
         privacy_views=(*VIEW_SCHEMAS, SYNTHETIC_VIEW),
         public_rows=public_rows,
+        sums={name: table.info.sums for name, table in tables.items()},
     )
     return VisibleTables(tables, rows, synthetic, planner)
 

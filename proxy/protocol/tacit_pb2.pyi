@@ -33,16 +33,18 @@ class QueryReply(_message.Message):
     def __init__(self, ipc: _Optional[bytes] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("table", "epsilon_spent", "columns", "budget")
+    __slots__ = ("table", "epsilon_spent", "columns", "budget", "notes")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     BUDGET_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
     table: str
     epsilon_spent: float
     columns: _containers.RepeatedCompositeFieldContainer[ColumnReceipt]
     budget: Budget
-    def __init__(self, table: _Optional[str] = ..., epsilon_spent: _Optional[float] = ..., columns: _Optional[_Iterable[_Union[ColumnReceipt, _Mapping]]] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ...) -> None: ...
+    notes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, table: _Optional[str] = ..., epsilon_spent: _Optional[float] = ..., columns: _Optional[_Iterable[_Union[ColumnReceipt, _Mapping]]] = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ColumnReceipt(_message.Message):
     __slots__ = ("name", "confidence", "epsilon_spent", "source", "low", "high")

@@ -5,8 +5,9 @@ The rooms below keep the locks: `table_state.py` the history's, `in_flight.py`, 
 well enough. No exact count comes this far: a gate hands out noisy values only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 
 from accountant.gate.gate import Gate
 from accountant.ledger.limits import Payer
@@ -14,7 +15,7 @@ from accountant.ledger.payments import BindingLimit
 from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.schema import Schema
-from cube.target import AccuracyTarget
+from cube.target import AccuracyTarget, SumTarget
 from inference.history import History
 from inference.posterior import RowEstimate
 from planner.measuring.strategy import Strategy
@@ -38,11 +39,13 @@ class ServedTable:
     ----------
     schema : Schema
     default : AccuracyTarget
-        Of a request that names none.
+        Of counts in a request that names none.
     gate : Gate
     strategy : Strategy
         How measurements are chosen.
     watcher : Watcher
+    sums : mapping
+        The declared targets for sums of measures, by their names.
     delta : Fraction, optional
         The probability with which nothing is promised once Gaussian noise is asked for, if its
         owner offers one.
@@ -58,10 +61,11 @@ class ServedTable:
         strategy: Strategy = Strategy.AUTO,
         watcher: Watcher = UNWATCHED,
         *,
+        sums: Mapping[str, SumTarget] = MappingProxyType({}),
         delta: Fraction | None = None,
         sharing: Sharing = Sharing.SHARED,
     ) -> None:
-        self.info = TableInfo(schema, default)
+        self.info = TableInfo(schema, default, sums)
         is_private = sharing is Sharing.PRIVATE
         self.empty_history = EmptyHistory(self.info, gate, strategy) if is_private else None
         self.delta = delta

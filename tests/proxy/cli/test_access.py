@@ -3,18 +3,17 @@
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import structlog
 
 from accountant.ledger.open_ledger import open_ledger
-from proxy.cli import app as cli
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.tokens import is_token, new_token
 from proxy.monitoring.logs import configure_logs
+from tests.support.commands import Run
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
 from tests.support.identities import token_for
 from tests.support.serving import serving
@@ -32,30 +31,6 @@ kind = "integer"
 low = 0
 high = 99
 """
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.delenv("TACIT_TOKEN", raising=False)
-
-    def run_with(*arguments: str) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.out + captured.err
-        return Ended(int(ended.value.code or 0), captured.out, captured.err)
-
-    return run_with
 
 
 @pytest.fixture

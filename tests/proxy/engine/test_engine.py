@@ -212,7 +212,7 @@ def test_a_history_survives_a_restart(tmp_path: Path) -> None:
 QUESTIONS = (
     "SELECT COUNT(*) FROM people WHERE age > 70",
     "SELECT city, COUNT(*) FROM people GROUP BY city",
-    "SELECT SUM(visits) FROM people",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => 20) SUM(visits) FROM people",
     "SELECT COUNT(*) FROM people WHERE city = 'Oslo' AND age > 70",
     "SELECT COUNT(*) FROM people",
     "SELECT MAX(age) FROM people",

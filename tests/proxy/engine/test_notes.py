@@ -1,0 +1,50 @@
+"""A receipt says which columns are computed from noisy answers, and so have no interval."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from proxy.api.receipts import RECEIPT_KEY
+from proxy.api.requests import QueryRequest, Receipt
+from proxy.engine.engine import Engine
+from tests.sql import world
+from tests.support.fakes import KnownTable, NoNoise
+
+BY_CITY = "(SELECT sex, city, COUNT(*) AS n FROM patients GROUP BY sex, city{}) AS t"
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    source = KnownTable(world.SCHEMA, world.positions())
+    with world.patients_engine(tmp_path_factory.mktemp("notes"), source, NoNoise()) as engine:
+        yield engine
+
+
+def receipt_of(engine: Engine, sql: str) -> Receipt:
+    receipt = engine.answer(QueryRequest(sql=sql)).receipt
+    assert receipt is not None
+    return receipt
+
+
+def test_a_sum_over_groups_has_an_interval_and_no_note(engine: Engine) -> None:
+    receipt = receipt_of(engine, f"SELECT sex, SUM(n) AS n FROM {BY_CITY.format('')} GROUP BY sex")  # noqa: S608 - words of this test
+    assert [column.name for column in receipt.columns] == ["n"]
+    assert receipt.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("item", "clause"),
+    [("MAX(n)", ""), ("COUNT(*)", ""), ("SUM(n)", " HAVING COUNT(*) > 9"), ("SUM(n)", " LIMIT 5")],
+)
+def test_what_is_computed_from_answers_is_named(engine: Engine, item: str, clause: str) -> None:
+    sql = f"SELECT sex, {item} AS found FROM {BY_CITY.format(clause)} GROUP BY sex"  # noqa: S608 - words of this test
+    receipt = receipt_of(engine, sql)
+    assert receipt.columns == ()
+    assert receipt.notes == ("found is computed from noisy answers, and has no interval.",)
+
+
+def test_the_notes_are_in_the_metadata_of_the_result(engine: Engine) -> None:
+    sql = f"SELECT MAX(n) AS most FROM {BY_CITY.format('')}"  # noqa: S608 - words of this test
+    metadata = engine.answer(QueryRequest(sql=sql)).data.schema.metadata
+    assert len(json.loads(metadata[RECEIPT_KEY])["notes"]) == 1
