@@ -77,14 +77,19 @@ class Axis(ABC):
         return (*self.regular, *other, *null)
 
     @property
+    def n_regular(self) -> int:
+        """The number of levels that are neither OTHER nor NULL."""
+        return len(self.regular)
+
+    @cached_property
     def size(self) -> int:
         """The number of levels."""
-        return len(self.levels)
+        return self.n_regular + (self.other is not None) + self.null
 
     @property
     def other_position(self) -> int | None:
         """The position of OTHER among the levels."""
-        return None if self.other is None else len(self.regular)
+        return None if self.other is None else self.n_regular
 
     @property
     def null_position(self) -> int | None:
@@ -130,6 +135,11 @@ class IntegerAxis(Axis):
             raise ValueError(f"{self.name}: levels beyond 2**40 in size")
         if self.other is not None and type(self.other) is not int:
             raise ValueError(f"{self.name}: other must be a whole number")
+
+    @property
+    def n_regular(self) -> int:
+        """The number of whole numbers from low to high."""
+        return self.high - self.low + 1
 
     @cached_property
     def regular(self) -> tuple[int, ...]:
@@ -197,6 +207,11 @@ class DateAxis(Axis):
                 raise ValueError(f"{self.name}: {day!r} is not a date (without a time)")
         if self.low > self.high:
             raise ValueError(f"{self.name}: low {self.low} is after high {self.high}")
+
+    @property
+    def n_regular(self) -> int:
+        """The number of days."""
+        return (self.high - self.low).days + 1
 
     @cached_property
     def regular(self) -> tuple[dt.date, ...]:
@@ -290,7 +305,12 @@ class MeasureAxis(Axis):
         low, high, _step = self._exact
         return (low + high) / 2
 
-    @cached_property
+    @property
+    def n_regular(self) -> int:
+        """The number of levels from low to high."""
+        return len(self.multiples)
+
+    @property
     def regular(self) -> tuple[int, ...] | tuple[float, ...]:
         """Every level from low to high; fractional levels as the nearest doubles."""
         numerators, unit = self._multiples(Fraction(0))
