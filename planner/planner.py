@@ -220,6 +220,6 @@ def _n_bytes(workload: Workload) -> int:
         for aggregate in part.aggregates:
             for block in aggregate.blocks:
                 for term in block.query.terms:
-                    n_bytes += sum(factor.values.nbytes for factor in term.factors)
-                n_bytes += 0 if block.partition is None else block.partition.labels.nbytes
+                    n_bytes += sum(8 * factor.n_stored for factor in term.factors)
+                n_bytes += 0 if block.partition is None else 8 * block.partition.n_stored
     return n_bytes
