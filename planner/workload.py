@@ -5,6 +5,7 @@ are the places where a private table is aggregated: linear queries with targets.
 them is post-processing: formulas of one row's answers, and `outer`, SQL over the noisy relations.
 """
 
+import datetime as dt
 import math
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,10 @@ from fractions import Fraction
 from cube.axis import LevelValue
 from cube.block import QueryBlock
 from cube.target import AccuracyTarget
+from planner.consistent_sets import ConsistentSets
+from planner.fallback import Fallback
+from planner.independence_question import IndependenceQuestion
+from planner.level_summary import LevelSummary
 from planner.optional_stopping import surer
 
 
@@ -30,6 +35,8 @@ class RequestedTarget:
         The half-width as a fraction of the answer.
     at_least : float, optional
         With `relative`, a lower bound on the absolute value that is used for an answer.
+    fallback : Fallback, optional
+        What answers the statement if it cannot be paid.
     """
 
     half_width: float | None = None
@@ -38,6 +45,7 @@ class RequestedTarget:
     simultaneous: int | None = None
     relative: float | None = None
     at_least: float | None = None
+    fallback: Fallback | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
         """Fill in what this request leaves open from `other`.
@@ -54,6 +62,7 @@ class RequestedTarget:
             simultaneous=other.simultaneous if self.simultaneous is None else self.simultaneous,
             relative=width.relative,
             at_least=width.at_least,
+            fallback=other.fallback if self.fallback is None else self.fallback,
         )
 
 
@@ -89,6 +98,7 @@ class ColumnKind(StrEnum):
     STDERR = "stderr"
     COST = "cost"
     SOURCE = "source"
+    SUMMARY = "summary"  # of levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +112,7 @@ class OutputColumn:
     kind : ColumnKind
         What it shows.
     index : int
-        Which key (KEY, GROUPING), which aggregate (ESTIMATE), or which answer (every other kind).
+        Which key (KEY, GROUPING), aggregate (ESTIMATE), summary (SUMMARY), or answer (all others).
     confidence : float, optional
         The confidence of LOW and HIGH; by default the target's.
     """
@@ -217,6 +227,11 @@ class Answer:
         The requested half-width, as a fraction of the answer.
     width_floor : float
         With `relative`, the half-width that is narrow enough for any answer.
+    divisors : tuple of int
+        The aggregates, of those it uses, that a formula divides by. It has no value in a row where
+        one of them cannot be told from 0.
+    has_interval : bool
+        Whether anybody sees its interval.
     """
 
     name: str
@@ -228,59 +243,8 @@ class Answer:
     half_width: float | None = None
     relative: float | None = None
     width_floor: float = 0.0
-
-
-class Consistency(StrEnum):
-    """How counts of overlapping groups are made to agree.
-
-    Raw tables as measured; the closest tables that agree; tables that are also nowhere negative;
-    the marginals of one joint table.
-    """
-
-    RAW = "raw"
-    EXACT = "exact"
-    NONNEGATIVE = "nonnegative"
-    GLOBAL = "global"
-
-
-@dataclass(frozen=True, slots=True)
-class ConsistentSets:
-    """The grouping sets of a part as tables whose counts are to agree.
-
-    Parameters
-    ----------
-    consistency : Consistency
-    sets : tuple of tuple of int
-        The keys of each set, by their positions; rows are in their order, the last key varying
-        fastest.
-    sizes : tuple of int
-        The number of values of each key.
-    """
-
-    consistency: Consistency
-    sets: tuple[tuple[int, ...], ...]
-    sizes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class IndependenceQuestion:
-    """Whether the first two keys of a part are independent given the others.
-
-    The part's only aggregate counts the cells of their table, the last key varying fastest.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The number of values of each key.
-    level : float
-        The probability of rejecting a true hypothesis.
-    n_replicates : int
-        The number of simulated tables.
-    """
-
-    shape: tuple[int, ...]
-    level: float
-    n_replicates: int
+    divisors: tuple[int, ...] = ()
+    has_interval: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +277,8 @@ class Part:
     is_searched : bool
         Whether noisy values decide when its answers are narrow enough
         (`planner.optional_stopping`).
+    summaries : tuple of LevelSummary
+        Estimates without intervals.
     """
 
     name: str
@@ -327,6 +293,7 @@ class Part:
     consistency: ConsistentSets | None = None
     question: IndependenceQuestion | None = None
     is_searched: bool = False
+    summaries: tuple[LevelSummary, ...] = ()
 
     def cut_at(self, confidence: float) -> float:
         """The confidence to use for an interval that must finally hold with `confidence`."""
@@ -369,14 +336,20 @@ class Workload:
     is_probe : bool
         Whether the result has no rows whatever the answers (LIMIT 0), so that only its columns
         matter.
+    fallback : Fallback
+        What answers the statement if it cannot be paid.
     notes : tuple of str
         Sentences for the receipt on how the answer is made.
+    moment : datetime, optional
+        What CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
     """
 
     parts: tuple[Part, ...]
     outer: Outer | None
     is_probe: bool = False
+    fallback: Fallback = Fallback.NONE
     notes: tuple[str, ...] = ()
+    moment: dt.datetime | None = None
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -23,9 +23,13 @@ N_ANSWER_BITS_MAX = 900  # an answer must be a finite double, with room for what
 _LARGEST = 2**N_ANSWER_BITS_MAX
 _FINEST = Fraction(1, _LARGEST)
 
+_OF_GROUPS = (
+    "Aggregate groups, as in STRING_AGG(c, ',') FROM (SELECT c FROM t GROUP BY c HAVING COUNT(*) > "
+    "100) AS g."
+)
 _HINTS: tuple[tuple[type[exp.Expr], str], ...] = (
-    (exp.Max, "Count by thresholds, or GROUP BY the column, and read it off."),
-    (exp.Min, "Count by thresholds, or GROUP BY the column, and read it off."),
+    (exp.GroupConcat, _OF_GROUPS),
+    (exp.ArrayAgg, _OF_GROUPS),
 )
 _COUNTED = (exp.Count, exp.CountIf, exp.Sum)
 _REAL_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL})
@@ -95,8 +99,11 @@ def is_linear(item: exp.Expr) -> bool:
     if isinstance(item, exp.Neg) or _changes_nothing(item):
         return is_linear(item.this)
     counted_in = item.this if isinstance(item, exp.Filter) else item
-    return isinstance(counted_in, _COUNTED) and not any(
-        has_aggregate(inner) for inner in counted_in.iter_expressions()
+    is_distinct = isinstance(counted_in.this, exp.Distinct)
+    return (
+        isinstance(counted_in, _COUNTED)
+        and not is_distinct
+        and not any(has_aggregate(inner) for inner in counted_in.iter_expressions())
     )
 
 

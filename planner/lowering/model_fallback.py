@@ -1,4 +1,4 @@
-"""Rewrites a statement for synthetic rows, if OPTIONS(fallback => 'model') allows that.
+"""Rewrites a statement for synthetic rows, if it falls back on a model.
 
 Synthetic rows take the place of the private table. Answers from them have no intervals, so columns
 of intervals are NULL, and DP_SOURCE is 'model'.
@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from planner.sql.messages import DIALECT
 from planner.sql.names import COMPANIONS
-from planner.sql.options import MANNER, NO_MANNER
 from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind
@@ -16,11 +15,9 @@ from planner.workload import ColumnKind
 SOURCE_MODEL = "model"
 
 
-def modelled(sql: str) -> str | None:
-    """The statement for synthetic rows; None if it does not allow the fallback.
+def modelled(sql: str) -> str:
+    """The statement for synthetic rows.
 
-    >>> modelled("SELECT COUNT(*) FROM t") is None
-    True
     >>> modelled("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(fallback => 'model') SUM(x) FROM t")
     'SELECT SUM(x) FROM t'
 
@@ -30,10 +27,6 @@ def modelled(sql: str) -> str | None:
         As `parse`.
     """
     tree = parse(read_query(sql)).tree
-    if not any(
-        select.meta.get(MANNER, NO_MANNER).falls_back for select in tree.find_all(exp.Select)
-    ):
-        return None
     for call in list(tree.find_all(exp.Anonymous)):
         kind = COMPANIONS.get(call.name.upper())
         if kind is not None:

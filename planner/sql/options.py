@@ -2,8 +2,8 @@
 
 Accuracy (half_width, confidence, epsilon, simultaneous, relative, at_least) is inherited by the
 SELECTs inside. The `AnswerOptions` (level and replicates of a test, consistency of grouping sets)
-is of the SELECT that names it, and refused where it would change nothing; whether to fall back on a
-model is of the whole statement.
+is of the SELECT that names it, and refused where it would change nothing; what to fall back on is
+of the whole statement.
 """
 
 import math
@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cube.refusals import InvalidTarget
+from planner.consistent_sets import Consistency
+from planner.fallback import Fallback
 from planner.sql.exact_number import exact_number
 from planner.sql.messages import shortened, suggestion
-from planner.workload import Consistency, RequestedTarget
+from planner.workload import RequestedTarget
 
 REQUESTED = "requested"  # where a SELECT's meta data have the target that its OPTIONS name
 MANNER = "manner"  # in the same: what else they name
 
 TARGET_NAMES = ("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least")
 TEST_NAMES = ("level", "replicates")
-FALLBACK_MODEL = "model"  # what a statement may fall back on
-OPTION_NAMES = (*TARGET_NAMES, *TEST_NAMES, "consistency", "fallback")
+NOISY = "noisy"  # what extremes may be
+OPTION_NAMES = (*TARGET_NAMES, *TEST_NAMES, "consistency", "extremes", "fallback")
 N_SIMULTANEOUS_MAX = 1_000_000
 N_REPLICATES_MAX = 100_000  # a p-value is then known to a thousandth or better
 DEFAULT_LEVEL = Fraction(1, 20)
@@ -50,14 +52,14 @@ class AnswerOptions:
         Of a test: tables that are simulated.
     consistency : Consistency, optional
         Of the counts of grouping sets.
-    falls_back : bool
-        Whether the whole statement may be answered from a model, if it cannot be paid.
+    noisy_extremes : bool
+        Whether MIN and MAX may be read off noisy counts.
     """
 
     level: float | None = None
     n_replicates: int | None = None
     consistency: Consistency | None = None
-    falls_back: bool = False
+    noisy_extremes: bool = False
 
     def refuse_test(self) -> None:
         """Refuse the options of a test, in a SELECT that is none."""
@@ -89,6 +91,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
     """
     named: dict[str, Fraction] = {}
     consistency: Consistency | None = None
+    fallback: Fallback | None = None
     seen: set[str] = set()
     for option in options:
         name = option.name
@@ -102,8 +105,10 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         seen.add(name)
         if name == "consistency":
             consistency = consistency_named(option.value)
+        elif name == "extremes":
+            _check_extremes(option.value)
         elif name == "fallback":
-            _check_fallback(option.value)
+            fallback = fallback_named(option.value)
         else:
             named[name] = _number(option)
     _check_widths(named)
@@ -116,9 +121,19 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         simultaneous=_simultaneous(named.get("simultaneous")),
         relative=_double(named.get("relative")),
         at_least=_double(named.get("at_least")),
+        fallback=fallback,
     )
     n_replicates = None if replicates is None else int(replicates)
-    return target, AnswerOptions(_double(level), n_replicates, consistency, "fallback" in seen)
+    is_noisy = "extremes" in seen
+    return target, AnswerOptions(_double(level), n_replicates, consistency, is_noisy)
+
+
+def _check_extremes(name: str) -> None:
+    if name.lower() != NOISY:
+        raise InvalidTarget(
+            f"extremes are not {shortened(name)}.",
+            hint="extremes => 'noisy' lets MIN and MAX be read off noisy counts.",
+        )
 
 
 def consistency_named(name: str) -> Consistency:
@@ -131,12 +146,15 @@ def consistency_named(name: str) -> Consistency:
     return Consistency(name.lower())
 
 
-def _check_fallback(name: str) -> None:
-    if name.lower() != FALLBACK_MODEL:
+def fallback_named(name: str) -> Fallback:
+    """What a statement may fall back on, by its name."""
+    if name.lower() not in set(Fallback):
         raise InvalidTarget(
             f"There is no fallback {shortened(name)}.",
-            hint="fallback => 'model' answers from the newest synthetic table.",
+            hint="'history' gives the best that is known, 'model' asks the newest synthetic table, "
+            "'none' refuses.",
         )
+    return Fallback(name.lower())
 
 
 def check_test(level: Fraction | None, replicates: Fraction | None) -> None:
@@ -170,13 +188,18 @@ def _number(option: Option) -> Fraction:
 def _check_widths(named: Mapping[str, Fraction]) -> None:
     if "relative" in named and "half_width" in named:
         raise InvalidTarget("OPTIONS names both half_width and relative.", hint="Name one of them.")
-    if "at_least" in named and "relative" not in named:
+    check_relative(named.get("relative"), named.get("at_least"))
+
+
+def check_relative(relative: Fraction | float | None, at_least: Fraction | float | None) -> None:
+    """Refuse a relative target that is out of range, or a size without one."""
+    if at_least is not None and relative is None:
         raise InvalidTarget("at_least goes with relative.", hint="Name relative, or half_width.")
-    if not 0 < named.get("relative", Fraction(1, 2)) < 1:
+    if relative is not None and not 0 < relative < 1:
         raise InvalidTarget(
             "relative is a fraction between 0 and 1.", hint="0.05 is one twentieth."
         )
-    if named.get("at_least", 1) <= 0:
+    if at_least is not None and not (at_least > 0 and math.isfinite(at_least)):
         raise InvalidTarget(
             "at_least is a positive number.", hint="Name what the answer is surely no smaller than."
         )

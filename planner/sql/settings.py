@@ -16,11 +16,17 @@ from typing import ClassVar, Final, TypeAlias
 from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnknownName, UnsupportedSql
+from planner.fallback import Fallback
 from planner.sql.messages import shortened, suggestion
+from planner.sql.options import fallback_named
 from planner.sql.words import WordReader, is_name, keyword
 
 NAMESPACE: Final = "tacit."
-SETTING_NAMES: Final = ("half_width", "confidence", "epsilon")
+# A fraction comes before the size that goes with it, since settings are applied in this order.
+SETTING_NAMES: Final = (
+    *("half_width", "confidence", "epsilon", "relative", "at_least"),
+    "fallback",
+)
 N_WORDS_MAX = 1000  # of one setting
 
 # What drivers and tools send when they connect; none of it could change an answer.
@@ -60,12 +66,15 @@ _DECIMAL = re.compile(
 )
 
 
+SettingValue: TypeAlias = Fraction | Fallback
+
+
 @dataclass(frozen=True, slots=True)
 class SetSetting:
     """Give one of our settings a value."""
 
     name: str
-    value: Fraction
+    value: SettingValue
     verb: ClassVar[str] = "SET"
 
 
@@ -158,6 +167,27 @@ def exact_setting(name: str, text: str) -> Fraction:
     return Fraction(text.strip())
 
 
+def setting_value(setting: str, name: str, text: str) -> SettingValue:
+    """The value that a setting's text writes.
+
+    Parameters
+    ----------
+    setting : str
+        One of `SETTING_NAMES`.
+    name : str
+        The setting as the client wrote it, for messages.
+    text : str
+
+    Raises
+    ------
+    InvalidTarget
+        If it is no value of that setting.
+    """
+    if setting == "fallback":
+        return fallback_named(text.strip())
+    return exact_setting(name, text)
+
+
 def _set(reader: WordReader) -> SettingStatement:
     """What stands after SET."""
     if reader.passed("LOCAL"):
@@ -175,10 +205,10 @@ def _set(reader: WordReader) -> SettingStatement:
         raise _malformed("SET", reader.rest)
     if len(reader.rest) == 1 and reader.passed("DEFAULT"):
         return ResetSetting(setting)
-    return SetSetting(setting, _value(name, reader))
+    return SetSetting(setting, _value(setting, name, reader))
 
 
-def _value(name: str, reader: WordReader) -> Fraction:
+def _value(setting: str, name: str, reader: WordReader) -> SettingValue:
     sign = next((sign for sign in "+-" if reader.passed(sign)), "")
     match [(word.token_type, word.text, word.start) for word in reader.rest]:
         case [(TokenType.NUMBER, text, _)]:
@@ -187,7 +217,11 @@ def _value(name: str, reader: WordReader) -> Fraction:
             return exact_setting(name, f"{sign}.{text}")
         case [(kind, text, _)] if not sign:
             if kind == TokenType.STRING or is_name(reader.rest[0]):
-                return exact_setting(name, text)
+                return setting_value(setting, name, text)
+    if setting == "fallback":
+        raise InvalidTarget(
+            f"{name} must be one word, or DEFAULT.", hint=f"Write SET {name} = 'history'."
+        )
     raise InvalidTarget(f"{name} must be one number, or DEFAULT.", hint=f"Write SET {name} = 0.5.")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cube.schema import Schema
 from inference.posterior import Posterior, RowEstimate
 from planner.measuring.offers import Offer
 from planner.workload import Part, Wanted
@@ -17,7 +18,9 @@ from proxy.api.requests import (
     BudgetStatus,
     Explanation,
 )
-from proxy.engine.targets import asked_of, smallest_cap
+from proxy.engine.asked import asked_of, smallest_cap, take_step
+from proxy.engine.postprocessing import OuterSql
+from proxy.engine.search import opened
 from proxy.tables.snapshot import TableSnapshot
 
 EXPLANATION_SCHEMA = pa.schema(
@@ -53,9 +56,12 @@ class ExplainedPart:
     blocks: tuple[tuple[int, Wanted, tuple[RowEstimate, ...], tuple[Offer, ...]], ...]
 
 
-def explained(table: TableSnapshot, parts: Sequence[Part]) -> list[ExplainedPart]:
+def explained(
+    table: TableSnapshot, schema: Schema, parts: Sequence[Part], outer: OuterSql
+) -> list[ExplainedPart]:
     """What is known of every block of the parts, and what could be bought for it."""
     asked = asked_of(parts, smallest_cap(parts))
+    take_step(asked, opened(table, schema, parts, asked, outer))
     wanted = [one.wanted for one in asked]
     known = table.estimates(wanted)
     plan = table.plan(wanted, known, every_offer=True)

@@ -18,13 +18,14 @@ import pyarrow as pa
 from accountant.gate.gate import Budget, Gate
 from accountant.ledger.credentials import Role
 from accountant.ledger.payments import Payment
+from cube.block import N_GROUPS_MAX
 from cube.declaration import declare
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.refusals import InvalidTarget, UnknownName
 from planner.domain.public import PRIVACY_SCHEMA
 from planner.measuring.weights import weight_for
 from planner.sql.messages import listed, suggestion
-from proxy.api.axis_text import axis_ends, axis_kind, describe_levels, is_summed_only
+from proxy.api.axis_text import axis_ends, axis_kind, describe_levels
 from proxy.api.requests import Caller, TableInfo
 from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.query_words import query_text
@@ -261,8 +262,8 @@ def _domain_rows(record: TableRecord) -> Iterator[Row]:
             "low": low,
             "high": high,
             "has_null": axis.null,
-            "can_be_key": not is_summed_only(axis),
-            "can_be_predicate": not is_summed_only(axis),
+            "can_be_key": axis.size <= N_GROUPS_MAX,
+            "can_be_predicate": True,
             "levels": describe_levels(axis),
         }
     if schema.unit is not None:

@@ -1,70 +1,41 @@
 """Brings the parts of one table to their targets: estimate, buy what is missing, estimate again.
 
 A linear answer's target is met by one purchase. A target of a formula, and a target that is a
-fraction of the answer, depend on the answers: after each round the targets of the linear parts are
-narrowed by as much as the answers require, until all targets are met. Those answers are public by
-then: what is bought next is decided from noisy values that were paid for, never from the data. An
-interval whose stopping depended on noise gets a higher confidence for that
-(`planner.optional_stopping`).
+fraction of the answer, depend on the answers: they are searched for. A search begins with what the
+history knows of the answers (`search.py`); where that meets every target, nothing is bought. After
+each round the targets of the linear parts are narrowed by as much as the answers require
+(`narrowing.py`), until all are met. Those answers are public by then: what is bought next is
+decided from noisy values that were paid for, never from the data. An interval whose stopping
+depended on noise gets a higher confidence for that (`planner.optional_stopping`).
+
+Before each round, the first included, it is priced what the search will probably ask for in the
+end; a search that cannot be paid so far is refused before the round, not after it.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
-
-import numpy as np
 
 from accountant.ledger.limits import Payer
 from cube.pace import checkpoint
 from cube.refusals import InvalidTarget, NotCovered, Refused, TargetNotReached, TooSlow
 from cube.shortfall import FreeWidth
-from inference.posterior import Posterior, RowEstimate, widest
+from inference.posterior import RowEstimate
 from planner.workload import Part, Wanted
-from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
 from proxy.engine.alternatives import advised
+from proxy.engine.asked import Asked, asked_of, at_widths, smallest_cap, take_step
 from proxy.engine.disclosure import shown_parts, shown_refusal
+from proxy.engine.narrowing import narrowed
 from proxy.engine.postprocessing import OuterSql
-from proxy.engine.results import AnsweredAggregate, AnsweredItem, AnsweredPart
+from proxy.engine.results import AnsweredPart
+from proxy.engine.search import answered_parts, opened
 from proxy.monitoring.events import Stage
 from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.in_flight import ANSWER_SECONDS
 from proxy.tables.private_table import ServedTable
 
-N_ROUNDS_MAX: Final = 16  # each brings a target much closer
-OVERSHOOT: Final = 0.9  # a formula's width decreases about as its parts' do
-SHARE_MIN: Final = 1 / 8  # of the width so far, in one round: refinement costs only the difference
-SHARE_LEAST: Final = (
-    2.0**-60
-)  # for an unbounded interval: no price is high enough, and it is refused
+N_ROUNDS_MAX: Final = 24  # each brings a target much closer
 FORESEEN_SLACK: Final = 2  # how far the price may rise above the first forecast
-
-
-@dataclass(slots=True)
-class _Asked:
-    """One block of one aggregate: its target, and what that has cost so far."""
-
-    part: int
-    aggregate: int
-    wanted: Wanted
-    epsilon: Fraction = Fraction(0)
-    was_known: bool = True
-
-
-def asked_of(parts: Sequence[Part], cap: Fraction | None) -> list[_Asked]:
-    """Every block that the parts need."""
-    return [
-        _Asked(place, number, Wanted(block, replace(aggregate.target, epsilon_cap=cap)))
-        for place, part in enumerate(parts)
-        for number, aggregate in enumerate(part.aggregates)
-        for block in aggregate.blocks
-    ]
-
-
-def smallest_cap(parts: Sequence[Part]) -> Fraction | None:
-    """The most that the parts of one table may cost together."""
-    caps = [part.epsilon_cap for part in parts if part.epsilon_cap is not None]
-    return min(caps, default=None)
 
 
 def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
@@ -92,44 +63,104 @@ def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
         If a target that depends on the answers turns out to cost more than is left.
     """
     cap = _cap(table, parts, payer, elsewhere)
-    asked = asked_of(parts, cap)
-    spent = Fraction(0)
-    foreseen: Fraction | None = None
-    answered: list[AnsweredPart] = []
-    shown: Sequence[AnsweredPart] = []
+    search = _Search(table, parts, payer, outer, cap, empty_history)
     for _ in range(N_ROUNDS_MAX):
-        left = None if cap is None else cap - spent
         try:
-            _check_time(answered)
-            if empty_history is None:
-                rows, epsilon = _bought(table, asked, payer, left)
-                spent += epsilon
-            else:
-                _checked_price(empty_history, [one.wanted for one in asked], payer, cap)
-                rows, _ = _bought(table, asked, payer, cap, is_binding=False)
-            with table.watcher.stage(Stage.OUTER):
-                answered = _answered(table, parts, asked, rows, outer)
-                shown = answered if empty_history is None else shown_parts(empty_history, answered)
-                shares = _shares_wanted(asked, shown)
-            if not shares:
-                return answered
-            left = None if cap is None else cap - spent
-            needed = spent + _price(empty_history or table, asked, shares, payer, left)
+            _check_time(search.answered)
+            if not search.is_as_foreseen():
+                break
+            search.buy()
         except (InvalidTarget, TooSlow) as refusal:
-            if not answered:
+            if not search.answered:
                 raise
-            raise _not_reached(shown, refusal) from None
+            raise _not_reached(search.shown, refusal) from None
         except NotCovered as refusal:
-            if answered and empty_history is None:
-                raise _not_reached(shown, refusal) from None
-            said = _said(refusal, table, empty_history, [one.wanted for one in asked], payer, left)
-            raise _not_reached(shown, said) if answered else said from None
-        foreseen = needed if foreseen is None else foreseen
-        if needed > FORESEEN_SLACK * foreseen and not _may_cost_more(parts):
-            break  # an answer that does not narrow as its parts do, such as a ratio to zero
-        for place, share in shares.items():
-            _narrow(asked[place], max(share, SHARE_MIN))
-    raise _not_reached(shown, None)
+            if search.answered and empty_history is None:
+                raise _not_reached(search.shown, refusal) from None
+            said = _said(refusal, table, empty_history, search.likely, payer, search.left)
+            raise _not_reached(search.shown, said) if search.answered else said from None
+        if search.is_met:
+            return search.answered
+    raise _not_reached(search.shown, None)
+
+
+class _Search:
+    """The parts of one table on the way to their targets.
+
+    Parameters are those of `settle`, and the most that the statement may cost on the table.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - as `settle`
+        self,
+        table: ServedTable,
+        parts: Sequence[Part],
+        payer: Payer,
+        outer: OuterSql,
+        cap: Fraction | None,
+        empty_history: EmptyHistory | None,
+    ) -> None:
+        self._table, self._parts, self._payer, self._outer = table, parts, payer, outer
+        self._cap, self._empty_history = cap, empty_history
+        self._asked = asked_of(parts, cap)
+        self._step = opened(empty_history or table, table.info.schema, parts, self._asked, outer)
+        take_step(self._asked, self._step)
+        self._spent = Fraction(0)
+        self._foreseen: Fraction | None = None
+        self._n_with_targets = 0
+        self.answered: list[AnsweredPart] = []
+        """The parts as they are known; empty before the first round."""
+        self.shown: Sequence[AnsweredPart] = []
+        """The same, as the caller may see them."""
+
+    @property
+    def left(self) -> Fraction | None:
+        """What of the cap is left."""
+        return None if self._cap is None else self._cap - self._spent
+
+    @property
+    def likely(self) -> list[Wanted]:
+        """What will probably be asked for in the end."""
+        return at_widths(self._asked, self._step.likely, self.left)
+
+    @property
+    def is_met(self) -> bool:
+        """Whether, after a round, every target is met."""
+        return not self._step.half_widths
+
+    def is_as_foreseen(self) -> bool:
+        """Whether the price of the search stays about what it was; a refusal if it is too high.
+
+        It does not for an answer that does not narrow as its parts do.
+        """
+        follows_parts = self._n_with_targets > 0 and not _may_cost_more(self._parts)
+        guide = self._empty_history or self._table
+        if guide is self._table and not (follows_parts or self._step.looks_ahead):
+            return True  # the purchase itself is checked before it is charged
+        needed = self._spent + _checked_price(guide, self.likely, self._payer, self.left)
+        if not follows_parts:
+            return True
+        self._foreseen = self._foreseen or needed
+        return needed <= FORESEEN_SLACK * self._foreseen
+
+    def buy(self) -> None:
+        """Buy what is asked for, look at the answers, and decide what to ask for next."""
+        empty_history = self._empty_history
+        rows, epsilon = _bought(
+            self._table, self._asked, self._payer, self.left, is_binding=empty_history is None
+        )
+        self._spent += epsilon if empty_history is None else 0
+        with self._table.watcher.stage(Stage.OUTER):
+            self.answered = answered_parts(self._table, self._parts, self._asked, rows, self._outer)
+            self.shown = (
+                self.answered
+                if empty_history is None
+                else shown_parts(empty_history, self.answered)
+            )
+            self._step = narrowed(self._asked, self.shown)
+        n_with_targets = _n_with_targets(self.shown)
+        if n_with_targets != self._n_with_targets:  # other rows set the price from now on
+            self._n_with_targets, self._foreseen = n_with_targets, None
+        take_step(self._asked, self._step)
 
 
 def _check_time(answered: Sequence[AnsweredPart]) -> None:
@@ -147,10 +178,21 @@ def _may_cost_more(parts: Sequence[Part]) -> bool:
     )
 
 
-def rehearse(
+def _n_with_targets(answered: Sequence[AnsweredPart]) -> int:
+    """The number of rows, of all formulas, that have a target and set a price."""
+    return sum(
+        int(item.has_target.sum())
+        for part in answered
+        for item in part.answers
+        if item.answer.formula is not None
+    )
+
+
+def rehearse(  # noqa: PLR0913, PLR0917 - as `settle`
     table: ServedTable,
     parts: Sequence[Part],
     payer: Payer,
+    outer: OuterSql,
     elsewhere: Fraction,
     empty_history: EmptyHistory | None = None,
 ) -> Fraction:
@@ -159,7 +201,10 @@ def rehearse(
     For a statement on several tables, so that none is charged when another refuses.
     """
     cap = _cap(table, parts, payer, elsewhere)
-    wanted = [one.wanted for one in asked_of(parts, cap)]
+    asked = asked_of(parts, cap)
+    step = opened(empty_history or table, table.info.schema, parts, asked, outer)
+    take_step(asked, step)
+    wanted = at_widths(asked, step.likely, cap)
     try:
         price = None if empty_history is None else _checked_price(empty_history, wanted, payer, cap)
         own = _checked_price(table, wanted, payer, cap if price is None else None)
@@ -195,7 +240,7 @@ def _cap(
 
 def _bought(
     table: ServedTable,
-    asked: Sequence[_Asked],
+    asked: Sequence[Asked],
     payer: Payer,
     cap: Fraction | None,
     *,
@@ -206,39 +251,12 @@ def _bought(
     A cap that is not binding has already been compared with another price, and is not checked
     again.
     """
-    wanted = [_capped(one.wanted, cap) for one in asked]
+    wanted = at_widths(asked, {}, cap)
     acquired = table.acquire(wanted, payer, cap if is_binding else None)
     for one, epsilon, was_known in zip(asked, acquired.epsilons, acquired.was_known, strict=True):
         one.epsilon += epsilon
         one.was_known = one.was_known and was_known
     return list(acquired.known), acquired.epsilon
-
-
-def _capped(wanted: Wanted, cap: Fraction | None) -> Wanted:
-    return replace(wanted, target=replace(wanted.target, epsilon_cap=cap))
-
-
-def _price(
-    table: ServedTable | EmptyHistory,
-    asked: Sequence[_Asked],
-    shares: Mapping[int, float],
-    payer: Payer,
-    cap: Fraction | None,
-) -> Fraction:
-    """The price of all targets at once, if widths decrease as those of their parts.
-
-    Raises
-    ------
-    BudgetExhausted, LimitReached, CostAboveCap, InvalidTarget
-    """
-    wanted = []
-    for place, one in enumerate(asked):
-        target = one.wanted.target
-        half_width = target.half_width * shares.get(place, 1.0)
-        wanted.append(
-            _capped(replace(one.wanted, target=replace(target, half_width=half_width)), cap)
-        )
-    return _checked_price(table, wanted, payer, cap)
 
 
 def _checked_price(
@@ -250,103 +268,14 @@ def _checked_price(
     return snapshot.price(plan.planned).epsilon
 
 
-def _answered(
-    table: ServedTable,
-    parts: Sequence[Part],
-    asked: Sequence[_Asked],
-    rows: Sequence[Sequence[RowEstimate]],
-    outer: OuterSql,
-) -> list[AnsweredPart]:
-    answered = []
-    for place, part in enumerate(parts):
-        aggregates = []
-        for number, aggregate in enumerate(part.aggregates):
-            own = [
-                (one, found)
-                for one, found in zip(asked, rows, strict=True)
-                if (one.part, one.aggregate) == (place, number)
-            ]
-            source = SOURCE_HISTORY if all(one.was_known for one, _ in own) else SOURCE_MEASURED
-            aggregates.append(
-                AnsweredAggregate(
-                    aggregate=aggregate,
-                    posteriors=_all_known([row for _, found in own for row in found]),
-                    source=SOURCE_PUBLIC if aggregate.is_constant else source,
-                    epsilon_spent=sum((one.epsilon for one, _ in own), Fraction(0)),
-                    asked=tuple(one.wanted for one, _ in own),
-                )
-            )
-        answered.append(AnsweredPart(part, tuple(aggregates), table.history, outer))
-    return answered
-
-
-def _all_known(rows: Sequence[RowEstimate]) -> tuple[Posterior, ...]:
-    """The posteriors of an answered aggregate; after a purchase none is missing."""
-    posteriors = tuple(row for row in rows if isinstance(row, Posterior))
-    if len(posteriors) != len(rows):
-        raise RuntimeError("a measured query is not estimable")
-    return posteriors
-
-
-def _shares_wanted(asked: Sequence[_Asked], answered: Sequence[AnsweredPart]) -> dict[int, float]:
-    """For each block of an answer above its target, the share of its width to ask for next.
-
-    The share refers to the block's current target, or to its half-width where that is smaller.
-    """
-    shares: dict[int, float] = {}
-    for number, part in enumerate(answered):
-        for item in part.answers:
-            share = _share_wanted(item, part.part.confidence)
-            if share >= 1:
-                continue
-            for place, one in enumerate(asked):
-                if one.part == number and one.aggregate in item.answer.uses:
-                    posteriors = part.aggregates[one.aggregate].posteriors
-                    known = widest(posteriors, one.wanted.target.confidence)
-                    half_width = one.wanted.target.half_width
-                    own = share * min(known, half_width) / half_width
-                    if own > 0:  # what is known exactly cannot be narrowed
-                        shares[place] = min(shares.get(place, 1.0), own)
-    return shares
-
-
-def _narrow(one: _Asked, share: float) -> None:
-    target = one.wanted.target
-    narrower = replace(target, half_width=target.half_width * share)
-    one.wanted = replace(one.wanted, target=narrower)
-
-
-def _share_wanted(item: AnsweredItem, confidence: float) -> float:
-    """The share of its half-width that an answer should have; 1 or more if it is narrow enough.
-
-    A row in which a formula has no value has no target.
-    """
-    answer = item.answer
-    if answer.relative is None and answer.half_width is None:
-        return 1.0
-    widths = np.where(np.isnan(item.values), 0.0, item.half_widths(confidence))
-    if answer.relative is None:
-        enough = wanted = np.full(widths.shape, answer.half_width)
-    else:
-        size = np.abs(np.nan_to_num(item.values))
-        enough = np.maximum(answer.relative * (size - widths), answer.width_floor)
-        # In the end, the width w with w = relative * (size - w).
-        in_the_end = answer.relative / (1 + answer.relative) * size
-        wanted = np.maximum(in_the_end, answer.width_floor)
-    is_wide = widths > enough
-    if not is_wide.any():
-        return 1.0
-    share = float((wanted[is_wide] / widths[is_wide]).min())
-    return OVERSHOOT * min(max(share, SHARE_LEAST), 1.0)
-
-
 def _not_reached(answered: Sequence[AnsweredPart], refusal: Refused | None) -> TargetNotReached:
     """The refusal that the target was not reached, with the half-widths that are free now."""
     free = [
-        FreeWidth(item.answer.name, float(item.half_widths(part.part.confidence).max()))
+        FreeWidth(item.answer.name, float(half_widths.max()))
         for part in answered
         for item in part.answers
         if item.answer.relative is not None or item.answer.half_width is not None
+        if (half_widths := item.half_widths(part.part.confidence)[item.has_target]).size
     ]
     spent = sum((part.epsilon_spent for part in answered), Fraction(0))
     return TargetNotReached(epsilon_spent=spent, free=free, because=refusal)

@@ -7,7 +7,6 @@ refused.
 """
 
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from typing import Final
 
 import grpc
@@ -20,14 +19,15 @@ from planner.sql.settings import (
     SETTING_NAMES,
     ResetSetting,
     SetSetting,
-    exact_setting,
+    SettingValue,
     setting_named,
+    setting_value,
 )
 from proxy.protocol import flight_pb2
 from proxy.wire.sessions.sessions import Sessions, setting_text
 
 SESSION_ACTIONS: Final[Mapping[str, str]] = {
-    "SetSessionOptions": "Set tacit.half_width, tacit.confidence or tacit.epsilon. Free.",
+    "SetSessionOptions": "Set tacit.half_width, tacit.relative, tacit.epsilon and the like. Free.",
     "GetSessionOptions": "The settings of this session.",
     "CloseSession": "Forget the settings of this session.",
 }
@@ -52,7 +52,7 @@ def session_action(
 def _set(body: bytes, sessions: Sessions, context: grpc.ServicerContext) -> Message:
     result = flight_pb2.SetSessionOptionsResult()
     options = flight_pb2.SetSessionOptionsRequest.FromString(body).session_options
-    for name in sorted(options):
+    for name in sorted(options, key=_order):
         try:
             _set_one(name, options[name], sessions, context)
         except UnknownName:
@@ -60,6 +60,13 @@ def _set(body: bytes, sessions: Sessions, context: grpc.ServicerContext) -> Mess
         except InvalidTarget:
             result.errors[name].value = flight_pb2.SetSessionOptionsResult.INVALID_VALUE
     return result
+
+
+def _order(name: str) -> tuple[int, str]:
+    """A fraction is set before the size that goes with it, in whatever order they came."""
+    setting = name.lower().removeprefix(NAMESPACE)
+    place = SETTING_NAMES.index(setting) if setting in SETTING_NAMES else len(SETTING_NAMES)
+    return place, name
 
 
 def _set_one(
@@ -70,22 +77,23 @@ def _set_one(
 ) -> None:
     if name.lower() in IGNORED:
         return
-    setting, value = setting_named(name.lower()), _value(name, option)
+    setting = setting_named(name.lower())
+    value = _value(setting, name, option)
     command = ResetSetting(setting) if value is None else SetSetting(setting, value)
     sessions.change([command], context)
 
 
-def _value(name: str, option: flight_pb2.SessionOptionValue) -> Fraction | None:
-    """The number in an option; None, which removes the setting, if the option is empty."""
+def _value(setting: str, name: str, option: flight_pb2.SessionOptionValue) -> SettingValue | None:
+    """The value in an option; None, which removes the setting, if the option is empty."""
     match option.WhichOneof("option_value"):
         case None:
             return None
         case "string_value":
-            return exact_setting(name, option.string_value)
+            return setting_value(setting, name, option.string_value)
         case "int64_value":
-            return Fraction(option.int64_value)
+            return setting_value(setting, name, str(option.int64_value))
         case "double_value":  # its shortest decimal text is what the client wrote
-            return exact_setting(name, repr(option.double_value))
+            return setting_value(setting, name, repr(option.double_value))
         case _:
             raise InvalidTarget(f"{name} must be a number.")
 

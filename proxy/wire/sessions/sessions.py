@@ -2,7 +2,7 @@
 
     OPTIONS(..) of the statement   go before
     the call's own message         go before    (tacit.v1 has a target in each request)
-    headers of the call            go before    tacit-half-width, tacit-confidence, tacit-epsilon
+    headers of the call            go before    tacit-half-width, tacit-relative, tacit-epsilon ..
     settings of the session        go before    SET tacit.half_width = 50
     the table's default
 
@@ -30,7 +30,9 @@ import pyarrow as pa
 
 from cube.refusals import InvalidTarget, UnsupportedSql
 from cube.target import AccuracyTarget
+from planner.fallback import Fallback
 from planner.sql.messages import suggestion
+from planner.sql.options import check_relative
 from planner.sql.settings import (
     NAMESPACE,
     SETTING_NAMES,
@@ -38,9 +40,10 @@ from planner.sql.settings import (
     ResetAll,
     ResetSetting,
     SetSetting,
+    SettingValue,
     ShowIgnored,
     ShowSetting,
-    exact_setting,
+    setting_value,
     settings_listed,
 )
 from planner.sql.statements import SessionStatement, check_alone, read_text
@@ -241,9 +244,16 @@ def header_target(metadata: Iterable[tuple[str, str | bytes]] | None) -> Request
         text = value if isinstance(value, str) else value.decode("utf-8", errors="replace")
         if found.setdefault(key, text) != text:
             raise InvalidTarget(f"The header {key} is there twice, and not the same.")
+    if {f"{HEADER_PREFIX}half-width", f"{HEADER_PREFIX}relative"} <= found.keys():
+        raise InvalidTarget(
+            "The headers name both tacit-half-width and tacit-relative.", hint="Send one of them."
+        )
     target = _NOTHING
-    for key, text in found.items():
-        target = _with(target, HEADERS[key], exact_setting(f"The header {key}", text))
+    for key, name in HEADERS.items():
+        if key not in found:
+            continue
+        setting = setting_value(name, f"The header {key}", found[key])
+        target = _with(target, name, setting)
         try:
             check_in_range(target)
         except InvalidTarget as refusal:
@@ -253,24 +263,32 @@ def header_target(metadata: Iterable[tuple[str, str | bytes]] | None) -> Request
 
 def check_in_range(target: RequestedTarget) -> None:
     """Raise InvalidTarget if a part of a target is out of range, whatever the rest will be."""
+    check_relative(target.relative, target.at_least)
     filled = target.over(_IN_RANGE)
     AccuracyTarget(
-        half_width=filled.half_width or 0.0,
-        confidence=filled.confidence or 0.0,
+        half_width=1.0 if filled.half_width is None else filled.half_width,
+        confidence=0.5 if filled.confidence is None else filled.confidence,
         epsilon_cap=filled.epsilon_cap,
     )
 
 
-def _with(target: RequestedTarget, name: str, value: Fraction | None) -> RequestedTarget:
-    match name:
-        case "half_width":
-            return replace(target, half_width=None if value is None else float(value))
-        case "confidence":
-            return replace(target, confidence=None if value is None else float(value))
-        case "epsilon":
-            return replace(target, epsilon_cap=value)
-        case _:
-            raise ValueError(f"no setting {name}")
+# What else a setting changes, by its name and whether it is taken away.
+_LEFT_OUT: Final[Mapping[tuple[str, bool], Mapping[str, float | None]]] = {
+    ("half_width", False): {"relative": None, "at_least": None},
+    ("relative", False): {"half_width": None},
+    ("relative", True): {"at_least": None},
+}
+
+
+def _with(target: RequestedTarget, name: str, value: SettingValue | None) -> RequestedTarget:
+    """The target with one setting changed; of half_width and relative, the later one holds."""
+    if name == "fallback":
+        return replace(target, fallback=value if isinstance(value, Fallback) else None)
+    exact = value if isinstance(value, Fraction) else None
+    if name == "epsilon":
+        return replace(target, epsilon_cap=exact)
+    number = None if exact is None else float(exact)
+    return replace(target, **{name: number, **_LEFT_OUT.get((name, number is None), {})})  # type: ignore[arg-type]  # each is a number
 
 
 def _asked(
@@ -294,7 +312,11 @@ def setting_text(target: RequestedTarget, name: str) -> str | None:
         "half_width": target.half_width,
         "confidence": target.confidence,
         "epsilon": target.epsilon_cap,
+        "relative": target.relative,
+        "at_least": target.at_least,
     }
+    if name == "fallback":
+        return None if target.fallback is None else target.fallback.value
     value = values[name]
     return None if value is None else _decimal_text(value)
 

@@ -12,7 +12,8 @@ from planner.optional_stopping import TAILS, surer
 from planner.planner import Planner
 from proxy.api.requests import LOCAL, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
-from proxy.engine.targets import N_ROUNDS_MAX, OVERSHOOT, SHARE_MIN
+from proxy.engine.relative_widths import RelativeTarget
+from proxy.engine.targets import N_ROUNDS_MAX
 from tests.support.worlds import DEFAULT, SCHEMA, people_engine, random_rows
 
 DP = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS"
@@ -87,6 +88,7 @@ N_SEARCHES = 200_000
 # are passed by chance less than once in 10**7.
 MISSES_ERROR_MAX = 6 * 97 / N_SEARCHES
 STARTS = (0.5, 0.7, 0.9, 1.0, 1.1, 1.3, 2.0, 4.0, 40.0)  # of the truth, in first widths / relative
+FAR_STARTS = (0.001, 0.01, 0.1, 0.3)
 TRUTH = 1000.0
 
 Floats = NDArray[np.float64]
@@ -118,15 +120,13 @@ def misses(relative: float, start: float, cut_at: float) -> float:
     n_scales = -np.log(1 - cut_at)  # of noise, in a half-width
     scale = np.full(N_SEARCHES, TRUTH * relative / start / n_scales)
     noise = rng.laplace(0, scale)
+    target = RelativeTarget(relative, floor=relative)  # of an answer of one
     for _ in range(N_ROUNDS_MAX):
-        width, size = scale * n_scales, np.abs(TRUTH + noise)
-        floor = relative  # of an answer of one
-        wide = width > np.maximum(relative * (size - width), floor)
+        width, answer = scale * n_scales, TRUTH + noise
+        wide = ~target.is_met(answer, width)
         if not wide.any():
             break
-        wanted = np.maximum(relative / (1 + relative) * size, floor)
-        share = np.clip(OVERSHOOT * np.minimum(wanted / width, 1), SHARE_MIN, 1)
-        finer = np.where(wide, scale * share, scale)
+        finer = np.where(wide, target.next_widths(answer, width) / n_scales, scale)
         noise[wide] = refined(noise[wide], scale[wide], finer[wide], rng)
         scale = finer
     return float(np.mean(np.abs(noise) > scale * n_scales))
@@ -148,6 +148,16 @@ def test_a_search_misses_no_more_often_than_it_says(relative: float, doubt: floa
     assert worst <= doubt + MISSES_ERROR_MAX
     # Nor is it much too careful: no more than half the doubt is left.
     assert worst >= doubt / 2
+
+
+@pytest.mark.parametrize("doubt", [0.05, 0.1])
+@pytest.mark.parametrize("relative", [0.05, 0.2, 0.5])
+def test_a_search_that_begins_far_from_its_end_misses_no_more_often(
+    relative: float, doubt: float
+) -> None:
+    """Every round is one more look; a relative target near 1 is not held so far (threat_model)."""
+    worst = max(misses(relative, start, surer(1 - doubt)) for start in FAR_STARTS)
+    assert worst <= doubt + MISSES_ERROR_MAX
 
 
 @pytest.mark.parametrize("relative", [0.05, 0.2, 0.5, 0.95])

@@ -1,0 +1,133 @@
+"""The beginning of a search: what the history knows of answers whose targets depend on them.
+
+What it knows well enough is not bought again, and what it knows at all decides how accurately to
+ask first. Where it knows nothing of an answer, a count of the same groups bounds it, and the
+largest number of records does otherwise. Nothing is charged here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.block import QueryBlock
+from cube.query import counting
+from cube.schema import Schema
+from inference.history import History
+from inference.posterior import Posterior, RowEstimate
+from planner.workload import Part, Wanted
+from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
+from proxy.engine.asked import Asked, Step
+from proxy.engine.narrowing import opening
+from proxy.engine.postprocessing import OuterSql
+from proxy.engine.results import AnsweredAggregate, AnsweredPart
+from proxy.tables.empty_history import EmptyHistory
+from proxy.tables.private_table import ServedTable
+from proxy.tables.snapshot import TableSnapshot
+
+Known: TypeAlias = ServedTable | EmptyHistory | TableSnapshot
+
+
+def opened(
+    known: Known, schema: Schema, parts: Sequence[Part], asked: Sequence[Asked], outer: OuterSql
+) -> Step:
+    """What to ask for first; nothing in particular if no target depends on answers.
+
+    Parameters
+    ----------
+    known : ServedTable, EmptyHistory or TableSnapshot
+        What the caller may know of the table.
+    schema : Schema
+        The table's.
+    parts : sequence of Part
+        All of them on this table.
+    asked : sequence of Asked
+        Their blocks, with the half-widths that are asked for if nothing is known.
+    outer : OuterSql
+    """
+    if not any(part.is_searched for part in parts):
+        return Step()
+    rows = _estimates(known, [one.wanted for one in asked])
+    most = schema.n_records_max
+    largest = [_largest(known, one, found, most) for one, found in zip(asked, rows, strict=True)]
+    answered = [
+        None
+        if isinstance(known, EmptyHistory)
+        else _answered_part(number, part, asked, rows, known.history, outer)
+        for number, part in enumerate(parts)
+    ]
+    return opening(asked, parts, rows, answered, largest)
+
+
+def answered_parts(
+    table: ServedTable,
+    parts: Sequence[Part],
+    asked: Sequence[Asked],
+    rows: Sequence[Sequence[RowEstimate]],
+    outer: OuterSql,
+) -> list[AnsweredPart]:
+    """The parts from the estimates of their blocks, after a purchase."""
+    found = [
+        _answered_part(number, part, asked, rows, table.history, outer)
+        for number, part in enumerate(parts)
+    ]
+    answered = [part for part in found if part is not None]
+    if len(answered) < len(parts):
+        raise RuntimeError("a measured query is not estimable")
+    return answered
+
+
+def _answered_part(  # noqa: PLR0913, PLR0917 - a part, and everything that it is made from
+    number: int,
+    part: Part,
+    asked: Sequence[Asked],
+    rows: Sequence[Sequence[RowEstimate]],
+    history: History,
+    outer: OuterSql,
+) -> AnsweredPart | None:
+    """A part from the estimates of its blocks; None if some row is not estimable."""
+    aggregates = []
+    for place, aggregate in enumerate(part.aggregates):
+        own = [
+            (one, found)
+            for one, found in zip(asked, rows, strict=True)
+            if (one.part, one.aggregate) == (number, place)
+        ]
+        found = [row for _, rows_of_block in own for row in rows_of_block]
+        posteriors = tuple(row for row in found if isinstance(row, Posterior))
+        if len(posteriors) < len(found):
+            return None
+        source = SOURCE_HISTORY if all(one.was_known for one, _ in own) else SOURCE_MEASURED
+        aggregates.append(
+            AnsweredAggregate(
+                aggregate=aggregate,
+                posteriors=posteriors,
+                source=SOURCE_PUBLIC if aggregate.is_constant else source,
+                epsilon_spent=sum((one.epsilon for one, _ in own), Fraction(0)),
+                asked=tuple(one.wanted for one, _ in own),
+            )
+        )
+    return AnsweredPart(part, tuple(aggregates), history, outer)
+
+
+def _estimates(known: Known, wanted: Sequence[Wanted]) -> Sequence[Sequence[RowEstimate]]:
+    return known.look(wanted) if isinstance(known, ServedTable) else known.estimates(wanted)
+
+
+def _largest(
+    known: Known, one: Asked, rows: Sequence[RowEstimate], n_records_max: int
+) -> NDArray[np.float64]:
+    """How large the size of each row's answer can be, plausibly or certainly."""
+    query = one.wanted.block.query
+    n_records = np.full(len(rows), float(n_records_max))
+    if not all(isinstance(row, Posterior) for row in rows):
+        counts = QueryBlock(counting(), one.wanted.block.partition)
+        target = replace(one.wanted.target, half_width=float(n_records_max))
+        for number, row in enumerate(_estimates(known, [Wanted(counts, target)])[0]):
+            if isinstance(row, Posterior):
+                plausible = row.value + row.half_width(target.confidence)
+                n_records[number] = min(max(plausible, 1.0), n_records[number])
+    return n_records * float(query.bound) + abs(float(query.constant))
