@@ -16,7 +16,7 @@ N_DEAREST: Final = 12
 
 def bought_text(purchase: ReportedCharge, declared: DeclaredTable | None) -> str:
     """What a charge bought: the first of its queries, and how many more there are."""
-    texts = [query_text(decode_block(block), declared) for block in purchase.first_blocks]
+    texts = [query_text(decode_block(dict(block)), declared) for block in purchase.first_blocks]
     n_more = purchase.n_blocks - len(texts)
     if n_more:
         texts.append(f"{n_more} more measured together")

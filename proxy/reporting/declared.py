@@ -63,7 +63,9 @@ class DeclaredColumn:
         if self.kind not in {"integer", "measure"}:
             return None
         step = float(Fraction(self.fields["step"])) if self.kind == "measure" else 1.0
-        return float(Fraction(self.fields["low"])) + step * np.arange(self.n_regular)
+        return float(Fraction(self.fields["low"])) + step * np.arange(
+            self.n_regular, dtype=np.float64
+        )
 
     def literal(self, position: int) -> str:
         """A regular level, or OTHER, as SQL writes it."""
