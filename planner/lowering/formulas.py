@@ -5,6 +5,7 @@ middle of the expression's public range: ``AVG(x) = c + SUM(x - c) / COUNT(x)``,
 moves the sum by half the range at most.
 """
 
+import datetime as dt
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from planner.lowering.answer_targets import summed_columns
 from planner.lowering.linear import aggregated_twice, is_linear, linear_query, summed_numbers
 from planner.lowering.outer import check_run
 from planner.lowering.parts import PartBuilder
+from planner.lowering.quantile_columns import as_day, first_day
 from planner.lowering.quantiles import quantile_answer, quantile_of
 from planner.lowering.ranges import UNBOUNDED, Range, divisors, public_range, share_range
 from planner.sql.exact_number import constant_value
@@ -114,6 +116,11 @@ class FormulaReader:
             divisors=divisors(formula, uses),
         )
 
+    def first_day(self, node: exp.Expr) -> dt.date | None:
+        """The day that an answer counts from, if it is a quantile of days."""
+        quantile = quantile_of(node)
+        return None if quantile is None else first_day(quantile.value, self._part.domain.schema)
+
     def inline(self, node: exp.Expr) -> exp.Expr | None:
         """An aggregate, or a formula without SQL around it, over the relation; None if neither."""
         part = self._part
@@ -125,7 +132,9 @@ class FormulaReader:
         if quantile is not None:
             text = node.sql(dialect=DIALECT, comments=False)
             answer = part.answer(quantile_answer(quantile, part, text, text))
-            return part.column(ColumnKind.ANSWER, answer)
+            first = first_day(quantile.value, part.domain.schema)
+            column = part.column(ColumnKind.ANSWER, answer)
+            return column if first is None else as_day(column, first)
         inner = node.this if isinstance(node, exp.Filter) else node
         if isinstance(inner, (exp.Avg, *_MOMENTS)):
             text = node.sql(dialect=DIALECT, comments=False)
