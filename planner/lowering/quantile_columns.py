@@ -7,6 +7,7 @@ answer.
 
 import datetime as dt
 from dataclasses import dataclass
+from fractions import Fraction
 
 from sqlglot import exp
 
@@ -17,7 +18,7 @@ from planner.domain.polynomials import Polynomial, polynomial_of
 from planner.domain.scratchpad import columns_of
 from planner.sql.messages import shown, unsupported
 
-_IDENTITY = (0, 1)
+_IDENTITY = (Fraction(0), Fraction(1))
 _AFFINE = 2  # coefficients
 
 

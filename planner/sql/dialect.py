@@ -94,7 +94,6 @@ class Tacit(Postgres):
 
         TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
             **PostgresGenerator.TRANSFORMS,
-            exp.Median: lambda self, node: self.func("MEDIAN", node.this),
             exp.CountIf: lambda self, node: self.func("COUNT_IF", node.this),
             exp.Median: lambda self, node: self.func("MEDIAN", node.this),
             exp.StrPosition: lambda self, node: self.func("STRPOS", *node.iter_expressions()),
