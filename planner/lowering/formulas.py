@@ -133,10 +133,8 @@ class FormulaReader:
             return self._expanded(node, lambda place: part.column(ColumnKind.ESTIMATE, place))
         if isinstance(inner, (exp.Avg, *_MOMENTS, *COMOMENTS)):
             text = node.sql(dialect=DIALECT, comments=False)
-            inner_answer = self.answer(node, text)
-            if inner_answer is None:
-                return None
-            return part.column(ColumnKind.ANSWER, part.inner(inner_answer))
+            found = self.answer(node, text)
+            return None if found is None else part.column(ColumnKind.ANSWER, part.inner(found))
         return None
 
     def _inline_quantile(self, quantile: QuantileCall) -> exp.Expr:
