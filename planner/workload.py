@@ -5,6 +5,7 @@ are the places where a private table is aggregated: linear queries with targets.
 them is post-processing: formulas of one row's answers, and `outer`, SQL over the noisy relations.
 """
 
+import datetime as dt
 import math
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,6 +14,7 @@ from fractions import Fraction
 from cube.axis import LevelValue
 from cube.block import QueryBlock
 from cube.target import AccuracyTarget
+from planner.consistent_sets import ConsistentSets
 from planner.fallback import Fallback
 from planner.independence_question import IndependenceQuestion
 from planner.level_summary import LevelSummary
@@ -245,38 +247,6 @@ class Answer:
     has_interval: bool = True
 
 
-class Consistency(StrEnum):
-    """How counts of overlapping groups are made to agree.
-
-    Raw tables as measured; the closest tables that agree; tables that are also nowhere negative;
-    the marginals of one joint table.
-    """
-
-    RAW = "raw"
-    EXACT = "exact"
-    NONNEGATIVE = "nonnegative"
-    GLOBAL = "global"
-
-
-@dataclass(frozen=True, slots=True)
-class ConsistentSets:
-    """The grouping sets of a part as tables whose counts are to agree.
-
-    Parameters
-    ----------
-    consistency : Consistency
-    sets : tuple of tuple of int
-        The keys of each set, by their positions; rows are in their order, the last key varying
-        fastest.
-    sizes : tuple of int
-        The number of values of each key.
-    """
-
-    consistency: Consistency
-    sets: tuple[tuple[int, ...], ...]
-    sizes: tuple[int, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """One aggregation of a private table: a noisy relation.
@@ -370,6 +340,8 @@ class Workload:
         What answers the statement if it cannot be paid.
     notes : tuple of str
         Sentences for the receipt on how the answer is made.
+    moment : datetime, optional
+        What CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
     """
 
     parts: tuple[Part, ...]
@@ -377,6 +349,7 @@ class Workload:
     is_probe: bool = False
     fallback: Fallback = Fallback.NONE
     notes: tuple[str, ...] = ()
+    moment: dt.datetime | None = None
 
     @property
     def tables(self) -> tuple[str, ...]:

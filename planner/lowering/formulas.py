@@ -128,8 +128,10 @@ class FormulaReader:
             return self._expanded(node, lambda place: part.column(ColumnKind.ESTIMATE, place))
         if isinstance(inner, (exp.Avg, *_MOMENTS, *COMOMENTS)):
             text = node.sql(dialect=DIALECT, comments=False)
-            answer = self.answer(node, text)
-            return None if answer is None else part.column(ColumnKind.ANSWER, part.inner(answer))
+            inner_answer = self.answer(node, text)
+            if inner_answer is None:
+                return None
+            return part.column(ColumnKind.ANSWER, part.inner(inner_answer))
         return None
 
     def refusal(self, node: exp.Expr) -> Refused:

@@ -12,6 +12,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from cube.refusals import TooLarge, UnsupportedSql
 from planner.domain.allowed import FUNCTIONS, LEAVES, OPERATORS, check_details
+from planner.domain.duckdb_functions import written_out
 from planner.domain.effort import n_nodes_run
 from planner.sql.messages import listed, unsupported
 from planner.sql.names import column_name
@@ -60,16 +61,17 @@ def outer_sql(tree: exp.Query) -> str:
     for within in list(tree.find_all(exp.WithinGroup)):
         _as_ordered(within)
     for node in tree.walk():
+        if isinstance(node, exp.Array) and isinstance(node.parent, exp.WidthBucket):
+            continue  # its thresholds
         if type(node) not in _ALLOWED:
             raise _refusal(node)
         check_details(node)
     check_run(tree)
     try:
-        return tree.sql(
+        return written_out(tree).sql(
             dialect="duckdb",
             unsupported_level=ErrorLevel.RAISE,
             comments=False,
-            copy=True,
         )
     except UnsupportedError:
         raise UnsupportedSql(

@@ -17,6 +17,7 @@ from cube.query import LinearQuery
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
+from planner.consistent_sets import ConsistentSets
 from planner.domain.domain import KnownConditions, PublicDomain
 from planner.domain.public import PublicRelation, PublicRows
 from planner.domain.scratchpad import Scratchpad
@@ -33,7 +34,6 @@ from planner.workload import (
     Aggregate,
     Answer,
     ColumnKind,
-    ConsistentSets,
     GroupKey,
     OutputColumn,
     Part,

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid
 from proxy.cli.failures import Declined, Unreachable
+from proxy.cli.handshake import disagreement
 from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.identity.tokens import is_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
@@ -90,6 +91,15 @@ class ServerAddress:
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """The metadata of every call."""
         return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
+
+    def disagreement(self) -> str | None:
+        """What the server and this client disagree about, if that is TLS; asks the server."""
+        host, (_, _, port) = host_of(self.address), self.address.rpartition(":")
+        if host is None:
+            return None
+        own = (self.tls_cert, self.tls_key)
+        identity = None if own[0] is None or own[1] is None else (own[0], own[1])
+        return disagreement(host, int(port), self.tls_ca, identity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +180,7 @@ def calling(server: ServerAddress) -> Iterator[tacit_pb2_grpc.TacitStub]:
         try:
             yield tacit_pb2_grpc.TacitStub(channel)
         except grpc.RpcError as error:
-            raise _translated(error, server.address) from None
+            raise _translated(error, server) from None
 
 
 def _channel(server: ServerAddress) -> grpc.Channel:
@@ -208,14 +218,14 @@ def _token(file: Path | None) -> str | None:
     return text.strip()
 
 
-def _translated(error: Any, address: str) -> Declined | Unreachable:
+def _translated(error: Any, server: ServerAddress) -> Declined | Unreachable:
     trailers = dict(error.trailing_metadata() or ())
     code = trailers.get(CODE_KEY)
     details = error.details() or ""
     if code is not None:
         return Declined(str(code), details.removeprefix(f"[{code}] "), detail_in(trailers))
     if error.code() is grpc.StatusCode.UNAVAILABLE:
-        return Unreachable(address)
+        return Unreachable(server.address, server.disagreement())
     return Declined(error.code().name.lower(), details)
 
 

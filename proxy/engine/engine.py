@@ -35,9 +35,11 @@ from proxy.api.requests import (
     TableInfo,
     unknown_table,
 )
+from proxy.engine.across_tables import answered_tables
 from proxy.engine.batch import run_batch
-from proxy.engine.disclosure import disclosed, disclosed_rows, shown_record
+from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
+from proxy.engine.history_fallback import NOTE
 from proxy.engine.model_fallback import ModelFallback
 from proxy.engine.other_statements import columns_of_other, explain_other, run_other
 from proxy.engine.postprocessing import OuterSql
@@ -57,7 +59,6 @@ from proxy.engine.system_views import (
     remaining_aggregates,
 )
 from proxy.engine.system_views import privacy_view as view_of
-from proxy.engine.targets import rehearse, settle
 from proxy.engine.usage import UsageTallies
 from proxy.engine.visibility import Key, VisibleTables, visible, visible_key
 from proxy.marginals.make import make_marginals
@@ -224,37 +225,23 @@ class Engine:
         self, workload: Workload, request: QueryRequest, seen: VisibleTables
     ) -> QueryResult:
         """The answer to a planned statement, from the history or by measuring."""
-        payer = request.caller.payer
-        self._rehearse(workload, request.caller, seen)
-        if len(workload.tables) > 1:
-            foreseen = Fraction(0)
-            for name in workload.tables:
-                table = self._tables[name]
-                empty_history = shown_instead(table, request.caller)
-                parts = workload.of_table(name)
-                foreseen += rehearse(table, parts, payer, self._outer, foreseen, empty_history)
+        caller = request.caller
+        self._rehearse(workload, caller, seen)
         answered: dict[str, AnsweredPart] = {}
         budgets: list[BudgetStatus] = []
-        for name in workload.tables:
-            table = self._tables[name]
-            spent = sum((one.epsilon_spent for one in answered.values()), Fraction(0))
-            empty_history = shown_instead(table, request.caller)
-            found = settle(
-                table,
-                workload.of_table(name),
-                payer=payer,
-                outer=self._outer,
-                elsewhere=spent,
-                empty_history=empty_history,
-            )
-            budgets.append(shown_budget(table, request.caller))
-            self._note_answers(name, payer, found)
-            answered |= {one.part.name: one for one in disclosed(empty_history, found)}
+        notes: list[str] = []
+        for found in answered_tables(workload, self._tables, caller, self._outer):
+            budgets.append(shown_budget(found.table, caller))
+            name = budgets[-1].table
+            self._note_answers(name, caller.payer, found.settled)
+            notes += () if found.settled else (NOTE.format(name),)
+            answered |= {one.part.name: one for one in found.parts}
         if not workload.tables:
             self._watcher.answered("", AnswerKind.PUBLIC)
         with self._watcher.stage(Stage.OUTER):
             in_order = [answered[part.name] for part in workload.parts]
-            return self._released(workload, in_order, budgets, request.caller, seen)
+            workload = replace(workload, notes=(*workload.notes, *notes))
+            return self._released(workload, in_order, budgets, caller, seen)
 
     def _rehearse(self, workload: Workload, caller: Caller, seen: VisibleTables) -> None:
         """Refuse, before anything is paid, SQL on the answers that would take too long.

@@ -51,7 +51,11 @@ def relation(answered: AnsweredPart) -> pa.Table:
         pa.array(_values(answered, column), type=field.type, from_pandas=True)
         for column, field in zip(answered.part.columns, schema, strict=True)
     ]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    fields = [
+        field.with_nullable(field.nullable or array.null_count > 0)
+        for field, array in zip(schema, arrays, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def unanswered(part: Part) -> pa.Table:

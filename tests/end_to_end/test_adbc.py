@@ -173,7 +173,7 @@ def test_an_exhausted_budget_is_told_as_such() -> None:
         dbapi.connect(f"grpc://{address}", autocommit=True) as connection,
         connection.cursor() as cursor,
         pytest.raises(
-            Exception, match=r"\[budget_exhausted\] This costs epsilon 1\.5, and people has"
+            OperationalError, match=r"\[budget_exhausted\] This costs epsilon 1\.5, and people has"
         ),
     ):
         cursor.execute(COUNT_ALL)
