@@ -25,6 +25,7 @@ from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
 from planner.sql.messages import shortened
 from planner.sql.options import REQUESTED
+from planner.sql.parameters import Parameters
 from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
@@ -91,11 +92,16 @@ class Planner:
                 n_entries_max=N_CONDITIONS_MAX, n_bytes_max=N_CONDITION_BYTES_MAX
             ),
         )
-        self._plans: BoundedCache[tuple[str, RequestedTarget], Workload] = BoundedCache(
+        self._plans: BoundedCache[tuple[str, RequestedTarget, Parameters], Workload] = BoundedCache(
             n_entries_max=N_PLANS_MAX, n_bytes_max=N_PLAN_BYTES_MAX
         )
 
-    def plan(self, sql: str, requested: RequestedTarget = _NO_REQUEST) -> Workload:
+    def plan(
+        self,
+        sql: str,
+        requested: RequestedTarget = _NO_REQUEST,
+        parameters: Parameters = (),
+    ) -> Workload:
         """The workload of the query `sql`, or of the query that it asks to explain.
 
         A target in the SQL's OPTIONS overrides `requested`, which overrides the table's default.
@@ -106,20 +112,22 @@ class Planner:
             If the text asks for anything other than aggregates of private tables and what can be
             computed from them, or for a target out of range.
         """
-        known = self._plans.get((sql, requested))
+        known = self._plans.get((sql, requested, parameters))
         if known is not None:
             return known
         try:
-            workload = self._planned(sql, requested)
+            workload = self._planned(sql, requested, parameters)
         except RecursionError:
             raise TooLarge(
                 "The SQL is nested too deeply.", hint="Split it, or remove what is not needed."
             ) from None
-        self._plans.put((sql, requested), workload, n_bytes=len(sql) + _n_bytes(workload))
+        self._plans.put(
+            (sql, requested, parameters), workload, n_bytes=len(sql) + _n_bytes(workload)
+        )
         return workload
 
-    def _planned(self, sql: str, requested: RequestedTarget) -> Workload:
-        query = parse(read_query(sql))
+    def _planned(self, sql: str, requested: RequestedTarget, parameters: Parameters) -> Workload:
+        query = parse(read_query(sql), parameters)
         is_probe = gives_no_rows(query.tree)
         fallback = _fallback(query.tree, requested)
         splitter = Splitter(self._world, requested)

@@ -23,7 +23,7 @@ from planner.lowering.model_fallback import SOURCE_MODEL, modelled
 from planner.planner import Planner
 from planner.workload import ColumnKind, Workload
 from proxy.api.receipts import with_receipt
-from proxy.api.requests import BudgetStatus, ColumnReceipt, QueryResult, Receipt
+from proxy.api.requests import BudgetStatus, ColumnReceipt, QueryRequest, QueryResult, Receipt
 from proxy.engine.postprocessing import OuterSql
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.encoding import levels_of
@@ -60,7 +60,7 @@ class ModelFallback:
 
     def answer(
         self,
-        sql: str,
+        request: QueryRequest,
         workload: Workload,
         schema: pa.Schema,
         budget: BudgetStatus,
@@ -70,7 +70,7 @@ class ModelFallback:
 
         Parameters
         ----------
-        sql : str
+        request : QueryRequest
         workload : Workload
             The planned statement, on its one private table.
         schema : pyarrow.Schema
@@ -86,7 +86,9 @@ class ModelFallback:
         if record is None:
             return None
         with suppress(Refused, pa.ArrowException):
-            data = _shaped(self._answered(modelled(sql), record), schema)
+            data = _shaped(
+                self._answered(modelled(request.sql, request.parameters), record), schema
+            )
             columns = tuple(
                 _receipt(schema.names[place], confidence, data.num_rows)
                 for place, confidence in _answers(workload)
