@@ -22,6 +22,7 @@ LevelValue: TypeAlias = str | int | float | bool | dt.date | None
 N_LEVELS_MAX = 2**20  # an axis is enumerated; a million levels is 8 MB of coefficients
 INTEGER_MAX = 2**40  # a level may be a coefficient, and those are bounded (query.py)
 STEP_MIN = Fraction(1, 2**50)  # of the largest level: neighbouring levels are distinct doubles
+DIGITS_MAX = 15  # of a decimal number that the nearest double tells from all others
 NAME_LENGTH_MAX = 63  # PostgreSQL's limit on identifiers, which clients rely on
 
 
@@ -208,8 +209,7 @@ class MeasureAxis(Axis):
 
     Its levels are ``low, low + step, ..., high``. A value is clamped to the bounds and rounded to
     the nearest level, upwards if two are equally near; from then on that level is what the column
-    holds, and what is protected. A measure is neither a group key nor part of a predicate (the
-    planner checks this).
+    holds, what is compared and grouped by, and what is protected.
 
     It is an axis so that privacy loss is accounted in one way only: a sum is a linear query over
     the levels, its coefficients are the levels themselves, and its cost follows from them as for
@@ -281,6 +281,29 @@ class MeasureAxis(Axis):
         """Every level from low to high; fractional levels as the nearest doubles."""
         numerators, unit = self._multiples(Fraction(0))
         return tuple(numerators) if unit == 1 else tuple(each / unit for each in numerators)
+
+    @property
+    def multiples(self) -> range:
+        """Every level from low to high, exactly, as a whole multiple of `unit`."""
+        return self._multiples(Fraction(0))[0]
+
+    @property
+    def unit(self) -> Fraction:
+        """What `multiples` are multiples of: one divided by a whole number."""
+        return Fraction(1, self._multiples(Fraction(0))[1])
+
+    @property
+    def decimal_places(self) -> int | None:
+        """The digits after the point that write every level exactly; None if none do.
+
+        None too if a level has more digits in all than a double tells apart.
+        """
+        places = next((n for n in range(DIGITS_MAX) if (10**n * self.unit).denominator == 1), None)
+        if places is None:
+            return None
+        low, high, _step = self._exact
+        largest = max(abs(low), abs(high)) * 10**places
+        return places if largest < 10**DIGITS_MAX else None
 
     @cached_property
     def rounding_points(self) -> tuple[float, ...]:

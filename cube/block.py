@@ -5,6 +5,7 @@ and zero elsewhere. Rows of one block share no cell, so a block costs what one r
 composition follows from the cost per cell; it needs no rule of its own).
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
@@ -14,7 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.cached import cached_property
-from cube.query import N_FACTOR_CELLS_MAX, Factor, LinearQuery, Scope, check_scope, read_only
+from cube.pieces import Pieces, runs_of
+from cube.query import (
+    N_FACTOR_CELLS_MAX,
+    N_NARROW_LEVELS_MAX,
+    Factor,
+    LinearQuery,
+    Scope,
+    check_scope,
+    read_only,
+    shape_of,
+)
 
 N_GROUPS_MAX = 100_000  # rows of one block; a larger result is a table, not an answer
 
@@ -27,31 +38,54 @@ class Partition:
     ----------
     axes : tuple of str
         Sorted, distinct, at least one.
-    labels : (n_levels of axes[0], ...) ndarray of int64
+    groups : (n_levels of axes[0], ...) ndarray of int64, or Pieces
         The group of each cell, ``0 .. n_groups - 1``; -1 for a cell in no group. No group is empty.
+        Constant pieces are for one axis; an array over many levels of one axis is turned into them.
     """
 
     axes: Scope
-    labels: NDArray[np.int64]
+    groups: NDArray[np.int64] | Pieces
 
     def __post_init__(self) -> None:
         check_scope(self.axes)
-        if not self.axes or self.labels.ndim != len(self.axes):
-            raise ValueError(f"{self.labels.ndim} dimensions for {len(self.axes)} axes")
-        if self.labels.size > N_FACTOR_CELLS_MAX:
-            raise ValueError(f"a partition over {self.labels.size} cells")
-        object.__setattr__(self, "labels", read_only(self.labels))
-        found = np.unique(self.labels)
+        if not self.axes or len(self.shape) != len(self.axes):
+            raise ValueError(f"{len(self.shape)} dimensions for {len(self.axes)} axes")
+        if math.prod(self.shape) > N_FACTOR_CELLS_MAX:
+            raise ValueError(f"a partition over {math.prod(self.shape)} cells")
+        if not isinstance(self.groups, Pieces):
+            is_wide = len(self.axes) == 1 and self.groups.size > N_NARROW_LEVELS_MAX
+            kept = runs_of(self.groups) if is_wide else read_only(self.groups)
+            object.__setattr__(self, "groups", kept)
+        found = np.unique(self._occurring)
         groups = found[found >= 0]
         if found[0] < -1 or not np.array_equal(groups, np.arange(groups.size)):
             raise ValueError("labels must be -1 or 0 .. n_groups - 1, each of them used")
         if groups.size > N_GROUPS_MAX:
             raise ValueError(f"{groups.size} groups; {N_GROUPS_MAX} are allowed")
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each axis."""
+        return shape_of(self.groups)
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """The group of every cell; made anew where pieces are kept."""
+        return self.groups.dense() if isinstance(self.groups, Pieces) else self.groups
+
+    @property
+    def _occurring(self) -> NDArray[np.int64]:
+        """Every label, once or more."""
+        if not isinstance(self.groups, Pieces):
+            return self.groups
+        if self.groups.degree:
+            raise ValueError("the pieces of a partition are constant")
+        return self.groups.coefficients[:, 0]
+
     @cached_property
     def n_groups(self) -> int:
         """The number of groups."""
-        return int(self.labels.max()) + 1
+        return int(self._occurring.max()) + 1
 
 
 # By identity: each term's scale and factors, and the partition.

@@ -1,8 +1,10 @@
 """Blocks and statistics as plain JSON values, and back: how a ledger records what was measured.
 
-Arrays are run-length encoded (``[length, value, length, value, ...]``), so a predicate on an
-ordered axis is a few numbers that a person can check. The encoding is canonical: equal blocks have
-equal text, which makes `fingerprint` an identity.
+Arrays are run-length encoded (``runs``: ``[length, value, length, value, ...]``), so a predicate on
+an ordered axis is a few numbers that a person can check. Where an array along one axis rises or
+falls from level to level, it is written as ``pieces`` instead: ``[[length, value], [length, value,
+first difference, second difference], ...]``, each a polynomial of the place. Either is read. The
+encoding is canonical: equal blocks have equal text, which makes `fingerprint` an identity.
 """
 
 import hashlib
@@ -17,7 +19,15 @@ from numpy.typing import NDArray
 
 from cube.block import Partition, QueryBlock
 from cube.gaussian import GaussianCounts
-from cube.query import N_FACTOR_CELLS_MAX, Factor, LinearQuery, Term
+from cube.pieces import Pieces, decoded_pieces, pieces_of, runs_of
+from cube.query import (
+    N_FACTOR_CELLS_MAX,
+    N_NARROW_LEVELS_MAX,
+    Factor,
+    LinearQuery,
+    Term,
+    shape_of,
+)
 from cube.statistic import Choice, ChoiceCandidate, Distance, Score
 
 
@@ -28,7 +38,7 @@ def encode_block(block: QueryBlock) -> dict[str, Any]:
         "constant": str(block.query.constant),
     }
     if block.partition is not None:
-        encoded["partition"] = _encode_array(block.partition.axes, block.partition.labels)
+        encoded["partition"] = _encode_array(block.partition.axes, block.partition.groups)
     return encoded
 
 
@@ -62,7 +72,7 @@ def encode_statistic(statistic: Distance | Choice | GaussianCounts) -> dict[str,
     return {
         "kind": "choice",
         "score": statistic.score.value,
-        "views": [_encode_array(view.axes, view.labels) for view in statistic.views],
+        "views": [_encode_array(view.axes, view.groups) for view in statistic.views],
         "candidates": [[one.child, *one.parents] for one in statistic.candidates],
     }
 
@@ -113,7 +123,7 @@ def fingerprint(block: QueryBlock) -> str:
 def _encode_term(term: Term) -> dict[str, Any]:
     return {
         "scale": str(term.scale),
-        "factors": [_encode_array(factor.axes, factor.values) for factor in term.factors],
+        "factors": [_encode_factor(factor) for factor in term.factors],
     }
 
 
@@ -127,27 +137,52 @@ _FACTORS: WeakValueDictionary[tuple[tuple[Any, ...], ...], Factor] = WeakValueDi
 
 
 def _decode_factor(encoded: dict[str, Any]) -> Factor:
-    name = (tuple(encoded["axes"]), tuple(encoded["shape"]), tuple(encoded["runs"]))
+    content = encoded["runs"] if "runs" in encoded else map(tuple, encoded["pieces"])
+    name = (tuple(encoded["axes"]), tuple(encoded["shape"]), tuple(content))
     known = _FACTORS.get(name)
     if known is None:
         known = _FACTORS[name] = Factor(*_decode_array(encoded))
     return known
 
 
-def _encode_array(axes: tuple[str, ...], values: NDArray[np.int64]) -> dict[str, Any]:
-    flat = values.ravel()
-    starts = np.concatenate(([0], np.flatnonzero(np.diff(flat)) + 1))
-    lengths = np.diff(np.concatenate((starts, [flat.size])))
-    runs = np.stack((lengths, flat[starts]), axis=1).ravel()
-    return {"axes": list(axes), "shape": list(values.shape), "runs": runs.tolist()}
+def _encode_factor(factor: Factor) -> dict[str, Any]:
+    pieces = factor.numbers
+    if not isinstance(pieces, Pieces) and len(factor.axes) == 1:
+        pieces = pieces_of(pieces)
+    if not isinstance(pieces, Pieces) or pieces.degree == 0:
+        return _encode_array(factor.axes, factor.numbers)
+    return {
+        "axes": list(factor.axes),
+        "shape": [pieces.size],
+        "pieces": [
+            [length, value, first, second] if first or second else [length, value]
+            for length, (value, first, second) in zip(
+                pieces.lengths.tolist(), pieces.differences.tolist(), strict=True
+            )
+        ],
+    }
 
 
-def _decode_array(encoded: dict[str, Any]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    shape = tuple(int(size) for size in encoded["shape"])
-    if not 0 < math.prod(shape) <= N_FACTOR_CELLS_MAX:
+def _encode_array(axes: tuple[str, ...], numbers: NDArray[np.int64] | Pieces) -> dict[str, Any]:
+    runs = numbers if isinstance(numbers, Pieces) else runs_of(numbers.ravel())
+    listed = np.stack((runs.lengths, runs.coefficients[:, 0]), axis=1).ravel()
+    return {"axes": list(axes), "shape": list(shape_of(numbers)), "runs": listed.tolist()}
+
+
+def _decode_array(
+    encoded: dict[str, Any],
+) -> tuple[tuple[str, ...], NDArray[np.int64] | Pieces]:
+    axes, shape = tuple(encoded["axes"]), tuple(int(size) for size in encoded["shape"])
+    size = math.prod(shape)
+    if not 0 < size <= N_FACTOR_CELLS_MAX:
         raise ValueError(f"an array of shape {shape}")
+    if "pieces" in encoded:
+        if len(shape) != 1:
+            raise ValueError("pieces along several axes")
+        found = decoded_pieces(encoded["pieces"], size)
+        return axes, found if size > N_NARROW_LEVELS_MAX else found.dense()
     runs = np.array(encoded["runs"], dtype=np.int64)
     lengths, values = runs[0::2], runs[1::2]
-    if (lengths <= 0).any() or int(lengths.sum()) != math.prod(shape):
+    if (lengths <= 0).any() or int(lengths.sum()) != size:
         raise ValueError("run lengths do not fill the array")
-    return tuple(encoded["axes"]), np.repeat(values, lengths).reshape(shape)
+    return axes, np.repeat(values, lengths).reshape(shape)

@@ -21,9 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.cached import cached_property
+from cube.pieces import Pieces, pieces_of
 
 COEFFICIENT_MAX = 2**40  # times N_RECORDS_MAX = 2**40: every exact answer stays below 2**80
 N_FACTOR_CELLS_MAX = 2**22  # one factor's or partition's domain: 32 MB of int64
+N_NARROW_LEVELS_MAX = 2**12  # an array over more levels of one axis is kept as pieces
 N_TERMS_MAX = 256  # a sum of more aggregates than anyone writes by hand
 
 Scope: TypeAlias = tuple[str, ...]
@@ -34,6 +36,11 @@ def read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
     locked = np.array(array, dtype=np.int64, order="C", copy=True)
     locked.flags.writeable = False
     return locked
+
+
+def shape_of(numbers: NDArray[np.int64] | Pieces) -> tuple[int, ...]:
+    """The number of levels along each axis of an array, or of pieces along one."""
+    return (numbers.size,) if isinstance(numbers, Pieces) else numbers.shape
 
 
 def check_scope(axes: Scope) -> None:
@@ -50,29 +57,45 @@ class Factor:
     ----------
     axes : tuple of str
         Sorted, distinct, at least one.
-    values : (n_levels of axes[0], n_levels of axes[1], ...) ndarray of int64
-        One number per combination of levels; 0 and 1 for a predicate.
+    numbers : (n_levels of axes[0], n_levels of axes[1], ...) ndarray of int64, or Pieces
+        One number per combination of levels; 0 and 1 for a predicate. Pieces are for one axis. An
+        array over many levels of one axis is turned into them.
     """
 
     axes: Scope
-    values: NDArray[np.int64]
+    numbers: NDArray[np.int64] | Pieces
 
     def __post_init__(self) -> None:
         check_scope(self.axes)
-        if not self.axes or self.values.ndim != len(self.axes):
-            raise ValueError(f"{self.values.ndim} dimensions for {len(self.axes)} axes")
-        if self.values.dtype != np.int64:
-            raise TypeError(f"factor values are int64, not {self.values.dtype}")
-        if self.values.size > N_FACTOR_CELLS_MAX:
-            raise ValueError(f"a factor over {self.values.size} cells")
-        object.__setattr__(self, "values", read_only(self.values))
+        if not self.axes or len(self.shape) != len(self.axes):
+            raise ValueError(f"{len(self.shape)} dimensions for {len(self.axes)} axes")
+        if math.prod(self.shape) > N_FACTOR_CELLS_MAX:
+            raise ValueError(f"a factor over {math.prod(self.shape)} cells")
+        if not isinstance(self.numbers, Pieces):
+            if self.numbers.dtype != np.int64:
+                raise TypeError(f"factor values are int64, not {self.numbers.dtype}")
+            is_wide = len(self.axes) == 1 and self.numbers.size > N_NARROW_LEVELS_MAX
+            kept = pieces_of(self.numbers) if is_wide else read_only(self.numbers)
+            object.__setattr__(self, "numbers", kept)
         if self.bound > COEFFICIENT_MAX:
             raise ValueError("a coefficient beyond 2**40")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each axis."""
+        return shape_of(self.numbers)
+
+    @property
+    def values(self) -> NDArray[np.int64]:
+        """The number of every combination of levels; made anew where pieces are kept."""
+        return self.numbers.dense() if isinstance(self.numbers, Pieces) else self.numbers
 
     @cached_property
     def ends(self) -> tuple[int, int]:
         """The least and the largest value."""
-        return int(self.values.min()), int(self.values.max())
+        if isinstance(self.numbers, Pieces):
+            return self.numbers.ends
+        return int(self.numbers.min()), int(self.numbers.max())
 
     @cached_property
     def bound(self) -> int:
@@ -88,10 +111,25 @@ class Factor:
         least, largest = self.ends
         if least == largest:
             return None, least
-        divisor = 1 if self.bound == 1 else int(np.gcd.reduce(self.values, axis=None))
-        if least < 0 and self.values.flat[np.flatnonzero(self.values)[0]] < 0:
+        divisor = 1 if self.bound == 1 else self._common_divisor()
+        if least < 0 and self._first_nonzero() < 0:
             divisor = -divisor
-        return (self if divisor == 1 else Factor(self.axes, self.values // divisor)), divisor
+        return (self if divisor == 1 else self._divided(divisor)), divisor
+
+    def _common_divisor(self) -> int:
+        if isinstance(self.numbers, Pieces):
+            return self.numbers.common_divisor
+        return int(np.gcd.reduce(self.numbers, axis=None))
+
+    def _first_nonzero(self) -> int:
+        if isinstance(self.numbers, Pieces):
+            return self.numbers.first_nonzero
+        return int(self.numbers.flat[np.flatnonzero(self.numbers)[0]])
+
+    def _divided(self, divisor: int) -> "Factor":
+        if isinstance(self.numbers, Pieces):
+            return Factor(self.axes, self.numbers.divided(divisor))
+        return Factor(self.axes, self.numbers // divisor)
 
 
 @dataclass(frozen=True, eq=False)

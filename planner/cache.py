@@ -35,6 +35,13 @@ class BoundedCache(Generic[K, V]):
             self._entries.move_to_end(key)
             return entry[0]
 
+    def take(self, key: K) -> V | None:
+        """The value kept for `key`, if any, which is then kept no longer."""
+        with self._lock:
+            value, n_bytes = self._entries.pop(key, (None, 0))
+            self._n_bytes -= n_bytes
+            return value
+
     def put(self, key: K, value: V, *, n_bytes: int) -> None:
         """Keep `value`, and drop the least recently used values if a limit is passed."""
         with self._lock:

@@ -1,11 +1,13 @@
 """The planner's interface: SQL text in, a `Workload` or a refusal out.
 
-It reads the public schemas and public tables, and nothing else. Equal texts with equal targets give
-the same object.
+It reads the public schemas and public tables, and the clock if a statement mentions it; nothing
+else. Equal texts with equal targets at equal moments give the same object.
 """
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -23,12 +25,15 @@ from planner.lowering.probes import gives_no_rows
 from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
+from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
 from planner.sql.messages import shortened
 from planner.sql.options import REQUESTED
 from planner.sql.parameters import Parameters
 from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
+
+PlanKey: TypeAlias = tuple[str, RequestedTarget, Parameters, dt.datetime | None]
 
 N_PLANS_MAX = 4096
 N_PLAN_BYTES_MAX = 128 * 2**20
@@ -59,6 +64,8 @@ class Planner:
         Returns the result of a SELECT over public tables.
     sums : mapping
         For some tables, the declared targets for sums of their measures, by their names.
+    clock : callable
+        The moment, in UTC; read once for a statement that mentions it.
     """
 
     def __init__(  # noqa: PLR0913 - all that may be planned on
@@ -70,6 +77,7 @@ class Planner:
         public_rows: PublicRows = no_public_rows,
         *,
         sums: Mapping[str, Mapping[str, SumTarget]] = MappingProxyType({}),
+        clock: Clock = utc_now,
     ) -> None:
         if set(schemas) != set(defaults):
             raise ValueError("every table has a schema and a default target")
@@ -92,7 +100,8 @@ class Planner:
                 n_entries_max=N_CONDITIONS_MAX, n_bytes_max=N_CONDITION_BYTES_MAX
             ),
         )
-        self._plans: BoundedCache[tuple[str, RequestedTarget, Parameters], Workload] = BoundedCache(
+        self._clock = clock
+        self._plans: BoundedCache[PlanKey, Workload] = BoundedCache(
             n_entries_max=N_PLANS_MAX, n_bytes_max=N_PLAN_BYTES_MAX
         )
 
@@ -112,22 +121,30 @@ class Planner:
             If the text asks for anything other than aggregates of private tables and what can be
             computed from them, or for a target out of range.
         """
-        known = self._plans.get((sql, requested, parameters))
+        key = (sql, requested, parameters, moment_for(sql, self._clock))
+        known = self._plans.get(key)
         if known is not None:
             return known
         try:
-            workload = self._planned(sql, requested, parameters)
+            workload = self._planned(*key)
         except RecursionError:
             raise TooLarge(
                 "The SQL is nested too deeply.", hint="Split it, or remove what is not needed."
             ) from None
-        self._plans.put(
-            (sql, requested, parameters), workload, n_bytes=len(sql) + _n_bytes(workload)
-        )
+        self._plans.put(key, workload, n_bytes=len(sql) + _n_bytes(workload))
         return workload
 
-    def _planned(self, sql: str, requested: RequestedTarget, parameters: Parameters) -> Workload:
+    def _planned(
+        self,
+        sql: str,
+        requested: RequestedTarget,
+        parameters: Parameters,
+        moment: dt.datetime | None,
+    ) -> Workload:
         query = parse(read_query(sql), parameters)
+        if moment is not None and not read_at(query.tree, moment):
+            moment = None
+        notes = () if moment is None else (told_moment(moment),)
         is_probe = gives_no_rows(query.tree)
         fallback = _fallback(query.tree, requested)
         splitter = Splitter(self._world, requested)
@@ -135,13 +152,14 @@ class Planner:
         columns = _shown_as_it_is(tree, splitter)
         if columns is not None:
             part = splitter.parts[0].build(columns)
-            return Workload((part,), None, fallback=fallback)
+            return Workload((part,), None, False, fallback, notes, moment)
         named_columns(tree)
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))
         outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals, reads)
         parts = tuple(part.build() for part in splitter.parts)
-        return Workload(parts, outer, is_probe, fallback, tuple(_notes(tree, splitter)))
+        notes = (*notes, *_notes(tree, splitter))
+        return Workload(parts, outer, is_probe, fallback, notes, moment)
 
 
 def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:

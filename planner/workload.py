@@ -5,6 +5,7 @@ are the places where a private table is aggregated: linear queries with targets.
 them is post-processing: formulas of one row's answers, and `outer`, SQL over the noisy relations.
 """
 
+import datetime as dt
 import math
 from dataclasses import dataclass
 from enum import StrEnum
@@ -354,6 +355,8 @@ class Workload:
         What answers the statement if it cannot be paid.
     notes : tuple of str
         Sentences for the receipt on how the answer is made.
+    moment : datetime, optional
+        What CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
     """
 
     parts: tuple[Part, ...]
@@ -361,6 +364,7 @@ class Workload:
     is_probe: bool = False
     fallback: Fallback = Fallback.NONE
     notes: tuple[str, ...] = ()
+    moment: dt.datetime | None = None
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -9,6 +9,8 @@ gigabyte. `check_scalar` is called by the scratchpad itself: nothing is evaluate
 from sqlglot import exp
 
 from cube.refusals import UnsupportedSql
+from planner.domain.duckdb_functions import check_written
+from planner.sql.date_functions import Age, DateDifference, ToChar
 from planner.sql.messages import listed, suggestion, unsupported
 from planner.sql.nodes import Held, PublicLookup
 
@@ -28,14 +30,19 @@ LEAVES: frozenset[type[exp.Expr]] = frozenset(
     }
 )
 FUNCTIONS: dict[type[exp.Expr], str] = {
+    Age: "AGE",
+    DateDifference: "DATE_DIFF",
+    ToChar: "TO_CHAR",
     exp.Abs: "ABS",
     exp.Ceil: "CEIL",
     exp.Coalesce: "COALESCE",
     exp.Concat: "CONCAT",
+    exp.DateFromParts: "MAKE_DATE",
     exp.Exp: "EXP",
     exp.Extract: "EXTRACT",
     exp.Floor: "FLOOR",
     exp.Greatest: "GREATEST",
+    exp.LastDay: "LAST_DAY",
     exp.Least: "LEAST",
     exp.Left: "LEFT",
     exp.Length: "LENGTH",
@@ -53,7 +60,9 @@ FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Substring: "SUBSTRING",
     exp.TimestampTrunc: "DATE_TRUNC",
     exp.Trim: "TRIM",
+    exp.Trunc: "TRUNC",
     exp.Upper: "UPPER",
+    exp.WidthBucket: "WIDTH_BUCKET",
 }
 ALLOWED = OPERATORS | LEAVES | frozenset(FUNCTIONS) | {PublicLookup}
 
@@ -68,8 +77,8 @@ TYPES = frozenset(
 UNITS = frozenset(
     {
         *("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DECADE"),
-        *("SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS", "MONTHS", "YEARS", "CENTURY"),
-        *("DOW", "DOY", "ISODOW", "ISOYEAR", "EPOCH"),
+        *("SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS", "MONTHS", "QUARTERS", "YEARS"),
+        *("CENTURY", "MILLENNIUM", "DOW", "DOY", "ISODOW", "ISOYEAR", "EPOCH"),
     }
 )
 # Parts of allowed nodes that reach beyond one row, name an environment, or change with the dialect.
@@ -89,6 +98,8 @@ REFUSED_PARTS = {
 def check_scalar(expression: exp.Expr) -> None:
     """Raise UnsupportedSql unless every node of `expression` is on the list."""
     for node in expression.walk():
+        if isinstance(node, exp.Array) and isinstance(node.parent, exp.WidthBucket):
+            continue  # its thresholds
         if type(node) not in ALLOWED:
             raise _refusal(node)
         for part in REFUSED_PARTS.keys() & node.args:
@@ -117,6 +128,7 @@ def check_details(node: exp.Expr) -> None:
         raise unsupported(
             node, "needs a literal escape character", "Write one character between quotes."
         )
+    check_written(node)
     if isinstance(node, exp.Replace):
         found, put = node.args["expression"], node.args.get("replacement") or exp.null()
         # Nested replacements that grow would multiply the length at every level.

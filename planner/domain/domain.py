@@ -4,41 +4,33 @@ Everything here is a function of the schema and the SQL text. A predicate is 1 w
 0 where it is false or NULL, as in WHERE; a summand is 0 where it is NULL, as in SUM.
 """
 
-import datetime as dt
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from cube.axis import LevelValue, MeasureAxis, NumericAxis
-from cube.query import COEFFICIENT_MAX, Scope, rational_gcd
-from cube.refusals import TooLarge
+from cube.axis import LevelValue, NumericAxis
+from cube.query import COEFFICIENT_MAX, Scope
 from cube.schema import Schema
 from planner.cache import BoundedCache
 from planner.domain.allowance import Allowance
 from planner.domain.allowed import check_scalar
 from planner.domain.bins import Probed, collapsed, probes_for
 from planner.domain.comparisons import Comparison, plain_comparison
+from planner.domain.evaluated import Evaluated
+from planner.domain.key_values import different, plain_values
 from planner.domain.literals import refuse_foreign_literals
-from planner.domain.scratchpad import Evaluated, Scratchpad
-from planner.sql.messages import listed, position, shown, unsupported
+from planner.domain.polynomials import on_levels, polynomial_of
+from planner.domain.scratchpad import Scratchpad, columns_of
+from planner.domain.whole_multiples import whole_multiples
+from planner.sql.messages import unsupported
 from planner.sql.nodes import IS_PUBLIC
 
 CAP_IT = "Cap it, as in SUM(LEAST(x, 1000000))."
-# What remains of a double whose exact value has more bits. More would make its row's whole-number
-# coefficients so large that the smallest weight, 2**-40, is already dear.
-SIGNIFICANT_BITS = 26
 N_CONSTANT_BYTES = 64  # that a remembered comparison keeps for each constant, roughly
-
-_FIRST_DAY = np.datetime64("0001-01-01")
-_LAST_DAY = np.datetime64("9999-12-31")
-_INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-_EXACT = ("DECIMAL", "HUGEINT", "UHUGEINT", "UBIGINT")
-_DOUBLES = ("FLOAT", "DOUBLE")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +125,6 @@ class PublicDomain:
 
     def _counted_truth(self, condition: exp.Expr) -> tuple[LevelArray, int]:
         """Where a condition is true, and how many cells it was evaluated on."""
-        self._refuse_measures(condition)
         evaluated, probed = self._evaluate(condition)
         if evaluated.sql_type not in ("BOOLEAN", "NULL"):
             raise unsupported(
@@ -148,41 +139,34 @@ class PublicDomain:
     def numbers(self, summand: exp.Expr) -> tuple[LevelArray, Fraction]:
         """Whole numbers and a unit; their product is the summand, and 0 where that is NULL.
 
-        Integers and decimals are exact. Doubles are exact if one unit of at most 26 bits serves
-        them all; else each is rounded to a multiple of ``2**-26`` of the power of two above the
-        largest, and what is rounded here is the query from then on.
+        A polynomial of one column is exact, as are integers and decimals; `whole_multiples` says
+        what becomes of doubles.
         """
-        evaluated, probed = self._evaluate(summand)
-        kept = ~evaluated.null
-        if evaluated.sql_type.startswith(_DOUBLES):
-            doubles = np.where(kept, evaluated.values, 0).astype(np.float64)
-            if not np.isfinite(doubles).all():
-                raise unsupported(
-                    summand, "is infinite or not a number on some level", "Guard it with CASE."
-                )
-            whole, unit = dyadic(doubles)
-        elif evaluated.sql_type.startswith(_EXACT):
-            exact = np.where(kept, evaluated.values, 0).astype(object)
-            whole, unit = _common_unit(exact, summand)
-        elif evaluated.sql_type in _INTEGERS:
-            whole, unit = np.where(kept, evaluated.values, 0).astype(np.int64), Fraction(1)
-        elif evaluated.sql_type == "NULL":
-            whole, unit = np.zeros(kept.shape, dtype=np.int64), Fraction(1)
-        else:
-            raise unsupported(
-                summand,
-                f"is no number but a {evaluated.sql_type}",
-                "Count a condition with COUNT(*) FILTER (WHERE ..).",
-            )
-        if max(int(whole.max()), -int(whole.min())) > COEFFICIENT_MAX:
+        found = self._polynomial(summand)
+        if found is None:
+            evaluated, probed = self._evaluate(summand)
+            whole, unit = whole_multiples(evaluated, summand)
+            found = LevelArray(evaluated.axes, collapsed(whole, evaluated.axes, probed)), unit
+        values = found[0].values
+        if max(int(values.max()), -int(values.min())) > COEFFICIENT_MAX:
             raise unsupported(
                 summand, "has values beyond 2**40, which are not summed exactly", CAP_IT
             )
-        return LevelArray(evaluated.axes, collapsed(whole, evaluated.axes, probed)), unit
+        return found
+
+    def _polynomial(self, summand: exp.Expr) -> tuple[LevelArray, Fraction] | None:
+        """The numbers of a polynomial of one column, without the scratchpad; None of all others."""
+        names = columns_of(summand)
+        axis = self.schema.by_name[names[0]] if len(names) == 1 else None
+        polynomial = None if axis is None else polynomial_of(summand, axis)
+        values = None if axis is None or polynomial is None else on_levels(polynomial, axis)
+        if values is None:
+            return None
+        self.allowance.cells(values[0].size, summand)
+        return LevelArray(names, values[0]), values[1]
 
     def key(self, expression: exp.Expr) -> KeyArray:
         """The values of a GROUP BY expression; a binned column's are the lower edges."""
-        self._refuse_measures(expression)
         if isinstance(expression, exp.Column):
             axis = self.schema.by_name[expression.name]
             codes = np.arange(axis.size, dtype=np.int64)
@@ -190,24 +174,12 @@ class PublicDomain:
         evaluated, probed = self._evaluate(expression)
         if not evaluated.axes:
             raise unsupported(expression, "groups by no column", "Leave it out of GROUP BY.")
-        different, place = _different(evaluated)
-        sql_type, plain = _plain(different, expression)
+        once, place = different(evaluated)
+        sql_type, plain = plain_values(once, expression)
         places: dict[LevelValue, int] = {}
         codes = np.array([places.setdefault(v, len(places)) for v in plain], dtype=np.int64)[place]
         on_levels = collapsed(codes.reshape(evaluated.null.shape), evaluated.axes, probed)
         return KeyArray(evaluated.axes, on_levels, tuple(places), sql_type)
-
-    def _refuse_measures(self, expression: exp.Expr) -> None:
-        """A measure is clamped and rounded: what it is compared with might not mean the same."""
-        for column in expression.find_all(exp.Column):
-            axis = self.schema.by_name.get(column.name)
-            if isinstance(axis, MeasureAxis) and not _is_tested_for_null(column):
-                keys = (one.name for one in self.schema.axes if not isinstance(one, MeasureAxis))
-                raise unsupported(
-                    column,
-                    "is a measure, which is summed and averaged but no group key or condition",
-                    f"Group and filter by {listed(keys)}.",
-                )
 
     def _evaluate(self, expression: exp.Expr) -> tuple[Evaluated, dict[str, Probed]]:
         check_scalar(expression)  # before anything else looks at it; the scratchpad checks again
@@ -236,112 +208,8 @@ class PublicDomain:
         )
 
 
-def _is_tested_for_null(column: exp.Column) -> bool:
-    """Whether a column, perhaps between parentheses, is an operand of IS."""
-    above = column.parent
-    while isinstance(above, exp.Paren):
-        above = above.parent
-    return isinstance(above, exp.Is)
-
-
 def _lists_public_values(condition: exp.Expr) -> bool:
     """Whether it is an IN of a public table's values, which may be none of the column's levels."""
     return isinstance(condition, exp.In) and any(
         value.meta.get(IS_PUBLIC) for value in condition.expressions
     )
-
-
-def dyadic(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:
-    """Doubles as whole multiples of one power of two.
-
-    >>> dyadic(np.array([0.5, 3.0]))
-    (array([1, 6]), Fraction(1, 2))
-    """
-    nonzero = values[values != 0]
-    if nonzero.size == 0:
-        return np.zeros(values.shape, dtype=np.int64), Fraction(1)
-    mantissas, exponents = np.frexp(nonzero)
-    whole = np.ldexp(mantissas, 53).astype(np.int64)
-    trailing = np.log2((whole & -whole).astype(np.float64)).astype(np.int64)
-    top = int(exponents.max())
-    finest = int((exponents - 53 + trailing).min())
-    unit_exponent = max(finest, top - SIGNIFICANT_BITS)
-    multiples = np.rint(np.ldexp(values, -unit_exponent)).astype(np.int64)
-    return multiples, Fraction(2) ** unit_exponent
-
-
-def _common_unit(exact: NDArray[Any], summand: exp.Expr) -> tuple[NDArray[np.int64], Fraction]:
-    """Integers or decimals beyond 64 bits as whole multiples of their greatest common divisor."""
-    fractions = {value: Fraction(value) for value in set(exact.ravel().tolist())}
-    unit = reduce(rational_gcd, fractions.values(), Fraction(0)) or Fraction(1)
-    wholes = {value: int(fraction / unit) for value, fraction in fractions.items()}
-    if max(abs(whole) for whole in wholes.values()) > COEFFICIENT_MAX:
-        raise unsupported(
-            summand,
-            "has values too far apart to be summed exactly",
-            "Round them, as in ROUND(x, 2).",
-        )
-    multiples = [wholes[value] for value in exact.ravel()]
-    return np.array(multiples, dtype=np.int64).reshape(exact.shape), unit
-
-
-def _different(evaluated: Evaluated) -> tuple[Evaluated, NDArray[np.int64]]:
-    """The same with each value once, and the place of each cell's among them.
-
-    Cells are many and keys are few: what takes a Python object each is done for the keys alone.
-    """
-    flat, null = evaluated.values.ravel(), evaluated.null.ravel()
-    if flat.dtype == object:
-        places: dict[object, int] = {}
-        found = zip(flat.tolist(), null.tolist(), strict=True)
-        place = np.array([places.setdefault(one, len(places)) for one in found], dtype=np.int64)
-    else:
-        _, by_value = np.unique(flat, return_inverse=True)
-        _, place = np.unique(2 * by_value + null, return_inverse=True)
-    _, first = np.unique(place, return_index=True)
-    return replace(evaluated, values=flat[first], null=null[first]), place
-
-
-def _plain(evaluated: Evaluated, key: exp.Expr) -> tuple[str, list[LevelValue]]:
-    """Key values as Python values of one of the five types that levels have."""
-    sql_type, flat = evaluated.sql_type, evaluated.values.ravel()
-    null = evaluated.null.ravel().tolist()
-    plain: list[LevelValue]
-    if sql_type in ("VARCHAR", "BOOLEAN", "NULL"):
-        plain, sql_type = flat.tolist(), "VARCHAR" if sql_type == "NULL" else sql_type
-    elif sql_type in (*_INTEGERS, "HUGEINT", "UHUGEINT", "UBIGINT"):
-        whole = [0 if n else int(value) for value, n in zip(flat, null, strict=True)]
-        if max(abs(value) for value in whole) >= 2**63:
-            raise TooLarge(
-                f"The group key {shown(key)} is beyond 64 bits.",
-                hint="Cast it to DOUBLE.",
-                position=position(key),
-            )
-        plain, sql_type = list(whole), "BIGINT"
-    elif sql_type.startswith((*_DOUBLES, "DECIMAL")):
-        doubles = np.array([0.0 if n else float(v) for v, n in zip(flat, null, strict=True)])
-        if not np.isfinite(doubles).all():
-            raise unsupported(
-                key, "is infinite or not a number on some level", "Guard it with CASE."
-            )
-        plain, sql_type = (doubles + 0.0).tolist(), "DOUBLE"  # + 0.0 turns -0.0 into 0.0
-    elif sql_type in ("DATE", "TIMESTAMP"):
-        plain, sql_type = _days(flat, evaluated.null.ravel(), key), "DATE"
-    else:
-        raise unsupported(key, f"is a {sql_type}, which is no key", "Cast it to a simple type.")
-    return sql_type, [None if n else value for value, n in zip(plain, null, strict=True)]
-
-
-def _days(flat: NDArray[Any], null: NDArray[np.bool_], key: exp.Expr) -> list[LevelValue]:
-    """Dates, from dates or from timestamps at midnight (DATE_TRUNC gives those)."""
-    moments = flat.astype("datetime64[us]")
-    days = moments.astype("datetime64[D]")
-    if (~null & (days.astype("datetime64[us]") != moments)).any():
-        raise unsupported(key, "is a moment, not a day", "Cast it to DATE.")
-    if (~null & ~((days >= _FIRST_DAY) & (days <= _LAST_DAY))).any():
-        raise unsupported(key, "has days outside the years 1 to 9999", "Leave them out with CASE.")
-    values: list[LevelValue] = [
-        None if is_null else dt.date.fromisoformat(str(day))
-        for day, is_null in zip(days, null, strict=True)
-    ]
-    return values

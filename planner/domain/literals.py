@@ -10,9 +10,11 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, LevelValue
+from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, LevelValue, MeasureAxis
 from cube.refusals import OutsideDomain
 from cube.schema import Schema
+from planner.domain.exact_levels import is_level
+from planner.sql.clock import IS_MOMENT
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import listed, position, shown, suggestion
 from planner.sql.nodes import IS_PUBLIC
@@ -32,9 +34,7 @@ def refuse_foreign_literals(
         value = _as_level(literal, axis)
         if value is None:
             continue
-        if column.name not in levels:
-            levels[column.name] = frozenset(axis.levels)
-        if value not in levels[column.name]:
+        if not _is_level(value, axis, levels):
             raise OutsideDomain(
                 f"{axis.name} never equals {shown(literal)}.",
                 hint=_way_out(axis, value),
@@ -57,12 +57,24 @@ def _equated(expression: exp.Expr) -> Iterator[tuple[exp.Column, exp.Expr]]:
             continue
         for one, other in pairs:
             column = one.unnest()
-            if isinstance(column, exp.Column):
+            if isinstance(column, exp.Column) and not other.unnest().meta.get(IS_PUBLIC):
                 yield column, other.unnest()
+
+
+def _is_level(
+    value: LevelValue | Fraction, axis: Axis, levels: dict[str, frozenset[LevelValue]]
+) -> bool:
+    if isinstance(axis, IntegerAxis | MeasureAxis):
+        return isinstance(value, int | Fraction) and is_level(axis, Fraction(value))
+    if axis.name not in levels:
+        levels[axis.name] = frozenset(axis.levels)
+    return value in levels[axis.name]
 
 
 def _as_level(literal: exp.Expr, axis: Axis) -> LevelValue | Fraction:
     """The literal as a value of the axis; None if the scratchpad must decide."""
+    if literal.meta.get(IS_MOMENT):
+        return None  # today may be a day that no record has
     if isinstance(literal, exp.Cast) and literal.is_type(exp.DType.DATE):
         literal = literal.this.unnest()
     is_text = isinstance(literal, exp.Literal) and literal.is_string
@@ -70,6 +82,8 @@ def _as_level(literal: exp.Expr, axis: Axis) -> LevelValue | Fraction:
         return literal.name if is_text else None
     if isinstance(axis, IntegerAxis):
         return _integer(literal.name) if is_text else constant_value(literal)
+    if isinstance(axis, MeasureAxis):
+        return constant_value(literal)
     if isinstance(axis, DateAxis) and is_text:
         return _day(literal.name)
     return None
@@ -93,6 +107,9 @@ def _way_out(axis: Axis, value: LevelValue | Fraction) -> str:
     if isinstance(axis, CategoryAxis):
         close = suggestion(str(value), axis.values)
         known = close or f"Its levels are {listed([repr(level) for level in axis.values])}."
+    elif isinstance(axis, MeasureAxis):
+        step = float(axis.step)
+        known = f"Its levels run from {axis.regular[0]} to {axis.regular[-1]} in steps of {step:g}."
     else:
         known = f"Its levels run from {axis.regular[0]} to {axis.regular[-1]}."
     if axis.other is None:

@@ -9,14 +9,11 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from itertools import count
 from threading import Lock
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import duckdb
-import numpy as np
-from numpy.typing import NDArray
 from sqlglot import exp
 
 from cube.pace import checkpoint, seconds_left
@@ -26,9 +23,16 @@ from cube.schema import Schema
 from planner.cache import BoundedCache
 from planner.domain.allowance import Allowance
 from planner.domain.allowed import check_scalar
-from planner.domain.comparisons import Comparable, is_comparable, plain_comparison
+from planner.domain.comparisons import (
+    Comparable,
+    ComparableDoubles,
+    comparable,
+    plain_comparison,
+)
 from planner.domain.duckdb_text import duckdb_text
 from planner.domain.effort import N_STEPS_A_CELL, Effort, effort
+from planner.domain.evaluated import Evaluated, count_exact, read_values
+from planner.domain.exact_levels import stored_type
 from planner.domain.public import PublicRelation
 from planner.domain.watchdog import interrupted_after
 from planner.sql.messages import position, shortened, shown, unsupported
@@ -44,9 +48,6 @@ N_LOOKUPS_MAX = (
 N_LOOKUP_VALUES_MAX = 2**20  # of one of them: rows times columns
 N_ENTRIES_MAX = 4096
 N_BYTES_MAX = 128 * 2**20
-EXACT_TYPES = ("DECIMAL", "HUGEINT", "UHUGEINT")  # numpy would receive these as doubles
-N_STEPS_EXACT = 2500  # to fetch one such value, as an object
-N_FETCHED: Final = 10_000  # of them at once
 N_VECTOR: Final = 2048  # combinations that DuckDB processes at once
 N_CHARACTERS_MAX = 2**26  # of texts in process, and of results: at most a quarter of a GB
 
@@ -69,28 +70,6 @@ SETTINGS = (
 Probes: TypeAlias = Mapping[str, tuple[float | None, ...]]
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluated:
-    """An expression's value on every combination of levels.
-
-    Parameters
-    ----------
-    axes : tuple of str
-        The columns the expression mentions, sorted.
-    sql_type : str
-        DuckDB's name of the type.
-    values : ndarray
-        One dimension for each axis; anything where `null` is true.
-    null : ndarray of bool
-        Where the value is NULL.
-    """
-
-    axes: Scope
-    sql_type: str
-    values: NDArray[Any]
-    null: NDArray[np.bool_]
-
-
 class Scratchpad:
     """Evaluates allowed expressions over the levels of a few public schemas. Thread-safe."""
 
@@ -102,7 +81,7 @@ class Scratchpad:
         self._relations: dict[tuple[str, str], str] = {}
         self._lookups: OrderedDict[str, tuple[int, dict[str, str]]] = OrderedDict()
         self._numbers = count()
-        self._comparable: dict[tuple[str, str], Comparable] = {}
+        self._comparable: dict[tuple[str, str], Comparable | None] = {}
         self._longest: dict[tuple[str, str], int] = {}
         self._lock = Lock()
         self._cache: BoundedCache[object, Evaluated] = BoundedCache(
@@ -161,7 +140,7 @@ class Scratchpad:
         key = (table, text, axes, tuple(sorted(probes.items())))
         known = self._cache.get(key)
         if known is not None:
-            _count_exact(known.sql_type, known.null.size, expression, allowance)
+            count_exact(known.sql_type, known.null.size, expression, allowance)
             return known
         sources = [
             self._probed(place, probes[name])
@@ -177,7 +156,7 @@ class Scratchpad:
         try:
             with watched:
                 cursor.execute(_select(text, sources, shape))
-                result = _read(cursor, expression, axes, shape, allowance)
+                result = read_values(cursor, expression, axes, shape, allowance)
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             checkpoint()  # the statement's deadline may have passed
             raise _too_long(expression) from None
@@ -210,19 +189,16 @@ class Scratchpad:
         if comparison is None:
             return None
         name = comparison.column
-        axis = self._schemas[table].by_name[name]
         if name in probes:
-            comparable = Comparable(probes[name], "DOUBLE")
-        elif is_comparable(axis):
-            known = self._comparable.get((table, name))
-            comparable = Comparable(axis.levels, axis.sql_type) if known is None else known
-            self._comparable[table, name] = comparable
+            values: Comparable | None = ComparableDoubles(probes[name])
         else:
+            if (table, name) not in self._comparable:
+                self._comparable[table, name] = comparable(self._schemas[table].by_name[name])
+            values = self._comparable[table, name]
+        found = None if values is None else values.holds(comparison)
+        if values is None or found is None:
             return None
-        found = comparable.holds(comparison)
-        if found is None:
-            return None
-        return Evaluated((name,), "BOOLEAN", found, comparable.null)
+        return Evaluated((name,), "BOOLEAN", found, values.null)
 
     def lookups(self, table: PublicRelation) -> dict[str, str]:
         """The functions that look up a public table's columns by its key, one for each column."""
@@ -271,7 +247,7 @@ class Scratchpad:
                 relation = f"levels_{len(self._relations)}"
                 self._database.execute(
                     f"CREATE TABLE {relation} AS SELECT unnest(range({axis.size})) AS position, "
-                    f"unnest(?::{axis.sql_type}[]) AS value",
+                    f"unnest(?::{axis.sql_type}[])::{stored_type(axis)} AS value",
                     [list(axis.levels)],
                 )
                 self._relations[(table, name)] = relation
@@ -314,11 +290,6 @@ def _check_characters(work: Effort, n_cells: int, expression: exp.Expr) -> int:
     return n_back
 
 
-def _count_exact(sql_type: str, n_cells: int, expression: exp.Expr, allowance: Allowance) -> None:
-    if sql_type.startswith(EXACT_TYPES):
-        allowance.steps(n_cells * N_STEPS_EXACT, 0, expression)
-
-
 def _too_long(expression: exp.Expr) -> TooLarge:
     return TooLarge(
         f"{shown(expression)} takes too long, or too much memory, on the public levels.",
@@ -329,34 +300,6 @@ def _too_long(expression: exp.Expr) -> TooLarge:
 
 def _longest(values: Sequence[object]) -> int:
     return max((len(value) for value in values if isinstance(value, str)), default=0)
-
-
-def _read(
-    cursor: Any, expression: exp.Expr, axes: Scope, shape: tuple[int, ...], allowance: Allowance
-) -> Evaluated:
-    """The result of a query for (cell, value), in the order of the cells."""
-    sql_type = str(cursor.description[1][1]).strip('"')
-    _count_exact(sql_type, math.prod(shape), expression, allowance)
-    cells, values, null = _fetched(cursor, sql_type)
-    in_order, is_null = np.empty_like(values), np.empty_like(null)
-    in_order[cells], is_null[cells] = values, null
-    return Evaluated(axes, sql_type, in_order.reshape(shape), is_null.reshape(shape))
-
-
-def _fetched(
-    cursor: Any, sql_type: str
-) -> tuple[NDArray[np.int64], NDArray[Any], NDArray[np.bool_]]:
-    if sql_type.startswith(EXACT_TYPES):
-        rows: list[tuple[int, Any]] = []
-        while found := cursor.fetchmany(N_FETCHED):
-            checkpoint()
-            rows += found
-        values = np.array([value for _, value in rows], dtype=object)
-        null = np.array([value is None for _, value in rows], dtype=np.bool_)
-        return np.array([cell for cell, _ in rows], dtype=np.int64), values, null
-    columns = cursor.fetchnumpy()
-    masked = np.ma.asarray(columns["value"])
-    return np.asarray(columns["cell"], dtype=np.int64), masked.data, np.ma.getmaskarray(masked)
 
 
 def _reason(error: duckdb.Error) -> str:

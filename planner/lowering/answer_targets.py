@@ -16,7 +16,6 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from planner.workload import RequestedTarget
 
-START_SHARE: Final = 8  # a relative target first assumes an answer of an eighth of the largest one
 DEFAULT_RELATIVE: Final = 0.05  # of a sum, where nobody says
 AT_LEAST_RECORDS: Final = 2  # times the half-width of counts: records of the largest value
 
@@ -119,7 +118,9 @@ class TargetRules:
 
     def _relative(self, query: LinearQuery, relative: float, floor: float) -> AnswerTarget:
         largest = float(query.bound) * self.schema.n_records_max
-        return AnswerTarget(max(floor, largest * relative / START_SHARE), relative, floor)
+        # Nothing is wider that may be enough: for an answer of T, it is r * T / (1 + r).
+        first = relative / (1 + relative) * largest
+        return AnswerTarget(max(floor, first), relative, floor)
 
     def _declared(self, columns: Sequence[str]) -> tuple[SumTarget, float]:
         """The strictest default of some summed columns, with its floor in records."""

@@ -129,8 +129,10 @@ class FormulaReader:
         inner = node.this if isinstance(node, exp.Filter) else node
         if isinstance(inner, (exp.Avg, *_MOMENTS)):
             text = node.sql(dialect=DIALECT, comments=False)
-            answer = self.answer(node, text)
-            return None if answer is None else part.column(ColumnKind.ANSWER, part.inner(answer))
+            inner_answer = self.answer(node, text)
+            if inner_answer is None:
+                return None
+            return part.column(ColumnKind.ANSWER, part.inner(inner_answer))
         if isinstance(inner, (exp.Window, Held)):
             return self._expanded(node, lambda place: part.column(ColumnKind.ESTIMATE, place))
         return None

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from cube.axis import LevelValue
+from cube.axis import Axis, DateAxis, IntegerAxis, LevelValue, MeasureAxis
 from cube.block import N_GROUPS_MAX, Partition
 from cube.query import N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import TooLarge
@@ -73,7 +73,7 @@ def grouping(
     if n_groups > N_GROUPS_MAX:
         raise TooLarge(
             f"GROUP BY makes {n_groups} groups; {N_GROUPS_MAX} are allowed.",
-            hint="Group by fewer columns or by ranges, or narrow the groups in WHERE.",
+            hint=narrower([schema.by_name[key.axes[0]] for key in keys if len(key.axes) == 1]),
         )
     if n_groups == 0:
         return Grouping(None, tuple(GroupKey(key.sql_type, ()) for key in keys))
@@ -180,6 +180,19 @@ def _joint_labels(parts: Sequence[_Part], axes: Scope, schema: Schema) -> NDArra
 
 def _sort_key(value: LevelValue) -> tuple[bool, LevelValue]:
     return (True, 0) if value is None else (False, value)
+
+
+def narrower(axes: Sequence[Axis]) -> str:
+    """What to group by instead of these columns, when there are too many groups."""
+    widest = max(axes, key=lambda axis: axis.size, default=None)
+    if isinstance(widest, IntegerAxis | MeasureAxis):
+        low, high = (f"{float(end):.15g}" for end in (widest.low, widest.high))
+        ranges = f"WIDTH_BUCKET({widest.name}, {low}, {high}, 10)"
+    elif isinstance(widest, DateAxis):
+        ranges = f"DATE_TRUNC('month', {widest.name})"
+    else:
+        return "Group by fewer columns or by ranges, or narrow the groups in WHERE."
+    return f"Group by ranges, as in {ranges}, or by fewer columns; or narrow the groups in WHERE."
 
 
 def check_values(n_groups: int, n_keys: int) -> None:

@@ -6,8 +6,23 @@ from sqlglot import exp
 
 from cube.refusals import TooLarge
 from planner.sql.messages import unsupported
+from planner.sql.names import is_companion
+from planner.sql.nodes import aggregates
 
 N_SETS_MAX = 64  # as many as CUBE of six columns makes
+
+
+def name_every_key(select: exp.Select) -> None:
+    """Replace GROUP BY ALL by what it stands for: the columns without an aggregate in them."""
+    group = select.args.get("group")
+    if group is None or not group.args.get("all"):
+        return
+    keys = [
+        item.unalias().copy()
+        for item in select.expressions
+        if not aggregates(item) and item.find(exp.Column) and not is_companion(item.unalias())
+    ]
+    select.set("group", exp.Group(expressions=keys) if keys else None)
 
 
 def grouping_sets(group: exp.Group) -> list[list[exp.Expr]]:

@@ -4,12 +4,13 @@ The join is resolved on the public domain: a record's public columns are looked 
 its own column. Only an equality with the public key is such a join.
 """
 
+import datetime as dt
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from cube.axis import MeasureAxis, NumericAxis
+from cube.axis import LevelValue, MeasureAxis, NumericAxis
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
 from planner.domain.public import Columns, PublicRelation
 from planner.lowering.outer import outer_sql
@@ -112,7 +113,7 @@ def _kind(join: exp.Join, entry: exp.Expr) -> str:
 
 def values_of(query: exp.Query, world: PlanningContext, node: exp.Expr) -> list[exp.Expr]:
     """The values that a subquery over public tables gives, as a list for IN."""
-    columns = _shown(query, world, node)
+    columns = public_columns(query, world, node)
     if len(columns) != 1:
         raise unsupported(node, "compares with more than one column", "Select one column.")
     ((_, values),) = columns.values()
@@ -122,10 +123,16 @@ def values_of(query: exp.Query, world: PlanningContext, node: exp.Expr) -> list[
             hint="Join the public table by its key.",
             position=position(node),
         )
-    listed_values = [exp.convert(value) for value in dict.fromkeys(values)]
-    for value in listed_values:
-        value.meta[IS_PUBLIC] = True
-    return listed_values
+    return [public_literal(value) for value in dict.fromkeys(values)]
+
+
+def public_literal(value: LevelValue) -> exp.Expr:
+    """A value of a public table as a literal, which need be no level of any column."""
+    literal = exp.convert(value)
+    if isinstance(value, dt.date):
+        literal = exp.cast(exp.Literal.string(value.isoformat()), exp.DType.DATE)
+    literal.meta[IS_PUBLIC] = True
+    return literal
 
 
 def _public_table(entry: exp.Expr, world: PlanningContext) -> PublicRelation:
@@ -134,12 +141,12 @@ def _public_table(entry: exp.Expr, world: PlanningContext) -> PublicRelation:
         return world.public[entry.meta[IS_PUBLIC]]
     if not isinstance(entry, exp.Subquery):
         raise _not_public(entry)
-    columns = _shown(entry.this, world, entry)
+    columns = public_columns(entry.this, world, entry)
     text = entry.this.sql(dialect="duckdb")
     return PublicRelation(text, tuple(columns), None, columns)
 
 
-def _shown(query: exp.Query, world: PlanningContext, node: exp.Expr) -> Columns:
+def public_columns(query: exp.Query, world: PlanningContext, node: exp.Expr) -> Columns:
     """The columns of a query that reads only public tables."""
     tables = list(query.find_all(exp.Table))
     # A name of WITH may be that of a public table, and mean noisy answers: it has no such mark.

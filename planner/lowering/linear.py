@@ -23,9 +23,15 @@ N_ANSWER_BITS_MAX = 900  # an answer must be a finite double, with room for what
 _LARGEST = 2**N_ANSWER_BITS_MAX
 _FINEST = Fraction(1, _LARGEST)
 
+_OF_GROUPS = (
+    "Aggregate groups, as in STRING_AGG(c, ',') FROM (SELECT c FROM t GROUP BY c HAVING COUNT(*) > "
+    "100) AS g."
+)
 _HINTS: tuple[tuple[type[exp.Expr], str], ...] = (
     (exp.Max, "Count by thresholds, or GROUP BY the column, and read it off."),
     (exp.Min, "Count by thresholds, or GROUP BY the column, and read it off."),
+    (exp.GroupConcat, _OF_GROUPS),
+    (exp.ArrayAgg, _OF_GROUPS),
 )
 _COUNTED = (exp.Count, exp.CountIf, exp.Sum)
 _REAL_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL})

@@ -12,6 +12,7 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from cube.refusals import TooLarge, UnsupportedSql
 from planner.domain.allowed import FUNCTIONS, LEAVES, OPERATORS, check_details
+from planner.domain.duckdb_functions import written_out
 from planner.domain.effort import n_nodes_run
 from planner.sql.messages import listed, unsupported
 from planner.sql.names import column_name
@@ -30,7 +31,7 @@ _AGGREGATES: frozenset[type[exp.Expr]] = frozenset(
         *(exp.Sum, exp.Count, exp.CountIf, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Filter),
         *(exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance, exp.VariancePop),
         *(exp.WithinGroup, exp.PercentileCont, exp.PercentileDisc, exp.Quantile, exp.ArgMax),
-        *(exp.ArgMin, exp.AnyValue),
+        *(exp.ArgMin, exp.AnyValue, exp.GroupConcat, exp.ArrayAgg),
     }
 )
 _WINDOWS: frozenset[type[exp.Expr]] = frozenset(
@@ -57,17 +58,20 @@ def outer_sql(tree: exp.Query) -> str:
     """
     for fetch in list(tree.find_all(exp.Fetch)):
         _as_limit(fetch)
+    for within in list(tree.find_all(exp.WithinGroup)):
+        _as_ordered(within)
     for node in tree.walk():
+        if isinstance(node, exp.Array) and isinstance(node.parent, exp.WidthBucket):
+            continue  # its thresholds
         if type(node) not in _ALLOWED:
             raise _refusal(node)
         check_details(node)
     check_run(tree)
     try:
-        return tree.sql(
+        return written_out(tree).sql(
             dialect="duckdb",
             unsupported_level=ErrorLevel.RAISE,
             comments=False,
-            copy=True,
         )
     except UnsupportedError:
         raise UnsupportedSql(
@@ -106,6 +110,15 @@ def _as_limit(fetch: exp.Fetch) -> None:
     if options is not None and options.args.get("with_ties"):
         raise unsupported(fetch, "keeps ties, which answers do not have", "Say LIMIT.")
     fetch.replace(exp.Limit(expression=count))
+
+
+def _as_ordered(within: exp.WithinGroup) -> None:
+    """LISTAGG(x, ',') WITHIN GROUP (ORDER BY y) is STRING_AGG(x, ',' ORDER BY y)."""
+    joined = within.this
+    if isinstance(joined, exp.GroupConcat):
+        ordered = exp.Order(this=joined.this, expressions=within.expression.expressions)
+        joined.set("this", ordered)
+        within.replace(joined)
 
 
 def _named(items: Iterable[exp.Expr]) -> Iterable[exp.Expr]:

@@ -18,6 +18,7 @@ from planner.domain.public import OWN_PREFIX
 from planner.lowering.companions import show_companions
 from planner.lowering.consistency import ask_consistency
 from planner.lowering.formulas import Total
+from planner.lowering.grouping_sets import name_every_key
 from planner.lowering.independence import asks_independence, lower_test
 from planner.lowering.joins import joined_rows, values_of
 from planner.lowering.linear import is_linear
@@ -25,10 +26,12 @@ from planner.lowering.lowering import Lowering, count_of_units
 from planner.lowering.nested_sums import inline_names, merge_sums
 from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.probes import empty_rows, has_limit_zero, is_probe, shown_columns
+from planner.lowering.public_subqueries import exists_among, value_of
 from planner.lowering.rows import Rows, mapped
+from planner.lowering.shown_rows import check_plain, clause_of_rows, rows_shown
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
-from planner.sql.messages import listed, origin, position, unsupported
+from planner.sql.messages import origin, position, unsupported
 from planner.sql.nodes import Held, aggregates_in
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions
 from planner.sql.query_tree import QueryTree
@@ -74,12 +77,7 @@ class Splitter:
             return empty_rows(tree, relation), {}
         for _, meaning in relation.every_column():
             check_scalar(meaning)  # an unknown aggregate looks like a value of one row
-        raise UnsupportedSql(
-            "This would show private rows.",
-            hint=f"Ask COUNT(*) or SUM, grouped by some of "
-            f"{listed(axis.name for axis in relation.schema.axes)}.",
-            position=position(tree),
-        )
+        raise rows_shown(tree, relation)
 
     def _query(self, query: exp.Expr, scope: _Scope) -> Relation:
         checkpoint()
@@ -136,6 +134,7 @@ class Splitter:
     def _select(self, select: exp.Select, scope: _Scope) -> Relation:
         if self._has_subqueries:
             merge_sums(select, lambda inner: self.tables.schema_in(inner, scope.names))
+        name_every_key(select)
         sources = self._sources(select, scope)
         self._hold_subqueries(select, scope)
         is_test = not isinstance(sources, Answered) and asks_independence(select)
@@ -172,22 +171,34 @@ class Splitter:
         return Answered({name: ShownAnswer(part, at, select) for name, at in answers.items()})
 
     def _write_out_values(self, select: exp.Select) -> None:
-        """Replace IN (SELECT ..) of public tables in filters of private rows by lists."""
+        """Replace subqueries over public tables, where private rows use them, by their values."""
         for clause in ("where", "expressions", "group") if self._held else ():
             value = select.args.get(clause)
             for tree in value if isinstance(value, list) else [value]:
-                for node in [] if tree is None else list(tree.find_all(exp.In)):
-                    held = node.args.get("query")
-                    if not isinstance(held, Held):
-                        continue
-                    query, scope = self._held[int(held.this.name)]
-                    relation = self._query(query, scope)
-                    inner = query.this if isinstance(query, exp.Subquery) else query
-                    if isinstance(relation, Answered) and isinstance(inner, exp.Query):
-                        values = exp.Tuple(expressions=values_of(inner, self._world, query))
-                        self.tables.allowance.put_in(values, query)
-                        node.set("expressions", values.expressions)
-                        node.set("query", None)
+                for held in [] if tree is None else list(tree.find_all(Held)):
+                    self._write_out(held)
+
+    def _write_out(self, held: Held) -> None:
+        query, scope = self._held[int(held.this.name)]
+        inner, above = query.unnest(), held.parent
+        is_listed = isinstance(above, exp.In) and above.args.get("query") is held
+        if not isinstance(inner, exp.Query):
+            return
+        if not is_listed and not self.tables.is_public(inner, scope.names):
+            return  # answers, which are computed with
+        if not isinstance(self._query(query, scope), Answered):
+            return
+        if is_listed:
+            values = exp.Tuple(expressions=values_of(inner, self._world, query))
+            self.tables.allowance.put_in(values, query)
+            above.set("expressions", values.expressions)
+            above.set("query", None)
+        elif isinstance(above, exp.Exists):
+            found = exists_among(inner, self._world, query)
+            self.tables.allowance.put_in(found, query)
+            above.replace(found)
+        else:
+            held.replace(value_of(inner, self._world, query))
 
     def _inner_rows(self, select: exp.Select, rows: Rows) -> Rows:
         """The rows as a SELECT without aggregates shows them to the SELECT around it."""
@@ -197,12 +208,7 @@ class Splitter:
             raise unsupported(window, "is a window over private rows", "Use GROUP BY.")
         for clause in _NOT_OF_ROWS:
             if select.args.get(clause) and not (clause == "limit" and is_probe(select)):
-                raise UnsupportedSql(
-                    f"{clause.upper()} of private rows is not answered; SELECT * and the like "
-                    "would show them.",
-                    hint="Aggregate them: HAVING, ORDER BY and LIMIT then work on the answers.",
-                    position=position(select),
-                )
+                raise clause_of_rows(clause, select, rows)
         conditions = list(rows.conditions)
         if has_limit_zero(select):
             conditions.append(exp.false())
@@ -266,11 +272,7 @@ class Splitter:
                 "is neither a table nor a subquery",
                 "Join a subquery that has its own groups.",
             )
-        for part, value in entry.args.items():
-            if value and part not in ("this", "db", "alias"):
-                raise unsupported(
-                    entry, f"has {part.upper()}, which is not answered", "Leave it out."
-                )
+        check_plain(entry)
         return self.tables.find(entry, scope.names)
 
     def _hold_subqueries(self, query: exp.Query, scope: _Scope) -> None:

@@ -97,6 +97,16 @@ class Tables:
                 return found
         return None
 
+    def is_public(self, query: exp.Query, names: Names) -> bool:
+        """Whether a query reads public and synthetic tables alone, by their own names."""
+        return all(
+            isinstance(table.this, exp.Identifier)
+            and (table.db or table.name.casefold() not in names)
+            and table.db.casefold() != PRIVACY_SCHEMA
+            and self._meaning(table) not in self._world.schemas
+            for table in query.find_all(exp.Table)
+        )
+
     def _schema_of(self, entry: exp.Expr, names: Names) -> Schema | None:
         inner = entry.unnest()
         if isinstance(inner, exp.Select):

@@ -34,21 +34,22 @@ def is_output(node: exp.Expr) -> bool:
 def aggregates_in(select: exp.Select) -> bool:
     """Whether a SELECT aggregates its rows: not counting subqueries, nor windows' own functions."""
     clauses = ("expressions", "having", "order", "qualify")
-    return any(_aggregates(node) for clause in clauses for node in _nodes(select.args.get(clause)))
+    return any(aggregates(node) for clause in clauses for node in _nodes(select.args.get(clause)))
 
 
-def _aggregates(node: exp.Expr) -> bool:
+def aggregates(node: exp.Expr) -> bool:
+    """Whether there is an aggregate in a node: not counting subqueries, nor windows' functions."""
     if isinstance(node, exp.Query | exp.Subquery | Held):
         return False
     if isinstance(node, exp.Window):
         function = node.this
         inner = [arg for arg in node.args.items() if arg[0] != "this"]
-        return any(_aggregates(n) for n in function.iter_expressions()) or any(
-            _aggregates(n) for _, value in inner for n in _nodes(value)
+        return any(aggregates(n) for n in function.iter_expressions()) or any(
+            aggregates(n) for _, value in inner for n in _nodes(value)
         )
     if isinstance(node, exp.AggFunc | exp.WithinGroup) or is_quantile(node):
         return True
-    return any(_aggregates(child) for child in node.iter_expressions())
+    return any(aggregates(child) for child in node.iter_expressions())
 
 
 def is_of_window(node: exp.Expr) -> bool:

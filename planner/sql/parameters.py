@@ -1,4 +1,4 @@
-"""Bind parameters of a query: ``?``, ``$1`` and ``:name``, and the values that clients send for them.
+"""Bind parameters of a query: ``?``, ``$1``, ``:name``, and the values that clients send for them.
 
 A value is put into the tree as a literal, never into the text: it cannot be read as SQL. Values are
 kept as what they are written as, so that 1, 1.0 and true stay three different values.
@@ -36,6 +36,12 @@ class ParameterKind(StrEnum):
     TIMESTAMP = "timestamp"
 
 
+_CASTS: Final = {
+    ParameterKind.DATE: exp.DataType.Type.DATE,
+    ParameterKind.TIMESTAMP: exp.DataType.Type.TIMESTAMP,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """A value for a parameter.
@@ -56,22 +62,17 @@ class Parameter:
     @property
     def literal(self) -> exp.Expr:
         """The value as a node."""
-        match self.kind:
-            case ParameterKind.NULL:
-                return exp.null()
-            case ParameterKind.BOOLEAN:
-                return exp.true() if self.text == "true" else exp.false()
-            case ParameterKind.TEXT:
-                return exp.Literal.string(self.text)
-            case ParameterKind.DATE:
-                return exp.cast(exp.Literal.string(self.text), exp.DataType.Type.DATE)
-            case ParameterKind.TIMESTAMP:
-                return exp.cast(exp.Literal.string(self.text), exp.DataType.Type.TIMESTAMP)
-            case ParameterKind.NUMBER if self.text.startswith("-"):
-                number = exp.Literal.number(self.text.removeprefix("-"))
-                return exp.paren(exp.Neg(this=number), copy=False)
-            case ParameterKind.NUMBER:
-                return exp.Literal.number(self.text)
+        if self.kind is ParameterKind.NUMBER:
+            number = exp.Literal.number(self.text.removeprefix("-"))
+            is_negative = self.text.startswith("-")
+            return exp.paren(exp.Neg(this=number), copy=False) if is_negative else number
+        text = exp.Literal.string(self.text)
+        cast_to = _CASTS.get(self.kind)
+        if cast_to is not None:
+            return exp.cast(text, cast_to)
+        if self.kind is ParameterKind.BOOLEAN:
+            return exp.Boolean(this=self.text == "true")
+        return exp.null() if self.kind is ParameterKind.NULL else text
 
 
 Parameters: TypeAlias = tuple[Parameter, ...]
@@ -88,29 +89,33 @@ def parameter_of(value: object, name: str = "") -> Parameter:
     InvalidSql
         If it is of no type that a literal can have, or no finite number.
     """
+    kind, text = _written(value)
+    return Parameter(kind, text, name)
+
+
+def _written(value: object) -> tuple[ParameterKind, str]:  # noqa: PLR0911 - one for each type
     match value:
         case None:
-            return Parameter(ParameterKind.NULL, name=name)
+            return ParameterKind.NULL, ""
         case bool():
-            return Parameter(ParameterKind.BOOLEAN, "true" if value else "false", name)
+            return ParameterKind.BOOLEAN, "true" if value else "false"
         case int():
-            return Parameter(ParameterKind.NUMBER, str(value), name)
+            return ParameterKind.NUMBER, str(value)
         case float() if math.isfinite(value):
-            return Parameter(ParameterKind.NUMBER, repr(value), name)
+            return ParameterKind.NUMBER, repr(value)
         case Decimal() if value.is_finite():
-            return Parameter(ParameterKind.NUMBER, f"{value:f}", name)
+            return ParameterKind.NUMBER, f"{value:f}"
         case str():
-            return Parameter(ParameterKind.TEXT, value, name)
+            return ParameterKind.TEXT, value
         case dt.datetime():
-            if value.tzinfo is not None:
-                value = value.astimezone(dt.UTC).replace(tzinfo=None)
-            return Parameter(ParameterKind.TIMESTAMP, value.isoformat(sep=" "), name)
+            utc = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
+            return ParameterKind.TIMESTAMP, utc.isoformat(sep=" ")
         case dt.date():
-            return Parameter(ParameterKind.DATE, value.isoformat(), name)
+            return ParameterKind.DATE, value.isoformat()
         case _:
             raise InvalidSql(
                 f"A parameter is a {type(value).__name__}, or no finite number.",
-                hint="Send numbers, texts, booleans, dates, timestamps without a zone, and NULL.",
+                hint="Send numbers, texts, booleans, dates, timestamps and NULL.",
             )
 
 

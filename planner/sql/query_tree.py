@@ -15,8 +15,7 @@ from planner.sql.dialect import TACIT, TacitParser
 from planner.sql.messages import position_at, shortened, unsupported
 from planner.sql.options import MANNER, REQUESTED, read_options
 from planner.sql.parameters import Parameters, bind, numbered
-from planner.sql.statements import Query
-from planner.sql.words import worded_statements
+from planner.sql.statements import Query, words_to_parse
 
 N_BRACKETS_MAX = 8  # the parser reads everything before one anew, to tell a list from a text
 N_NESTED_MAX = 30  # the parser recurses some twenty frames for each level; Python allows a thousand
@@ -50,8 +49,7 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     TooLarge, InvalidTarget
         If it is nested too deeply; if an option is no number in range.
     """
-    (worded,) = worded_statements(query.text)
-    words = numbered([word for word in worded.words if word.start >= query.start])
+    words = numbered(words_to_parse(query))
     _check_nesting(words)
     tree = _tree(words, query.text)
     while isinstance(tree, exp.Subquery) and tree.is_wrapper:

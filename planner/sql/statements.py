@@ -39,7 +39,14 @@ from planner.sql.words import (
 
 N_READ_MAX: Final = 4096  # texts, remembered since a dashboard sends the same again and again
 N_READ_BYTES_MAX: Final = 16 * 2**20
+N_UNPARSED_MAX: Final = 256  # queries whose words are kept from reading them to parsing them
+N_UNPARSED_BYTES_MAX: Final = 16 * 2**20
+WORD_BYTES: Final = 400  # the memory that one word takes, roughly
 
+_INSTEAD: Final = {
+    "PIVOT": "Say SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a, with a column "
+    "for each value.",
+}
 _SELECTING = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
 
 
@@ -83,6 +90,10 @@ _READ: BoundedCache[tuple[str, TextLimits], tuple[StatementAt, ...]] = BoundedCa
     n_entries_max=N_READ_MAX, n_bytes_max=N_READ_BYTES_MAX
 )
 
+_UNPARSED: BoundedCache[str, Sequence[Token]] = BoundedCache(
+    n_entries_max=N_UNPARSED_MAX, n_bytes_max=N_UNPARSED_BYTES_MAX
+)
+
 
 def read_text(sql: str, limits: TextLimits = ONE_STATEMENT) -> tuple[StatementAt, ...]:
     """Every statement of a text, in order; none of an empty one.
@@ -102,6 +113,7 @@ def read_text(sql: str, limits: TextLimits = ONE_STATEMENT) -> tuple[StatementAt
         worded = worded_statements(sql, limits)
         found = tuple(StatementAt(one.start, _statement(one)) for one in worded)
         _READ.put((sql, limits), found, n_bytes=2 * len(sql))
+        _keep_unparsed(worded, found)
     return found
 
 
@@ -140,6 +152,19 @@ def read_query(sql: str) -> Query:
             raise not_answered(other.verb)
 
 
+def words_to_parse(query: Query) -> list[Token]:
+    """The words of a query, from its SELECT on.
+
+    A text of 60 kB takes a tenth of a second to be cut into words, in which other analysts wait: so
+    the words that `read_text` cut are used, once, since what is parsed may keep parts of them.
+    """
+    words = _UNPARSED.take(query.text)
+    if words is None:
+        (worded,) = worded_statements(query.text)
+        words = worded.words
+    return [word for word in words if word.start >= query.start]
+
+
 def read_file(sql: str) -> tuple[Statement, ...]:
     """The statements of a file, of which there is at least one.
 
@@ -166,7 +191,9 @@ def not_answered(verb: str) -> UnsupportedSql:
     """The refusal of a statement that is no query, by the word that it begins with."""
     return UnsupportedSql(
         f"Only SELECT is answered, not {shortened(verb)}.",
-        hint="Begin with SELECT or WITH; tables are changed where the data are kept.",
+        hint=_INSTEAD.get(
+            verb, "Begin with SELECT or WITH; tables are changed where the data are kept."
+        ),
     )
 
 
@@ -176,6 +203,16 @@ def _statement(worded: WordedStatement) -> Statement:
         return Explain(_explained(worded))
     found = read_setting(words) or read_session_word(words) or read_synthetic(words)
     return found or read_server_facts(words) or _query(worded.text, words)
+
+
+def _keep_unparsed(worded: Sequence[WordedStatement], found: Sequence[StatementAt]) -> None:
+    """Keep the words of a text that is one query, for `words_to_parse`."""
+    match found:
+        case [StatementAt(statement=Query() | Explain(of=Query()))]:
+            (one,) = worded
+            _UNPARSED.put(one.text, one.words, n_bytes=WORD_BYTES * len(one.words))
+        case _:
+            pass
 
 
 def _explained(worded: WordedStatement) -> Query | CreateSynthetic:

@@ -6,7 +6,6 @@ server applies the change within about a second.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -18,14 +17,14 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
 from cube.refusals import InvalidRequest
 from planner.sql.messages import listed
-from proxy.admin.limits import LimitChange, change_limit, limits_of
+from proxy.admin.limits import LimitChange, change_limit, limits_of, unused_limits
 from proxy.admin.open_ledger import open_configured
 from proxy.api.requests import LimitStatus, unknown_table
 from proxy.cli.options import ConfigOption
-from proxy.cli.rendering import console, plain
+from proxy.cli.rendering import console, limits_table, plain
 from proxy.config.settings import Settings, load
+from proxy.identity.authenticate import ANONYMOUS
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
-from proxy.protocol import tacit_pb2
 
 COMMAND_LINE: Final = "command line"  # the author that the ledger records
 DEFAULT_CONFIG: Final = Path("tacit.toml")
@@ -181,7 +180,8 @@ def set_limit(  # noqa: PLR0913 - one parameter per option
     with _opened(config) as (settings, ledger):
         _check_tables(settings, [table])
         change_limit(ledger, table, change, by=COMMAND_LINE)
-        console().print(limits_table([(table, one) for one in limits_of(ledger, table)]))
+        console().print(_limits([(table, one) for one in limits_of(ledger, table)]))
+        _warn_of_unused(settings, ledger, [table])
 
 
 @limits.command("list", epilog="Example: tacit limit list --config tacit.toml")
@@ -190,38 +190,24 @@ def list_limits(config: ConfigOption = DEFAULT_CONFIG) -> None:
     with _opened(config) as (settings, ledger):
         names = [table.schema.table for table in settings.tables]
         found = [(name, one) for name in names for one in limits_of(ledger, name)]
-    console().print(limits_table(found))
+        console().print(_limits(found))
+        _warn_of_unused(settings, ledger, names)
 
 
-def limits_table(found: Iterable[tuple[str, LimitStatus]]) -> Table:
+def _limits(found: Iterable[tuple[str, LimitStatus]]) -> Table:
     """Limits with their tables, one line each."""
-    lines = []
-    for name, one in found:
-        numbers = (one.limit, one.spent, one.left, one.per_query)
-        lines.append((name, one.subject, one.window, *map(_number, numbers)))
-    return _limits(lines)
+    return limits_table(
+        (name, one.subject, one.window, (one.limit, one.spent, one.left, one.per_query))
+        for name, one in found
+    )
 
 
-def binding_table(budgets: Iterable[tacit_pb2.Budget]) -> Table | None:
-    """The limits that bind the caller; None if there are none."""
-    lines = []
-    for budget in budgets:
-        for one in budget.limits:
-            names = ("epsilon_limit", "epsilon_spent", "epsilon_left", "per_query")
-            numbers = (getattr(one, name) if one.HasField(name) else None for name in names)
-            lines.append((budget.table, one.subject, one.window, *map(_number, numbers)))
-    return _limits(lines) if lines else None
-
-
-def _limits(lines: Iterable[tuple[str, ...]]) -> Table:
-    shown = _grid("table", "for", "window", "epsilon", "spent", "left", "a query")
-    for line in lines:
-        shown.add_row(*map(plain, line))
-    return shown
-
-
-def _number(value: Fraction | float | None) -> str:
-    return "" if value is None else f"{float(value):.6g}"
+def _warn_of_unused(settings: Settings, ledger: Ledger, tables: Iterable[str]) -> None:
+    """Say on standard error which limits name somebody whom no credential does."""
+    known = ANONYMOUS.payer.subjects if settings.server.allow_anonymous else ()
+    for table in tables:
+        for sentence in unused_limits(ledger, table, known):
+            typer.echo(f"WARNING: {table}: {sentence}", err=True)
 
 
 @contextmanager

@@ -1,65 +1,85 @@
 """The command `tacit`: the server, its client, drafts of configurations, audits of ledgers.
 
-A thin layer: it parses arguments, calls one function of another module, and prints. Errors are one
-line on standard error and an exit code; a traceback never reaches the terminal, because it may
-show private data.
+A thin layer: it finds the command that was called, and turns what fails into one line on standard
+error and an exit code. A traceback never reaches the terminal, because it may show private data.
 """
 
 import sys
-from collections.abc import Iterable, Sequence
-from importlib.metadata import version
-from pathlib import Path
-from typing import Annotated
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, ClassVar
 
 import typer
 
-from cube.refusals import ConfigurationInvalid, TacitError
-from proxy.cli import access as cli_access
-from proxy.cli import audit as cli_audit
-from proxy.cli import client as cli_client
-from proxy.cli import clock as cli_clock
-from proxy.cli import init_draft as drafting
-from proxy.cli import marginals as cli_marginals
-from proxy.cli import plan as cli_plan
-from proxy.cli import rendering
-from proxy.cli import synth as cli_synth
-from proxy.cli.client import Declined, ServerAddress, Unreachable
-from proxy.cli.options import (
-    ConfidenceOption,
-    EpsilonOption,
-    FailedInJson,
-    FormatOption,
-    HalfWidthOption,
-    OutputFormat,
-    SqlArgument,
-    asks_server,
-    fails_in_json,
-)
-from proxy.sources.location import SourceLocation
+from cube.refusals import TacitError
+from proxy.cli.deferred import Deferred, DeferredGroup
+from proxy.cli.failures import Declined, FailedInJson, Unreachable, failure_json
 
 EXIT_CANNOT_START = 1
 EXIT_REFUSED = 2
 EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
 
+
+class Commands(DeferredGroup):
+    """The commands, in the order of the help."""
+
+    deferred: ClassVar[Mapping[str, Deferred]] = {
+        "init": Deferred(
+            "proxy.cli.init", "Draft a configuration from the names and types of a file's columns."
+        ),
+        "serve": Deferred("proxy.cli.serve", "Serve the tables of a configuration until Ctrl-C."),
+        "query": Deferred(
+            "proxy.cli.ask",
+            "Answer a SELECT: from earlier answers if they suffice, otherwise by spending epsilon.",
+        ),
+        "explain": Deferred(
+            "proxy.cli.ask", "Show what a SELECT would cost. Reads no data, spends nothing."
+        ),
+        "plan": Deferred(
+            "proxy.cli.ask", "Plan many SELECTs together, for less than they cost one by one."
+        ),
+        "marginals": Deferred(
+            "proxy.cli.marginals",
+            "Count by several sets of columns, in tables that agree where they overlap.",
+        ),
+        "budget": Deferred(
+            "proxy.cli.ask", "Show the epsilon spent and left, and the limits that bind you."
+        ),
+        "tables": Deferred(
+            "proxy.cli.ask",
+            "Show the public schema of every table: the columns and levels that SQL may name.",
+        ),
+        "synth": Deferred(
+            "proxy.cli.synth",
+            "Make synthetic tables whose counts are close to a private table's.",
+        ),
+        "token": Deferred(
+            "proxy.cli.access",
+            "Issue, list and revoke the credentials of a server's users.",
+            attribute="tokens",
+        ),
+        "limit": Deferred(
+            "proxy.cli.access",
+            "Set how much of a table's budget an analyst or a group may spend.",
+            attribute="limits",
+        ),
+        "audit": Deferred(
+            "proxy.cli.audit",
+            "Verify what a ledger says was spent, without trusting the server that wrote it.",
+        ),
+        "ledger": Deferred("proxy.cli.clock", "Correct the time of a ledger."),
+    }
+
+
 app = typer.Typer(
     name="tacit",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     help="Query private tables with SQL; spend privacy budget only on what is not known yet.",
     epilog="Start with: tacit init people.csv --table people, then tacit serve tacit.toml",
-)
-app.add_typer(cli_audit.app, name="audit")
-app.add_typer(cli_synth.app, name="synth")
-app.add_typer(cli_access.tokens, name="token")
-app.add_typer(cli_access.limits, name="limit")
-app.add_typer(cli_clock.app, name="ledger")
-
-
-app.command(epilog='Example: tacit marginals adult --sets "sex,race;age" --epsilon 0.5')(
-    cli_marginals.marginals
 )
 
 
@@ -80,173 +100,10 @@ def _root(
     show_version: Annotated[bool, typer.Option("--version", help="Show the version.")] = False,
 ) -> None:
     if show_version:
+        from importlib.metadata import version  # noqa: PLC0415 - it loads a parser of messages
+
         typer.echo(f"tacit {version('tacit-dp')}")
         raise typer.Exit
-
-
-@app.command(epilog="Example: tacit serve examples/adult/tacit.toml")
-def serve(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="The TOML file that `tacit init` drafts.")
-    ],
-) -> None:
-    """Serve the tables of a configuration until Ctrl-C.
-
-    TACIT_SERVER__LISTEN=HOST:PORT in the environment overrides the file's address.
-    """
-    from proxy.cli.serve import serve as serve_until_stopped  # noqa: PLC0415 - a client command need not load the engine
-
-    serve_until_stopped(config, rendering.console())
-
-
-@app.command(
-    epilog='Example: tacit query "SELECT COUNT(*) FROM adult WHERE age >= 65" --half-width 50'
-)
-@fails_in_json
-@asks_server
-def query(  # noqa: PLR0913 - one parameter per option
-    sql: SqlArgument,
-    half_width: HalfWidthOption = None,
-    confidence: ConfidenceOption = None,
-    epsilon: EpsilonOption = None,
-    output: FormatOption = OutputFormat.TABLE,
-    *,
-    server: ServerAddress,
-) -> None:
-    """Answer a SELECT: from earlier answers if they suffice, otherwise by spending epsilon.
-
-    Options that are left out (--half-width, --confidence) come from the SQL's OPTIONS or the
-    table's default. With --format json, an error is one JSON object on standard error.
-    """
-    target = cli_client.target_of(half_width, confidence, epsilon)
-    answer = cli_client.query(server, sql, target)
-    match output:
-        case OutputFormat.TABLE:
-            rendering.console().print(rendering.answer_table(answer))
-        case OutputFormat.CSV:
-            typer.echo(rendering.answer_csv(answer), nl=False)
-        case OutputFormat.JSON:
-            typer.echo(rendering.answer_json(answer))
-
-
-@app.command(epilog='Example: tacit explain "SELECT sex, COUNT(*) FROM adult GROUP BY sex"')
-@asks_server
-def explain(
-    sql: SqlArgument,
-    half_width: HalfWidthOption = None,
-    confidence: ConfidenceOption = None,
-    epsilon: EpsilonOption = None,
-    *,
-    server: ServerAddress,
-) -> None:
-    """Show what a SELECT would cost. Reads no data, spends nothing."""
-    target = cli_client.target_of(half_width, confidence, epsilon)
-    found = cli_client.explain(server, sql, target)
-    rendering.console().print(rendering.explanation_table(*found))
-
-
-@app.command(epilog="Example: tacit plan workload.sql --half-width 50, then again with --buy")
-@asks_server
-def plan(  # noqa: PLR0913 - one parameter per option
-    file: cli_plan.FileArgument,
-    buy: cli_plan.BuyOption = False,
-    half_width: HalfWidthOption = None,
-    confidence: ConfidenceOption = None,
-    epsilon: EpsilonOption = None,
-    *,
-    server: ServerAddress,
-) -> None:
-    """Plan many SELECTs together, for less than they cost one by one.
-
-    Shows the accuracy promised to each statement and the total cost. With --buy, measures the plan;
-    the statements are then answered for free. --epsilon caps the whole plan.
-    """
-    target = cli_client.target_of(half_width, confidence, epsilon)
-    rendering.console().print(cli_plan.plan_file(file, server, target, buy=buy))
-
-
-@app.command(epilog="Example: tacit budget adult")
-@asks_server
-def budget(
-    table: Annotated[
-        str, typer.Argument(metavar="[TABLE]", help="One table; all tables if left out.")
-    ] = "",
-    *,
-    server: ServerAddress,
-) -> None:
-    """Show the epsilon spent and left, and the limits that bind you."""
-    budgets = cli_client.get_budgets(server, table)
-    rendering.console().print(rendering.budgets_table(budgets))
-    binding = cli_access.binding_table(budgets)
-    if binding is not None:
-        rendering.console().print(binding)
-
-
-@app.command(epilog="Example: tacit tables --server 127.0.0.1:31337")
-@asks_server
-def tables(*, server: ServerAddress) -> None:
-    """Show the public schema of every table: the columns and levels that SQL may name."""
-    for table in cli_client.list_tables(server):
-        rendering.console().print(rendering.schema_table(table))
-
-
-@app.command(epilog="Example: tacit init people.csv --table people -o tacit.toml")
-def init(  # noqa: PLR0913, PLR0917 - one parameter per option
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .csv, .parquet or .duckdb file.")],
-    table: Annotated[str, typer.Option(help="The table's name in SQL.", metavar="NAME")],
-    source_table: Annotated[
-        str | None,
-        typer.Option(
-            help="The table in a .duckdb file; the value of --table if left out.", metavar="NAME"
-        ),
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write.")
-    ] = Path("tacit.toml"),
-    n_records_max: Annotated[
-        int | None,
-        typer.Option(help="A public upper bound on the number of records.", metavar="N", min=1),
-    ] = None,
-    read_levels_from_data: Annotated[
-        bool,
-        typer.Option(
-            "--read-levels-from-data",
-            help="Fill in levels and ranges from the rows. NOT PRIVATE: the values that occur "
-            "become public, in the draft and to every client of the server.",
-        ),
-    ] = False,
-) -> None:
-    """Draft a configuration from the names and types of a file's columns.
-
-    The public levels are left for you to fill in; `tacit serve` lists what is missing.
-    """
-    if output.exists():
-        raise ConfigurationInvalid(
-            f"{output} exists already.", hint="Choose another file with --output."
-        )
-    if file.suffix.lower() == ".duckdb" and source_table is None:
-        source_table = table
-    try:
-        location = SourceLocation(path=file, source_table=source_table)
-    except ValueError as error:
-        raise ConfigurationInvalid(f"{file}: {error}.") from None
-    text = drafting.draft(
-        location,
-        table=table,
-        folder=output.parent,
-        n_records_max=n_records_max,
-        read_levels=read_levels_from_data,
-    )
-    _write_new(output, text)
-    typer.echo(f"Wrote {output}. Fill in what it leaves open, then: tacit serve {output}")
-
-
-def _write_new(path: Path, text: str) -> None:
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise ConfigurationInvalid(f"{path} cannot be written: {error.strerror}.") from None
 
 
 def _failure_of(error: Exception) -> tuple[Declined, int]:
@@ -256,6 +113,8 @@ def _failure_of(error: Exception) -> tuple[Declined, int]:
             return error, EXIT_REFUSED
         case TacitError():
             return Declined(error.code, error.explain()), EXIT_CANNOT_START
+        case Unreachable(disagreement=str(disagreement)):
+            return Declined("tls", disagreement), EXIT_UNREACHABLE
         case Unreachable():
             start = "Start one with `tacit serve CONFIG`, or name another with --server HOST:PORT."
             message = f"No Tacit server answers at {error.address}. {start}"
@@ -268,7 +127,7 @@ def _failure_of(error: Exception) -> tuple[Declined, int]:
 
 def _fail(failure: Declined, exit_code: int, *, is_json: bool = False) -> None:
     line = f"error [{failure.code}]: {_printable(failure.message)}"
-    typer.echo(rendering.failure_json(failure) if is_json else line, err=True)
+    typer.echo(failure_json(failure) if is_json else line, err=True)
     sys.exit(exit_code)
 
 

@@ -6,18 +6,19 @@ command may run beside one.
 
 import datetime as dt
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 from rich.console import Console
+from rich.table import Table
 
 from accountant.auditor import signed_head
 from accountant.auditor.signed_head import Head, SignedHead
 from accountant.auditor.transfer import exported, import_into
-from accountant.auditor.verdict import Verdict
+from accountant.auditor.verdict import TableVerdict, Verdict
 from accountant.auditor.verify import verify
 from accountant.ledger.open_ledger import open_store
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
@@ -72,7 +73,7 @@ def verify_ledger(
     for warning in verdict.warnings:
         typer.echo(f"WARNING: {warning}.")
     typer.echo(f"{verdict.n_entries} entries, head {verdict.head}")
-    rendering.console().print(rendering.audit_table(verdict.tables))
+    rendering.console().print(audit_table(verdict.tables))
     for table in verdict.tables:
         if table.delta is not None:
             typer.echo(
@@ -186,6 +187,25 @@ def import_ledger(
         verdict = import_into(lambda: open_store(location), entries)
     typer.echo(f"Wrote {location}: {verdict.n_entries} entries, head {verdict.head}")
     typer.echo("Its key and its mark are still missing: copy them from the old ledger.")
+
+
+def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
+    """The sums of a ledger, one line per private table."""
+    shown = Table(header_style="bold")
+    numbers = ("epsilon limit", "charged", "recomputed", "measurements", "raised", "pending")
+    for heading in ("table", *numbers):
+        shown.add_column(heading, justify="left" if heading == "table" else "right")
+    for verdict in verdicts:
+        shown.add_row(
+            rendering.plain(verdict.table),
+            f"{float(verdict.budget):.6g}",
+            f"{float(verdict.spent):.6g}",
+            f"{'' if verdict.exact else 'at most '}{float(verdict.recomputed):.6g}",
+            str(verdict.n_measurements),
+            str(verdict.n_raised),
+            str(verdict.n_pending),
+        )
+    return shown
 
 
 def _verified(location: str, heads: Sequence[SignedHead] = ()) -> Verdict:

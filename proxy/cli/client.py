@@ -8,53 +8,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import grpc
 import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid
+from proxy.cli.failures import Declined, Unreachable
+from proxy.cli.handshake import disagreement
 from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.identity.tokens import is_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
-from proxy.wire.errors import CODE_KEY
-from proxy.wire.refusal_details import detail_in
+from proxy.wire.refusal_details import CODE_KEY, detail_in
 
 SERVER_VARIABLE: Final = "TACIT_SERVER"
+ReplyT = TypeVar("ReplyT", tacit_pb2.ExplainReply, tacit_pb2.PlanReply)
+
 TOKEN_VARIABLE: Final = "TACIT_TOKEN"  # noqa: S105 - the name of a variable
 CHANNEL_OPTIONS: Final = (
     ("grpc.max_receive_message_length", 64 * 2**20),
     ("grpc.enable_http_proxy", 0),  # plain text to this machine must not leave it
 )
-
-
-class Declined(Exception):
-    """The server refused, with its own message and code.
-
-    Parameters
-    ----------
-    code : str
-    message : str
-        What a person reads: what is wrong, where, and what works instead.
-    detail : tacit_pb2.RefusalDetail, optional
-        What a program reads; None if the server sent none.
-    """
-
-    def __init__(
-        self, code: str, message: str, detail: tacit_pb2.RefusalDetail | None = None
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.detail = detail
-
-
-class Unreachable(Exception):
-    """No Tacit server answers at the address."""
-
-    def __init__(self, address: str) -> None:
-        super().__init__(address)
-        self.address = address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +92,15 @@ class ServerAddress:
         """The metadata of every call."""
         return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
 
+    def disagreement(self) -> str | None:
+        """What the server and this client disagree about, if that is TLS; asks the server."""
+        host, (_, _, port) = host_of(self.address), self.address.rpartition(":")
+        if host is None:
+            return None
+        own = (self.tls_cert, self.tls_key)
+        identity = None if own[0] is None or own[1] is None else (own[0], own[1])
+        return disagreement(host, int(port), self.tls_ca, identity)
+
 
 @dataclass(frozen=True, slots=True)
 class ReceivedResult:
@@ -125,6 +108,14 @@ class ReceivedResult:
 
     data: pa.Table
     receipt: tacit_pb2.Receipt | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedPrice(Generic[ReplyT]):
+    """What statements cost, or would cost: a table of it, and the server's whole reply."""
+
+    data: pa.Table
+    reply: ReplyT
 
 
 def target_of(
@@ -149,22 +140,22 @@ def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> Received
 
 def explain(
     server: ServerAddress, sql: str, target: tacit_pb2.Target
-) -> tuple[pa.Table, tacit_pb2.ExplainReply]:
+) -> ReceivedPrice[tacit_pb2.ExplainReply]:
     """What a SELECT would cost; charges nothing."""
     with calling(server) as stub:
         request = tacit_pb2.ExplainRequest(sql=sql, target=target)
         reply = stub.Explain(request, metadata=server.metadata)
-    return ipc_table(reply.ipc), reply
+    return ReceivedPrice(ipc_table(reply.ipc), reply)
 
 
 def plan(
     server: ServerAddress, sql: str, target: tacit_pb2.Target, *, buy: bool
-) -> tuple[pa.Table, tacit_pb2.PlanReply]:
+) -> ReceivedPrice[tacit_pb2.PlanReply]:
     """What a file of statements costs, planned together; measured if `buy`."""
     with calling(server) as stub:
         request = tacit_pb2.PlanRequest(sql=sql, target=target, buy=buy)
         reply = stub.Plan(request, metadata=server.metadata)
-    return ipc_table(reply.ipc), reply
+    return ReceivedPrice(ipc_table(reply.ipc), reply)
 
 
 def list_tables(server: ServerAddress) -> list[tacit_pb2.Table]:
@@ -189,7 +180,7 @@ def calling(server: ServerAddress) -> Iterator[tacit_pb2_grpc.TacitStub]:
         try:
             yield tacit_pb2_grpc.TacitStub(channel)
         except grpc.RpcError as error:
-            raise _translated(error, server.address) from None
+            raise _translated(error, server) from None
 
 
 def _channel(server: ServerAddress) -> grpc.Channel:
@@ -227,14 +218,14 @@ def _token(file: Path | None) -> str | None:
     return text.strip()
 
 
-def _translated(error: Any, address: str) -> Declined | Unreachable:
+def _translated(error: Any, server: ServerAddress) -> Declined | Unreachable:
     trailers = dict(error.trailing_metadata() or ())
     code = trailers.get(CODE_KEY)
     details = error.details() or ""
     if code is not None:
         return Declined(str(code), details.removeprefix(f"[{code}] "), detail_in(trailers))
     if error.code() is grpc.StatusCode.UNAVAILABLE:
-        return Unreachable(address)
+        return Unreachable(server.address, server.disagreement())
     return Declined(error.code().name.lower(), details)
 
 

@@ -22,6 +22,10 @@ N_ROWS_SHOWN_MAX: Final = 40  # of each table; a file has all rows
 TOTAL: Final = "()"
 
 
+app = typer.Typer()
+
+
+@app.command(epilog='Example: tacit marginals adult --sets "sex,race;age" --epsilon 0.5')
 @asks_server
 def marginals(  # noqa: PLR0913, PLR0917 - one parameter per option
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The private table.")],

@@ -10,13 +10,8 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from cube.refusals import TacitError
-from proxy.cli.client import (
-    SERVER_VARIABLE,
-    TOKEN_VARIABLE,
-    Declined,
-    ServerAddress,
-    Unreachable,
-)
+from proxy.cli.client import SERVER_VARIABLE, TOKEN_VARIABLE, ServerAddress
+from proxy.cli.failures import Declined, FailedInJson, Unreachable
 from proxy.config.address import DEFAULT_LISTEN
 
 SqlArgument: TypeAlias = Annotated[
@@ -110,14 +105,6 @@ def asks_server(command: Callable[..., None]) -> Callable[..., None]:
     run.__annotations__ = {one.name: one.annotation for one in (*own, *shared)}
     vars(run)["__signature__"] = signature.replace(parameters=[*own, *shared])
     return run
-
-
-class FailedInJson(Exception):
-    """A command that was asked for JSON has failed, so that its error is shown as JSON."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 def fails_in_json(command: Callable[..., None]) -> Callable[..., None]:

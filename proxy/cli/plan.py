@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cube.refusals import ConfigurationInvalid
-from proxy.cli import client as cli_client
-from proxy.cli.client import ServerAddress
+from proxy.cli.client import ReceivedPrice
 from proxy.cli.rendering import general, plain
 from proxy.protocol import tacit_pb2
 
@@ -28,26 +27,24 @@ FileArgument: TypeAlias = Annotated[
 ]
 
 
-def plan_file(
-    file: Path, server: ServerAddress, target: tacit_pb2.Target, *, buy: bool
-) -> RenderableType:
-    """What the statements of a file cost, planned together; measured if `buy`.
+def statements_in(file: Path) -> str:
+    """The text of a file of statements.
 
     Raises
     ------
     ConfigurationInvalid
-        If the file cannot be read.
+        If it cannot be read.
     """
     try:
-        sql = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigurationInvalid(f"{file} cannot be read: {reason}.") from None
-    return plan_table(*cli_client.plan(server, sql, target, buy=buy))
 
 
-def plan_table(data: pa.Table, reply: tacit_pb2.PlanReply) -> RenderableType:
+def plan_table(price: ReceivedPrice[tacit_pb2.PlanReply]) -> RenderableType:
     """One line per answer column, and the total price below."""
+    data, reply = price.data, price.reply
     shown = Table(header_style="bold")
     for field in data.schema:
         numeric = not pa.types.is_string(field.type)

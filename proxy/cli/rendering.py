@@ -8,6 +8,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +16,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from accountant.auditor.verdict import TableVerdict
-from proxy.cli.client import Declined, ReceivedResult
+from proxy.cli.client import ReceivedPrice, ReceivedResult
 from proxy.protocol import tacit_pb2
 
 DECIMALS_MAX = 6
@@ -52,8 +52,9 @@ def answer_table(answer: ReceivedResult) -> RenderableType:
     return Group(shown, *notes, Text(f"{spent}; {_left(answer.receipt.budget)}"))
 
 
-def explanation_table(data: pa.Table, reply: tacit_pb2.ExplainReply) -> RenderableType:
+def explanation_table(price: ReceivedPrice[tacit_pb2.ExplainReply]) -> RenderableType:
     """What a statement would cost: one block of lines for each aggregate."""
+    data, reply = price.data, price.reply
     shown = _grid()
     shown.show_header = False
     shown.add_column()
@@ -86,6 +87,30 @@ def budgets_table(budgets: Iterable[tacit_pb2.Budget]) -> Table:
     return shown
 
 
+def binding_table(budgets: Iterable[tacit_pb2.Budget]) -> Table | None:
+    """The limits that bind the caller; None if there are none."""
+    lines = []
+    for budget in budgets:
+        for one in budget.limits:
+            names = ("epsilon_limit", "epsilon_spent", "epsilon_left", "per_query")
+            numbers = [getattr(one, name) if one.HasField(name) else None for name in names]
+            lines.append((budget.table, one.subject, one.window, numbers))
+    return limits_table(lines) if lines else None
+
+
+def limits_table(
+    lines: Iterable[tuple[str, str, str, Iterable[Fraction | float | None]]],
+) -> Table:
+    """Limits, one line each: table, subject, window; the limit, what is spent, left, a query's."""
+    shown = _grid()
+    for heading in ("table", "for", "window", "epsilon", "spent", "left", "a query"):
+        shown.add_column(heading)
+    for table, subject, window, numbers in lines:
+        texts = ("" if number is None else f"{float(number):.6g}" for number in numbers)
+        shown.add_row(*map(plain, (table, subject, window, *texts)))
+    return shown
+
+
 def schema_table(table: tacit_pb2.Table) -> RenderableType:
     """The public columns of one private or synthetic table."""
     shown = _grid()
@@ -101,25 +126,6 @@ def schema_table(table: tacit_pb2.Table) -> RenderableType:
     return Group(plain(table.name), shown, Text(f"default target: half_width {target}"))
 
 
-def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
-    """The sums of a ledger, one line per private table."""
-    shown = _grid()
-    numbers = ("epsilon limit", "charged", "recomputed", "measurements", "raised", "pending")
-    for heading in ("table", *numbers):
-        shown.add_column(heading, justify="left" if heading == "table" else "right")
-    for verdict in verdicts:
-        shown.add_row(
-            plain(verdict.table),
-            f"{float(verdict.budget):.6g}",
-            f"{float(verdict.spent):.6g}",
-            f"{'' if verdict.exact else 'at most '}{float(verdict.recomputed):.6g}",
-            str(verdict.n_measurements),
-            str(verdict.n_raised),
-            str(verdict.n_pending),
-        )
-    return shown
-
-
 def answer_csv(answer: ReceivedResult) -> str:
     """The result as CSV; every answer column is followed by the ends of its interval."""
     receipts = _receipts_by_place(answer)
@@ -131,11 +137,29 @@ def answer_csv(answer: ReceivedResult) -> str:
         if (receipt := receipts.get(place)) is not None:
             header += [f"{field.name}_low", f"{field.name}_high"]
             columns += [_ends(receipt.low), _ends(receipt.high)]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(zip(*columns, strict=True))
-    return out.getvalue()
+    return _csv(header, columns)
+
+
+def price_csv(price: ReceivedPrice[Any]) -> str:
+    """What statements cost as CSV: the lines of the table."""
+    return _csv(price.data.schema.names, [column.to_pylist() for column in price.data.columns])
+
+
+def price_json(price: ReceivedPrice[Any]) -> str:
+    """What statements cost as one JSON object, with the total."""
+    rows = zip(*(column.to_pylist() for column in price.data.columns), strict=True)
+    shown: dict[str, Any] = {
+        "columns": price.data.schema.names,
+        "rows": [list(map(_finite, row)) for row in rows],
+        "epsilon": price.reply.epsilon,
+    }
+    if price.reply.HasField("budget"):
+        shown["table"] = price.reply.budget.table
+        shown["epsilon_left"] = price.reply.budget.epsilon_left
+    if isinstance(price.reply, tacit_pb2.PlanReply):
+        shown["n_measurements"] = price.reply.n_measurements
+        shown["bought"] = price.reply.bought
+    return json.dumps(shown, default=str, ensure_ascii=False)
 
 
 def answer_json(answer: ReceivedResult) -> str:
@@ -162,30 +186,6 @@ def answer_json(answer: ReceivedResult) -> str:
         ]
         shown["notes"] = list(receipt.notes)
     return json.dumps(shown, default=str, ensure_ascii=False)
-
-
-def failure_json(failure: Declined) -> str:
-    """An error as one JSON object; what there is nothing to say of is null."""
-    detail = failure.detail or tacit_pb2.RefusalDetail()
-    shown: dict[str, Any] = {
-        "code": failure.code,
-        "message": detail.message or failure.message,
-        "hint": detail.hint or None,
-        "position": None,
-        "shortfall": None,
-    }
-    if detail.HasField("position"):
-        place = detail.position
-        shown["position"] = {"line": place.line, "column": place.column}
-    if detail.HasField("shortfall"):
-        shown["shortfall"] = _shortfall(detail.shortfall)
-    if detail.HasField("epsilon_spent"):
-        shown["epsilon_spent"] = detail.epsilon_spent
-        shown["free_widths"] = [
-            {"answer": one.answer, "half_width": _finite(one.half_width)}
-            for one in detail.free_widths
-        ]
-    return json.dumps(shown)
 
 
 def to_width(value: float | None, low: float, high: float) -> str:
@@ -218,30 +218,6 @@ def plain(text: str) -> Text:
     return Text("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
 
 
-def _shortfall(shortfall: tacit_pb2.Shortfall) -> dict[str, Any]:
-    """Epsilons as text, so that they are exact and can be given back to --epsilon."""
-    has_left = shortfall.HasField("epsilon_left")
-    return {
-        "table": shortfall.table,
-        "epsilon_needed": shortfall.epsilon_needed,
-        "epsilon_left": shortfall.epsilon_left if has_left else None,
-        "account": shortfall.account or None,
-        "window": shortfall.window or None,
-        "free": _offered(shortfall.free) if shortfall.HasField("free") else None,
-        "fitting": _offered(shortfall.fitting) if shortfall.HasField("fitting") else None,
-    }
-
-
-def _offered(width: tacit_pb2.OfferedWidth) -> dict[str, float | None]:
-    half_width = width.half_width if width.HasField("half_width") else None
-    return {"factor": width.factor, "half_width": half_width}
-
-
-def _finite(number: float) -> float | None:
-    """A number as JSON has it, which has no infinity."""
-    return number if math.isfinite(number) else None
-
-
 def _interval(low: float, high: float) -> str:
     """An interval as text; an answer that was clipped for consistency has none."""
     if math.isnan(low):
@@ -264,6 +240,19 @@ def _receipts_by_place(answer: ReceivedResult) -> dict[int, tacit_pb2.ColumnRece
             waiting.remove(match)
             found[place] = match
     return found
+
+
+def _csv(header: Sequence[str], columns: Iterable[Sequence[Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(zip(*columns, strict=True))
+    return out.getvalue()
+
+
+def _finite(value: Any) -> Any:
+    """A value as JSON has it, which has no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _grid() -> Table:

@@ -1,7 +1,4 @@
-"""`tacit serve`: one process from its configuration to its end by signal.
-
-Kept out of `proxy.cli.app`, so that a client command does not load the engine.
-"""
+"""The command `tacit serve`: one process from its configuration to its end by signal."""
 
 import ctypes
 import gc
@@ -12,10 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Annotated, Final
 
 import structlog
-from rich.console import Console
+import typer
 from rich.text import Text
 from threadpoolctl import threadpool_limits
 
@@ -23,6 +20,7 @@ from accountant.auditor.verify import verify
 from proxy.admin.ledger_admin import ServedLedgerAdmin
 from proxy.api.requests import BudgetStatus
 from proxy.bootstrap import Service, build
+from proxy.cli.rendering import console
 from proxy.config.server import ServerSettings
 from proxy.config.settings import Settings, load
 from proxy.identity.authenticate import LedgerAuthenticator
@@ -40,9 +38,20 @@ N_ARENAS: Final = 2
 GRACE_SECONDS: Final = 5.0  # for calls in flight; their purchases are in the ledger in any case
 
 
-def serve(path: Path, console: Console) -> None:
-    """Serve the tables of a configuration file until SIGINT or SIGTERM."""
-    settings = load(path)
+app = typer.Typer()
+
+
+@app.command(epilog="Example: tacit serve examples/adult/tacit.toml")
+def serve(
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG", help="The TOML file that `tacit init` drafts.")
+    ],
+) -> None:
+    """Serve the tables of a configuration until Ctrl-C.
+
+    TACIT_SERVER__LISTEN=HOST:PORT in the environment overrides the file's address.
+    """
+    settings = load(config)
     configure_logs()
     # Requests run in parallel. On matrices this small, several threads of linear algebra per
     # request would wait for one another longer than they compute.
@@ -66,7 +75,7 @@ def serve(path: Path, console: Console) -> None:
                 if metrics_address is not None:
                     told.insert(-1, f"Metrics: http://{metrics_address}/metrics")
                 for line in told:
-                    console.print(Text(line), soft_wrap=True)
+                    console().print(Text(line), soft_wrap=True)
                 structlog.get_logger("tacit").info("serving", address=server.address)
                 wait()
                 readiness.end()

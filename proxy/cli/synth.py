@@ -33,7 +33,7 @@ from proxy.protocol import tacit_pb2
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Make synthetic tables whose counts are close to a private table's; using them is free.",
+    help="Make synthetic tables whose counts are close to a private table's. Using them is free.",
     epilog="Start with: tacit synth create adult --epsilon 1 --preview",
 )
 

@@ -21,6 +21,7 @@ from cube.axis import (
     NumericAxis,
 )
 from cube.target import SumTarget
+from proxy.config.levels_from import LevelFiles
 from proxy.sources.problems import Problems, Section
 
 
@@ -35,15 +36,17 @@ class ColumnSection(Section):
 
 
 class CategoryColumn(ColumnSection):
-    """Text with listed levels."""
+    """Text with listed levels, or those of a public file's column."""
 
     kind: Literal["category"]
-    levels: list[str]
+    levels: list[str] | None = None
+    levels_from: str | None = None
     other: str | None = None
 
     def axis(self, name: str) -> Axis:
         """The listed levels, in the order of the file."""
-        return CategoryAxis(name=name, null=self.null, other=self.other, values=tuple(self.levels))
+        values = tuple(self.levels or ())
+        return CategoryAxis(name=name, null=self.null, other=self.other, values=values)
 
 
 class IntegerColumn(ColumnSection):
@@ -158,7 +161,9 @@ def as_written(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def read_axis(name: str, values: Any, keys: tuple[str, ...], problems: Problems) -> Axis | None:
+def read_axis(
+    name: str, values: Any, keys: tuple[str, ...], problems: Problems, files: LevelFiles
+) -> Axis | None:
     """The axis of one declared column; None, with the problems recorded, if it has any."""
     if not isinstance(values, Mapping):
         problems.add(keys, "should be a table with a kind")
@@ -170,6 +175,8 @@ def read_axis(name: str, values: Any, keys: tuple[str, ...], problems: Problems)
         problems.add((*keys, "kind"), f"{what}; kinds are {', '.join(COLUMN_KINDS)}")
         return None
     column = problems.section(model, values, keys)
+    if isinstance(column, CategoryColumn):
+        column = _with_levels(column, keys, problems, files)
     if column is None:
         return None
     try:
@@ -177,6 +184,22 @@ def read_axis(name: str, values: Any, keys: tuple[str, ...], problems: Problems)
     except ValueError as error:
         problems.add(keys, str(error).removeprefix(f"{name}: "))
         return None
+
+
+def _with_levels(
+    column: CategoryColumn, keys: tuple[str, ...], problems: Problems, files: LevelFiles
+) -> CategoryColumn | None:
+    """A category with its levels, which stand in the configuration or in the file it names."""
+    if column.levels_from is None:
+        if column.levels is None:
+            problems.add((*keys, "levels"), "is missing")
+            return None
+        return column
+    if column.levels is not None:
+        problems.add((*keys, "levels_from"), "is given beside levels; a column has only one")
+        return None
+    levels = files.levels(column.levels_from, (*keys, "levels_from"), problems)
+    return None if levels is None else column.model_copy(update={"levels": list(levels)})
 
 
 def read_sum_target(values: Any) -> SumTarget | None:

@@ -24,6 +24,7 @@ from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
 from planner.measuring.strategy import Strategy
 from proxy.config.axes import read_axis, read_sum_target
 from proxy.config.ledger import LedgerSettings, read_ledger
+from proxy.config.levels_from import LevelFiles
 from proxy.config.location import read_location
 from proxy.config.public import read_public
 from proxy.config.server import ServerSettings, read_server
@@ -238,19 +239,30 @@ def _read_tables(values: Any, folder: Path, problems: Problems) -> tuple[TableSe
         return ()
     if len({name.casefold() for name in values}) != len(values):
         problems.add(("tables",), "two tables share a name (letter case does not count)")
-    read = (_read_table(name, table, folder, problems) for name, table in values.items())
+    locations = {
+        name: read_location(table, folder, ("tables", name), problems)
+        for name, table in values.items()
+        if isinstance(table, Mapping)
+    }
+    private = (file for location in locations.values() if location for file in location.files)
+    files = LevelFiles(folder, frozenset(file.resolve() for file in private))
+    read = (
+        _read_table(name, table, locations.get(name), files, problems)
+        for name, table in values.items()
+    )
     return tuple(table for table in read if table is not None)
 
 
-def _read_table(name: str, values: Any, folder: Path, problems: Problems) -> TableSettings | None:
+def _read_table(
+    name: str, values: Any, location: Location | None, files: LevelFiles, problems: Problems
+) -> TableSettings | None:
     keys = ("tables", name)
     section = problems.section(TableSection, values, keys)
     if not isinstance(values, Mapping):
         return None
     # Each part is read even if another has problems, so that all problems are found.
-    location = read_location(values, folder, keys, problems)
     columns = values.get("columns")
-    axes = () if columns is None else _read_columns(columns, (*keys, "columns"), problems)
+    axes = () if columns is None else _read_columns(columns, (*keys, "columns"), problems, files)
     schema = _build_schema(name, axes, section, problems) if axes else None
     if section is None or location is None or schema is None or columns is None:
         return None
@@ -290,11 +302,15 @@ def _build_schema(
         return None
 
 
-def _read_columns(values: Any, keys: tuple[str, ...], problems: Problems) -> tuple[Axis, ...]:
+def _read_columns(
+    values: Any, keys: tuple[str, ...], problems: Problems, files: LevelFiles
+) -> tuple[Axis, ...]:
     if not isinstance(values, Mapping) or not values:
         problems.add(keys, "should hold at least one column")
         return ()
-    read = (read_axis(name, column, (*keys, name), problems) for name, column in values.items())
+    read = (
+        read_axis(name, column, (*keys, name), problems, files) for name, column in values.items()
+    )
     return tuple(axis for axis in read if axis is not None)
 
 

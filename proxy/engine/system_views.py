@@ -17,12 +17,13 @@ import pyarrow as pa
 from accountant.gate.gate import Budget, Gate
 from accountant.ledger.credentials import Role
 from accountant.ledger.payments import Payment
+from cube.block import N_GROUPS_MAX
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.refusals import InvalidTarget, UnknownName
 from planner.domain.public import PRIVACY_SCHEMA
 from planner.measuring.weights import weight_for
 from planner.sql.messages import listed, suggestion
-from proxy.api.axis_text import axis_ends, axis_kind, describe_levels, is_summed_only
+from proxy.api.axis_text import axis_ends, axis_kind, describe_levels
 from proxy.api.requests import Caller, TableInfo
 
 WINDOW_NEVER: Final = "NEVER"  # a budget is for the life of its ledger and is never renewed
@@ -254,8 +255,8 @@ def _domain_rows(record: TableRecord) -> Iterator[Row]:
             "low": low,
             "high": high,
             "has_null": axis.null,
-            "can_be_key": not is_summed_only(axis),
-            "can_be_predicate": not is_summed_only(axis),
+            "can_be_key": axis.size <= N_GROUPS_MAX,
+            "can_be_predicate": True,
             "levels": describe_levels(axis),
         }
     if schema.unit is not None:

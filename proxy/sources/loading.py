@@ -8,8 +8,10 @@ Proof that the rows stay the same: accountant/proofs/refinement.md, "The same da
 from collections.abc import Mapping
 from pathlib import Path
 
+from cube.axis import Axis
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
+from planner.sql.messages import listed, suggestion
 from proxy.sources import files, private_view
 from proxy.sources.axis_sql import (
     LEFT_OUT,
@@ -22,6 +24,8 @@ from proxy.sources.axis_sql import (
 from proxy.sources.closed import Connection, closed_database
 from proxy.sources.location import Location, PrivateView, SourceLocation
 from proxy.sources.problems import Problems
+
+ABSENT = "the source has no such column"
 
 
 def load(
@@ -51,7 +55,7 @@ def load(
     is_view = isinstance(location, PrivateView)
     with closed_database(() if is_view else files.reachable(states)) as reading:
         relation = _opened(schema, location, states, reading)
-        _encode(schema, relation, problems, reading)
+        _encode(schema, relation, problems, reading, is_view=is_view)
         _check_types(schema, problems, reading)
         problems.raise_if_any()
         # Left out of the whole table, so that every total equals the sum of its parts.
@@ -68,13 +72,15 @@ def _encode(
     relation: files.Relation,
     problems: Problems,
     connection: Connection,
+    *,
+    is_view: bool,
 ) -> None:
     """Make the table `encoded` of positions; record a problem if rows and units do not match."""
     columns = relation.columns
     if columns is None:
         described = connection.execute(f"DESCRIBE FROM {relation.sql}").fetchall()
         columns = files.typed_columns(described)
-    encodings = _encodings(schema, columns, problems)
+    encodings = _encodings(schema, columns, problems, is_view=is_view)
     unit = _unit(schema, columns, problems)
     problems.raise_if_any()
     for encoding in encodings:
@@ -119,7 +125,7 @@ def _unit(
 
 
 def _encodings(
-    schema: Schema, columns: Mapping[str, SourceColumn], problems: Problems
+    schema: Schema, columns: Mapping[str, SourceColumn], problems: Problems, *, is_view: bool
 ) -> list[AxisSql]:
     """The encoding of each axis; columns that are absent or of another type are problems."""
     encodings = []
@@ -127,13 +133,21 @@ def _encodings(
         column = columns.get(axis.name.casefold())
         keys = ("tables", schema.table, "columns", axis.name)
         if column is None:
-            problems.add(keys, "the source has no such column")
+            problems.add(keys, _absent(axis, columns, is_view=is_view))
         elif not can_read(axis, column):
-            kind = f"{column.type_name} in the source"
-            problems.add(keys, f"is {kind}, which does not fit the declared kind")
+            cast = f"; the view may give CAST({axis.name} AS {axis.sql_type})" if is_view else ""
+            kind = f"{column.type_name} in the source, which does not fit the declared kind"
+            problems.add(keys, f"is {kind}{cast}")
         else:
             encodings.append(axis_sql(axis, column, place))
     return encodings
+
+
+def _absent(axis: Axis, columns: Mapping[str, SourceColumn], *, is_view: bool) -> str:
+    """That a column is not there, and what is: all of a view's, whose owner wrote their names."""
+    nearest = suggestion(axis.name, columns) or ""
+    there = f"the view has no such column; it has {listed(columns)}" if is_view else ABSENT
+    return f"{there}. {nearest}" if nearest else there
 
 
 def _set_up(encoding: AxisSql, connection: Connection) -> None:

@@ -18,6 +18,7 @@ from proxy.sources import files
 from proxy.sources.closed import Connection, Settings, closed_database, name_sql
 from proxy.sources.location import PrivateView
 from proxy.sources.problems import key_path
+from proxy.sources.view_problems import what_is_wrong
 
 SETTINGS: Settings = {
     "arrow_lossless_conversion": True,  # keep a sum of BIGINT as HUGEINT
@@ -65,12 +66,9 @@ def materialise(
             names = [name.casefold() for name in result.columns]
         except (duckdb.ParserException, duckdb.SyntaxException):
             raise _refusal(table, "view", "is not SQL that DuckDB can parse") from None
-        except duckdb.Error:
-            raise _refusal(
-                table,
-                "view",
-                "names columns or tables that its sources do not have, or does not fit their types",
-            ) from None
+        except duckdb.Error as error:
+            what, hint = what_is_wrong(str(error), view.sql, _columns(view, connection))
+            raise _refusal(table, "view", what, hint) from None
         if len(set(names)) != len(names):
             raise _refusal(table, "view", "gives two columns with the same name")
         try:
@@ -97,6 +95,12 @@ def _open_sources(
         connection.execute(f"CREATE VIEW {name_sql(name)} AS FROM {relation.named}")
 
 
+def _columns(view: PrivateView, connection: Connection) -> dict[str, list[str]]:
+    """The columns of each source."""
+    names = [name for name, _location in view.sources]
+    return {name: connection.sql(f"FROM {name_sql(name)}").columns for name in names}
+
+
 def _one_select(sql: str, table: str) -> str:
     """The text of the view, provided that it is one statement that only reads."""
     statements = duckdb.extract_statements(sql)
@@ -106,9 +110,9 @@ def _one_select(sql: str, table: str) -> str:
     return query
 
 
-def _refusal(table: str, key: str, what: str) -> ConfigurationInvalid:
+def _refusal(table: str, key: str, what: str, hint: str | None = None) -> ConfigurationInvalid:
     where = key_path(("tables", table, key))
-    return ConfigurationInvalid(f"{where}: {what}.", hint=HINTS[key])
+    return ConfigurationInvalid(f"{where}: {what}.", hint=hint or HINTS[key])
 
 
 def fingerprint(

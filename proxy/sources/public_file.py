@@ -17,6 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid
+from planner.sql.messages import listed
 from proxy.sources.closed import closed_database, name_sql
 from proxy.sources.files import FileState, opened, reachable
 from proxy.sources.location import SourceKind, SourceLocation
@@ -68,15 +69,39 @@ def load_public_table(settings: PublicSettings) -> PublicTable:
     try:
         data = _read(settings, problems)
     except (duckdb.Error, csv.Error, OSError, UnicodeError):
-        raise ConfigurationInvalid(
-            f"{settings.path} cannot be read as the file of public table {settings.name}.",
-            hint="It must be a Parquet file, or UTF-8 text with commas, double quotes, one header "
-            "line and lines of equal length.",
-        ) from None
+        what = f"the file of public table {settings.name}"
+        raise _unreadable(settings.path, what) from None
     problems.raise_if_any()
     key = _key(settings, data, problems)
     problems.raise_if_any()
     return PublicTable(settings.name, key, data)
+
+
+def read_texts(path: Path, column: str) -> tuple[str, ...]:
+    """The texts in a column of a public file, in the order of the rows, each once, without NULL.
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If the file cannot be read, or has no such column of text.
+    """
+    try:
+        location, state = SourceLocation(path=path), FileState.of(path)
+        with closed_database(reachable({path: state})) as connection:
+            relation = opened(location, state, connection)
+            described = connection.execute(f"DESCRIBE FROM {relation.named}").fetchall()
+            types = {name: sql_type for name, sql_type, *_ in described}
+            if types.get(column) != "VARCHAR":
+                what = f"is {types[column]}, not text" if column in types else "is not there"
+                raise ConfigurationInvalid(
+                    f"{column} {what} in {path}.", hint=f"It has {listed(types)}."
+                )
+            rows = connection.execute(
+                f"SELECT {name_sql(column)} FROM {relation.named} LIMIT {N_ROWS_MAX}"  # noqa: S608 - quoted names
+            ).fetchall()
+    except (duckdb.Error, csv.Error, OSError, UnicodeError):
+        raise _unreadable(path, "a file of levels") from None
+    return tuple(dict.fromkeys(text for (text,) in rows if text is not None))
 
 
 def _read(settings: PublicSettings, problems: Problems) -> pa.Table:
@@ -102,6 +127,14 @@ def _read(settings: PublicSettings, problems: Problems) -> pa.Table:
     if data.nbytes > N_BYTES_MAX:
         problems.add((*keys, "source"), f"takes more than {N_BYTES_MAX} bytes of memory")
     return data
+
+
+def _unreadable(path: Path, what: str) -> ConfigurationInvalid:
+    return ConfigurationInvalid(
+        f"{path} cannot be read as {what}.",
+        hint="It must be a Parquet file, or UTF-8 text with commas, double quotes, one header line "
+        "and lines of equal length.",
+    )
 
 
 def _header(path: Path) -> list[str]:

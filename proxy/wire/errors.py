@@ -31,9 +31,8 @@ from proxy.monitoring.events import (
     Watcher,
 )
 from proxy.monitoring.logs import write_log
-from proxy.wire.refusal_details import DETAILS_KEY, packed_detail, sendable
+from proxy.wire.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
 
-CODE_KEY = "tacit-code"  # trailing metadata: the stable code of a refusal
 INCIDENT_KEY = "tacit-incident"  # trailing metadata: what to quote to the server's owner
 EPSILON_KEY = "tacit-epsilon"  # trailing metadata: what the call spent; the log reads it there
 

@@ -24,7 +24,7 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.domain import allowance as limits
 from planner.domain.allowance import Allowance
-from planner.domain.comparisons import Comparable, plain_comparison
+from planner.domain.comparisons import ComparableTexts, plain_comparison
 from planner.domain.effort import effort, n_nodes_run
 from planner.domain.public import PublicRelation
 from planner.domain.scratchpad import N_LOOKUP_VALUES_MAX, Scratchpad
@@ -178,7 +178,7 @@ def test_a_long_list_is_compared_in_time_of_its_length() -> None:
     listed = ", ".join(f"'level {place}'" for place in range(0, 200_000, 50))
     comparison = plain_comparison(scalar(f"c IN ({listed})"))
     assert comparison is not None
-    found = Comparable(levels, "VARCHAR").holds(comparison)
+    found = ComparableTexts(levels).holds(comparison)
     assert found is not None
     assert np.array_equal(np.flatnonzero(found), np.arange(0, 200_000, 50))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from accountant.gate.open_table import open_table
 from accountant.ledger.credentials import EVERY_TABLE, Role
@@ -15,6 +16,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
+from cube.refusals import Refused
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.synthetic_limits import DEFAULT_LIMITS, SyntheticLimits
 from proxy.engine.engine import Engine
@@ -29,6 +31,8 @@ from tests.support.worlds import DEFAULT, SCHEMA
 ANN = Caller(Payer("ann"), Role.ANALYST, (EVERY_TABLE,))
 BOB = Caller(Payer("bob"), Role.ANALYST, ("people",))
 EVE = Caller(Payer("eve"), Role.ANALYST, ("staff",))
+MAKE = "CREATE SYNTHETIC TABLE s FROM people"
+TWO_COLUMNS = "columns => (city, member)"
 CITIES = PublicTable(
     "cities", "city", pa.table({"city": ["Oslo", "Rome"], "country": ["Norway", "Italy"]})
 )
@@ -63,6 +67,13 @@ def asked(engine: Engine, sql: str, caller: Caller = LOCAL) -> list[dict[str, ob
         QueryRequest(sql=sql, caller=caller)
     ).data.to_pylist()
     return rows
+
+
+def refused(engine: Engine, sql: str, caller: Caller = LOCAL) -> Refused:
+    """How a statement is refused."""
+    with pytest.raises(Refused) as caught:
+        asked(engine, sql, caller)
+    return caught.value
 
 
 def spent(engine: Engine, table: str = "people") -> Fraction:

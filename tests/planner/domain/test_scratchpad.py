@@ -18,8 +18,8 @@ from planner.cache import BoundedCache
 from planner.domain import scratchpad as module
 from planner.domain.allowed import ALLOWED
 from planner.domain.bins import N_NEIGHBOURS, Probed, collapsed, probes_for
-from planner.domain.domain import dyadic
 from planner.domain.scratchpad import Scratchpad
+from planner.domain.whole_multiples import dyadic
 from planner.sql.exact_number import constant_value, exact_number
 from planner.sql.query_tree import parse
 from planner.sql.statements import Query
@@ -235,3 +235,7 @@ def test_a_cache_forgets_the_oldest_when_full() -> None:
     cache.put("e", 5, n_bytes=1000)
     assert cache.get("e") is None
     assert len(cache) == 0
+    cache.put("f", 6, n_bytes=90)
+    assert (cache.take("f"), cache.take("f")) == (6, None)
+    cache.put("g", 7, n_bytes=100)
+    assert cache.get("g") == 7

@@ -2,11 +2,13 @@
 
 import pytest
 from sqlglot import exp
+from sqlglot.tokenizer_core import Token
 
 from cube.refusals import InvalidSql, Refused, TooLarge, UnsupportedSql
+from planner.sql import words
 from planner.sql.options import REQUESTED
 from planner.sql.query_tree import N_NESTED_MAX, parse
-from planner.sql.statements import Query, read_query
+from planner.sql.statements import Query, read_query, read_text
 from planner.workload import RequestedTarget
 
 
@@ -40,3 +42,25 @@ def test_what_is_no_tree_is_pointed_at(sql: str, refusal: type[Refused], positio
     with pytest.raises(refusal) as caught:
         parse(read_query(sql))
     assert str(caught.value.position) == position
+
+
+def test_a_text_is_cut_into_words_once_for_its_reader_and_its_parser(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is cut for both is timed by nobody: other analysts wait meanwhile."""
+    cut: list[str] = []
+    cutting = words._words
+
+    def counted(sql: str) -> list[Token]:
+        cut.append(sql)
+        return cutting(sql)
+
+    monkeypatch.setattr(words, "_words", counted)
+    texts = ["SELECT 1 AS once", "EXPLAIN PRIVACY SELECT 2 AS once -- a remark"]
+    trees = []
+    for sql in texts:
+        read_text(sql)
+        trees.append(parse(read_query(sql)).tree)
+    assert cut == texts
+    assert [parse(read_query(sql)).tree for sql in texts] == trees
+    assert cut == texts * 2  # words go to one parser, which may keep them

@@ -3,18 +3,17 @@
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import structlog
 
 from accountant.ledger.open_ledger import open_ledger
-from proxy.cli import app as cli
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.tokens import is_token, new_token
 from proxy.monitoring.logs import configure_logs
+from tests.support.commands import Run
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
 from tests.support.identities import token_for
 from tests.support.serving import serving
@@ -32,30 +31,6 @@ kind = "integer"
 low = 0
 high = 99
 """
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.delenv("TACIT_TOKEN", raising=False)
-
-    def run_with(*arguments: str) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.out + captured.err
-        return Ended(int(ended.value.code or 0), captured.out, captured.err)
-
-    return run_with
 
 
 @pytest.fixture
@@ -168,6 +143,24 @@ def test_names_that_look_like_code_are_shown_as_they_are(run: Run, folder: Path)
 
 
 # Limits.
+
+
+def test_a_limit_for_somebody_unknown_is_warned_of(run: Run, folder: Path) -> None:
+    run("token", "issue", "--analyst", "ann", "--table", "people", "--group", "sales")
+    served_once(folder)
+    for subject, sentence in {
+        "group:saels": "No credential names group:saels. Did you mean 'sales'?",
+        "analyst:bob": "No credential names analyst:bob.",
+        "analyst:anonymous": "No credential names analyst:anonymous.",
+    }.items():
+        ended = run("limit", "set", "people", subject, "--epsilon", "0.5")
+        assert (ended.code, f"WARNING: people: {sentence}" in ended.err) == (0, True)
+        assert ended.err == run("limit", "list").err
+        run("limit", "set", "people", subject, "--clear")
+    for subject in ("group:sales", "analyst:ann", "each_analyst"):
+        assert run("limit", "set", "people", subject, "--epsilon", "0.5").err == ""
+    (folder / "tacit.toml").write_text(CONFIGURATION + "[server]\nallow_anonymous = true\n")
+    assert run("limit", "set", "people", "analyst:anonymous", "--epsilon", "0.5").err == ""
 
 
 def test_limits_are_set_listed_and_cleared(run: Run, folder: Path) -> None:

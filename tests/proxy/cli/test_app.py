@@ -4,19 +4,18 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import structlog
 
 from cube.refusals import LimitReached, TargetNotReached, TextPosition, UnknownName
 from cube.shortfall import FreeWidth
-from proxy.cli import app as cli
 from proxy.monitoring.logs import configure_logs
 from proxy.wire.server import TlsIdentity
+from tests.support.commands import Run
 from tests.support.engine_fake import (
     COUNT_ALL,
     COUNT_BY_SEX,
@@ -30,29 +29,6 @@ from tests.support.serving import serving
 
 SUPPORT = Path(__file__).parents[2] / "support"
 CANARY = "8675309"
-
-
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run_with(*arguments: str) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(arguments)
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.out + captured.err
-        return Ended(int(ended.value.code or 0), captured.out, captured.err)
-
-    return run_with
 
 
 @pytest.fixture
@@ -111,6 +87,7 @@ def test_json_has_the_receipt(run: Run, engine: CannedEngine) -> None:
         "table": "people",
         "epsilon_spent": 0.25,
         "epsilon_left": float(10 - engine.spent),
+        "notes": [],
         "answers": [
             {
                 "name": "n",
@@ -137,6 +114,17 @@ def test_explaining_charges_nothing(run: Run, engine: CannedEngine) -> None:
     ended = run("explain", COUNT_ALL)
     assert "would spend epsilon 0.25; 10 of 10 left for people" in ended.out
     assert engine.spent == 0
+
+
+@pytest.mark.usefixtures("engine")
+def test_an_explanation_is_told_to_programs_too(run: Run) -> None:
+    shown = json.loads(run("explain", COUNT_ALL, "--format", "json").out)
+    assert (shown["epsilon"], shown["table"], shown["epsilon_left"]) == (0.25, "people", 10)
+    lines = list(csv.reader(io.StringIO(run("explain", COUNT_ALL, "--format", "csv").out)))
+    assert lines[0] == shown["columns"]
+    assert len(lines) - 1 == len(shown["rows"]) == 1
+    refused = run("explain", "SELECT nonsense", "--format", "json")
+    assert json.loads(refused.err)["code"] == "sql_syntax"
 
 
 @pytest.mark.usefixtures("engine")

@@ -4,7 +4,6 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -13,8 +12,8 @@ from accountant.ledger.entries import Entry
 from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import ClockDoubtful, ConfigurationInvalid
 from proxy.bootstrap import build
-from proxy.cli import app as cli
 from proxy.config.settings import load
+from tests.support.commands import Run
 
 CONFIGURATION = """\
 [ledger]
@@ -34,29 +33,12 @@ LONG_AGO = "2020-01-01T00:00:00.000+00:00"
 TO_COME = "2099-01-01T00:00:00.000+00:00"
 
 
-class Ended(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "people.csv").write_text("age\n40\n")
     (tmp_path / "tacit.toml").write_text(CONFIGURATION)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "tacit.toml"
-
-
-@pytest.fixture
-def set_clock(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
-    def run(*arguments: str) -> Ended:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["ledger", "set-clock", *arguments])
-        captured = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), captured.out, captured.err)
-
-    return run
 
 
 def serve_once(configuration: Path) -> None:
@@ -83,13 +65,13 @@ def last_of(configuration: Path) -> Entry:
 
 
 def test_a_server_on_a_ledger_that_was_idle_for_long_waits_for_its_owner(
-    configuration: Path, stamped: Callable[[str], None], set_clock: Callable[..., Ended]
+    configuration: Path, stamped: Callable[[str], None], run: Run
 ) -> None:
     stamped(LONG_AGO)
     with pytest.raises(ClockDoubtful, match="more than 30 days after") as refused:
         serve_once(configuration)
     assert "tacit ledger set-clock" in refused.value.explain()
-    ended = set_clock("--yes", "--by", "ann")
+    ended = run("ledger", "set-clock", "--yes", "--by", "ann")
     assert (ended.code, ended.err) == (0, "")
     assert f"Last entry:   {LONG_AGO}" in ended.out
     last = last_of(configuration)
@@ -100,17 +82,17 @@ def test_a_server_on_a_ledger_that_was_idle_for_long_waits_for_its_owner(
 def test_what_was_stamped_with_a_time_to_come_is_mended(
     configuration: Path,
     stamped: Callable[[str], None],
-    set_clock: Callable[..., Ended],
+    run: Run,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stamped(TO_COME)
     serve_once(configuration)
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
-    ended = set_clock()
+    ended = run("ledger", "set-clock")
     assert ended.code == 1
     assert "The ledger was not changed." in ended.out
     assert last_of(configuration).kind != "clock_corrected"
-    assert set_clock("--yes").code == 0
+    assert run("ledger", "set-clock", "--yes").code == 0
     last = last_of(configuration)
     assert (last.kind, last.at < TO_COME) == ("clock_corrected", True)
 
@@ -122,7 +104,5 @@ def test_the_days_are_a_whole_number(configuration: Path, value: str) -> None:
         load(configuration)
 
 
-def test_the_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["ledger", "set-clock", "--help"])
-    assert "Example: tacit ledger set-clock" in capsys.readouterr().out
+def test_the_help_has_an_example(run: Run) -> None:
+    assert "Example: tacit ledger set-clock" in run("ledger", "set-clock", "--help").out

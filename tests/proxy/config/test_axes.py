@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis, NumericAxis
 from cube.refusals import ConfigurationInvalid
 from proxy.config.axes import read_axis
+from proxy.config.levels_from import LevelFiles
 from proxy.sources.problems import Problems
 from tests.support.config_files import GOOD, loaded, problems, write_people
 
@@ -103,7 +104,7 @@ def test_any_value_in_a_column_is_an_axis_or_a_problem(value: Any, kind: str | N
     if isinstance(value, dict) and kind is not None:
         value["kind"] = kind
     found = Problems(Path("x"))
-    axis = read_axis("column", value, ("columns", "column"), found)
+    axis = read_axis("column", value, ("columns", "column"), found, LevelFiles(Path()))
     if axis is None:
         with pytest.raises(ConfigurationInvalid):
             found.raise_if_any()

@@ -231,9 +231,9 @@ def test_no_problem_hides_behind_another(folder: Path) -> None:
     text += '[tables.people.columns.AGE]\nkind = "boolean"\n'
     found = problems(folder, text)
     assert [problem.split(": ")[0] for problem in found] == [
+        "tables.people.source",
         "tables.people.bugdet",
         "tables.people.budget",
-        "tables.people.source",
         "tables.people",
     ]
 

@@ -27,6 +27,7 @@ from cube.query import Factor, counting
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
 from proxy.config.axes import as_written, read_axis
+from proxy.config.levels_from import LevelFiles
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.sources.problems import Problems
@@ -250,7 +251,9 @@ def test_the_gate_sells_a_sum_about_the_middle_for_half_the_range(tmp_path: Path
 def declared(values: dict[str, Any]) -> MeasureAxis | str:
     """The measure that a column of the configuration declares, or what is wrong with it."""
     problems = Problems(Path("x"))
-    axis = read_axis("pay", {"kind": "measure", **values}, ("columns", "pay"), problems)
+    axis = read_axis(
+        "pay", {"kind": "measure", **values}, ("columns", "pay"), problems, LevelFiles(Path())
+    )
     try:
         problems.raise_if_any()
     except ConfigurationInvalid as refusal:

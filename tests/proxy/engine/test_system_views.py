@@ -180,7 +180,7 @@ def test_domains_tell_every_column_and_the_unit() -> None:
         ("hours", "numeric", "DOUBLE", 2, "0.0", "40.0", False, True, True, HOURS),
         ("member", "boolean", "BOOLEAN", 2, None, None, False, True, True, "False, True"),
         ("joined", "date", "DATE", 31, *JANUARY, False, True, True, " .. ".join(JANUARY)),
-        ("income", "measure", "DOUBLE", 41, "0", "10", False, False, False, INCOME),
+        ("income", "measure", "DOUBLE", 41, "0", "10", False, True, True, INCOME),
         ("person_id", "unit", None, None, None, None, False, False, False, None),
     ]
 

@@ -1,6 +1,5 @@
 """Names of synthetic tables tell nobody of tables that they may not know of."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,12 +18,6 @@ from tests.support.synthetic import ANN, BOB, EVE, asked, synthetic_engine
 
 OPTIONS = "WITH (epsilon => 1, rows => {}, seed => 1, columns => (city, member))"
 COUNT = "SELECT COUNT(*) AS n FROM {}"
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    with synthetic_engine(tmp_path) as engine:
-        yield engine
 
 
 def make(engine: Engine, name: str, source: str, caller: Caller, n_rows: int = 10) -> None:

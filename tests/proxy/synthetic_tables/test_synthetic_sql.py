@@ -1,52 +1,31 @@
-"""Synthetic tables in SQL: made, asked, listed and dropped, by those who may, under the limits."""
+"""Synthetic tables in SQL: made, asked, listed, kept and explained."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from accountant.ledger.credentials import Role
-from accountant.ledger.limits import Payer
-from cube.refusals import Refused, StoreUnavailable
-from planner.sql.synthetic_statements import CreateSynthetic
-from planner.workload import RequestedTarget
+from cube.refusals import Refused
 from proxy.api.receipts import RECEIPT_KEY
-from proxy.api.requests import LOCAL, Caller, QueryRequest
+from proxy.api.requests import LOCAL, QueryRequest
 from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.engine.engine import Engine
-from proxy.synthetic_tables import make as making
-from proxy.synthetic_tables.request import MadeTable, Progress
 from proxy.synthetic_tables.statements import CREATED_SCHEMA, DROPPED_SCHEMA, PREVIEW_SCHEMA
-from tests.support.synthetic import ANN, BOB, EVE, asked, spent, synthetic_engine
+from tests.support.synthetic import (
+    ANN,
+    BOB,
+    EVE,
+    MAKE,
+    TWO_COLUMNS,
+    asked,
+    refused,
+    spent,
+    synthetic_engine,
+)
 from tests.support.worlds import SCHEMA
 
 BY_CITY = "SELECT city, COUNT(*) AS n FROM people GROUP BY city"
-MAKE = "CREATE SYNTHETIC TABLE s FROM people"
-SCORING = 0.5  # how far a table has come once its columns are measured
-COLUMNS = "columns => (city, member)"
-
-
-@pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    with synthetic_engine(tmp_path) as engine:
-        yield engine
-
-
-@pytest.fixture
-def made(engine: Engine) -> Engine:
-    """An engine with the synthetic table `s`, which ann made of people."""
-    asked(engine, f"{MAKE} WITH (epsilon => 1, rows => 500, seed => 7, {COLUMNS})", ANN)
-    return engine
-
-
-def refusal(engine: Engine, sql: str, caller: Caller = LOCAL) -> Refused:
-    with pytest.raises(Refused) as caught:
-        asked(engine, sql, caller)
-    return caught.value
 
 
 # What is made.
@@ -66,7 +45,7 @@ def test_a_table_is_made_of_the_history_for_nothing(engine: Engine) -> None:
 
 
 def test_of_nothing_known_no_table_is_made(engine: Engine) -> None:
-    assert refusal(engine, MAKE).code == "invalid_request"
+    assert refused(engine, MAKE).code == "invalid_request"
     assert not engine.synthetic.known(LOCAL)
 
 
@@ -109,14 +88,14 @@ def test_rows_that_nobody_numbers_are_as_many_as_there_are_or_as_are_allowed(
     tmp_path: Path,
 ) -> None:
     with synthetic_engine(tmp_path, limits=SyntheticLimits(n_rows=300)) as engine:
-        (row,) = asked(engine, f"{MAKE} WITH (epsilon => 1, {COLUMNS})")
+        (row,) = asked(engine, f"{MAKE} WITH (epsilon => 1, {TWO_COLUMNS})")
     assert row["n_rows"] == 300
 
 
 def test_noise_alone_makes_no_table_larger_than_there_may_be_rows(engine: Engine) -> None:
     for _ in range(5):  # the number of rows is off by hundreds of thousands, up or down
         order = "CREATE OR REPLACE SYNTHETIC TABLE s FROM staff WITH (epsilon => 0.001"
-        (row,) = asked(engine, f"{order}, {COLUMNS})")
+        (row,) = asked(engine, f"{order}, {TWO_COLUMNS})")
         assert 1 <= int(str(row["n_rows"])) <= SCHEMA.n_records_max
 
 
@@ -140,14 +119,16 @@ def test_the_columns_of_a_statement_are_known_before_it_is_carried_out(
 
 
 def test_a_table_of_a_network_is_a_table_like_any_other(engine: Engine) -> None:
-    options = f"epsilon => 2, method => 'privbayes', rows => 300, {COLUMNS}"
+    options = f"epsilon => 2, method => 'privbayes', rows => 300, {TWO_COLUMNS}"
     (row,) = asked(engine, f"{MAKE} WITH ({options})")
     assert (row["method"], row["n_rows"], row["unknown"]) == ("privbayes", 300, "")
     assert 0 < spent(engine) <= 2
     engine.synthetic.resample(LOCAL, "s", "t", 40, 1)
     assert asked(engine, "SELECT COUNT(*) AS n FROM t") == [{"n": 40}]
-    from_nothing = f"CREATE SYNTHETIC TABLE u FROM people WITH (method => 'privbayes', {COLUMNS})"
-    assert "epsilon" in refusal(engine, from_nothing).explain()
+    from_nothing = (
+        f"CREATE SYNTHETIC TABLE u FROM people WITH (method => 'privbayes', {TWO_COLUMNS})"
+    )
+    assert "epsilon" in refused(engine, from_nothing).explain()
 
 
 # What is asked of it.
@@ -184,16 +165,20 @@ def test_it_stands_beside_answers_of_the_private_table(made: Engine) -> None:
 
 def test_it_is_not_joined_with_private_rows(made: Engine) -> None:
     sql = "SELECT COUNT(*) FROM people JOIN s ON people.city = s.city"
-    assert refusal(made, sql).code == "unsupported_sql"
+    assert refused(made, sql).code == "unsupported_sql"
 
 
 def test_a_plan_of_old_forgets_a_table_that_was_replaced(made: Engine) -> None:
     count = "SELECT COUNT(*) AS n FROM s"
     assert asked(made, count) == [{"n": 500}]
-    asked(made, f"CREATE OR REPLACE SYNTHETIC TABLE S FROM people WITH (rows => 9, {COLUMNS})", ANN)
+    asked(
+        made,
+        f"CREATE OR REPLACE SYNTHETIC TABLE S FROM people WITH (rows => 9, {TWO_COLUMNS})",
+        ANN,
+    )
     assert asked(made, count) == [{"n": 9}]
     asked(made, "DROP SYNTHETIC TABLE s", ANN)
-    assert refusal(made, count).code == "unknown_name"
+    assert refused(made, count).code == "unknown_name"
 
 
 def test_the_view_says_where_a_table_comes_from(made: Engine) -> None:
@@ -207,184 +192,18 @@ def test_the_view_says_where_a_table_comes_from(made: Engine) -> None:
     assert empty == [{"n": 0}]
 
 
-# Who may.
-
-
 def test_the_view_says_how_a_network_was_asked_for(engine: Engine) -> None:
     options = "method => 'privbayes', score => 'I', degree => 1, hierarchies => true, rows => 9"
     asked(engine, f"{MAKE} WITH (epsilon => 1, {options}, seed => 2, columns => (member, visits))")
-    asked(engine, f"CREATE SYNTHETIC TABLE t FROM people WITH (rows => 9, seed => 2, {COLUMNS})")
+    asked(
+        engine, f"CREATE SYNTHETIC TABLE t FROM people WITH (rows => 9, seed => 2, {TWO_COLUMNS})"
+    )
     engine.synthetic.resample(LOCAL, "s", "u", None, None)
     rows = asked(engine, "SELECT options FROM data_privacy.synthetic_tables ORDER BY table_name")
     network, pairwise, again = (str(row["options"]) for row in rows)
     assert network == f"epsilon => 1, {options}, seed => 2"
     assert "degree" not in pairwise
     assert again.startswith(f"epsilon => 1, {options}")
-
-
-def test_a_score_that_does_not_fit_is_refused_when_its_price_is_asked(engine: Engine) -> None:
-    order = f"EXPLAIN PRIVACY {MAKE} WITH (epsilon => 1, method => 'privbayes', score => 'F'"
-    assert "city has 4" in refusal(engine, f"{order}, {COLUMNS})").explain()
-    assert asked(engine, f"{order}, columns => (member))")
-
-
-def test_who_may_not_know_of_its_source_does_not_know_of_it(made: Engine) -> None:
-    assert asked(made, "SELECT COUNT(*) AS n FROM s", BOB) == [{"n": 500}]
-    for sql in ("SELECT COUNT(*) FROM s", "DROP SYNTHETIC TABLE s", MAKE.replace(" s ", " t ")):
-        told = refusal(made, sql, EVE)
-        assert told.code == "unknown_name"
-        assert told.hint in {
-            "There is none yet.",
-            "Tables here: staff.",
-            "Tables are cities, staff.",
-        }
-    assert asked(made, "DROP SYNTHETIC TABLE IF EXISTS s", EVE) == [{"name": "s", "dropped": False}]
-    assert asked(made, "SELECT COUNT(*) AS n FROM s", BOB) == [{"n": 500}]
-
-
-def test_a_name_is_taken_and_nobody_hears_by_which_table(made: Engine) -> None:
-    told = {
-        refusal(made, f"CREATE SYNTHETIC TABLE {name} FROM staff WITH (epsilon => 1)", EVE)
-        .explain()
-        .replace(f" {name} ", " _ ")
-        for name in ("staff", "STAFF", "cities")
-    }
-    assert told == {"The name _ is taken. Choose another."}
-    assert refusal(made, f"{MAKE} WITH (epsilon => 1)", BOB).code == "name_taken"
-    assert spent(made, "staff") == 0
-
-
-@pytest.mark.parametrize("name", ["data_privacy", "SELECT", '"a b"', "'s'", "1s", "é"])
-def test_what_is_no_name_is_refused(engine: Engine, name: str) -> None:
-    told = refusal(engine, f"CREATE SYNTHETIC TABLE {name} FROM people WITH (epsilon => 1)")
-    assert told.code in {"sql_syntax", "invalid_request"}
-    assert spent(engine) == 0
-
-
-def test_who_made_a_table_or_owns_its_source_may_drop_and_replace_it(made: Engine) -> None:
-    replacing = f"CREATE OR REPLACE SYNTHETIC TABLE s FROM people WITH ({COLUMNS})"
-    for sql in ("DROP SYNTHETIC TABLE s", replacing):
-        assert refusal(made, sql, BOB).code == "not_allowed"
-    asked(made, replacing, ANN)
-    owner = Caller(Payer("olga"), Role.OWNER, ("people",))
-    assert asked(made, "DROP SYNTHETIC TABLE S", owner) == [{"name": "S", "dropped": True}]
-    assert refusal(made, "DROP SYNTHETIC TABLE s", ANN).code == "unknown_name"
-
-
-# What is refused, unpaid.
-
-
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [
-        ("method => 'gan', epsilon => 1", "invalid_request"),
-        ("epsilon => 11", "budget_exhausted"),
-        ("rows => 10000000, epsilon => 1", "too_large"),
-        ("columns => (age, Age), epsilon => 1", "invalid_request"),
-        ("columns => (income), epsilon => 1", "unknown_name"),
-        ("epsilon => 1000", "invalid_target"),
-        ("epsilon => 1, score => 'R'", "invalid_request"),
-        ("epsilon => 1, degree => 3, method => 'pairwise'", "invalid_request"),
-        ("epsilon => 1, hierarchies => false", "invalid_request"),
-        ("epsilon => 1, method => 'privbayes', score => 'X'", "invalid_request"),
-        ("epsilon => 1, method => 'privbayes', score => 'F'", "invalid_request"),
-        ("epsilon => 1, method => 'privbayes', degree => 9", "invalid_target"),
-    ],
-)
-def test_what_cannot_be_made_is_refused_unpaid(engine: Engine, options: str, code: str) -> None:
-    told = refusal(engine, f"{MAKE} WITH ({options})")
-    assert told.code == code
-    assert spent(engine) == 0
-    assert told.hint
-    assert not engine.synthetic.known(LOCAL)
-
-
-def test_a_cap_on_a_session_holds_for_tables(engine: Engine) -> None:
-    target = RequestedTarget(epsilon_cap=Fraction(1, 2))
-    request = QueryRequest(sql=f"{MAKE} WITH (epsilon => 1)", target=target)
-    with pytest.raises(Refused) as caught:
-        engine.answer(request)
-    assert caught.value.code == "cost_above_cap"
-    assert spent(engine) == 0
-    engine.answer(replace(request, sql=f"{MAKE} WITH (epsilon => 0.5)"))
-
-
-@pytest.mark.parametrize("limits", [SyntheticLimits(n_tables=1), SyntheticLimits(n_bytes=10**4)])
-def test_there_is_no_place_beyond_the_limits(tmp_path: Path, limits: SyntheticLimits) -> None:
-    with synthetic_engine(tmp_path, limits=limits) as engine:
-        asked(engine, f"{MAKE} WITH (epsilon => 1, rows => 10)")
-        other = f"CREATE SYNTHETIC TABLE t FROM people WITH (epsilon => 1, rows => {10**6})"
-        assert refusal(engine, other).code == "too_large"
-        assert spent(engine) <= 1
-        asked(engine, "CREATE OR REPLACE SYNTHETIC TABLE s FROM people WITH (rows => 10)")
-
-
-def test_a_server_without_a_place_says_how_to_give_it_one(engine: Engine) -> None:
-    bare = Engine(engine._tables)
-    told = refusal(bare, f"{MAKE} WITH (epsilon => 1)")
-    assert told.code == "invalid_request"
-    assert "synthetic_dir" in told.explain()
-    assert asked(bare, "SELECT COUNT(*) AS n FROM data_privacy.synthetic_tables") == [{"n": 0}]
-
-
-# What goes wrong on the way.
-
-
-class StoppedError(Exception):
-    """Whoever waited went away."""
-
-
-def test_what_is_stopped_stays_charged_and_known_and_leaves_no_table(engine: Engine) -> None:
-    def stop(step: Progress) -> None:
-        if step.done >= SCORING:
-            raise StoppedError
-
-    order = CreateSynthetic(name="s", table="people", epsilon=Fraction(1), columns=("city", "age"))
-    with pytest.raises(StoppedError):
-        engine.synthetic.create(ANN, order, stop)
-    paid = spent(engine)
-    assert paid > 0
-    assert not engine.synthetic.known(LOCAL)
-    (row,) = asked(engine, f"{MAKE} WITH (columns => (city))", ANN)  # the name is free, too
-    assert row["n_charges"] == len(engine._tables["people"].gate.payments()) >= 1
-    assert spent(engine) == paid
-
-
-def test_where_rows_cannot_be_kept_nothing_is_charged(tmp_path: Path) -> None:
-    place = tmp_path / "synthetic"
-    with synthetic_engine(tmp_path, store=place) as engine:
-        place.write_text("a file where the folder should be")
-        assert refusal(engine, f"{MAKE} WITH (epsilon => 1)").code == "store_unavailable"
-        assert spent(engine) == 0
-        assert asked(engine, BY_CITY)  # private tables are answered all the same
-
-
-def test_what_was_charged_before_rows_could_not_be_kept_is_said(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(*_arguments: object) -> None:
-        raise StoreUnavailable("Synthetic tables cannot be written at present.", hint="Look at it.")
-
-    monkeypatch.setattr(engine.synthetic._store, "publish", fails)
-    told = refusal(engine, f"{MAKE} WITH (epsilon => 1, {COLUMNS})")
-    assert "paid for and kept" in told.explain()
-    assert spent(engine) > 0
-
-
-def test_a_name_is_held_while_its_table_is_made(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[str] = []
-    make = making.make
-
-    def meanwhile(*arguments: Any) -> MadeTable:
-        monkeypatch.setattr(making, "make", make)
-        told.append(refusal(engine, f"{MAKE} WITH (epsilon => 1)").code)
-        return make(*arguments)
-
-    monkeypatch.setattr(making, "make", meanwhile)
-    asked(engine, f"{MAKE} WITH (epsilon => 1, {COLUMNS})")
-    assert told == ["name_taken"]
 
 
 def test_two_engines_on_one_folder_see_each_others_tables(tmp_path: Path) -> None:
@@ -396,17 +215,17 @@ def test_two_engines_on_one_folder_see_each_others_tables(tmp_path: Path) -> Non
         synthetic_engine(tmp_path / "two", store=place) as two,
     ):
         count = "SELECT COUNT(*) AS n FROM s"
-        assert refusal(two, count).code == "unknown_name"
-        asked(one, f"{MAKE} WITH (epsilon => 1, rows => 40, {COLUMNS})", ANN)
+        assert refused(two, count).code == "unknown_name"
+        asked(one, f"{MAKE} WITH (epsilon => 1, rows => 40, {TWO_COLUMNS})", ANN)
         assert asked(two, count) == [{"n": 40}]
-        assert refusal(two, f"{MAKE} WITH (epsilon => 1)").code == "name_taken"
+        assert refused(two, f"{MAKE} WITH (epsilon => 1)").code == "name_taken"
         asked(two, "DROP SYNTHETIC TABLE s", ANN)
-        assert refusal(one, count).code == "unknown_name"
+        assert refused(one, count).code == "unknown_name"
 
 
 def test_a_table_is_there_after_a_restart(tmp_path: Path) -> None:
     with synthetic_engine(tmp_path) as engine:
-        asked(engine, f"{MAKE} WITH (epsilon => 1, rows => 40, {COLUMNS})")
+        asked(engine, f"{MAKE} WITH (epsilon => 1, rows => 40, {TWO_COLUMNS})")
         rows = asked(engine, "SELECT * FROM s")
     with synthetic_engine(tmp_path) as engine:
         assert asked(engine, "SELECT * FROM s") == rows

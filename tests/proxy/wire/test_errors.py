@@ -26,13 +26,13 @@ from proxy.protocol import flight_sql_pb2 as sql
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub
 from proxy.protocol.tacit_pb2_grpc import TacitStub
 from proxy.wire.errors import (
-    CODE_KEY,
     DETAILS_BYTES_MAX,
     INCIDENT_KEY,
     STATUS,
     NotOffered,
     header_text,
 )
+from proxy.wire.refusal_details import CODE_KEY
 from tests.support.engine_fake import COUNT_ALL, BrokenEngine, CannedEngine
 from tests.support.refusals import SHORTFALL, kinds_of_refusal, refusal_of
 from tests.support.serving import channel_to

@@ -1,3 +1,2 @@
 -- compare: rows
--- half_width: 20000
-SELECT SUM(CASE WHEN insured THEN cost ELSE 0 END) AS insured_cost FROM patients
+SELECT CASE WHEN cost > 300 THEN 'dear' WHEN cost BETWEEN 0 AND 99.5 THEN 'cheap' ELSE 'middling' END AS price, COUNT(*) AS n, AVG(cost) AS mean FROM patients GROUP BY 1

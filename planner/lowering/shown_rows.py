@@ -1,0 +1,60 @@
+"""The refusals of statements that would show private rows, or sample or turn them, and what works.
+
+Here are the words. Where private rows would be shown is found in `split.py`.
+"""
+
+from sqlglot import exp
+
+from cube.refusals import UnsupportedSql
+from planner.lowering.rows import Rows
+from planner.sql.messages import listed, position, shortened, unsupported
+from planner.sql.names import column_name
+
+_OF_TABLES = {
+    "sample": (
+        "is a sample of records, which is not answered",
+        "Leave TABLESAMPLE out: an answer from all records costs the same.",
+    ),
+    "pivots": (
+        "has PIVOT, which is not answered",
+        "Name the columns: SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a.",
+    ),
+}
+
+
+def rows_shown(statement: exp.Query, rows: Rows) -> UnsupportedSql:
+    """The refusal of a statement whose result would be private rows."""
+    columns = listed(axis.name for axis in rows.schema.axes)
+    return UnsupportedSql(
+        "This would show private rows.",
+        hint=f"Ask COUNT(*) or SUM, grouped by some of {columns}. {_synthetic_rows(rows)}",
+        position=position(statement),
+    )
+
+
+def clause_of_rows(clause: str, select: exp.Select, rows: Rows) -> UnsupportedSql:
+    """The refusal of LIMIT and the like on private rows."""
+    named = [item.unalias() for item in select.expressions]
+    columns = [column_name(one) for one in named if isinstance(one, exp.Column)]
+    if len(columns) < len(named) or "*" in columns:
+        instead = "Aggregate them: HAVING, ORDER BY and LIMIT then work on the answers."
+    else:
+        keys = shortened(", ".join(columns))
+        instead = f"Count their groups: SELECT {keys}, COUNT(*) .. GROUP BY {keys}."
+    return UnsupportedSql(
+        f"{clause.upper()} of private rows is not answered; SELECT * and the like would show them.",
+        hint=f"{instead} {_synthetic_rows(rows)}",
+        position=position(select),
+    )
+
+
+def check_plain(table: exp.Table) -> None:
+    """Raise UnsupportedSql if a table in FROM has a clause of its own, such as TABLESAMPLE."""
+    for part, value in table.args.items():
+        if value and part not in ("this", "db", "alias"):
+            otherwise = (f"has {part.upper()}, which is not answered", "Leave it out.")
+            raise unsupported(table, *_OF_TABLES.get(part, otherwise))
+
+
+def _synthetic_rows(rows: Rows) -> str:
+    return f"Rows to look at are in a synthetic table: CREATE SYNTHETIC TABLE s FROM {rows.table}."

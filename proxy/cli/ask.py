@@ -1,0 +1,135 @@
+"""The commands that ask a server: `tacit query`, `explain`, `plan`, `budget` and `tables`.
+
+A thin layer over `client`: what may be answered, and at what price, the server decides.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import RenderableType
+
+from proxy.cli import client as cli_client
+from proxy.cli import plan as cli_plan
+from proxy.cli import rendering
+from proxy.cli.client import ServerAddress
+from proxy.cli.options import (
+    ConfidenceOption,
+    EpsilonOption,
+    FormatOption,
+    HalfWidthOption,
+    OutputFormat,
+    SqlArgument,
+    asks_server,
+    fails_in_json,
+)
+
+FoundT = TypeVar("FoundT")
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog='Example: tacit query "SELECT COUNT(*) FROM adult WHERE age >= 65" --half-width 50'
+)
+@fails_in_json
+@asks_server
+def query(  # noqa: PLR0913 - one parameter per option
+    sql: SqlArgument,
+    half_width: HalfWidthOption = None,
+    confidence: ConfidenceOption = None,
+    epsilon: EpsilonOption = None,
+    output: FormatOption = OutputFormat.TABLE,
+    *,
+    server: ServerAddress,
+) -> None:
+    """Answer a SELECT: from earlier answers if they suffice, otherwise by spending epsilon.
+
+    Options that are left out (--half-width, --confidence) come from the SQL's OPTIONS or the
+    table's default. With --format json, an error is one JSON object on standard error.
+    """
+    target = cli_client.target_of(half_width, confidence, epsilon)
+    answer = cli_client.query(server, sql, target)
+    _show(answer, output, rendering.answer_table, rendering.answer_csv, rendering.answer_json)
+
+
+@app.command(epilog='Example: tacit explain "SELECT sex, COUNT(*) FROM adult GROUP BY sex"')
+@fails_in_json
+@asks_server
+def explain(  # noqa: PLR0913 - one parameter per option
+    sql: SqlArgument,
+    half_width: HalfWidthOption = None,
+    confidence: ConfidenceOption = None,
+    epsilon: EpsilonOption = None,
+    output: FormatOption = OutputFormat.TABLE,
+    *,
+    server: ServerAddress,
+) -> None:
+    """Show what a SELECT would cost. Reads no data, spends nothing."""
+    target = cli_client.target_of(half_width, confidence, epsilon)
+    price = cli_client.explain(server, sql, target)
+    _show(price, output, rendering.explanation_table, rendering.price_csv, rendering.price_json)
+
+
+@app.command(epilog="Example: tacit plan workload.sql --half-width 50, then again with --buy")
+@fails_in_json
+@asks_server
+def plan(  # noqa: PLR0913, PLR0917 - one parameter per option
+    file: cli_plan.FileArgument,
+    buy: cli_plan.BuyOption = False,
+    half_width: HalfWidthOption = None,
+    confidence: ConfidenceOption = None,
+    epsilon: EpsilonOption = None,
+    output: FormatOption = OutputFormat.TABLE,
+    *,
+    server: ServerAddress,
+) -> None:
+    """Plan many SELECTs together, for less than they cost one by one.
+
+    Shows the accuracy promised to each statement and the total cost. With --buy, measures the plan;
+    the statements are then answered for free. --epsilon caps the whole plan.
+    """
+    target = cli_client.target_of(half_width, confidence, epsilon)
+    price = cli_client.plan(server, cli_plan.statements_in(file), target, buy=buy)
+    _show(price, output, cli_plan.plan_table, rendering.price_csv, rendering.price_json)
+
+
+@app.command(epilog="Example: tacit budget adult")
+@asks_server
+def budget(
+    table: Annotated[
+        str, typer.Argument(metavar="[TABLE]", help="One table; all tables if left out.")
+    ] = "",
+    *,
+    server: ServerAddress,
+) -> None:
+    """Show the epsilon spent and left, and the limits that bind you."""
+    budgets = cli_client.get_budgets(server, table)
+    rendering.console().print(rendering.budgets_table(budgets))
+    binding = rendering.binding_table(budgets)
+    if binding is not None:
+        rendering.console().print(binding)
+
+
+@app.command(epilog="Example: tacit tables --server 127.0.0.1:31337")
+@asks_server
+def tables(*, server: ServerAddress) -> None:
+    """Show the public schema of every table: the columns and levels that SQL may name."""
+    for table in cli_client.list_tables(server):
+        rendering.console().print(rendering.schema_table(table))
+
+
+def _show(
+    found: FoundT,
+    output: OutputFormat,
+    as_table: Callable[[FoundT], RenderableType],
+    as_csv: Callable[[FoundT], str],
+    as_json: Callable[[FoundT], str],
+) -> None:
+    match output:
+        case OutputFormat.TABLE:
+            rendering.console().print(as_table(found))
+        case OutputFormat.CSV:
+            typer.echo(as_csv(found), nl=False)
+        case OutputFormat.JSON:
+            typer.echo(as_json(found))

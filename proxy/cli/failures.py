@@ -1,0 +1,103 @@
+"""How a command fails: what it raises for the shell, and that failure as JSON for a program.
+
+Values and text only: the command line loads this module before it knows which command was called.
+"""
+
+import json
+import math
+from typing import Any
+
+from proxy.protocol import tacit_pb2
+
+
+class Declined(Exception):
+    """The server refused, with its own message and code.
+
+    Parameters
+    ----------
+    code : str
+    message : str
+        What a person reads: what is wrong, where, and what works instead.
+    detail : tacit_pb2.RefusalDetail, optional
+        What a program reads; None if the server sent none.
+    """
+
+    def __init__(
+        self, code: str, message: str, detail: tacit_pb2.RefusalDetail | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.detail = detail
+
+
+class Unreachable(Exception):
+    """No Tacit server answers at the address.
+
+    Parameters
+    ----------
+    address : str
+    disagreement : str, optional
+        What the two sides disagree about, if a server is there and that is TLS.
+    """
+
+    def __init__(self, address: str, disagreement: str | None = None) -> None:
+        super().__init__(address)
+        self.address = address
+        self.disagreement = disagreement
+
+
+class FailedInJson(Exception):
+    """A command that was asked for JSON has failed, so that its error is shown as JSON."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def failure_json(failure: Declined) -> str:
+    """An error as one JSON object; what there is nothing to say of is null."""
+    detail = failure.detail or tacit_pb2.RefusalDetail()
+    shown: dict[str, Any] = {
+        "code": failure.code,
+        "message": detail.message or failure.message,
+        "hint": detail.hint or None,
+        "position": None,
+        "shortfall": None,
+    }
+    if detail.HasField("position"):
+        place = detail.position
+        shown["position"] = {"line": place.line, "column": place.column}
+    if detail.HasField("shortfall"):
+        shown["shortfall"] = _shortfall(detail.shortfall)
+    if detail.HasField("epsilon_spent"):
+        shown["epsilon_spent"] = detail.epsilon_spent
+        shown["free_widths"] = [
+            {"answer": one.answer, "half_width": _finite(one.half_width)}
+            for one in detail.free_widths
+        ]
+    return json.dumps(shown)
+
+
+def _shortfall(shortfall: tacit_pb2.Shortfall) -> dict[str, Any]:
+    """Epsilons as text, so that they are exact and can be given back to --epsilon."""
+    has_left = shortfall.HasField("epsilon_left")
+    return {
+        "table": shortfall.table,
+        "epsilon_needed": shortfall.epsilon_needed,
+        "epsilon_left": shortfall.epsilon_left if has_left else None,
+        "account": shortfall.account or None,
+        "window": shortfall.window or None,
+        "free": _offered(shortfall.free) if shortfall.HasField("free") else None,
+        "fitting": _offered(shortfall.fitting) if shortfall.HasField("fitting") else None,
+    }
+
+
+def _offered(width: tacit_pb2.OfferedWidth) -> dict[str, float | None]:
+    half_width = width.half_width if width.HasField("half_width") else None
+    return {"factor": width.factor, "half_width": half_width}
+
+
+def _finite(number: float) -> float | None:
+    """A number as JSON has it, which has no infinity."""
+    return number if math.isfinite(number) else None

@@ -1,0 +1,174 @@
+"""`tacit synth` on a real server: what the command line makes, shows, draws, drops and refuses."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+import structlog
+
+from proxy.api.requests import LOCAL
+from proxy.cli import app as cli
+from proxy.engine.engine import Engine
+from proxy.monitoring.logs import configure_logs
+from tests.support.serving import serving
+from tests.support.synthetic import spent, synthetic_engine
+
+
+@pytest.fixture(autouse=True)
+def _server_logs_elsewhere() -> Iterator[None]:
+    configure_logs(io.StringIO())
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    with synthetic_engine(tmp_path) as engine:
+        yield engine
+
+
+@pytest.fixture
+def address(engine: Engine) -> Iterator[str]:
+    with serving(engine, synthetic=engine.synthetic) as address:
+        yield address
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("TACIT_SERVER", address)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run_with(*arguments: str) -> Ended:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(("synth", *arguments))
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.out + captured.err
+        return Ended(int(ended.value.code or 0), captured.out, captured.err)
+
+    return run_with
+
+
+def test_the_command_makes_lists_shows_draws_and_drops(
+    run: Run, engine: Engine, tmp_path: Path
+) -> None:
+    order = ("create", "people", "--epsilon", "1", "--columns", "city, age", "--rows", "50")
+    preview = run(*order, "--preview")
+    assert "would spend at most epsilon 1; 10 of 10 left for people" in preview.out
+    assert "measuring pairs" in preview.out
+    assert spent(engine) == 0
+    made = run(*order, "--name", "s", "-o", str(tmp_path / "s.parquet"))
+    assert made.code == 0
+    assert "Made s: 50 rows of 2 columns" in made.out
+    assert 0 < spent(engine) <= 1
+    table = pq.read_table(tmp_path / "s.parquet")
+    assert (table.num_rows, table.column_names) == (50, ["city", "age"])
+    assert " 50 " in run("list").out
+    assert "fitted to" in run("show", "S").out
+    again = run("resample", "s", "--rows", "7", "--seed", "1", "-o", str(tmp_path / "t.csv"))
+    assert "Made people_1: 7 rows like those of s. Free." in again.out
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == 7
+    assert run("get", "people_1", "-o", str(tmp_path / "u.parquet")).code == 0
+    assert run("drop", "s").out == "Dropped s.\n"
+    assert [record.name for record in engine.synthetic.known(LOCAL)] == ["people_1"]
+
+
+def test_the_command_writes_what_it_made_though_others_are_called_so(
+    run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "s.parquet"
+    for source, n_rows in (("people", "50"), ("staff", "20")):
+        order = ("create", source, "--epsilon", "1", "--columns", "city", "--rows", n_rows)
+        assert run(*order, "--name", "s", "-o", str(file)).code == 0
+        assert pq.read_table(file).num_rows == int(n_rows)
+        assert run("resample", f"{source}.s", "--rows", "7", "-o", str(file)).code == 0
+    ambiguous = run("get", "s", "-o", str(file))
+    assert "people.s, staff.s" in ambiguous.err
+    assert run("drop", "people.s").out == "Dropped people.s.\n"
+    assert run("get", "s", "-o", str(file)).code == 0
+    assert pq.read_table(file).num_rows == 20
+
+
+def test_the_command_makes_a_network_and_tells_laws(
+    run: Run, engine: Engine, tmp_path: Path
+) -> None:
+    order = ("create", "people", "--epsilon", "1", "--columns", "city,visits", "--name", "s")
+    settings = ("--method", "privbayes", "--score", "i", "--degree", "1", "--hierarchies")
+    assert run(*order, *settings, "--rows", "50").code == 0
+    assert "score => 'I', degree => 1, hierarchies => true" in run("show", "s").out
+    before = spent(engine)
+    file = tmp_path / "law.csv"
+    told = run("law", "s", "--of", "city, visits", "-o", str(file)).out
+    assert "The model's exact law." in told
+    assert "and 44 more; a file has all of them" in told
+    assert "No interval" in told
+    with file.open(newline="") as rows:
+        found = list(csv.DictReader(rows))
+    assert len(found) == 84
+    assert sum(float(row["share"]) for row in found) == pytest.approx(1)
+    assert "Oslo" in run("law", "s", "--of", "city", "--given", "visits=3").out
+    for given, code in (("visits", "invalid_request"), ("cty=Oslo", "unknown_name")):
+        assert f"error [{code}]" in run("law", "s", "--of", "city", "--given", given).err
+    assert spent(engine) == before
+
+
+def test_the_command_writes_a_report(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    run("create", "people", "--epsilon", "1", "--columns", "city", "--name", "s")
+    page = tmp_path / "s.html"
+    assert run("report", "s", "-o", str(page)).code == 0
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("show", "nobody"), "unknown_name"),
+        (("create", "people"), "invalid_request"),
+        (("create", "people", "--epsilon", "x"), "invalid_target"),
+        (("create", "people", "--epsilon", "1", "--rows", "10000000"), "too_large"),
+        (("create", "people", "--epsilon", "1", "--delta", "2"), "invalid_target"),
+        (("create", "people", "--epsilon", "1", "--delta", "1e-9"), "invalid_request"),
+        (("create", "people", "-o", "s.txt"), "configuration_invalid"),
+        (("create", "people", "-o", "nowhere/s.csv"), "configuration_invalid"),
+    ],
+)
+def test_the_command_fails_with_a_code_and_spends_nothing(
+    run: Run, engine: Engine, arguments: tuple[str, ...], code: str
+) -> None:
+    ended = run(*arguments)
+    assert ended.code != 0
+    assert f"error [{code}]" in ended.err
+    assert spent(engine) == 0
+
+
+def test_other_commands_know_synthetic_tables(
+    run: Run, engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("create", "people", "--epsilon", "1", "--columns", "city", "--name", "s", "--rows", "30")
+    with pytest.raises(SystemExit):
+        cli.main(("tables",))
+    assert "synthetic rows, made from people" in capsys.readouterr().out
+    before = spent(engine)
+    for sql in (
+        "SELECT COUNT(*) AS n FROM s",
+        "EXPLAIN PRIVACY CREATE SYNTHETIC TABLE t FROM people",
+    ):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(("query", sql))
+        assert not ended.value.code
+    assert "reading the history" in capsys.readouterr().out
+    assert spent(engine) == before

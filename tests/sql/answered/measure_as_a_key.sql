@@ -1,0 +1,2 @@
+-- compare: rows
+SELECT cost, COUNT(*) AS n FROM patients GROUP BY cost

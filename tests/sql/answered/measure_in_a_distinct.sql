@@ -1,0 +1,3 @@
+-- compare: rows
+-- spends: nothing
+SELECT DISTINCT stay FROM patients

@@ -1,0 +1,4 @@
+-- code: unsupported_sql
+-- says: tied to the private row
+-- works: SELECT COUNT(*) FROM patients AS p WHERE EXISTS (SELECT 1 FROM cities AS c WHERE c.city = p.city AND c.population > 1000)
+SELECT COUNT(*) FROM patients AS p WHERE EXISTS (SELECT 1 FROM cities AS c WHERE c.population > p.cost)
