@@ -152,6 +152,7 @@ class Planner:
         columns = _shown_as_it_is(tree, splitter)
         if columns is not None:
             part = splitter.parts[0].build(columns)
+            notes = (*notes, *splitter.parts[0].notes)
             return Workload((part,), None, False, fallback, notes, moment)
         named_columns(tree)
         intervals = _with_intervals(tree, splitter, answers)
@@ -169,7 +170,9 @@ def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:
 
 
 def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:
-    """Which columns are aggregates of noisy answers."""
+    """What the parts note, and which columns are aggregates of noisy answers."""
+    for part in splitter.parts:
+        yield from part.notes
     if not splitter.parts or not isinstance(tree, exp.Select):
         return
     for item in tree.expressions:
@@ -230,6 +233,6 @@ def _n_bytes(workload: Workload) -> int:
         for aggregate in part.aggregates:
             for block in aggregate.blocks:
                 for term in block.query.terms:
-                    n_bytes += sum(factor.values.nbytes for factor in term.factors)
-                n_bytes += 0 if block.partition is None else block.partition.labels.nbytes
+                    n_bytes += sum(8 * factor.n_stored for factor in term.factors)
+                n_bytes += 0 if block.partition is None else 8 * block.partition.n_stored
     return n_bytes

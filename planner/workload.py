@@ -16,6 +16,8 @@ from cube.block import QueryBlock
 from cube.target import AccuracyTarget
 from planner.consistent_sets import ConsistentSets
 from planner.fallback import Fallback
+from planner.independence_question import IndependenceQuestion
+from planner.level_summary import LevelSummary
 from planner.optional_stopping import surer
 
 
@@ -96,6 +98,7 @@ class ColumnKind(StrEnum):
     STDERR = "stderr"
     COST = "cost"
     SOURCE = "source"
+    SUMMARY = "summary"  # of levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ class OutputColumn:
     kind : ColumnKind
         What it shows.
     index : int
-        Which key (KEY, GROUPING), which aggregate (ESTIMATE), or which answer (every other kind).
+        Which key (KEY, GROUPING), aggregate (ESTIMATE), summary (SUMMARY), or answer (all others).
     confidence : float, optional
         The confidence of LOW and HIGH; by default the target's.
     """
@@ -245,27 +248,6 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class IndependenceQuestion:
-    """Whether the first two keys of a part are independent given the others.
-
-    The part's only aggregate counts the cells of their table, the last key varying fastest.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The number of values of each key.
-    level : float
-        The probability of rejecting a true hypothesis.
-    n_replicates : int
-        The number of simulated tables.
-    """
-
-    shape: tuple[int, ...]
-    level: float
-    n_replicates: int
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """One aggregation of a private table: a noisy relation.
 
@@ -295,6 +277,8 @@ class Part:
     is_searched : bool
         Whether noisy values decide when its answers are narrow enough
         (`planner.optional_stopping`).
+    summaries : tuple of LevelSummary
+        Estimates without intervals.
     """
 
     name: str
@@ -309,6 +293,7 @@ class Part:
     consistency: ConsistentSets | None = None
     question: IndependenceQuestion | None = None
     is_searched: bool = False
+    summaries: tuple[LevelSummary, ...] = ()
 
     def cut_at(self, confidence: float) -> float:
         """The confidence to use for an interval that must finally hold with `confidence`."""

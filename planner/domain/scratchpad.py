@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 import duckdb
 from sqlglot import exp
 
+from cube.axis import MeasureAxis
 from cube.pace import checkpoint, seconds_left
 from cube.query import N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import TooLarge
@@ -122,7 +123,7 @@ class Scratchpad:
         check_scalar(expression)  # a plain comparison consists of allowed nodes
         axes = columns_of(expression)
         by_name = self._schemas[table].by_name
-        shape = tuple(len(probes.get(name) or by_name[name].levels) for name in axes)
+        shape = tuple(len(probes.get(name, ())) or by_name[name].size for name in axes)
         n_cells = math.prod(shape)
         if n_cells > N_FACTOR_CELLS_MAX:
             raise TooLarge(
@@ -245,13 +246,28 @@ class Scratchpad:
             if relation is None:
                 axis = self._schemas[table].by_name[name]
                 relation = f"levels_{len(self._relations)}"
-                self._database.execute(
-                    f"CREATE TABLE {relation} AS SELECT unnest(range({axis.size})) AS position, "
-                    f"unnest(?::{axis.sql_type}[])::{stored_type(axis)} AS value",
-                    [list(axis.levels)],
-                )
+                if isinstance(axis, MeasureAxis):
+                    self._make_measure(relation, axis)
+                else:
+                    self._database.execute(
+                        f"CREATE TABLE {relation} AS SELECT unnest(range({axis.size})) "
+                        f"AS position, unnest(?::{axis.sql_type}[])::{stored_type(axis)} AS value",
+                        [list(axis.levels)],
+                    )
                 self._relations[(table, name)] = relation
             return relation
+
+    def _make_measure(self, relation: str, axis: MeasureAxis) -> None:
+        """The levels of a measure, by arithmetic: there may be a million of them."""
+        multiples, divisor = axis.multiples, 1 / axis.unit
+        value = f"({multiples.start} + position * {multiples.step})"
+        if divisor != 1:
+            value = f"{value}::DOUBLE / {int(divisor)}"
+        self._database.execute(
+            f"CREATE TABLE {relation} AS SELECT position, CASE WHEN position < {axis.n_regular} "  # noqa: S608 - public numbers
+            f"THEN {value} END::{axis.sql_type}::{stored_type(axis)} AS value "
+            f"FROM (SELECT unnest(range({axis.size})) AS position)"
+        )
 
     @staticmethod
     def _probed(place: str, values: tuple[float | None, ...]) -> str:

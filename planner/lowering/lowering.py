@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
+from planner.lowering.comoments import as_plain_aggregates
 from planner.lowering.formulas import FormulaReader, Total
 from planner.lowering.grouping_sets import grouping_sets
 from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
@@ -60,6 +61,7 @@ class Lowering:
         if len(items) > N_COLUMNS_MAX:
             raise _too_many_columns()
         names = [self._name(item) for item in items]
+        as_plain_aggregates(select)
         self._resolve(select, names)
         where = select.args.get("where")
         own = () if where is None else tuple(conjuncts(where.this))
@@ -113,7 +115,7 @@ class Lowering:
         """The meaning of a column, of a companion function, or of COUNT of the unit's key."""
         if isinstance(node, exp.Column):
             return self._part.rows.resolved_node(node)
-        if not isinstance(node, exp.Count | exp.Anonymous):
+        if not isinstance(node, exp.Count | exp.ApproxDistinct | exp.Anonymous):
             return node
         counted = count_of_units(node, self._part.rows)
         return read_companion(counted) if is_companion(counted) else counted
@@ -273,7 +275,7 @@ class Lowering:
 
 def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
     """COUNT of the unit's key is COUNT(*): each person has one row."""
-    if isinstance(node, exp.Count):
+    if isinstance(node, exp.Count | exp.ApproxDistinct):
         inner = node.this
         if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
             inner = inner.expressions[0]

@@ -158,6 +158,7 @@ class Splitter:
         part = PartBuilder(
             f"{OWN_PREFIX}part_{len(self.parts)}", sources, self._world, scope.requested
         )
+        part.noisy_extremes = manner.noisy_extremes
         self.parts.append(part)
         self._write_out_values(select)
         answers: dict[str, int] = {}
@@ -181,18 +182,18 @@ class Splitter:
     def _write_out(self, held: Held) -> None:
         query, scope = self._held[int(held.this.name)]
         inner, above = query.unnest(), held.parent
-        is_listed = isinstance(above, exp.In) and above.args.get("query") is held
+        listing = above if isinstance(above, exp.In) and above.args.get("query") is held else None
         if not isinstance(inner, exp.Query):
             return
-        if not is_listed and not self.tables.is_public(inner, scope.names):
+        if listing is None and not self.tables.is_public(inner, scope.names):
             return  # answers, which are computed with
         if not isinstance(self._query(query, scope), Answered):
             return
-        if is_listed:
+        if listing is not None:
             values = exp.Tuple(expressions=values_of(inner, self._world, query))
             self.tables.allowance.put_in(values, query)
-            above.set("expressions", values.expressions)
-            above.set("query", None)
+            listing.set("expressions", values.expressions)
+            listing.set("query", None)
         elif isinstance(above, exp.Exists):
             found = exists_among(inner, self._world, query)
             self.tables.allowance.put_in(found, query)
