@@ -166,7 +166,8 @@ def bind(tree: exp.Expr, parameters: Parameters) -> None:
             hint="Send one value for each ?, in their order; $1 may stand in several places.",
         )
     values = {str(place): one for place, one in enumerate(parameters, start=1)}
-    values |= {one.name: one for one in parameters if one.name}
+    # ADBC names values from "0", so a name that is a number is none.
+    values |= {one.name: one for one in parameters if not one.name.isdecimal()}
     for mark, name in list(_marks(tree)):
         if name not in values:
             raise InvalidSql(

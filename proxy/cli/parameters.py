@@ -16,7 +16,7 @@ def parameters_of(values: Sequence[str] | None) -> list[tacit_pb2.Parameter]:
     return [_parameter(value) for value in values or ()]
 
 
-def _parameter(text: str) -> tacit_pb2.Parameter:
+def _parameter(text: str) -> tacit_pb2.Parameter:  # noqa: PLR0911 - one for each type
     """A value by its looks; what stands between single quotes is text.
 
     >>> _parameter("12.5").WhichOneof("value"), _parameter("'12.5'").text

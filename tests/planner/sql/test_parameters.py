@@ -61,6 +61,12 @@ def test_a_number_may_stand_in_several_places_and_a_name_too() -> None:
     assert tree.sql(dialect=DIALECT) == "SELECT 5, 6, 5 FROM t"
 
 
+def test_a_name_that_is_a_number_is_none() -> None:
+    sent = tuple(parameter_of(value, str(place)) for place, value in enumerate((5, 6)))
+    tree = parse(Query("SELECT ?, ? FROM t"), sent).tree
+    assert tree.sql(dialect=DIALECT) == "SELECT 5, 6 FROM t"
+
+
 def test_the_parameters_of_a_text_are_counted_once_each() -> None:
     assert parameters_in(parse(Query("SELECT $3 FROM t WHERE a = $1")).tree) == ("1", "2", "3")
     assert parameters_in(parse(Query("SELECT ?, ? FROM t")).tree) == ("1", "2")
