@@ -19,10 +19,10 @@ def parameters_of(values: Sequence[str] | None) -> list[tacit_pb2.Parameter]:
 def _parameter(text: str) -> tacit_pb2.Parameter:  # noqa: PLR0911 - one for each type
     """A value by its looks; what stands between single quotes is text.
 
-    >>> _parameter("12.5").WhichOneof("value"), _parameter("'12.5'").text
-    ('decimal', '12.5')
-    >>> _parameter("2026-01-31").WhichOneof("value"), _parameter("Oslo").text
-    ('date', 'Oslo')
+    >>> _parameter("12.5").decimal, _parameter("'12.5'").text
+    ('12.5', '12.5')
+    >>> _parameter("2026-01-31").date, _parameter("Oslo").text
+    ('2026-01-31', 'Oslo')
     """
     if len(text) > 1 and text[0] == text[-1] == "'":
         return tacit_pb2.Parameter(text=text[1:-1].replace("''", "'"))

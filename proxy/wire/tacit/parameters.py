@@ -3,10 +3,13 @@
 import datetime as dt
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
+from typing import Final
 
 from cube.refusals import InvalidSql
 from planner.sql.parameters import Parameter, parameter_of
 from proxy.protocol import tacit_pb2
+
+_KINDS: Final = ("boolean", "integer", "number", "decimal", "text", "date", "timestamp")
 
 
 def parameter_in(message: tacit_pb2.Parameter) -> Parameter:
@@ -17,9 +20,12 @@ def parameter_in(message: tacit_pb2.Parameter) -> Parameter:
     InvalidSql
         If its text is no number, date or time, or its number is not finite.
     """
-    kind = message.WhichOneof("value")
-    if kind is None:
+    sent = [kind for kind in _KINDS if message.HasField(kind)]
+    if len(sent) > 1:
+        raise InvalidSql("A parameter has several values.", hint="Send one of them.")
+    if not sent:
         return parameter_of(None, message.name)
+    (kind,) = sent
     value = getattr(message, kind)
     with suppress(ValueError, InvalidOperation):
         match kind:
