@@ -48,7 +48,7 @@ FLOORS = {
         "domain batch",
         "sql measuring",
         "workload",
-        "optional_stopping fallback cache",
+        "optional_stopping fallback draws cache",
     ),
     "proxy": (
         "__main__",

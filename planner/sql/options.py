@@ -22,7 +22,8 @@ MANNER = "manner"  # in the same: what else they name
 
 TARGET_NAMES = ("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least")
 TEST_NAMES = ("level", "replicates")
-OPTION_NAMES = (*TARGET_NAMES, *TEST_NAMES, "consistency", "fallback")
+OPTION_NAMES = (*TARGET_NAMES, *TEST_NAMES, "consistency", "fallback", "nonnegative_counts")
+_SWITCH = {"true": True, "on": True, "false": False, "off": False}
 N_SIMULTANEOUS_MAX = 1_000_000
 N_REPLICATES_MAX = 100_000  # a p-value is then known to a thousandth or better
 DEFAULT_LEVEL = Fraction(1, 20)
@@ -87,6 +88,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
     named: dict[str, Fraction] = {}
     consistency: Consistency | None = None
     fallback: Fallback | None = None
+    nonnegative_counts: bool | None = None
     seen: set[str] = set()
     for option in options:
         name = option.name
@@ -102,6 +104,8 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
             consistency = consistency_named(option.value)
         elif name == "fallback":
             fallback = fallback_named(option.value)
+        elif name == "nonnegative_counts":
+            nonnegative_counts = switched(name, option.value)
         else:
             named[name] = _number(option)
     _check_widths(named)
@@ -115,6 +119,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         relative=_double(named.get("relative")),
         at_least=_double(named.get("at_least")),
         fallback=fallback,
+        nonnegative_counts=nonnegative_counts,
     )
     n_replicates = None if replicates is None else int(replicates)
     return target, AnswerOptions(_double(level), n_replicates, consistency)
@@ -139,6 +144,15 @@ def fallback_named(name: str) -> Fallback:
             "'none' refuses.",
         )
     return Fallback(name.lower())
+
+
+def switched(name: str, value: str) -> bool:
+    """Whether an option or a setting that is on or off is on."""
+    if value.lower() not in _SWITCH:
+        raise InvalidTarget(
+            f"{name} is on or off, not {shortened(value)}.", hint="Write true or false."
+        )
+    return _SWITCH[value.lower()]
 
 
 def check_test(level: Fraction | None, replicates: Fraction | None) -> None:
