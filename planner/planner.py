@@ -175,6 +175,7 @@ def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:
 
 def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:
     """What the parts note, and which columns are aggregates of noisy answers."""
+    yield from splitter.notes
     for part in splitter.parts:
         yield from part.notes
     if not splitter.parts or not isinstance(tree, exp.Select):
