@@ -22,6 +22,8 @@ LevelValue: TypeAlias = str | int | float | bool | dt.date | None
 N_LEVELS_MAX = 2**20  # an axis is enumerated; a million levels is 8 MB of coefficients
 INTEGER_MAX = 2**40  # a level may be a coefficient, and those are bounded (query.py)
 STEP_MIN = Fraction(1, 2**50)  # of the largest level: neighbouring levels are distinct doubles
+# Below this, a double times the unit is off by far less than half a level.
+ROUNDED_BY_DOUBLES_MAX = 2**48
 DIGITS_MAX = 15  # of a decimal number that the nearest double tells from all others
 NAME_LENGTH_MAX = 63  # PostgreSQL's limit on identifiers, which clients rely on
 
@@ -75,14 +77,19 @@ class Axis(ABC):
         return (*self.regular, *other, *null)
 
     @property
+    def n_regular(self) -> int:
+        """The number of levels that are neither OTHER nor NULL."""
+        return len(self.regular)
+
+    @cached_property
     def size(self) -> int:
         """The number of levels."""
-        return len(self.levels)
+        return self.n_regular + (self.other is not None) + self.null
 
     @property
     def other_position(self) -> int | None:
         """The position of OTHER among the levels."""
-        return None if self.other is None else len(self.regular)
+        return None if self.other is None else self.n_regular
 
     @property
     def null_position(self) -> int | None:
@@ -128,6 +135,11 @@ class IntegerAxis(Axis):
             raise ValueError(f"{self.name}: levels beyond 2**40 in size")
         if self.other is not None and type(self.other) is not int:
             raise ValueError(f"{self.name}: other must be a whole number")
+
+    @property
+    def n_regular(self) -> int:
+        """The number of whole numbers from low to high."""
+        return self.high - self.low + 1
 
     @cached_property
     def regular(self) -> tuple[int, ...]:
@@ -196,11 +208,28 @@ class DateAxis(Axis):
         if self.low > self.high:
             raise ValueError(f"{self.name}: low {self.low} is after high {self.high}")
 
+    @property
+    def n_regular(self) -> int:
+        """The number of days."""
+        return (self.high - self.low).days + 1
+
     @cached_property
     def regular(self) -> tuple[dt.date, ...]:
         """Every day from low to high."""
         n_days = (self.high - self.low).days + 1
         return tuple(self.low + dt.timedelta(days=day) for day in range(n_days))
+
+
+@dataclass(frozen=True, slots=True)
+class Rounding:
+    """Where values are rounded to the next level of a measure, in whole numbers.
+
+    The double nearest to ``(first + level * step) / unit`` is the least value rounded to a level.
+    """
+
+    first: int
+    step: int
+    unit: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,7 +305,12 @@ class MeasureAxis(Axis):
         low, high, _step = self._exact
         return (low + high) / 2
 
-    @cached_property
+    @property
+    def n_regular(self) -> int:
+        """The number of levels from low to high."""
+        return len(self.multiples)
+
+    @property
     def regular(self) -> tuple[int, ...] | tuple[float, ...]:
         """Every level from low to high; fractional levels as the nearest doubles."""
         numerators, unit = self._multiples(Fraction(0))
@@ -305,7 +339,7 @@ class MeasureAxis(Axis):
         largest = max(abs(low), abs(high)) * 10**places
         return places if largest < 10**DIGITS_MAX else None
 
-    @cached_property
+    @property
     def rounding_points(self) -> tuple[float, ...]:
         """The nearest double to the least value that is rounded to each level but the lowest.
 
@@ -314,6 +348,16 @@ class MeasureAxis(Axis):
         _low, _high, step = self._exact
         numerators, unit = self._multiples(step / 2)
         return tuple(each / unit for each in numerators[1:])
+
+    @property
+    def rounding(self) -> Rounding | None:
+        """The rounding points as whole numbers; None if doubles do not hold them with room left."""
+        _low, _high, step = self._exact
+        numerators, unit = self._multiples(step / 2)
+        largest = max(abs(numerators[0]), abs(numerators[-1]) + numerators.step, unit)
+        if largest >= ROUNDED_BY_DOUBLES_MAX:
+            return None
+        return Rounding(numerators[0], numerators.step, unit)
 
     def _multiples(self, below: Fraction) -> tuple[range, int]:
         """The levels less `below` as whole multiples of 1 / unit; dividing by unit rounds once."""

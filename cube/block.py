@@ -23,6 +23,7 @@ from cube.query import (
     LinearQuery,
     Scope,
     check_scope,
+    n_stored,
     read_only,
     shape_of,
 )
@@ -72,6 +73,11 @@ class Partition:
     def labels(self) -> NDArray[np.int64]:
         """The group of every cell; made anew where pieces are kept."""
         return self.groups.dense() if isinstance(self.groups, Pieces) else self.groups
+
+    @property
+    def n_stored(self) -> int:
+        """How many numbers are stored."""
+        return n_stored(self.groups)
 
     @property
     def _occurring(self) -> NDArray[np.int64]:

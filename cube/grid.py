@@ -3,6 +3,10 @@
 Almost every query cuts an axis into two or three pieces, whatever the number of levels. A `Grid`
 keeps, for each of its axes, the classes of levels on which all the arrays that it has seen agree.
 Computing on products of classes instead of products of levels then loses nothing.
+
+On an axis along which arrays rise or fall, a class has a part for each power (`classes.py`), and the
+cells of the grid are the products of parts: a query is there what its polynomials' coefficients
+are, which add up as its values do.
 """
 
 import math
@@ -15,60 +19,14 @@ from numpy.typing import NDArray
 
 from cube.block import QueryBlock
 from cube.cached import cached_property
-from cube.query import LinearQuery, Scope, Term, check_scope
-
-N_FEW = 48  # up to this many labels are numbered faster by a dictionary than by sorting
-
-
-@dataclass(frozen=True, eq=False)
-class AxisClasses:
-    """The classes of one axis's levels, numbered by first appearance.
-
-    Parameters
-    ----------
-    of_level : (n_levels,) ndarray of int64
-        The class of each level.
-    """
-
-    of_level: NDArray[np.int64]
-
-    @cached_property
-    def representatives(self) -> NDArray[np.int64]:
-        """The first level of each class, (n_classes,)."""
-        return first_places(self.of_level)
-
-    @cached_property
-    def n_classes(self) -> int:
-        """The number of classes."""
-        return int(self.of_level.max()) + 1
-
-    @cached_property
-    def sizes(self) -> NDArray[np.int64]:
-        """The number of levels in each class, (n_classes,)."""
-        starts = self._run_starts
-        sizes = np.zeros(self.n_classes, dtype=np.int64)
-        np.add.at(sizes, self.of_level[starts], _lengths(starts, self.of_level.size))
-        return sizes
-
-    @cached_property
-    def _run_starts(self) -> NDArray[np.int64]:
-        """Where runs of levels of one class begin; on an ordered axis there are few."""
-        return run_starts(self.of_level)
-
-    def refined(self, keys: NDArray[np.int64]) -> "AxisClasses":
-        """Split the classes where `keys`, (n_levels,), differs within one."""
-        # Neither keys nor classes change within these runs, so one level of each run suffices: a
-        # range on an axis of a million levels is three runs.
-        starts = _merged(self._run_starts, run_starts(keys))
-        joint, n_classes = _numbered(self.of_level[starts], keys[starts])
-        if n_classes == self.n_classes:
-            return self
-        return AxisClasses(np.repeat(joint, _lengths(starts, keys.size)))
+from cube.classes import AxisClasses
+from cube.pieces import Pieces
+from cube.query import Factor, LinearQuery, Scope, Term, check_scope
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Classes of levels on a few axes; its cells are the products of classes.
+    """Classes of levels on a few axes; its cells are the products of their parts.
 
     Parameters
     ----------
@@ -89,7 +47,7 @@ class Grid:
     @classmethod
     def undivided(cls, axes: Scope, sizes: tuple[int, ...]) -> "Grid":
         """One class for each axis: the grid before any query."""
-        return cls(axes, tuple(AxisClasses(np.zeros(size, dtype=np.int64)) for size in sizes))
+        return cls(axes, tuple(AxisClasses.undivided(size) for size in sizes))
 
     @cached_property
     def position(self) -> dict[str, int]:
@@ -98,23 +56,23 @@ class Grid:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of classes of each axis."""
-        return tuple(classes.n_classes for classes in self.classes)
+        """The number of parts of each axis."""
+        return tuple(classes.n_parts for classes in self.classes)
 
     @property
     def n_cells(self) -> int:
-        """The number of products of classes, exactly."""
+        """The number of products of parts, exactly."""
         return math.prod(self.shape)
 
     def cell_sizes(self) -> NDArray[np.float64]:
-        """The number of cube cells in each grid cell, as an array of the grid's shape."""
+        """The number of cube cells in the classes of each grid cell, in the grid's shape."""
         sizes = np.ones((), dtype=np.float64)
         for classes in self.classes:
             sizes = np.multiply.outer(sizes, classes.sizes.astype(np.float64))
         return sizes
 
     def refined(self, blocks: Iterable[QueryBlock]) -> "Grid":
-        """Split classes until every row of `blocks` is constant on each grid cell.
+        """Split classes until every array of `blocks` is one polynomial on each; mostly a constant.
 
         The blocks' scopes must lie within the grid's axes.
         """
@@ -128,24 +86,68 @@ class Grid:
             return self
         return Grid(self.axes, tuple(classes))
 
-    def restricted(self, axes: Scope, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """An array over levels of `axes`, taken at one representative of each class.
+    @cached_property
+    def n_powers(self) -> int:
+        """The number of parts of each product of classes."""
+        return math.prod(classes.n_powers for classes in self.classes)
+
+    def parents(self, finer: "Grid") -> NDArray[np.int64]:
+        """The cell that each cell of a finer grid is a piece of; -1 for a power that is new."""
+        place = np.zeros([1] * len(self.axes), dtype=np.int64)
+        is_new = np.zeros([1] * len(self.axes), dtype=np.bool_)
+        for dimension, (old, new) in enumerate(zip(self.classes, finer.classes, strict=True)):
+            along = self._along(old.parents(new), dimension)
+            place = place * old.n_parts + along
+            is_new = is_new | (along < 0)
+        return np.where(is_new, -1, place).ravel()
+
+    def labels(self, axes: Scope, groups: NDArray[np.int64] | Pieces) -> NDArray[np.int64]:
+        """The group of each cell, of an array over levels of `axes` that is constant on classes.
 
         The result has the grid's number of dimensions; axes outside `axes` have length 1.
         """
         chosen = [self.classes[self.position[name]].representatives for name in axes]
-        small = values[np.ix_(*chosen)]
-        shape = [1] * len(self.axes)
-        for name, length in zip(axes, small.shape, strict=True):
-            shape[self.position[name]] = length
-        return small.reshape(shape)
+        found = groups.at(chosen[0]) if isinstance(groups, Pieces) else groups[np.ix_(*chosen)]
+        return self._spread(axes, found)
 
-    def term(self, term: Term) -> NDArray[np.int64]:
+    def factor(self, factor: Factor) -> NDArray[np.float64]:
+        """The coefficient of a factor on each cell, in the form of `labels`.
+
+        Those of higher powers are multiplied with the largest value of the power: what a query is
+        off by at a level is at most the sum of what its coefficients are off by.
+        """
+        classes = [self.classes[self.position[name]] for name in factor.axes]
+        if len(classes) == 1:
+            (along,) = classes
+            return self._spread(factor.axes, along.coefficients(factor.numbers) * along.part_scales)
+        found = self.labels(factor.axes, factor.numbers).astype(np.float64)
+        return found * self._constants(factor.axes)
+
+    def term(self, term: Term) -> NDArray[np.float64]:
         """The product of a term's factors (without its scale), broadcastable to the grid."""
-        product = np.ones([1] * len(self.axes), dtype=np.int64)
+        product = self._constants(tuple(name for name in self.axes if name not in term.scope))
         for factor in term.factors:
-            product = product * self.restricted(factor.axes, factor.values)
+            product = product * self.factor(factor)
         return product
+
+    def _constants(self, axes: Scope) -> NDArray[np.float64]:
+        """1 on the cells of the lowest power of each of some axes, 0 on others."""
+        product = np.ones([1] * len(self.axes))
+        for name in axes:
+            classes = self.classes[self.position[name]]
+            if classes.degree:
+                product = product * self._spread((name,), (classes.powers == 0).astype(np.float64))
+        return product
+
+    def _spread(self, axes: Scope, values: NDArray[Any]) -> NDArray[Any]:
+        """An array over the parts of some axes, with a length of 1 along all others."""
+        shape = [1] * len(self.axes)
+        for name, length in zip(axes, values.shape, strict=True):
+            shape[self.position[name]] = length
+        return values.reshape(shape)
+
+    def _along(self, values: NDArray[np.int64], dimension: int) -> NDArray[np.int64]:
+        return values.reshape([-1 if n == dimension else 1 for n in range(len(self.axes))])
 
     def coefficients(self, query: LinearQuery) -> NDArray[np.float64]:
         """The query's coefficient on each grid cell, as floats of the grid's shape."""
@@ -155,77 +157,22 @@ class Grid:
         return total
 
 
-def first_places(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The first place of each label; labels are ``0 .. n - 1``, each of them used."""
-    first = np.empty(int(labels.max()) + 1, dtype=np.int64)
-    # Written in reverse, so that the first place is written last and stays.
-    first[labels[::-1]] = np.arange(labels.size - 1, -1, -1)
-    return first
-
-
-def run_starts(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Place 0, and the places where a vector differs from the place before."""
-    changes = np.flatnonzero(values[1:] != values[:-1])
-    starts = np.empty(changes.size + 1, dtype=np.int64)
-    starts[0] = 0
-    np.add(changes, 1, out=starts[1:])
-    return starts
-
-
-def by_first_appearance(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Equal labels for equal codes, ``0 .. n - 1`` in the order in which they first appear."""
-    starts = run_starts(codes)
-    labels, _ = _numbered(codes[starts])
-    return np.repeat(labels, _lengths(starts, codes.size))
-
-
-def _numbered(
-    codes: NDArray[np.int64], keys: NDArray[np.int64] | None = None
-) -> tuple[NDArray[np.int64], int]:
-    """Labels, by first appearance, equal where both vectors are equal; and how many there are."""
-    if codes.size <= N_FEW:
-        numbers: dict[Any, int] = {}
-        each = codes.tolist() if keys is None else zip(codes.tolist(), keys.tolist(), strict=True)
-        labels = [numbers.setdefault(one, len(numbers)) for one in each]
-        return np.array(labels, dtype=np.int64), len(numbers)
-    if keys is not None:
-        _, key = np.unique(keys, return_inverse=True)
-        codes = codes * (int(key.max()) + 1) + key
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    rank = np.empty(first.size, dtype=np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(first.size)
-    return rank[inverse], first.size
-
-
-def _lengths(starts: NDArray[np.int64], end: int) -> NDArray[np.int64]:
-    """The lengths of the runs that begin at `starts`; the last run ends at `end`."""
-    lengths = np.empty_like(starts)
-    np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
-    lengths[-1] = end - starts[-1]
-    return lengths
-
-
-def _merged(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The distinct numbers of two increasing vectors, increasing."""
-    both = np.concatenate((first, second))
-    both.sort(kind="stable")  # a merge: both halves are in order
-    return both[run_starts(both)]
-
-
-def arrays_of(blocks: Iterable[QueryBlock]) -> Iterator[tuple[Scope, NDArray[np.int64]]]:
+def arrays_of(
+    blocks: Iterable[QueryBlock],
+) -> Iterator[tuple[Scope, NDArray[np.int64] | Pieces]]:
     """Every array over levels that occurs in the rows of `blocks`."""
     for block in blocks:
         for term in block.query.terms:
             for factor in term.factors:
-                yield factor.axes, factor.values
+                yield factor.axes, factor.numbers
         if block.partition is not None:
-            yield block.partition.axes, block.partition.labels
+            yield block.partition.axes, block.partition.groups
 
 
-def slice_keys(values: NDArray[np.int64], dimension: int) -> NDArray[np.int64]:
+def slice_keys(numbers: NDArray[np.int64] | Pieces, dimension: int) -> NDArray[np.int64] | Pieces:
     """A number for each slice along `dimension`; equal numbers for equal slices."""
-    if values.ndim == 1:
-        return values
-    slices = np.moveaxis(values, dimension, 0).reshape(values.shape[dimension], -1)
+    if isinstance(numbers, Pieces) or numbers.ndim == 1:
+        return numbers
+    slices = np.moveaxis(numbers, dimension, 0).reshape(numbers.shape[dimension], -1)
     seen: dict[bytes, int] = {}
     return np.array([seen.setdefault(row.tobytes(), len(seen)) for row in slices], dtype=np.int64)

@@ -12,6 +12,7 @@ The pieces are a function of the values alone: equal values have equal pieces.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +93,16 @@ class Pieces:
         for place in (turn - 1, turn, turn + 1):
             yield np.clip(place, self.starts[curved], last[curved])
 
+    @property
+    def n_bytes(self) -> int:
+        """The memory that they take."""
+        return self.starts.nbytes + self.coefficients.nbytes
+
+    @property
+    def content(self) -> bytes:
+        """Equal for equal values of one size."""
+        return self.starts.tobytes() + self.coefficients.tobytes()
+
     def at(self, places: Whole) -> Whole:
         """The values at some places."""
         which = np.searchsorted(self.starts, places, side="right") - 1
@@ -146,6 +157,39 @@ class Pieces:
 
 
 _FIRST: Whole = np.zeros(1, dtype=np.int64)
+
+
+def magnitudes(pieces: Pieces) -> tuple[Pieces, bool]:
+    """Absolute values, on pieces of which none is concave; and whether they are exact.
+
+    A polynomial is cut where its sign changes. Where its magnitude is concave then, it is replaced
+    by the largest magnitude, which is nowhere below it.
+    """
+    starts: list[int] = []
+    coefficients: list[Whole] = []
+    exact = True
+    for piece, start, length in pieces:
+        for begin, end, sign in _signed(piece, start, length):
+            own = sign * piece
+            if own[2] < 0:
+                exact = False
+                largest = evaluated(own, np.arange(begin, end, dtype=np.int64)).max()
+                own = np.array([largest, 0, 0], dtype=np.int64)
+            starts.append(begin)
+            coefficients.append(own)
+    return Pieces(pieces.size, np.array(starts, dtype=np.int64), np.array(coefficients)), exact
+
+
+def _signed(piece: Whole, start: int, length: int) -> Iterator[tuple[int, int, int]]:
+    """Parts of a piece without a change of sign: first place, the place after the last, and sign."""
+    value, slope, bend = piece.tolist()
+    if not slope and not bend:
+        yield start, start + length, -1 if value < 0 else 1
+        return
+    is_negative = evaluated(piece, np.arange(start, start + length, dtype=np.int64)) < 0
+    cuts = np.flatnonzero(is_negative[1:] != is_negative[:-1]) + 1
+    for begin, end in pairwise([0, *cuts.tolist(), length]):
+        yield start + begin, start + end, -1 if is_negative[begin] else 1
 
 
 def evaluated(coefficients: Whole, places: Whole) -> Whole:

@@ -43,6 +43,11 @@ def shape_of(numbers: NDArray[np.int64] | Pieces) -> tuple[int, ...]:
     return (numbers.size,) if isinstance(numbers, Pieces) else numbers.shape
 
 
+def n_stored(numbers: NDArray[np.int64] | Pieces) -> int:
+    """How many numbers an array, or pieces, are stored in."""
+    return numbers.coefficients.size if isinstance(numbers, Pieces) else numbers.size
+
+
 def check_scope(axes: Scope) -> None:
     """Raise ValueError unless `axes` is sorted and without repeats."""
     if list(axes) != sorted(set(axes)):
@@ -89,6 +94,16 @@ class Factor:
     def values(self) -> NDArray[np.int64]:
         """The number of every combination of levels; made anew where pieces are kept."""
         return self.numbers.dense() if isinstance(self.numbers, Pieces) else self.numbers
+
+    @property
+    def content(self) -> bytes:
+        """Equal for equal values over the same axes."""
+        return self.numbers.content if isinstance(self.numbers, Pieces) else self.numbers.tobytes()
+
+    @property
+    def n_stored(self) -> int:
+        """How many numbers are stored."""
+        return n_stored(self.numbers)
 
     @cached_property
     def ends(self) -> tuple[int, int]:

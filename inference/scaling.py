@@ -120,8 +120,7 @@ def coefficient_range(query: LinearQuery) -> tuple[Fraction, Fraction]:
     for term in query.terms:
         ends = [term.scale, term.scale]
         for factor in term.factors:
-            values = (int(factor.values.min()), int(factor.values.max()))
-            products = [end * value for end in ends for value in values]
+            products = [end * value for end in ends for value in factor.ends]
             ends = [min(products), max(products)]
         low, high = low + ends[0], high + ends[1]
     return low, high

@@ -48,7 +48,7 @@ FLOORS = {
         "domain batch",
         "sql measuring",
         "workload",
-        "optional_stopping fallback draws cache",
+        "optional_stopping fallback consistent_sets cache draws independence_question level_summary",
     ),
     "proxy": (
         "__main__",

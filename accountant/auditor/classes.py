@@ -1,14 +1,16 @@
 """Classes of levels: levels that no array distinguishes are one class, represented by one of them.
 
 A thousand predicates on an axis of a million levels still make few classes, because predicates are
-ranges and lists. All further computation is on classes, and loses nothing.
+ranges and lists. All further computation is on classes, and loses nothing. Along an axis with curves,
+the levels where a piece begins or ends stand for all between them: what rows cost is nowhere larger.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant.auditor.curves import Curve
 from accountant.auditor.rows import LevelArray
 
 N_STACKED_MAX = 2**22  # numbers sorted at once
@@ -64,19 +66,48 @@ class AxisClasses:
     ----------
     levels : (n_classes,) ndarray
         One level of each class.
-    of_level : (n_levels,) ndarray
-        The class of each level.
+    n_levels : int
+        The number of all levels.
+    segments : (n_segments,) ndarray
+        Where levels begin that follow one another and cost the same, or no more than the ends do.
+    ends : (2, n_segments) ndarray
+        The class of the first and of the last level of each segment.
     """
 
     def __init__(self, axis: str, appeared: dict[LevelArray, int]) -> None:
         self._axis = axis
-        keys = [array.keys(axis) for array in appeared]
-        self.levels, self.of_level = distinct_columns(keys)
-        self._keys = {array: one[self.levels] for array, one in zip(appeared, keys, strict=True)}
+        curves = [array.numbers for array in appeared if isinstance(array.numbers, Curve)]
+        if curves:
+            self._take_ends(appeared, curves)
+        else:
+            keys = [array.keys(axis) for array in appeared]
+            self.levels, of_level = distinct_columns(keys)
+            self.segments = np.flatnonzero(np.diff(of_level, prepend=-1))
+            self.ends = np.stack((of_level[self.segments], of_level[self.segments]))
+            self.n_levels = of_level.size
+            self._keys = {one: key[self.levels] for one, key in zip(appeared, keys, strict=True)}
         self._appeared = list(appeared.items())
         self._n_looked_at = 0
         self._label = np.zeros(self.levels.size, dtype=np.int64)
         self._distinguished: Indices = np.zeros(1, dtype=np.intp)
+
+    def _take_ends(self, appeared: Iterable[LevelArray], curves: Sequence[Curve]) -> None:
+        """Classes of the levels at which a piece of some array begins or ends."""
+        dense = [one.keys(self._axis) for one in appeared if not isinstance(one.numbers, Curve)]
+        jumps = [np.flatnonzero(key[1:] != key[:-1]) + 1 for key in dense]
+        self.n_levels = curves[0].size
+        self.segments = np.unique(np.concatenate([curve.starts for curve in curves] + jumps))
+        last = np.append(self.segments[1:], self.n_levels) - 1
+        places = np.concatenate((self.segments, last))
+        at_places = {array: self._at(array, places) for array in appeared}
+        first, label = distinct_columns(list(at_places.values()))
+        self.levels, self.ends = places[first], label.reshape(2, -1)
+        self._keys = {array: key[first] for array, key in at_places.items()}
+
+    def _at(self, array: LevelArray, levels: Indices) -> NDArray[np.int64]:
+        if isinstance(array.numbers, Curve):
+            return array.numbers.at(levels)
+        return array.keys(self._axis)[levels]
 
     def by(self, arrays: Sequence[LevelArray]) -> tuple[Indices, Indices]:
         """The classes that a few arrays distinguish, in the form of `distinct_columns`.
@@ -85,7 +116,7 @@ class AxisClasses:
         """
         for array in arrays:
             if array not in self._keys:
-                self._keys[array] = array.keys(self._axis)[self.levels]
+                self._keys[array] = self._at(array, self.levels)
         return distinct_columns([self._keys[array] for array in arrays])
 
     def distinguished(self, n_rows: int) -> Indices:

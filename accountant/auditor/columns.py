@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from accountant.auditor.bound import Bound
-from accountant.auditor.classes import Indices
+from accountant.auditor.classes import AxisClasses, Indices
 from accountant.auditor.rows import Scope
 from accountant.auditor.tables import Table, Whole
 
@@ -43,7 +43,8 @@ class ColumnCost:
     column : str
     n_levels : int
     starts : tuple of int
-        Levels in a row with the same cost are one segment; where each begins.
+        Levels in a row with the same cost are one segment; where each begins. Along a measure, also
+        levels whose costs rise or fall together.
     at_most : tuple of int
         For each segment, a number that no cell with these levels passes.
     at_least : tuple of int
@@ -92,10 +93,9 @@ def column_costs(bound: Bound, units_spent: int) -> tuple[ColumnCost, ...]:
         most_elsewhere = most_everywhere + sum(tops) - tops[place]
         least_elsewhere = least_everywhere + sum(known) - known[place]
         for column, along in one.items():
-            of_level = bound.layout.classes[column].of_level
             at_most = [min(units_spent, cost + most_elsewhere) for cost in along.at_most.tolist()]
             at_least = [cost + least_elsewhere for cost in along.at_least.tolist()]
-            result.append(_column(column, of_level, at_most, at_least))
+            result.append(_column(bound.layout.classes[column], column, at_most, at_least))
     return tuple(sorted(result, key=lambda cost: cost.column))
 
 
@@ -182,15 +182,19 @@ def _spread(values: Whole, scope: Scope, onto: Scope) -> Whole:
     return values.reshape([next(shape) if axis in scope else 1 for axis in onto])
 
 
-def _column(column: str, of_level: Indices, at_most: list[int], at_least: list[int]) -> ColumnCost:
+def _column(
+    classes: AxisClasses, column: str, at_most: list[int], at_least: list[int]
+) -> ColumnCost:
     """Levels of equal cost next to each other are one segment."""
-    changes = np.flatnonzero(np.diff(of_level, prepend=-1))
-    bounds = [(at_most[one], at_least[one]) for one in of_level[changes].tolist()]
+    bounds = [
+        (max(at_most[first], at_most[last]), max(at_least[first], at_least[last]))
+        for first, last in classes.ends.T.tolist()
+    ]
     kept = [place for place, one in enumerate(bounds) if not place or one != bounds[place - 1]]
     return ColumnCost(
         column,
-        of_level.size,
-        tuple(int(changes[place]) for place in kept),
+        classes.n_levels,
+        tuple(int(classes.segments[place]) for place in kept),
         tuple(bounds[place][0] for place in kept),
         tuple(bounds[place][1] for place in kept),
     )

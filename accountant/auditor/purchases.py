@@ -127,7 +127,7 @@ class Purchases:
         return earlier
 
     def _check_levels(self, array: LevelArray) -> None:
-        for axis, n_levels in zip(array.axes, array.values.shape, strict=True):
+        for axis, n_levels in zip(array.axes, array.shape, strict=True):
             if self._n_levels.setdefault(axis, n_levels) != n_levels:
                 raise Wrong(f"{axis} has {self._n_levels[axis]} levels before and {n_levels} here")
 

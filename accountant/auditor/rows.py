@@ -2,13 +2,15 @@
 
     coefficient of a cell = sum over terms of  scale * product of the term's arrays at the cell
 
-Arrays are over the levels of a few axes, written as runs. A row of the block is the query on one
+Arrays are over the levels of a few axes, written as runs or as pieces (curves.py). A row of the block is the query on one
 group; groups share no cell, so one unit of weight costs a cell the magnitude of its coefficient if
 it is in a group, and nothing otherwise. Nothing here knows weights or charges.
 Proof: proofs/ledger.md, "The most expensive cell".
 """
 
+import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -16,12 +18,14 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant.auditor.curves import Curve, curve_of
 from accountant.auditor.fields import Fields, Json, check_set, fields_of, fraction, list_of
 from accountant.auditor.wrong import Wrong
 from cube.block import N_GROUPS_MAX
 from cube.encoding import canonical_json
 from cube.query import COEFFICIENT_MAX, N_FACTOR_CELLS_MAX, N_TERMS_MAX
 
+N_DENSE_LEVELS_MAX: Final = 2**12  # of one axis; an array over more is a curve
 N_DIMENSIONS_MAX: Final = 32  # of one array; not every version of numpy allows more
 
 Scope: TypeAlias = tuple[str, ...]
@@ -29,48 +33,82 @@ Scope: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, eq=False)
 class LevelArray:
-    """Whole numbers over the levels of a few axes. Equal arrays are one object."""
+    """Whole numbers over the levels of a few axes. Equal arrays are one object.
+
+    Over one axis that the ledger writes in pieces, or that has many levels, they are a curve.
+    """
 
     axes: Scope
-    values: NDArray[np.int64]
+    numbers: NDArray[np.int64] | Curve
 
     @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each axis."""
+        return (self.numbers.size,) if isinstance(self.numbers, Curve) else self.numbers.shape
+
+    @cached_property
+    def ends(self) -> tuple[int, int]:
+        """The least and the largest number."""
+        if isinstance(self.numbers, Curve):
+            return self.numbers.ends
+        return int(self.numbers.min()), int(self.numbers.max())
+
+    @property
     def bound(self) -> int:
         """The largest magnitude."""
-        return max(abs(int(self.values.min())), abs(int(self.values.max())))
+        return max(map(abs, self.ends))
 
     @cached_property
     def magnitude(self) -> "LevelArray":
-        """The same without signs."""
-        if int(self.values.min()) >= 0:
+        """The same without signs; of a curve, perhaps larger between the ends of a piece."""
+        if isinstance(self.numbers, Curve):
+            return LevelArray(self.axes, self.numbers.magnitude())
+        if self.ends[0] >= 0:
             return self
-        return LevelArray(self.axes, np.abs(self.values))
+        return LevelArray(self.axes, np.abs(self.numbers))
 
     @cached_property
     def inside(self) -> "LevelArray | None":
         """For labels of groups: 1 where there is a group, 0 elsewhere; None if 1 everywhere."""
-        if int(self.values.min()) >= 0:
+        if self.ends[0] >= 0:
             return None
-        return LevelArray(self.axes, (self.values >= 0).astype(np.int64))
+        if isinstance(self.numbers, Curve):
+            return LevelArray(self.axes, self.numbers.at_least_zero())
+        return LevelArray(self.axes, (self.numbers >= 0).astype(np.int64))
 
-    @cached_property
+    @property
     def is_constant(self) -> bool:
         """Whether all levels have the same number."""
-        return bool((self.values == self.values.flat[0]).all())
+        return self.ends[0] == self.ends[1]
+
+    @property
+    def is_curved(self) -> bool:
+        """Whether it is a curve with second differences."""
+        return isinstance(self.numbers, Curve) and self.numbers.is_curved
 
     @cached_property
     def n_classes(self) -> int:
         """The number of products of classes of levels that it distinguishes."""
+        if isinstance(self.numbers, Curve):
+            return int(np.unique(self.numbers.at(self.numbers.corners)).size)
         return math.prod(int(np.unique(self.keys(axis)).size) for axis in self.axes)
 
     def keys(self, axis: str) -> NDArray[np.int64]:
         """A number for each level of an axis; equal numbers where the array is equal."""
-        if self.values.ndim == 1:
-            return self.values
-        slices = np.moveaxis(self.values, self.axes.index(axis), 0)
+        if isinstance(self.numbers, Curve):
+            return self.numbers.dense()
+        if self.numbers.ndim == 1:
+            return self.numbers
+        slices = np.moveaxis(self.numbers, self.axes.index(axis), 0)
         flat = slices.reshape(slices.shape[0], -1)
         _, keys = np.unique(flat, axis=0, return_inverse=True)
         return keys.ravel().astype(np.int64)
+
+    def at(self, places: Sequence[NDArray[np.intp]]) -> NDArray[np.int64]:
+        """The numbers at levels of each axis, which broadcast against each other."""
+        if isinstance(self.numbers, Curve):
+            return self.numbers.at(places[0])
+        return self.numbers[tuple(places)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +175,7 @@ class BlockReader:
 
     def __init__(self) -> None:
         self._blocks: dict[str, Block] = {}
+        self._equal: dict[tuple[object, ...], Block] = {}
         self._arrays: dict[tuple[Json, ...], LevelArray] = {}
 
     def block(self, value: Json) -> Block:
@@ -163,7 +202,11 @@ class BlockReader:
         terms = tuple(self._term(one) for one in found)
         labels = self._array(fields["partition"]) if "partition" in fields else None
         n_rows = 1 if labels is None else _n_groups(labels)
-        return Block(n_rows, _share(terms, labels))
+        # An array has two ways to be written, and so has a block.
+        content = (labels, *((term.scale, *term.arrays) for term in terms))
+        if content not in self._equal:
+            self._equal[content] = Block(n_rows, _share(terms, labels))
+        return self._equal[content]
 
     def _term(self, value: Json) -> Term:
         fields = fields_of(value, ("factors", "scale"))
@@ -179,23 +222,44 @@ class BlockReader:
         return Term(scale.numerator, arrays)
 
     def _array(self, value: Json) -> LevelArray:
-        fields = fields_of(value, ("axes", "runs", "shape"))
+        fields = fields_of(value, ("axes", "shape"), ("pieces", "runs"))
         axes = check_set(list_of(fields, "axes", str), "axes")
-        shape, runs = list_of(fields, "shape", int), list_of(fields, "runs", int)
-        name = (axes, tuple(shape), tuple(runs))
+        shape = tuple(list_of(fields, "shape", int))
+        if not 0 < len(axes) == len(shape) <= N_DIMENSIONS_MAX or min(shape) < 1:
+            raise Wrong("an array whose shape is not that of its axes")
+        if ("pieces" in fields) == ("runs" in fields):
+            raise Wrong("an array that is not written in one of two ways")
+        written = "pieces" if "pieces" in fields else "runs"
+        kind = list if written == "pieces" else int
+        name = (axes, shape, canonical_json(list_of(fields, written, kind)))
         known = self._arrays.get(name)
         if known is None:
-            known = self._arrays[name] = LevelArray(axes, _unrolled(fields, axes))
+            numbers = _numbers(fields, shape)
+            # By what it is, however it is written: a row is raised whose text was of another kind.
+            content = (axes, shape, _digest(numbers))
+            known = self._arrays.setdefault(content, LevelArray(axes, numbers))
+            self._arrays[name] = known
         return known
 
 
-def _unrolled(fields: Fields, axes: Scope) -> NDArray[np.int64]:
-    """The values that runs of lengths and values stand for."""
-    shape, runs = fields["shape"], fields["runs"]
-    if not 0 < len(axes) == len(shape) <= N_DIMENSIONS_MAX or min(shape) < 1:
-        raise Wrong("an array whose shape is not that of its axes")
+def _numbers(fields: Fields, shape: tuple[int, ...]) -> NDArray[np.int64] | Curve:
+    """The numbers that runs or pieces stand for; a curve, of one axis with many levels."""
+    if "pieces" in fields:
+        if len(shape) != 1:
+            raise Wrong("pieces along several axes")
+        curve = curve_of(fields["pieces"], shape[0])
+        return curve if shape[0] > N_DENSE_LEVELS_MAX else curve.dense()
+    lengths, values = _runs(fields["runs"], math.prod(shape))
+    if len(shape) == 1 and shape[0] > N_DENSE_LEVELS_MAX:
+        starts = (np.cumsum(lengths) - lengths).tolist()
+        flat = zip(starts, values.tolist(), strict=True)
+        return Curve(shape[0], tuple((start, value, 0, 0) for start, value in flat))
+    return np.repeat(values, lengths).reshape(shape)
+
+
+def _runs(runs: list[int], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The lengths and values of runs."""
     lengths = runs[0::2]
-    size = math.prod(shape)
     if size > N_FACTOR_CELLS_MAX or len(runs) % 2 or min(lengths, default=0) < 1:
         raise Wrong("an array that is too large, or with runs of no length")
     if sum(lengths) != size:
@@ -204,12 +268,22 @@ def _unrolled(fields: Fields, axes: Scope) -> NDArray[np.int64]:
         values = np.array(runs[1::2], dtype=np.int64)
     except OverflowError:
         raise Wrong("a number beyond 64 bits") from None
-    return np.repeat(values, np.array(lengths, dtype=np.int64)).reshape(shape)
+    return np.array(lengths, dtype=np.int64), values
+
+
+def _digest(numbers: NDArray[np.int64] | Curve) -> bytes:
+    dense = numbers.dense() if isinstance(numbers, Curve) else numbers
+    return hashlib.sha256(np.ascontiguousarray(dense).tobytes()).digest()
 
 
 def _n_groups(labels: LevelArray) -> int:
     """The number of groups, each of which must have a cell."""
-    found = np.unique(labels.values)
+    if isinstance(labels.numbers, Curve):
+        if not labels.numbers.is_flat:
+            raise Wrong("groups that rise along an axis")
+        found = np.unique(labels.numbers.at(labels.numbers.starts))
+    else:
+        found = np.unique(labels.numbers)
     n_groups = int(found[-1]) + 1
     has_outside = int(found[0]) < 0
     if int(found[0]) < -1 or found.size - has_outside != n_groups or n_groups > N_GROUPS_MAX:
@@ -225,11 +299,16 @@ def _share(terms: tuple[Term, ...], labels: LevelArray | None) -> Share:
     constant = sum(term.scale for term in plain if not term.arrays)
     if constant or not kept:
         kept.append(Term(constant, ()))
+    if len(kept) > 1 and any(array.is_curved for term in kept for array in term.arrays):
+        # Nowhere below the magnitude of the sum, and largest at the ends of pieces.
+        kept = [_plain(_unsigned(term)) for term in kept]
     if len(kept) == 1:  # the magnitude of one product is the product of magnitudes
-        (term,) = kept
-        arrays = tuple(array.magnitude for array in term.arrays)
-        kept = [_plain(Term(abs(term.scale), arrays))]
+        kept = [_plain(_unsigned(kept[0]))]
     return Share(tuple(kept), inside)
+
+
+def _unsigned(term: Term) -> Term:
+    return Term(abs(term.scale), tuple(array.magnitude for array in term.arrays))
 
 
 def _plain(term: Term) -> Term:
@@ -237,7 +316,7 @@ def _plain(term: Term) -> Term:
     scale, arrays = term.scale, []
     for array in term.arrays:
         if array.is_constant:
-            scale *= int(array.values.flat[0])
+            scale *= array.ends[0]
         else:
             arrays.append(array)
     return Term(scale, tuple(arrays))

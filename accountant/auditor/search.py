@@ -67,9 +67,7 @@ class Cells:
         return total if share.inside is None else total * self._at_cells(share.inside)
 
     def _at_cells(self, array: LevelArray) -> Whole:
-        at_cells = tuple(self.levels[axis] for axis in array.axes)
-        found: Whole = array.values[at_cells]
-        return found
+        return array.at([self.levels[axis] for axis in array.axes])
 
 
 def cells_above(bound: Bound, threshold: int) -> Cells | None:

@@ -84,7 +84,7 @@ class Table:
         known = self._at_classes.get(array)
         if known is None:
             places = [self.axes.index(name) for name in array.axes]
-            small = array.values[np.ix_(*(self._levels[place] for place in places))]
+            small = array.at(np.ix_(*(self._levels[place] for place in places)))
             shape = [1] * len(self.axes)
             for place, size in zip(places, small.shape, strict=True):
                 shape[place] = size

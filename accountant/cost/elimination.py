@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accountant.cost.cell_function import CellFunction, added, joint_classes, joint_of
-from cube.grid import AxisClasses
+from cube.classes import AxisClasses
 from cube.query import Scope
 
 N_TABLE_CELLS_MAX = 2**16  # cells of one table: half a megabyte, well under a millisecond
@@ -82,7 +82,11 @@ class Elimination:
     @property
     def maximum(self) -> Maximum:
         """The largest value over all cells, or a bound on it."""
-        return Maximum(self.constant, all(len(pieces) <= 1 for pieces in self.buckets))
+        exact = all(
+            len(pieces) <= 1 and all(piece.message.exact for piece in pieces)
+            for pieces in self.buckets
+        )
+        return Maximum(self.constant, exact)
 
     def added(self, functions: Sequence[CellFunction]) -> "Elimination":
         """The elimination of the sum with more functions.
@@ -159,7 +163,7 @@ def eliminated(functions: Sequence[CellFunction], n_cells_max: int) -> Eliminati
     .. [1] R. Dechter and I. Rish, "Mini-buckets: a general scheme for bounded inference",
        Journal of the ACM 50(2), 2003.
     """
-    n_classes = {name: one.n_classes for name, one in joint_classes(functions).items()}
+    n_classes = {name: one.n_parts for name, one in joint_classes(functions).items()}
     remaining = list(functions)
     order: list[str] = []
     buckets: list[tuple[_Piece, ...]] = []
@@ -222,15 +226,15 @@ class _Draft:
 
     def takes(self, function: CellFunction, n_cells_max: int) -> bool:
         """Add the function if the sum then still spans at most `n_cells_max` cells."""
-        counts = {name: classes.n_classes for name, classes in self.joint.items()}
+        counts = {name: classes.n_parts for name, classes in self.joint.items()}
         for name, classes in zip(function.axes, function.classes, strict=True):
-            counts[name] = max(counts.get(name, 1), classes.n_classes)
+            counts[name] = max(counts.get(name, 1), classes.n_parts)
         if math.prod(counts.values()) > n_cells_max:
             return False  # before classes are split any further: saves most of the work
         joint = dict(self.joint)
         for name, classes in zip(function.axes, function.classes, strict=True):
             joint[name] = joint_of([joint[name], classes]) if name in joint else classes
-        if math.prod(classes.n_classes for classes in joint.values()) > n_cells_max:
+        if math.prod(classes.n_parts for classes in joint.values()) > n_cells_max:
             return False
         self.functions.append(function)
         self.joint = joint

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accountant.cost.cell_function import CellFunction, added, joint_size, multiplied, outer_product
 from cube.block import QueryBlock
+from cube.pieces import Pieces, constant_pieces, magnitudes
 from cube.query import Factor, Term
 
 N_PROFILE_CELLS_MAX = 2**16  # classes of one block; beyond this a proved bound is used instead
@@ -66,6 +68,8 @@ def _profile(block: QueryBlock, n_cells_max: int) -> Profile:
     groups = _groups(block)
     terms = [_functions(term) for term in block.query.terms]
     everything = [function for functions in (*terms, groups) for function in functions]
+    if any(function.degree for function in everything):
+        return _of_polynomials(block, groups, n_cells_max)
     axes = [name for function in everything for name in function.axes]
     size = math.prod(function.size for function in everything)
     if len(terms) == 1 and len(set(axes)) == len(axes) and size <= n_cells_max:
@@ -89,10 +93,13 @@ def _functions(term: Term) -> list[CellFunction]:
 _FUNCTIONS: WeakKeyDictionary[Factor, CellFunction] = WeakKeyDictionary()
 
 
+_SIZES: WeakKeyDictionary[Factor, CellFunction] = WeakKeyDictionary()
+
+
 def _function(factor: Factor) -> CellFunction:
     known = _FUNCTIONS.get(factor)
     if known is None:
-        known = _FUNCTIONS[factor] = CellFunction.of_levels(factor.axes, factor.values)
+        known = _FUNCTIONS[factor] = CellFunction.of_levels(factor.axes, factor.numbers)
     return known
 
 
@@ -105,8 +112,52 @@ def _groups(block: QueryBlock) -> list[CellFunction]:
     """The indicator of the cells that are in some group, unless every cell is."""
     if block.partition is None:
         return []
-    inside = (block.partition.labels >= 0).astype(np.int64)
-    return [] if inside.all() else [CellFunction.of_levels(block.partition.axes, inside)]
+    groups = block.partition.groups
+    if isinstance(groups, Pieces):
+        is_inside = (groups.coefficients[:, 0] >= 0).astype(np.int64)
+        inside: NDArray[np.int64] | Pieces = constant_pieces(groups.starts, is_inside, groups.size)
+        is_everywhere = bool(is_inside.all())
+    else:
+        inside = (groups >= 0).astype(np.int64)
+        is_everywhere = bool(inside.all())
+    return [] if is_everywhere else [CellFunction.of_levels(block.partition.axes, inside)]
+
+
+def _of_polynomials(block: QueryBlock, groups: list[CellFunction], n_cells_max: int) -> Profile:
+    """The profile of a block along whose axes some factor is a polynomial.
+
+    The magnitude of a product is the product of magnitudes. Of a sum, the triangle inequality gives
+    a bound. So that maxima are found at the ends of classes, a product stays a polynomial along one
+    axis at most, and is bounded along others.
+    """
+    parts = []
+    for term in block.query.terms:
+        sizes = [CellFunction.constant(abs(term.scale.numerator)), *map(_size_of, term.factors)]
+        curved = [place for place, one in enumerate(sizes) if one.degree]
+        for place in curved[1:]:
+            sizes[place] = sizes[place].flattened()
+        together = [*sizes, *groups]
+        if joint_size(together) <= n_cells_max:
+            parts.append(multiplied(together))
+        else:
+            flat = [one.flattened() for one in together]
+            parts.append(_bounded_product(flat, n_cells_max))
+    exact = len(parts) == 1 and parts[0].exact
+    return Profile(tuple(parts), exact)
+
+
+def _size_of(factor: Factor) -> CellFunction:
+    """The magnitude of a factor."""
+    known = _SIZES.get(factor)
+    if known is None:
+        if isinstance(factor.numbers, Pieces):
+            pieces, exact = magnitudes(factor.numbers)
+            found = CellFunction.of_levels(factor.axes, pieces)
+            known = CellFunction(found.axes, found.classes, found.values, exact)
+        else:
+            known = _magnitude(_function(factor))
+        _SIZES[factor] = known
+    return known
 
 
 def _bounded_product(functions: list[CellFunction], n_cells_max: int) -> CellFunction:

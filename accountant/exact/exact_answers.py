@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from accountant.source import CellCounts
 from cube.block import QueryBlock
 from cube.gaussian import GaussianStatistic
+from cube.pieces import Pieces
 from cube.query import Scope
 from cube.schema import Schema
 from cube.statistic import Distance
@@ -39,18 +40,20 @@ def exact_answers(block: QueryBlock, counts: CellCounts, schema: Schema) -> list
     check_counts(block.scope, counts, schema)
     place = {name: dimension for dimension, name in enumerate(block.scope)}
 
-    def read(axes: Scope, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        return values[tuple(counts.levels[place[name]] for name in axes)]
+    def read(axes: Scope, numbers: NDArray[np.int64] | Pieces) -> NDArray[np.int64]:
+        if isinstance(numbers, Pieces):
+            return numbers.at(counts.levels[place[axes[0]]])
+        return numbers[tuple(counts.levels[place[name]] for name in axes)]
 
     contributions = np.zeros_like(counts.counts)
     for term in block.query.terms:
         product = counts.counts * term.scale.numerator
         for factor in term.factors:
-            product = product * read(factor.axes, factor.values)
+            product = product * read(factor.axes, factor.numbers)
         contributions += product
     if block.partition is None:
         return [int(contributions.sum())]
-    labels = read(block.partition.axes, block.partition.labels)
+    labels = read(block.partition.axes, block.partition.groups)
     inside = labels >= 0
     answers = np.zeros(block.n_rows, dtype=np.int64)
     np.add.at(answers, labels[inside], contributions[inside])

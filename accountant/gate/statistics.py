@@ -24,7 +24,7 @@ from cube.block import QueryBlock
 from cube.gaussian import Asked, GaussianTerms, PlannedGaussian
 from cube.grid import arrays_of
 from cube.measurement import PlannedMeasurement
-from cube.query import counting
+from cube.query import counting, shape_of
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
 from cube.statistic import Choice, Distance, PlannedStatistic
@@ -32,8 +32,8 @@ from cube.statistic import Choice, Distance, PlannedStatistic
 
 def check_fits(block: QueryBlock, schema: Schema) -> None:
     """Raise ValueError unless the block's arrays are over axes of the schema."""
-    for axes, values in arrays_of([block]):
-        if not schema.by_name.keys() >= set(axes) or values.shape != schema.sizes(axes):
+    for axes, numbers in arrays_of([block]):
+        if not schema.by_name.keys() >= set(axes) or shape_of(numbers) != schema.sizes(axes):
             raise ValueError(f"a block over {axes} does not fit the schema of {schema.table}")
 
 

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from cube.block import QueryBlock
 from cube.cached import cached_property
-from cube.grid import Grid, first_places
+from cube.classes import first_places
+from cube.grid import Grid
 from cube.query import Scope
 
 N_GRID_CELLS_MAX = 2**20  # products of classes laid out at once: 8 MB an array
@@ -90,7 +91,8 @@ class Atoms:
         atoms : Atoms
         parents : (n_atoms of the new,) ndarray of int64
             The old atom that each new one is a piece of. The first of an atom's pieces has its
-            number, and further pieces come after all old atoms.
+            number, and further pieces come after all old atoms. The number of old atoms stands for
+            none: no old row has a coefficient on a power that is new.
         rows : (n_rows of all blocks, n_atoms of the new) ndarray of float64
             The rows' coefficients on the new atoms.
 
@@ -144,13 +146,19 @@ class Atoms:
         grid = self.grid.refined([block])
         if grid.n_cells > N_GRID_CELLS_MAX or block.n_rows * self.n_atoms > N_ENTRIES_MAX:
             return None
-        atoms = self if grid is self.grid else Atoms(grid, self._on(grid))
+        of_cell = self._on(grid)
         coefficient, group = row_signature(grid, block)
-        first = atoms.representatives
         is_constant = np.ones(block.n_rows, dtype=np.bool_)
-        of_first = first[atoms.of_cell]
-        differs = (coefficient != coefficient[of_first]) | (group != group[of_first])
-        for cut in (group[differs], group[of_first][differs]):
+        is_new = of_cell == self.n_atoms
+        cut = group[is_new]
+        is_constant[cut[cut >= 0]] = False
+        is_same = of_cell is self.of_cell
+        first = self.representatives if is_same else first_places(of_cell)[: self.n_atoms]
+        (known,) = np.nonzero(~is_new)
+        of_first = first[of_cell[known]]
+        coefficients, groups = coefficient[known], group[known]
+        differs = (coefficients != coefficient[of_first]) | (groups != group[of_first])
+        for cut in (groups[differs], group[of_first][differs]):
             is_constant[cut[cut >= 0]] = False
         return RowsOnAtoms(_spread(coefficient[first], group[first], block.n_rows), is_constant)
 
@@ -167,21 +175,19 @@ class Atoms:
         (touched,) = np.nonzero(group >= 0)
         coefficient, group = coefficient[touched], group[touched]
         weighted = coefficient * grid.cell_sizes().ravel()[touched]
-        place = group * self.n_atoms + self._on(grid)[touched]
-        sums = np.bincount(place, weighted, block.n_rows * self.n_atoms).astype(np.float64)
         squares = np.bincount(group, weighted * coefficient, block.n_rows).astype(np.float64)
+        atom = self._on(grid)[touched]
+        known = atom < self.n_atoms
+        place = group[known] * self.n_atoms + atom[known]
+        sums = np.bincount(place, weighted[known], block.n_rows * self.n_atoms).astype(np.float64)
         return sums.reshape(block.n_rows, self.n_atoms), squares
 
     def _on(self, grid: Grid) -> NDArray[np.int64]:
-        """The atom of each cell of a finer grid of the same axes."""
+        """The atom of each cell of a finer grid; the number of atoms where no atom has the power."""
         if grid is self.grid:
             return self.of_cell
-        coarser = [
-            old.of_level[new.representatives]
-            for old, new in zip(self.grid.classes, grid.classes, strict=True)
-        ]
-        cells = self.of_cell.reshape(self.grid.shape)
-        return cells[np.ix_(*coarser)].ravel() if coarser else self.of_cell
+        parents = self.grid.parents(grid)
+        return np.where(parents < 0, self.n_atoms, self.of_cell[parents])
 
 
 def _can_be_laid_out(grid: Grid, n_blocks: int) -> bool:
@@ -194,7 +200,7 @@ def row_signature(grid: Grid, block: QueryBlock) -> tuple[NDArray[np.float64], N
     if block.partition is None:
         group = np.zeros(coefficient.size, dtype=np.int64)
     else:
-        labels = grid.restricted(block.partition.axes, block.partition.labels)
+        labels = grid.labels(block.partition.axes, block.partition.groups)
         group = np.broadcast_to(labels, grid.shape).ravel()
     outside = (group < 0) | (coefficient == 0)
     return np.where(outside, 0.0, coefficient), np.where(outside, -1, group)

@@ -129,7 +129,8 @@ class OnlineBlue:
         Parameters
         ----------
         parents : (n_atoms_new,) ndarray of int64
-            New atom ``k`` is a piece of old atom ``parents[k]``.
+            New atom ``k`` is a piece of old atom ``parents[k]``; of none, where that is the number
+            of old atoms.
         sizes : (n_atoms_new,) ndarray of float64
             The number of cells of each piece; those of one atom add up to its size.
         """

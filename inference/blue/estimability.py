@@ -3,7 +3,8 @@
 Along each axis, a row is described by its value on the first level and its steps from level to
 level. A condition on an ordered column has two steps, and a conjunction of conditions has the
 products of their steps: a few *cuts*, however many cells there are. This is a change of basis, so
-linear relations between rows stay the same.
+linear relations between rows stay the same. Along an axis of many levels, the steps are those of the
+coefficients of pieces (`cube/pieces.py`).
 
 If a query is a linear combination of measured rows, then among these rows and the query every cut
 occurs at least twice, or it could not cancel. So a row with a cut that no other row has is in no
@@ -25,10 +26,12 @@ from numpy.typing import NDArray
 
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
+from cube.pieces import Pieces, constant_pieces
 from cube.query import Scope
 
 N_CUTS_MAX = 64  # of a row; a row with more is assumed to have every cut on its axes
 N_ROWS_MAX = 128  # of a block whose rows are examined one by one
+POWER = 2**24  # more than the levels of an axis: a step of a higher power is a number beyond it
 N_LOOKED_AT_MAX = 1000  # rows, some milliseconds; beyond this it is left to linear algebra
 
 Cut: TypeAlias = tuple[tuple[str, int], ...]
@@ -223,16 +226,16 @@ def _rows_of(block: QueryBlock) -> tuple[Row, ...] | None:
     if block.n_rows > N_ROWS_MAX or len(block.query.terms) != 1:
         return None
     factors = block.query.terms[0].factors
-    steps = [_cuts_of(factor.axes, factor.values) for factor in factors]
+    steps = [_cuts_of(factor.axes, factor.numbers) for factor in factors]
     if block.partition is None:
         row = _row(steps)
         return None if row is None else (row,)
-    axes, labels = block.partition.axes, block.partition.labels
+    axes, groups = block.partition.axes, block.partition.groups
     if any(not set(axes).isdisjoint(factor.axes) for factor in factors):
         return None
     rows = []
     for group in range(block.n_rows):
-        row = _row([*steps, _cuts_of(axes, (labels == group).astype(np.int64))])
+        row = _row([*steps, _cuts_of(axes, _members(groups, group))])
         if row is None:
             return None
         rows.append(row)
@@ -250,8 +253,18 @@ def _row(steps: Sequence[Sequence[Cut] | None]) -> Row | None:
     return tuple(tuple(sorted(chain.from_iterable(each))) for each in product(*known))
 
 
-def _cuts_of(axes: Scope, values: NDArray[np.int64]) -> list[Cut] | None:
+def _members(groups: NDArray[np.int64] | Pieces, group: int) -> NDArray[np.int64] | Pieces:
+    """1 on the levels of one group, 0 elsewhere."""
+    if isinstance(groups, Pieces):
+        inside = (groups.coefficients[:, 0] == group).astype(np.int64)
+        return constant_pieces(groups.starts, inside, groups.size)
+    return (groups == group).astype(np.int64)
+
+
+def _cuts_of(axes: Scope, values: NDArray[np.int64] | Pieces) -> list[Cut] | None:
     """The cuts of an array over the levels of a few axes; None if they are many."""
+    if isinstance(values, Pieces):
+        return _cuts_of_pieces(axes[0], values)
     for dimension in range(values.ndim):
         changed = values.copy()
         ahead, behind = values.swapaxes(0, dimension)[1:], values.swapaxes(0, dimension)[:-1]
@@ -265,3 +278,13 @@ def _cuts_of(axes: Scope, values: NDArray[np.int64]) -> list[Cut] | None:
         tuple((name, level) for name, level in zip(axes, place, strict=True) if level)
         for place in zip(*(along.tolist() for along in places), strict=True)
     ]
+
+
+def _cuts_of_pieces(axis: str, pieces: Pieces) -> list[Cut] | None:
+    """Where each coefficient of the polynomial changes, with the power that changes there."""
+    steps = np.diff(pieces.coefficients, axis=0, prepend=0)
+    places, powers = steps.nonzero()
+    if places.size > N_CUTS_MAX:
+        return None
+    codes = pieces.starts[places] + powers * POWER
+    return [((axis, code),) if code else () for code in codes.tolist()]

@@ -56,8 +56,13 @@ class GrowingMatrix:
         self._n_rows, self._n_columns = n_rows, n_columns
 
     def gather_columns(self, sources: NDArray[np.int64]) -> None:
-        """Set every column ``k`` to what column ``sources[k]`` was before."""
+        """Set every column ``k`` to what column ``sources[k]`` was before.
+
+        The number of columns stands for a column of zeros.
+        """
         old = self.values
+        if sources.max(initial=-1) == self._n_columns:
+            old = np.pad(old, ((0, 0), (0, 1)))
         if np.array_equal(sources[: self._n_columns], np.arange(self._n_columns)):
             self._make_room(self._n_rows, sources.size)
             copies = old[:, sources[self._n_columns :]]

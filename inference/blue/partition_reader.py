@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import QueryBlock
+from cube.classes import AxisClasses, first_places
 from cube.encoding import fingerprint
-from cube.grid import AxisClasses, Grid, first_places
+from cube.grid import Grid
 from cube.measurement import Measurement
 from cube.query import Scope
 from inference.blue.atoms import row_signature
@@ -102,7 +103,7 @@ class PartitionReader:
         """The reader of these measurements: this one, or one that extends it."""
         if self._measured == measured.keys():
             return self
-        sizes = tuple(one.of_level.size for one in self._grid.classes)
+        sizes = tuple(one.n_levels for one in self._grid.classes)
         return type(self)(self._grid.axes, sizes, measured, self._known)
 
     def read(self, block: QueryBlock) -> Reading:
@@ -174,7 +175,7 @@ class PartitionReader:
         """The group of each cell over the axes."""
         if block.partition is None:
             return np.zeros(self._grid.n_cells, dtype=np.int64)
-        labels = self._grid.restricted(block.partition.axes, block.partition.labels)
+        labels = self._grid.labels(block.partition.axes, block.partition.groups)
         return np.ascontiguousarray(np.broadcast_to(labels, self._grid.shape)).ravel()
 
 

@@ -59,13 +59,16 @@ class RowSpace:
         return other
 
     def split(self, parents: NDArray[np.int64], sizes: NDArray[np.float64]) -> None:
-        """Replace the atoms by finer ones: new atom ``k`` is a piece of old atom ``parents[k]``."""
+        """Replace the atoms by finer ones: new atom ``k`` is a piece of old atom ``parents[k]``.
+
+        The number of old atoms stands for none: rows are 0 on such an atom.
+        """
         sizes = _checked_sizes(sizes)
         if parents.shape != sizes.shape:
             raise ValueError(f"{parents.size} parents for {sizes.size} sizes")
-        if parents.min() < 0 or parents.max() >= self.n_atoms:
-            raise ValueError(f"a parent outside 0 .. {self.n_atoms - 1}")
-        together = np.bincount(parents, weights=sizes, minlength=self.n_atoms)
+        if parents.min() < 0 or parents.max() > self.n_atoms:
+            raise ValueError(f"a parent outside 0 .. {self.n_atoms}")
+        together = np.bincount(parents, weights=sizes, minlength=self.n_atoms)[: self.n_atoms]
         if np.any(np.abs(together - self.sizes) > SIZE_ROUNDING * self.sizes):
             raise ValueError("the sizes of an atom's pieces must add up to its size")
         self._basis.gather_columns(parents)

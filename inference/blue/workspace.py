@@ -223,7 +223,8 @@ class Workspace:
         return LinearEstimates(
             coefficients=combination.coefficients,
             is_estimable=combination.estimable & rows.is_constant,
-            residual=combination.residual,
+            # At a level, the errors of all powers add up.
+            residual=combination.residual * self._atoms.grid.n_powers,
         )
 
     def _asked_about(self, block: QueryBlock) -> "_Asked":

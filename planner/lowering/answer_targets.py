@@ -7,6 +7,7 @@ is never asked for at less than a floor that follows from public bounds. Nothing
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 from cube.axis import MeasureAxis
@@ -136,7 +137,7 @@ class TargetRules:
         (axis,) = (axis for axis in self.schema.axes if axis.name == name)
         if not isinstance(axis, MeasureAxis):
             raise TypeError(f"{name} has a target for sums, and is no measure")
-        return target.width / float(max(abs(axis.low), abs(axis.high)))
+        return target.width / float(max(-Fraction(axis.low), Fraction(axis.high)))
 
 
 def summed_columns(query: LinearQuery) -> list[str]:

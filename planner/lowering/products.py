@@ -9,7 +9,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import reduce
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,9 +116,16 @@ def product_term(
     return Term(scale, tuple(factors))
 
 
+# What many levels are evaluated to once is a few pieces from then on.
+_OF_ARRAY: WeakKeyDictionary[LevelArray, Factor] = WeakKeyDictionary()
+
+
 def _factor(array: LevelArray) -> Factor:
     if array.values.size > N_SHARED_CELLS_MAX:
-        return Factor(array.axes, array.values)
+        found = _OF_ARRAY.get(array)
+        if found is None:
+            found = _OF_ARRAY[array] = Factor(array.axes, array.values)
+        return found
     key = (array.axes, array.values.shape, array.values.tobytes())
     known = _FACTORS.get(key)
     if known is None:
@@ -136,7 +143,7 @@ def merged_query(terms: Iterable[Term], constant: Fraction, schema: Schema) -> L
     """
     merged: dict[tuple[tuple[Scope, bytes], ...], Term] = {}
     for term in terms:
-        key = tuple((factor.axes, factor.values.tobytes()) for factor in term.factors)
+        key = tuple((factor.axes, factor.content) for factor in term.factors)
         known = merged.get(key)
         merged[key] = term if known is None else Term(known.scale + term.scale, term.factors)
     kept = tuple(term for term in merged.values() if term.scale != 0)

@@ -19,6 +19,7 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
+    Rounding,
 )
 
 LEFT_OUT = -1
@@ -103,6 +104,8 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
             setup, join = _search(value, place)
             found = f"CASE WHEN {value} <= {_double(axis.edges[-1])} "
             found += f"THEN levels_{place}.position END"
+        case MeasureAxis() if axis.rounding is not None:
+            found = _rounded(value, axis.size - axis.null, axis.rounding)
         case MeasureAxis():
             # The lowest level has no lower edge: values clamped to it are below every edge.
             listed = _edges((-math.inf, *axis.rounding_points))
@@ -174,6 +177,28 @@ def _search(value: str, place: int) -> tuple[str, str]:
     return (
         f"CREATE TABLE levels_{place} AS FROM listed",
         f"ASOF LEFT JOIN levels_{place} ON {value} >= levels_{place}.edge",
+    )
+
+
+def _rounded(value: str, n_levels: int, rounding: Rounding) -> str:
+    """SQL for the level of a measure, by arithmetic: half a million edges are slow to search.
+
+    The quotient is less than a level from the right one; comparing with the two rounding points
+    beside it finds that one exactly.
+    """
+    first, step, unit = rounding.first, rounding.step, rounding.unit
+
+    def point(level: str) -> str:
+        return f"CAST({first} + ({level}) * {step} AS DOUBLE) / {_double(float(unit))}"
+
+    within = f"greatest({point('0')}, least({point(str(n_levels))}, {value}))"
+    quotient = f"floor(({within} * {unit} - ({first})) / {step})"
+    near = f"CAST(greatest(0, least({n_levels - 1}, {quotient})) AS BIGINT)"
+    return (
+        # Of NULL, `greatest` would make the lowest level.
+        f"CASE WHEN {value} IS NOT NULL THEN greatest(0, least({n_levels - 1}, {near} "
+        f"+ CAST({value} >= {point(near + ' + 1')} AS INTEGER) "
+        f"- CAST({value} < {point(near)} AS INTEGER))) END"
     )
 
 

@@ -111,6 +111,6 @@ class TableState:
 def _size(one: Wanted) -> int:
     """How many numbers a block is written in, about: the rows, and what they are sums of."""
     terms = one.block.query.terms
-    factors = sum(factor.values.size for term in terms for factor in term.factors)
+    factors = sum(factor.n_stored for term in terms for factor in term.factors)
     partition = one.block.partition
-    return one.block.n_rows + factors + (0 if partition is None else partition.labels.size)
+    return one.block.n_rows + factors + (0 if partition is None else partition.n_stored)

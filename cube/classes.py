@@ -1,0 +1,247 @@
+"""Classes of an axis's levels: levels that no array distinguishes are one class.
+
+On an axis of many levels an array may rise from level to level, as the levels of a measure do.
+There, a class is what no array's *polynomial* distinguishes (`pieces.py`), and has one part for
+each power up to the axis's degree: what an array is on the class is one coefficient for each part.
+On all other axes a class has one part, and the coefficient is the value.
+
+Arrays that are told by their coefficients add up and cancel as the arrays do, so sums of products
+of arrays are computed on parts as they would be on levels. See `polynomial_classes.md`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cube.cached import cached_property
+from cube.pieces import Pieces, constant_pieces, runs_of
+
+N_FEW = 48  # up to this many labels are numbered faster by a dictionary than by sorting
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class AxisClasses:
+    """The classes of one axis's levels, numbered by first appearance.
+
+    Parameters
+    ----------
+    classes : (n_levels,) ndarray of int64, or Pieces
+        The class of each level.
+    degree : int
+        The highest power that has a part.
+    """
+
+    classes: Indices | Pieces
+    degree: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.classes, Pieces):
+            object.__setattr__(self, "classes", runs_of(self.classes))
+
+    @classmethod
+    def undivided(cls, n_levels: int) -> "AxisClasses":
+        """One class of all levels."""
+        return cls(constant_pieces(np.zeros(1, dtype=np.int64), np.zeros(1), n_levels))
+
+    @property
+    def runs(self) -> Pieces:
+        """The class of each level."""
+        if not isinstance(self.classes, Pieces):
+            raise TypeError("converted when it was made")
+        return self.classes
+
+    @property
+    def of_level(self) -> Indices:
+        """The class of each level, (n_levels,); made anew each time."""
+        return self.runs.dense()
+
+    @property
+    def n_levels(self) -> int:
+        """The number of levels."""
+        return self.runs.size
+
+    @cached_property
+    def _of_run(self) -> Indices:
+        return np.ascontiguousarray(self.runs.coefficients[:, 0])
+
+    @cached_property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return int(self._of_run.max()) + 1
+
+    @property
+    def n_powers(self) -> int:
+        """The number of parts of each class."""
+        return self.degree + 1
+
+    @property
+    def n_parts(self) -> int:
+        """The number of parts of all classes; the powers of one class are next to each other."""
+        return self.n_classes * self.n_powers
+
+    @cached_property
+    def powers(self) -> Indices:
+        """The power of each part, (n_parts,)."""
+        return np.tile(np.arange(self.n_powers), self.n_classes)
+
+    @cached_property
+    def first_levels(self) -> Indices:
+        """The first level of each class, (n_classes,)."""
+        return self.runs.starts[first_places(self._of_run)]
+
+    @cached_property
+    def last_levels(self) -> Indices:
+        """The last level of each class, (n_classes,)."""
+        last = np.zeros(self.n_classes, dtype=np.int64)
+        last[self._of_run] = self.runs.starts + self.runs.lengths - 1  # the last written stays
+        return last
+
+    @cached_property
+    def representatives(self) -> Indices:
+        """A level of the class of each part, (n_parts,)."""
+        return np.repeat(self.first_levels, self.n_powers)
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """The number of levels of the class of each part, (n_parts,)."""
+        sizes = np.bincount(self._of_run, self.runs.lengths, self.n_classes).astype(np.int64)
+        return np.repeat(sizes, self.n_powers)
+
+    def refined(self, keys: Indices | Pieces) -> "AxisClasses":
+        """Split the classes where an array, (n_levels,), differs within one."""
+        # Neither the array nor classes change within these runs, so one level of each suffices: a
+        # range on an axis of a million levels is three runs.
+        pieces = keys if isinstance(keys, Pieces) else runs_of(keys)
+        degree = max(self.degree, pieces.degree)
+        starts = _merged(self.runs.starts, pieces.starts)
+        labels = self._of_run[_containing(self.runs.starts, starts)]
+        which = _containing(pieces.starts, starts)
+        n_classes = self.n_classes
+        for power in range(pieces.degree + 1):
+            labels, n_classes = _numbered(labels, pieces.coefficients[which, power])
+        if n_classes == self.n_classes and degree == self.degree:
+            return self
+        return AxisClasses(constant_pieces(starts, labels, self.n_levels), degree)
+
+    def refined_by(self, other: "AxisClasses") -> "AxisClasses":
+        """The coarsest classes that refine these and others."""
+        found = self.refined(other.runs)
+        return found if found.degree >= other.degree else AxisClasses(found.runs, other.degree)
+
+    def refines(self, coarser: "AxisClasses") -> bool:
+        """Whether each class is within one of the coarser classes, which have no higher degree."""
+        if coarser.degree > self.degree:
+            return False
+        starts = _merged(self.runs.starts, coarser.runs.starts)
+        own = self._of_run[_containing(self.runs.starts, starts)]
+        theirs = coarser._of_run[_containing(coarser.runs.starts, starts)]
+        return bool((coarser.at(self.first_levels)[own] == theirs).all())
+
+    def equals(self, other: "AxisClasses") -> bool:
+        """Whether both have the same classes and powers."""
+        return (
+            self.degree == other.degree
+            and np.array_equal(self.runs.starts, other.runs.starts)
+            and np.array_equal(self._of_run, other._of_run)
+        )
+
+    def merged(self, into: Indices) -> "AxisClasses":
+        """Coarser classes: for each class, the number of the one it becomes a part of."""
+        runs = constant_pieces(self.runs.starts, into[self._of_run], self.n_levels)
+        return AxisClasses(runs, self.degree)
+
+    @property
+    def constant(self) -> "AxisClasses":
+        """The same classes with one part each."""
+        return AxisClasses(self.runs)
+
+    def parents(self, finer: "AxisClasses") -> Indices:
+        """The part that each part of finer classes is a piece of; -1 for a power that is new."""
+        old = self.at(finer.representatives) * self.n_powers + finer.powers
+        return np.where(finer.powers < self.n_powers, old, -1)
+
+    def at(self, levels: Indices) -> Indices:
+        """The class of some levels."""
+        return self._of_run[_containing(self.runs.starts, levels)]
+
+    def coefficients(self, numbers: Indices | Pieces) -> Indices:
+        """What an array that distinguishes no more is on each part, (n_parts,).
+
+        Of the polynomial ``a + b p + c p (p - 1) / 2`` these are a, b and c.
+        """
+        if self.degree == 0:
+            of_part = numbers[self.representatives] if isinstance(numbers, np.ndarray) else None
+            return numbers.at(self.representatives) if of_part is None else of_part
+        pieces = numbers if isinstance(numbers, Pieces) else runs_of(numbers)
+        which = _containing(pieces.starts, self.representatives)
+        return pieces.coefficients[which, self.powers]
+
+    @property
+    def part_scales(self) -> NDArray[np.float64]:
+        """The largest magnitude, over all levels, of the power of each part, (n_parts,)."""
+        n = float(max(1, self.n_levels - 1))
+        return np.array([1.0, n, max(1.0, n * (n - 1) / 2)])[self.powers]
+
+
+def first_places(labels: Indices) -> Indices:
+    """The first place of each label; labels are ``0 .. n - 1``, each of them used."""
+    first = np.empty(int(labels.max()) + 1, dtype=np.int64)
+    # Written in reverse, so that the first place is written last and stays.
+    first[labels[::-1]] = np.arange(labels.size - 1, -1, -1)
+    return first
+
+
+def run_starts(values: Indices) -> Indices:
+    """Place 0, and the places where a vector differs from the place before."""
+    changes = np.flatnonzero(values[1:] != values[:-1])
+    starts = np.empty(changes.size + 1, dtype=np.int64)
+    starts[0] = 0
+    np.add(changes, 1, out=starts[1:])
+    return starts
+
+
+def by_first_appearance(codes: Indices) -> Indices:
+    """Equal labels for equal codes, ``0 .. n - 1`` in the order in which they first appear."""
+    starts = run_starts(codes)
+    labels, _ = _numbered(codes[starts])
+    return np.repeat(labels, _lengths(starts, codes.size))
+
+
+def _numbered(codes: Indices, keys: Indices | None = None) -> tuple[Indices, int]:
+    """Labels, by first appearance, equal where both vectors are equal; and how many there are."""
+    if codes.size <= N_FEW:
+        numbers: dict[Any, int] = {}
+        each = codes.tolist() if keys is None else zip(codes.tolist(), keys.tolist(), strict=True)
+        labels = [numbers.setdefault(one, len(numbers)) for one in each]
+        return np.array(labels, dtype=np.int64), len(numbers)
+    if keys is not None:
+        _, key = np.unique(keys, return_inverse=True)
+        codes = codes * (int(key.max()) + 1) + key
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    rank = np.empty(first.size, dtype=np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(first.size)
+    return rank[inverse], first.size
+
+
+def _lengths(starts: Indices, end: int) -> Indices:
+    """The lengths of the runs that begin at `starts`; the last run ends at `end`."""
+    lengths = np.empty_like(starts)
+    np.subtract(starts[1:], starts[:-1], out=lengths[:-1])
+    lengths[-1] = end - starts[-1]
+    return lengths
+
+
+def _containing(starts: Indices, places: Indices) -> Indices:
+    """The piece that each place is in."""
+    return np.searchsorted(starts, places, side="right") - 1
+
+
+def _merged(first: Indices, second: Indices) -> Indices:
+    """The distinct numbers of two increasing vectors, increasing."""
+    both = np.concatenate((first, second))
+    both.sort(kind="stable")  # a merge: both halves are in order
+    return both[run_starts(both)]
