@@ -15,6 +15,7 @@ from cube.axis import BooleanAxis, IntegerAxis, MeasureAxis
 from cube.refusals import BudgetExhausted
 from cube.schema import Schema
 from cube.target import AccuracyTarget
+from planner.measuring.strategy import Strategy
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
@@ -47,7 +48,7 @@ def served(folder: Path, budget: Fraction) -> Iterator[Engine]:
     with open_ledger(folder / "t.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, budget, source, SystemNoise())
         default = AccuracyTarget(half_width=50.0, confidence=0.95)
-        yield Engine({"t": ServedTable(SCHEMA, default, gate)})
+        yield Engine({"t": ServedTable(SCHEMA, default, gate, Strategy.QUERY)})
 
 
 @pytest.fixture
