@@ -129,9 +129,8 @@ class FormulaReader:
         if isinstance(inner, (exp.Avg, *_MOMENTS, *COMOMENTS)):
             text = node.sql(dialect=DIALECT, comments=False)
             inner_answer = self.answer(node, text)
-            if inner_answer is None:
-                return None
-            return part.column(ColumnKind.ANSWER, part.inner(inner_answer))
+            if inner_answer is not None:
+                return part.column(ColumnKind.ANSWER, part.inner(inner_answer))
         return None
 
     def refusal(self, node: exp.Expr) -> Refused:
