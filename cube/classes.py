@@ -211,9 +211,7 @@ def by_first_appearance(codes: Indices) -> Indices:
     return np.repeat(labels, _lengths(starts, codes.size))
 
 
-def _numbered(
-    codes: Indices, keys: Indices | None = None
-) -> tuple[Indices, int]:
+def _numbered(codes: Indices, keys: Indices | None = None) -> tuple[Indices, int]:
     """Labels, by first appearance, equal where both vectors are equal; and how many there are."""
     if codes.size <= N_FEW:
         numbers: dict[Any, int] = {}

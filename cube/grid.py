@@ -23,6 +23,7 @@ from cube.classes import AxisClasses
 from cube.pieces import Pieces
 from cube.query import Factor, LinearQuery, Scope, Term, check_scope
 
+
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Classes of levels on a few axes; its cells are the products of their parts.
@@ -168,9 +169,7 @@ def arrays_of(
             yield block.partition.axes, block.partition.groups
 
 
-def slice_keys(
-    numbers: NDArray[np.int64] | Pieces, dimension: int
-) -> NDArray[np.int64] | Pieces:
+def slice_keys(numbers: NDArray[np.int64] | Pieces, dimension: int) -> NDArray[np.int64] | Pieces:
     """A number for each slice along `dimension`; equal numbers for equal slices."""
     if isinstance(numbers, Pieces) or numbers.ndim == 1:
         return numbers

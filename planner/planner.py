@@ -7,6 +7,7 @@ else. Equal texts with equal targets at equal moments give the same object.
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -27,9 +28,12 @@ from planner.lowering.tables import ShownAnswer
 from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
 from planner.sql.messages import shortened
 from planner.sql.options import REQUESTED
+from planner.sql.parameters import Parameters
 from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
+
+PlanKey: TypeAlias = tuple[str, RequestedTarget, Parameters, dt.datetime | None]
 
 N_PLANS_MAX = 4096
 N_PLAN_BYTES_MAX = 128 * 2**20
@@ -97,11 +101,16 @@ class Planner:
             ),
         )
         self._clock = clock
-        self._plans: BoundedCache[tuple[str, RequestedTarget, dt.datetime | None], Workload] = (
-            BoundedCache(n_entries_max=N_PLANS_MAX, n_bytes_max=N_PLAN_BYTES_MAX)
+        self._plans: BoundedCache[PlanKey, Workload] = BoundedCache(
+            n_entries_max=N_PLANS_MAX, n_bytes_max=N_PLAN_BYTES_MAX
         )
 
-    def plan(self, sql: str, requested: RequestedTarget = _NO_REQUEST) -> Workload:
+    def plan(
+        self,
+        sql: str,
+        requested: RequestedTarget = _NO_REQUEST,
+        parameters: Parameters = (),
+    ) -> Workload:
         """The workload of the query `sql`, or of the query that it asks to explain.
 
         A target in the SQL's OPTIONS overrides `requested`, which overrides the table's default.
@@ -112,23 +121,27 @@ class Planner:
             If the text asks for anything other than aggregates of private tables and what can be
             computed from them, or for a target out of range.
         """
-        moment = moment_for(sql, self._clock)
-        known = self._plans.get((sql, requested, moment))
+        key = (sql, requested, parameters, moment_for(sql, self._clock))
+        known = self._plans.get(key)
         if known is not None:
             return known
         try:
-            workload = self._planned(sql, requested, moment)
+            workload = self._planned(*key)
         except RecursionError:
             raise TooLarge(
                 "The SQL is nested too deeply.", hint="Split it, or remove what is not needed."
             ) from None
-        self._plans.put((sql, requested, moment), workload, n_bytes=len(sql) + _n_bytes(workload))
+        self._plans.put(key, workload, n_bytes=len(sql) + _n_bytes(workload))
         return workload
 
     def _planned(
-        self, sql: str, requested: RequestedTarget, moment: dt.datetime | None
+        self,
+        sql: str,
+        requested: RequestedTarget,
+        parameters: Parameters,
+        moment: dt.datetime | None,
     ) -> Workload:
-        query = parse(read_query(sql))
+        query = parse(read_query(sql), parameters)
         if moment is not None and not read_at(query.tree, moment):
             moment = None
         notes = () if moment is None else (told_moment(moment),)

@@ -159,8 +159,10 @@ class CellFunction:
                 values = np.maximum(*np.split(corners, 2, axis=place))
                 classes[place] = own.constant
                 exact = False
-        return self if values is self.values else CellFunction(
-            self.axes, tuple(classes), values, exact
+        return (
+            self
+            if values is self.values
+            else CellFunction(self.axes, tuple(classes), values, exact)
         )
 
     def equals(self, other: "CellFunction") -> bool:

@@ -159,6 +159,7 @@ def _size_of(factor: Factor) -> CellFunction:
         _SIZES[factor] = known
     return known
 
+
 def _bounded_product(functions: list[CellFunction], n_cells_max: int) -> CellFunction:
     """A function nowhere below the product's magnitude, on at most `n_cells_max` cells."""
     remaining = sorted((function.magnitude() for function in functions), key=lambda f: f.size)

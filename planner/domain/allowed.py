@@ -10,8 +10,9 @@ from sqlglot import exp
 
 from cube.refusals import UnsupportedSql
 from planner.domain.duckdb_functions import check_written
+from planner.domain.function_names import instead_of
 from planner.sql.date_functions import Age, DateDifference, ToChar
-from planner.sql.messages import listed, suggestion, unsupported
+from planner.sql.messages import unsupported
 from planner.sql.nodes import Held, PublicLookup
 
 OPERATORS: frozenset[type[exp.Expr]] = frozenset(
@@ -169,9 +170,8 @@ def _refusal(node: exp.Expr) -> UnsupportedSql:
             "is not supported in a value or condition",
             "Comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and arithmetic are.",
         )
-    close = suggestion(node.name, FUNCTIONS.values()) if isinstance(node, exp.Anonymous) else None
     return unsupported(
         node,
         "is not among the deterministic functions that are evaluated",
-        close or f"There are {listed(sorted(FUNCTIONS.values()), len(FUNCTIONS))}.",
+        instead_of(node, FUNCTIONS.values()),
     )

@@ -5,6 +5,7 @@ middle of the expression's public range: ``AVG(x) = c + SUM(x - c) / COUNT(x)``,
 moves the sum by half the range at most.
 """
 
+import datetime as dt
 import math
 from collections.abc import Callable
 
@@ -24,7 +25,8 @@ from planner.lowering.level_summaries import summary_column, summary_of
 from planner.lowering.linear import aggregated_twice, is_linear, linear_query
 from planner.lowering.outer import check_run
 from planner.lowering.parts import PartBuilder
-from planner.lowering.quantiles import quantile_answer, quantile_of
+from planner.lowering.quantile_columns import as_day, first_day
+from planner.lowering.quantiles import QuantileCall, quantile_answer, quantile_of
 from planner.lowering.ranges import UNBOUNDED, Range, divisors, public_range, share_range
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import DIALECT, shown, unsupported
@@ -108,6 +110,11 @@ class FormulaReader:
             divisors=divisors(formula, uses),
         )
 
+    def first_day(self, node: exp.Expr) -> dt.date | None:
+        """The day that an answer counts from, if it is a quantile of days."""
+        quantile = quantile_of(node)
+        return None if quantile is None else first_day(quantile.value, self._part.domain.schema)
+
     def inline(self, node: exp.Expr) -> exp.Expr | None:
         """An aggregate, or a formula without SQL around it, over the relation; None if neither."""
         part = self._part
@@ -120,18 +127,22 @@ class FormulaReader:
             return summary_column(summary, part)
         quantile = quantile_of(node)
         if quantile is not None:
-            text = node.sql(dialect=DIALECT, comments=False)
-            answer = part.answer(quantile_answer(quantile, part, text, text))
-            return part.column(ColumnKind.ANSWER, answer)
+            return self._inline_quantile(quantile)
         inner = node.this if isinstance(node, exp.Filter) else node
         if isinstance(inner, (exp.Window, Held, exp.RegrR2)):
             return self._expanded(node, lambda place: part.column(ColumnKind.ESTIMATE, place))
         if isinstance(inner, (exp.Avg, *_MOMENTS, *COMOMENTS)):
             text = node.sql(dialect=DIALECT, comments=False)
-            inner_answer = self.answer(node, text)
-            if inner_answer is not None:
-                return part.column(ColumnKind.ANSWER, part.inner(inner_answer))
+            found = self.answer(node, text)
+            return None if found is None else part.column(ColumnKind.ANSWER, part.inner(found))
         return None
+
+    def _inline_quantile(self, quantile: QuantileCall) -> exp.Expr:
+        part, text = self._part, quantile.node.sql(dialect=DIALECT, comments=False)
+        answer = part.answer(quantile_answer(quantile, part, text, text))
+        first = first_day(quantile.value, part.domain.schema)
+        column = part.column(ColumnKind.ANSWER, answer)
+        return column if first is None else as_day(column, first)
 
     def refusal(self, node: exp.Expr) -> Refused:
         """The reason why an aggregate is not answered."""

@@ -14,7 +14,8 @@ from cube.refusals import TooLarge, UnsupportedSql
 from planner.domain.allowed import FUNCTIONS, LEAVES, OPERATORS, check_details
 from planner.domain.duckdb_functions import written_out
 from planner.domain.effort import n_nodes_run
-from planner.sql.messages import listed, unsupported
+from planner.domain.function_names import instead_of
+from planner.sql.messages import unsupported
 from planner.sql.names import column_name
 
 _QUERIES: frozenset[type[exp.Expr]] = frozenset(
@@ -137,7 +138,7 @@ def _refusal(node: exp.Expr) -> UnsupportedSql:
         return unsupported(
             node,
             "is not among the functions that answers are computed with",
-            f"Scalar ones are {listed(sorted(FUNCTIONS.values()), len(FUNCTIONS))}.",
+            instead_of(node, FUNCTIONS.values()),
         )
     return unsupported(
         node, "is not supported around answers", "Leave it out, or compute it from the result."

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from sqlglot import exp
 
-from cube.axis import Axis, IntegerAxis, MeasureAxis, NumericAxis
+from cube.axis import Axis, DateAxis
 from cube.block import N_GROUPS_MAX, Partition, QueryBlock
 from cube.refusals import TooLarge
 from planner.lowering.grouping import Grouping
 from planner.lowering.linear import linear_query
 from planner.lowering.parts import PartBuilder
 from planner.lowering.products import check_size, spread
+from planner.lowering.quantile_columns import ordered_column
 from planner.lowering.summands import conjuncts
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import unsupported
@@ -79,9 +80,10 @@ def quantile_of(node: exp.Expr) -> QuantileCall | None:
 
 def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str) -> Answer:
     """The answer, with the counts that it is computed from added to the part."""
-    axis = _ordered_axis(call, part)
-    regular = np.arange(len(axis.regular))
-    counted = exp.Count(this=call.value.copy(), big_int=True)
+    ordered = ordered_column(call.value, call.node, part.domain.schema)
+    axis, levels, upper = ordered.axis, ordered.levels, ordered.upper
+    _check_axis(call, axis)
+    counted = exp.Count(this=ordered.column.copy(), big_int=True)
     conditions = part.conditions
     if call.condition is not None:
         conditions = (*conditions, *conjuncts(call.condition))
@@ -89,16 +91,12 @@ def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str)
     if (
         axis.name not in part.levelled
     ):  # shared by all quantiles of the column, since they are large
-        part.levelled[axis.name] = _levelled(axis, len(regular), part)
+        part.levelled[axis.name] = _levelled(axis, len(levels), part)
     partitions, cells = part.levelled[axis.name]
     blocks = tuple(QueryBlock(query, partition) for partition in partitions)
-    key = (f"levels of {call.value.sql()}", conditions, False)
+    key = (f"levels of {ordered.column.sql()}", conditions, False)
     place = part.add(key, f"counts of {axis.name}", blocks, part.default.half_width)
-    levels = tuple(float(level) for level in axis.regular)  # type: ignore[arg-type]  # numbers, by _ordered_axis
-    upper = axis.edges[1:] if isinstance(axis, NumericAxis) else ()
-    formula = QuantileFormula(
-        call.fraction, levels, cells, call.is_interpolated, tuple(map(float, upper))
-    )
+    formula = QuantileFormula(call.fraction, levels, cells, call.is_interpolated, upper)
     return Answer(
         name, text, (place,), formula, low=levels[0], high=upper[-1] if upper else levels[-1]
     )
@@ -150,12 +148,12 @@ def _by_level(
     return Partition(axes, labels), tuple(int(cell) for cell in cells)
 
 
-def _ordered_axis(call: QuantileCall, part: PartBuilder) -> Axis:
-    column = call.value.unnest()
-    axis = part.domain.schema.by_name[column.name] if isinstance(column, exp.Column) else None
-    if not isinstance(axis, IntegerAxis | NumericAxis | MeasureAxis):
+def _check_axis(call: QuantileCall, axis: Axis) -> None:
+    if isinstance(axis, DateAxis) and call.is_interpolated:
         raise unsupported(
-            call.node, "is a quantile of something else than a numeric column", "Name a column."
+            call.node,
+            "is between two days",
+            f"PERCENTILE_DISC({call.fraction:g}) WITHIN GROUP (ORDER BY {axis.name}) is a day.",
         )
     if len(axis.regular) > N_GROUPS_MAX:
         raise TooLarge(
@@ -168,7 +166,6 @@ def _ordered_axis(call: QuantileCall, part: PartBuilder) -> Axis:
             "is a quantile of a column with an OTHER level, which has no place in it",
             f"Ask COUNT(*), grouped by {axis.name}.",
         )
-    return axis
 
 
 def _fraction(node: exp.Expr, call: exp.Expr) -> float:

@@ -18,14 +18,14 @@ from sqlglot.tokenizer_core import Token, TokenType
 from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnknownName, UnsupportedSql
 from planner.fallback import Fallback
 from planner.sql.messages import shortened, suggestion
-from planner.sql.options import fallback_named
+from planner.sql.options import fallback_named, switched
 from planner.sql.words import WordReader, is_name, keyword
 
 NAMESPACE: Final = "tacit."
 # A fraction comes before the size that goes with it, since settings are applied in this order.
 SETTING_NAMES: Final = (
     *("half_width", "confidence", "epsilon", "relative", "at_least"),
-    "fallback",
+    *("fallback", "nonnegative_counts"),
 )
 N_WORDS_MAX = 1000  # of one setting
 
@@ -66,7 +66,7 @@ _DECIMAL = re.compile(
 )
 
 
-SettingValue: TypeAlias = Fraction | Fallback
+SettingValue: TypeAlias = Fraction | Fallback | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +185,8 @@ def setting_value(setting: str, name: str, text: str) -> SettingValue:
     """
     if setting == "fallback":
         return fallback_named(text.strip())
+    if setting == "nonnegative_counts":
+        return switched(name, text.strip())
     return exact_setting(name, text)
 
 
@@ -212,11 +214,12 @@ def _value(setting: str, name: str, reader: WordReader) -> SettingValue:
     sign = next((sign for sign in "+-" if reader.passed(sign)), "")
     match [(word.token_type, word.text, word.start) for word in reader.rest]:
         case [(TokenType.NUMBER, text, _)]:
-            return exact_setting(name, sign + text)
+            return setting_value(setting, name, sign + text)
         case [(TokenType.DOT, _, place), (TokenType.NUMBER, text, after)] if after == place + 1:
-            return exact_setting(name, f"{sign}.{text}")
+            return setting_value(setting, name, f"{sign}.{text}")
         case [(kind, text, _)] if not sign:
-            if kind == TokenType.STRING or is_name(reader.rest[0]):
+            is_word = kind == TokenType.STRING or is_name(reader.rest[0])
+            if is_word or setting == "nonnegative_counts":  # ON is a keyword
                 return setting_value(setting, name, text)
     if setting == "fallback":
         raise InvalidTarget(

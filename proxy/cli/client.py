@@ -4,7 +4,7 @@ No terminal here and no privacy decision; the server makes those.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -118,19 +118,37 @@ class ReceivedPrice(Generic[ReplyT]):
     reply: ReplyT
 
 
-def target_of(
-    half_width: float | None, confidence: float | None, epsilon: str | None
+def target_of(  # noqa: PLR0913 - one parameter per option
+    half_width: float | None,
+    confidence: float | None,
+    epsilon: str | None,
+    *,
+    relative: float | None = None,
+    at_least: float | None = None,
+    fallback: str | None = None,
 ) -> tacit_pb2.Target:
     """The target given on the command line; the server checks it and fills in the rest."""
-    return tacit_pb2.Target(half_width=half_width, confidence=confidence, epsilon=epsilon)
+    return tacit_pb2.Target(
+        half_width=half_width,
+        confidence=confidence,
+        epsilon=epsilon,
+        relative=relative,
+        at_least=at_least,
+        fallback=fallback,
+    )
 
 
-def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> ReceivedResult:
+def query(
+    server: ServerAddress,
+    sql: str,
+    target: tacit_pb2.Target,
+    parameters: Sequence[tacit_pb2.Parameter] = (),
+) -> ReceivedResult:
     """Answer one SELECT."""
     pieces: list[bytes] = []
     receipt = None
     with calling(server) as stub:
-        request = tacit_pb2.QueryRequest(sql=sql, target=target)
+        request = tacit_pb2.QueryRequest(sql=sql, target=target, parameters=parameters)
         for reply in stub.Query(request, metadata=server.metadata):
             pieces.append(reply.ipc)
             if reply.HasField("receipt"):
@@ -139,11 +157,14 @@ def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> Received
 
 
 def explain(
-    server: ServerAddress, sql: str, target: tacit_pb2.Target
+    server: ServerAddress,
+    sql: str,
+    target: tacit_pb2.Target,
+    parameters: Sequence[tacit_pb2.Parameter] = (),
 ) -> ReceivedPrice[tacit_pb2.ExplainReply]:
     """What a SELECT would cost; charges nothing."""
     with calling(server) as stub:
-        request = tacit_pb2.ExplainRequest(sql=sql, target=target)
+        request = tacit_pb2.ExplainRequest(sql=sql, target=target, parameters=parameters)
         reply = stub.Explain(request, metadata=server.metadata)
     return ReceivedPrice(ipc_table(reply.ipc), reply)
 

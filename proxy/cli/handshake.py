@@ -46,11 +46,11 @@ def disagreement(
         context.load_verify_locations(tls_ca)
     except (ssl.SSLError, OSError):
         return f"{tls_ca} holds no certificate in PEM."
-    try:
-        if identity is not None:
+    if identity is not None:
+        try:
             context.load_cert_chain(*identity)
-    except (ssl.SSLError, OSError):
-        return f"{identity[0]} and {identity[1]} are not a certificate in PEM and its key."
+        except (ssl.SSLError, OSError):
+            return f"{identity[0]} and {identity[1]} are not a certificate in PEM and its key."
     return _refusal(context, host, port, tls_ca)
 
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from accountant.ledger.limits import Payer
 from cube.refusals import NotCovered, Refused, TargetNotReached
 from planner.cache import BoundedCache
 from planner.domain.public import REMAINING, privacy_view
+from planner.sql.parameters import Parameters
 from planner.sql.statements import Explain, Query, not_answered, read_statement
 from planner.workload import Outer, RequestedTarget, Workload
 from proxy.api.best_report import Belief, ReportedCount, one_count
@@ -71,6 +73,8 @@ from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW, synthetic_view
 from proxy.tables.disclosure import check_may_see_history, shown_budget, shown_instead
 from proxy.tables.private_table import ServedTable
 
+SchemaKey: TypeAlias = tuple[Key, str, RequestedTarget, Parameters]
+
 N_SCHEMAS_MAX = 4096  # result schemas of outer SQL, remembered with their plans
 SCHEMA_BYTES = 4096  # the size of one of them, roughly
 N_MULTIPLIED_MAX = 2**20  # rows, if all relations read were joined without a condition
@@ -105,7 +109,7 @@ class Engine:
         self._large = LargeStatements()
         self._fallback = ModelFallback(self.synthetic, self._outer, self._public)
         self._views: dict[frozenset[str], VisibleTables] = {}
-        self._schemas: BoundedCache[tuple[Key, str, RequestedTarget], pa.Schema] = BoundedCache(
+        self._schemas: BoundedCache[SchemaKey, pa.Schema] = BoundedCache(
             n_entries_max=N_SCHEMAS_MAX, n_bytes_max=N_SCHEMAS_MAX * SCHEMA_BYTES
         )
 
@@ -125,7 +129,7 @@ class Engine:
     def _answer_query(self, request: QueryRequest) -> QueryResult:
         with self._watcher.stage(Stage.PLAN):
             seen = self._visible_to(request.caller)
-            workload = seen.planner.plan(request.sql, request.target)
+            workload = seen.planner.plan(request.sql, request.target, request.parameters)
             schema = self._schema(request, seen)  # refuse what cannot be computed before paying
         if workload.is_probe:
             return QueryResult(schema.empty_table(), None)
@@ -137,7 +141,7 @@ class Engine:
                 raise
             spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)
             budget = shown_budget(self._tables[workload.tables[0]], request.caller)
-            release = self._fallback.answer(request.sql, workload, schema, budget, spent)
+            release = self._fallback.answer(request, workload, schema, budget, spent)
             if release is None:
                 raise
             self._watcher.answered(budget.table, AnswerKind.FREE)
@@ -183,7 +187,7 @@ class Engine:
         if not isinstance(statement := read_statement(request.sql), Query):
             raise not_answered(statement.verb)
         planner = self._visible_to(request.caller).planner
-        name, wanted = one_count(planner.plan(request.sql, request.target))
+        name, wanted = one_count(planner.plan(request.sql, request.target, request.parameters))
         release = self.answer(request)
         table = self._tables[name]
         (found,) = table.look([wanted])
@@ -323,11 +327,11 @@ class Engine:
 
     def _schema(self, request: QueryRequest, seen: VisibleTables) -> pa.Schema:
         """The result's columns, from relations without answers."""
-        key = (seen.key, request.sql, request.target)
+        key = (seen.key, request.sql, request.target, request.parameters)
         known = self._schemas.get(key)
         if known is not None:
             return known
-        workload = seen.planner.plan(request.sql, request.target)
+        workload = seen.planner.plan(request.sql, request.target, request.parameters)
         if workload.outer is None:
             schema = relation_schema(workload.parts[0])
         else:
@@ -372,7 +376,7 @@ class Engine:
     def _explain_query(self, request: QueryRequest) -> Explanation:
         caller, seen = request.caller, self._visible_to(request.caller)
         with self._watcher.stage(Stage.PLAN):
-            workload = seen.planner.plan(request.sql, request.target)
+            workload = seen.planner.plan(request.sql, request.target, request.parameters)
             self._schema(request, seen)
         found: list[ExplainedPart] = []
         tables = [self._tables[name] for name in workload.tables]

@@ -25,7 +25,7 @@ from planner.planner import Planner
 from planner.sql.clock import utc_now
 from planner.workload import ColumnKind, Workload
 from proxy.api.receipts import with_receipt
-from proxy.api.requests import BudgetStatus, ColumnReceipt, QueryResult, Receipt
+from proxy.api.requests import BudgetStatus, ColumnReceipt, QueryRequest, QueryResult, Receipt
 from proxy.engine.postprocessing import OuterSql
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.encoding import levels_of
@@ -62,7 +62,7 @@ class ModelFallback:
 
     def answer(
         self,
-        sql: str,
+        request: QueryRequest,
         workload: Workload,
         schema: pa.Schema,
         budget: BudgetStatus,
@@ -72,7 +72,7 @@ class ModelFallback:
 
         Parameters
         ----------
-        sql : str
+        request : QueryRequest
         workload : Workload
             The planned statement, on its one private table.
         schema : pyarrow.Schema
@@ -88,7 +88,8 @@ class ModelFallback:
         if record is None:
             return None
         with suppress(Refused, pa.ArrowException):
-            data = _shaped(self._answered(modelled(sql), record, workload.moment), schema)
+            text = modelled(request.sql, request.parameters)
+            data = _shaped(self._answered(text, record, workload.moment), schema)
             columns = tuple(
                 _receipt(schema.names[place], confidence, data.num_rows)
                 for place, confidence in _answers(workload)

@@ -158,14 +158,6 @@ def test_writing_is_not_supported(cursor: Any, engine: CannedEngine) -> None:
     assert engine.calls.keys() <= {"result_schema"}
 
 
-def test_parameters_are_refused_before_anything_is_charged(
-    cursor: Any, engine: CannedEngine
-) -> None:
-    with pytest.raises(ProgrammingError, match="Write the values into the statement itself"):
-        cursor.execute(COUNT_ALL, (1,))
-    assert engine.spent == 0
-
-
 def test_an_exhausted_budget_is_told_as_such() -> None:
     engine = BrokenEngine(BudgetExhausted(SHORTFALL))
     with (

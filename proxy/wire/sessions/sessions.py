@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import grpc
 import pyarrow as pa
@@ -278,12 +278,14 @@ _LEFT_OUT: Final[Mapping[tuple[str, bool], Mapping[str, float | None]]] = {
     ("relative", False): {"half_width": None},
     ("relative", True): {"at_least": None},
 }
+_WORDS: Final = {"fallback": Fallback, "nonnegative_counts": bool}  # settings without a number
 
 
 def _with(target: RequestedTarget, name: str, value: SettingValue | None) -> RequestedTarget:
     """The target with one setting changed; of half_width and relative, the later one holds."""
-    if name == "fallback":
-        return replace(target, fallback=value if isinstance(value, Fallback) else None)
+    if name in _WORDS:
+        named: dict[str, Any] = {name: value if isinstance(value, _WORDS[name]) else None}
+        return replace(target, **named)
     exact = value if isinstance(value, Fraction) else None
     if name == "epsilon":
         return replace(target, epsilon_cap=exact)
@@ -317,6 +319,8 @@ def setting_text(target: RequestedTarget, name: str) -> str | None:
     }
     if name == "fallback":
         return None if target.fallback is None else target.fallback.value
+    if name == "nonnegative_counts":
+        return {None: None, True: "on", False: "off"}[target.nonnegative_counts]
     value = values[name]
     return None if value is None else _decimal_text(value)
 

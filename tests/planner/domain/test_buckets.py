@@ -1,6 +1,7 @@
 """WIDTH_BUCKET against its definition in fractions, on every level and at every edge."""
 
 from fractions import Fraction
+from math import floor
 
 import numpy as np
 import pytest
@@ -65,3 +66,26 @@ def test_bins_are_bucketed_at_their_edges() -> None:
 def test_buckets_are_numbers_in_order(written: str) -> None:
     with pytest.raises(Refused, match="buckets that are numbers"):
         PLANNER.plan(f"SELECT COUNT(*) FROM t WHERE WIDTH_BUCKET(n, {written}) = 1")  # noqa: S608 - the test's
+
+
+@pytest.mark.parametrize("divisor", ["0.05", "0.3", "-0.02", "3", "0.125"])
+def test_decimals_are_divided_as_decimals(divisor: str) -> None:
+    found = SCRATCHPAD.evaluate(scalar(f"FLOOR(x / ({divisor}))"), table="t")
+    exact = [Fraction(place, 100) / Fraction(divisor) for place in range(-100, 301)]
+    if Fraction(divisor).numerator % 3:  # a reciprocal that is a decimal
+        assert found.values[:-1].tolist() == [floor(one) for one in exact]
+    else:
+        assert np.allclose(found.values[:-1].astype(float), [floor(one) for one in exact], atol=1)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("x > '0.075' OR x > 2", "x > 0.075 OR x > 2"),
+        ("NOT x BETWEEN '-0.005' AND '1.995'", "NOT x BETWEEN -0.005 AND 1.995"),
+        ("COALESCE(x <= '123456789.5', FALSE)", "x IS NOT NULL"),
+    ],
+)
+def test_numbers_between_quotes_are_not_rounded(written: str, meant: str) -> None:
+    one, other = (SCRATCHPAD.evaluate(scalar(sql), table="t") for sql in (written, meant))
+    assert one.values[~one.null].tolist() == other.values[~other.null].tolist()
