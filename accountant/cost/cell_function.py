@@ -1,8 +1,9 @@
 """Whole-number functions of a cube's cells, stored on classes of levels.
 
 A `CellFunction` depends on a few axes and is constant on products of classes of their levels, or,
-along an axis of many levels, a polynomial of the level's place on each class. The operations below (sum, product, magnitude, maximum over an axis) are exact, and never touch more
-cells than the classes of their operands span.
+along an axis of many levels, a polynomial of the level's place on each class. The
+operations below (sum, product, magnitude, maximum over an axis) are exact unless they say so, and
+never touch more cells than the classes of their operands span.
 
 Nothing here knows about weights, budgets or data. Proof: proofs/table_cost.md.
 """
@@ -159,8 +160,10 @@ class CellFunction:
                 values = np.maximum(*np.split(corners, 2, axis=place))
                 classes[place] = own.constant
                 exact = False
-        return self if values is self.values else CellFunction(
-            self.axes, tuple(classes), values, exact
+        return (
+            self
+            if values is self.values
+            else CellFunction(self.axes, tuple(classes), values, exact)
         )
 
     def equals(self, other: "CellFunction") -> bool:

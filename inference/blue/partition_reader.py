@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.block import QueryBlock
-from cube.encoding import fingerprint
 from cube.classes import AxisClasses, first_places
+from cube.encoding import fingerprint
 from cube.grid import Grid
 from cube.measurement import Measurement
 from cube.query import Scope

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cube.block import QueryBlock
-from cube.encoding import decode_block, encode_block
 from cube.classes import N_FEW, AxisClasses, by_first_appearance, run_starts
+from cube.encoding import decode_block, encode_block
 from cube.query import Factor, counting
 
 keys = st.lists(st.lists(st.integers(-2, 2), min_size=6, max_size=6), min_size=1, max_size=4)
