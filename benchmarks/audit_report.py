@@ -29,11 +29,8 @@ import grpc
 import numpy as np
 
 from accountant.auditor.verify import verify
-from accountant.cost.profile import profile_of
 from accountant.ledger.entries import (
     Body,
-    Charge,
-    ChargedBlock,
     Entry,
     LimitSet,
     Measured,
@@ -45,12 +42,9 @@ from accountant.ledger.entry_json import write
 from accountant.ledger.limits import Limit, Payer, Subject, Window
 from accountant.ledger.open_ledger import open_ledger
 from accountant.ledger.stores.sqlite_store import SqliteReader, SqliteStore
-from accountant.noise.laplace import LatticeNoise
+from benchmarks.made_up_charges import MadeUpCharges, Sizes
 from benchmarks.report import Bar, progress, run, wants_quick
-from cube.axis import Axis
-from cube.block import Partition, QueryBlock
-from cube.measurement import UNITS_PER_EPSILON, Weight
-from cube.query import Factor, counting
+from cube.measurement import UNITS_PER_EPSILON
 from cube.schema import Schema
 from examples.adult.demo import issue_tokens, prepare, serving
 from proxy import bootstrap
@@ -62,12 +56,8 @@ N_ENTRIES = 20_000
 N_ENTRIES_QUICK = 4_000
 SECONDS_MAX = 10.0
 BUDGET = "1000"
-WEIGHT = 0.003
 N_COLUMNS_MAX = 3
 N_BLOCKS_MAX = 2
-SHARE_GROUPED = 0.2
-SHARE_RAISED = 0.1
-N_GROUP_LEVELS_MAX = 16
 N_BETWEEN_TALLIES = 200
 N_BETWEEN_LIMITS = 2_000
 PAYERS = tuple(Payer(f"analyst {place:02}", (f"group {place % 3}",)) for place in range(12))
@@ -77,11 +67,8 @@ class Year:
     """Bodies of entries that could have been written about a table."""
 
     def __init__(self, schema: Schema, rng: np.random.Generator) -> None:
-        self._schema = schema
         self._rng = rng
-        self._units_spent = 0
-        self._measured: list[ChargedBlock] = []
-        self._can_be_raised: list[int] = []
+        self._charges = MadeUpCharges(schema, rng, Sizes(N_BLOCKS_MAX, N_COLUMNS_MAX))
 
     def bodies(self, first: int, last: int) -> Iterator[Body]:
         """What the entries with these numbers say."""
@@ -93,9 +80,9 @@ class Year:
             if seq % N_BETWEEN_TALLIES < 2:
                 yield self._served()
                 seq += 1
-            charge = self._charge()
+            charge = self._charges.charge(self._payer())
             yield charge
-            yield Measured(seq, tuple(map(self._values, charge.blocks)))
+            yield Measured(seq, tuple(map(self._charges.values, charge.blocks)))
             seq += 2
 
     def _limit(self) -> LimitSet:
@@ -112,47 +99,6 @@ class Year:
 
     def _payer(self) -> Payer:
         return PAYERS[int(self._rng.integers(len(PAYERS)))]
-
-    def _charge(self) -> Charge:
-        before = self._units_spent
-        n_blocks = 1 + int(self._rng.integers(N_BLOCKS_MAX))
-        blocks = tuple(self._charged() for _ in range(n_blocks))
-        for charged in blocks:
-            self._can_be_raised.append(len(self._measured))
-            self._measured.append(charged)
-            # More than was needed for a raise: what is charged only has to be enough.
-            self._units_spent += charged.noise.weight.units * profile_of(charged.block).bound
-        return Charge(self._payer(), blocks, before, self._units_spent)
-
-    def _charged(self) -> ChargedBlock:
-        if self._can_be_raised and self._rng.random() < SHARE_RAISED:
-            place = self._can_be_raised.pop(int(self._rng.integers(len(self._can_be_raised))))
-            earlier = self._measured[place]
-            weight = Weight(earlier.noise.weight.units * 3 // 2)
-            return ChargedBlock(earlier.block, earlier.noise.refined_to(weight), place)
-        weight = Weight.at_least(WEIGHT * self._rng.uniform(0.5, 1.5))
-        return ChargedBlock(self._block(), LatticeNoise.for_weight(weight))
-
-    def _block(self) -> QueryBlock:
-        n_columns = 1 + int(self._rng.integers(N_COLUMNS_MAX))
-        chosen = self._rng.permutation(len(self._schema.axes))[:n_columns]
-        axes = [self._schema.axes[place] for place in chosen]
-        partition = None
-        if self._rng.random() < SHARE_GROUPED and axes[0].size <= N_GROUP_LEVELS_MAX:
-            key = axes.pop(0)
-            partition = Partition((key.name,), np.arange(key.size, dtype=np.int64))
-        return QueryBlock(counting(map(self._factor, axes)), partition)
-
-    def _factor(self, axis: Axis) -> Factor:
-        """A range of levels, never all of them."""
-        values = np.zeros(axis.size, dtype=np.int64)
-        first, last = np.sort(self._rng.permutation(axis.size)[:2])
-        values[first:last] = 1
-        return Factor((axis.name,), values)
-
-    def _values(self, charged: ChargedBlock) -> tuple[int, ...]:
-        drawn = self._rng.integers(0, 2**30, size=charged.block.n_rows)
-        return tuple(drawn.tolist())
 
 
 def write_year(path: Path, schema: Schema, n_entries: int) -> None:

@@ -19,11 +19,8 @@ from time import perf_counter
 import numpy as np
 
 from accountant.auditor.verify import verify
-from accountant.cost.profile import profile_of
 from accountant.ledger.entries import (
     GENESIS,
-    Charge,
-    ChargedBlock,
     Entry,
     Measured,
     TableBody,
@@ -35,12 +32,8 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger, open_reader
 from accountant.ledger.stores.key_file import fingerprint_key, key_beside
 from accountant.ledger.stores.sqlite_store import SqliteStore
-from accountant.noise.laplace import LatticeNoise
+from benchmarks.made_up_charges import MadeUpCharges, Sizes
 from benchmarks.report import Bar, progress, run, wants_quick
-from cube.axis import Axis
-from cube.block import Partition, QueryBlock
-from cube.measurement import Weight
-from cube.query import Factor, counting
 from cube.schema import Schema
 from examples.adult.demo import HERE
 from inference.estimator import Estimator
@@ -50,10 +43,6 @@ SEED = 2
 N_MEASUREMENTS = 50_000
 N_BLOCKS_MAX = 3  # of a charge
 N_COLUMNS_MAX = 4  # of a block
-SHARE_GROUPED = 0.2
-SHARE_RAISED = 0.1
-N_GROUP_LEVELS_MAX = 16
-WEIGHT = 0.003  # a count within two hundredths of the table
 OPEN_SECONDS_MAX = 30.0
 CONFIDENCE = 0.95
 
@@ -70,62 +59,17 @@ class Past:
     """
 
     def __init__(self, schema: Schema, rng: np.random.Generator) -> None:
-        self._schema = schema
-        self._rng = rng
-        self._units_spent = 0
-        self._measured: list[ChargedBlock] = []
-        self._can_be_raised: list[int] = []
+        self._charges = MadeUpCharges(schema, rng, Sizes(N_BLOCKS_MAX, N_COLUMNS_MAX))
 
     def bodies(self, n_measurements: int) -> Iterator[TableBody]:
         """The opening, then charges, each with its measurement behind it."""
         yield TableOpened("schema", "data", Fraction(4096))
         seq = 1
-        while len(self._measured) < n_measurements:
-            charge = self._charge(1 + int(self._rng.integers(N_BLOCKS_MAX)))
+        while self._charges.n_measurements < n_measurements:
+            charge = self._charges.charge(Payer("analyst"))
             yield charge
-            yield Measured(seq + 1, tuple(map(self._values, charge.blocks)))
+            yield Measured(seq + 1, tuple(map(self._charges.values, charge.blocks)))
             seq += 2
-
-    def _charge(self, n_blocks: int) -> Charge:
-        before = self._units_spent
-        blocks = tuple(self._charged() for _ in range(n_blocks))
-        for charged in blocks:
-            self._can_be_raised.append(len(self._measured))
-            self._measured.append(charged)
-            # More than was needed for a raise: what is charged only has to be enough.
-            self._units_spent += charged.noise.weight.units * profile_of(charged.block).bound
-        return Charge(Payer("analyst"), blocks, before, self._units_spent)
-
-    def _charged(self) -> ChargedBlock:
-        if self._can_be_raised and self._rng.random() < SHARE_RAISED:
-            chosen = int(self._rng.integers(len(self._can_be_raised)))
-            place = self._can_be_raised.pop(chosen)
-            earlier = self._measured[place]
-            weight = Weight(earlier.noise.weight.units * 3 // 2)
-            return ChargedBlock(earlier.block, earlier.noise.refined_to(weight), place)
-        weight = Weight.at_least(WEIGHT * self._rng.uniform(0.5, 1.5))
-        return ChargedBlock(self._block(), LatticeNoise.for_weight(weight))
-
-    def _block(self) -> QueryBlock:
-        n_columns = 1 + int(self._rng.integers(N_COLUMNS_MAX))
-        chosen = self._rng.permutation(len(self._schema.axes))[:n_columns]
-        axes = [self._schema.axes[place] for place in chosen]
-        partition = None
-        if self._rng.random() < SHARE_GROUPED and axes[0].size <= N_GROUP_LEVELS_MAX:
-            key = axes.pop(0)
-            partition = Partition((key.name,), np.arange(key.size, dtype=np.int64))
-        return QueryBlock(counting(map(self._factor, axes)), partition)
-
-    def _factor(self, axis: Axis) -> Factor:
-        """A range of levels, never all of them."""
-        values = np.zeros(axis.size, dtype=np.int64)
-        first, last = np.sort(self._rng.permutation(axis.size)[:2])
-        values[first:last] = 1
-        return Factor((axis.name,), values)
-
-    def _values(self, charged: ChargedBlock) -> tuple[int, ...]:
-        drawn = self._rng.integers(0, 2**30, size=charged.block.n_rows)
-        return tuple(drawn.tolist())
 
 
 def write_ledger(path: Path, bodies: Iterator[TableBody], table: str) -> int:

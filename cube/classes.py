@@ -45,7 +45,8 @@ class AxisClasses:
     @classmethod
     def undivided(cls, n_levels: int) -> "AxisClasses":
         """One class of all levels."""
-        return cls(constant_pieces(np.zeros(1, dtype=np.int64), np.zeros(1), n_levels))
+        nothing = np.zeros(1, dtype=np.int64)
+        return cls(constant_pieces(nothing, nothing.copy(), n_levels))
 
     @property
     def runs(self) -> Pieces:
@@ -175,8 +176,9 @@ class AxisClasses:
         Of the polynomial ``a + b p + c p (p - 1) / 2`` these are a, b and c.
         """
         if self.degree == 0:
-            of_part = numbers[self.representatives] if isinstance(numbers, np.ndarray) else None
-            return numbers.at(self.representatives) if of_part is None else of_part
+            if isinstance(numbers, Pieces):
+                return numbers.at(self.representatives)
+            return numbers[self.representatives]
         pieces = numbers if isinstance(numbers, Pieces) else runs_of(numbers)
         which = _containing(pieces.starts, self.representatives)
         return pieces.coefficients[which, self.powers]

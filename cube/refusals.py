@@ -232,7 +232,7 @@ class TargetNotReached(Refused):
         widths = ", ".join(map(str, free))
         super().__init__(
             f"The target was not reached.{why} What was measured so far is paid for and kept.",
-            hint=f"These half-widths are free now: {widths}.",
+            hint=f"These half-widths are free now: {widths}." if free else "Ask for a wider one.",
         )
         self.epsilon_spent = epsilon_spent
         self.free = tuple(free)

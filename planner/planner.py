@@ -1,11 +1,13 @@
 """The planner's interface: SQL text in, a `Workload` or a refusal out.
 
-It reads the public schemas and public tables, and nothing else. Equal texts with equal targets give
-the same object.
+It reads the public schemas and public tables, and the clock if a statement mentions it; nothing
+else. Equal texts with equal targets at equal moments give the same object.
 """
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -23,11 +25,15 @@ from planner.lowering.probes import gives_no_rows
 from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
+from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
 from planner.sql.messages import shortened
 from planner.sql.options import REQUESTED
+from planner.sql.parameters import Parameters
 from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
+
+PlanKey: TypeAlias = tuple[str, RequestedTarget, Parameters, dt.datetime | None]
 
 N_PLANS_MAX = 4096
 N_PLAN_BYTES_MAX = 128 * 2**20
@@ -58,6 +64,8 @@ class Planner:
         Returns the result of a SELECT over public tables.
     sums : mapping
         For some tables, the declared targets for sums of their measures, by their names.
+    clock : callable
+        The moment, in UTC; read once for a statement that mentions it.
     """
 
     def __init__(  # noqa: PLR0913 - all that may be planned on
@@ -69,6 +77,7 @@ class Planner:
         public_rows: PublicRows = no_public_rows,
         *,
         sums: Mapping[str, Mapping[str, SumTarget]] = MappingProxyType({}),
+        clock: Clock = utc_now,
     ) -> None:
         if set(schemas) != set(defaults):
             raise ValueError("every table has a schema and a default target")
@@ -91,11 +100,17 @@ class Planner:
                 n_entries_max=N_CONDITIONS_MAX, n_bytes_max=N_CONDITION_BYTES_MAX
             ),
         )
-        self._plans: BoundedCache[tuple[str, RequestedTarget], Workload] = BoundedCache(
+        self._clock = clock
+        self._plans: BoundedCache[PlanKey, Workload] = BoundedCache(
             n_entries_max=N_PLANS_MAX, n_bytes_max=N_PLAN_BYTES_MAX
         )
 
-    def plan(self, sql: str, requested: RequestedTarget = _NO_REQUEST) -> Workload:
+    def plan(
+        self,
+        sql: str,
+        requested: RequestedTarget = _NO_REQUEST,
+        parameters: Parameters = (),
+    ) -> Workload:
         """The workload of the query `sql`, or of the query that it asks to explain.
 
         A target in the SQL's OPTIONS overrides `requested`, which overrides the table's default.
@@ -106,20 +121,30 @@ class Planner:
             If the text asks for anything other than aggregates of private tables and what can be
             computed from them, or for a target out of range.
         """
-        known = self._plans.get((sql, requested))
+        key = (sql, requested, parameters, moment_for(sql, self._clock))
+        known = self._plans.get(key)
         if known is not None:
             return known
         try:
-            workload = self._planned(sql, requested)
+            workload = self._planned(*key)
         except RecursionError:
             raise TooLarge(
                 "The SQL is nested too deeply.", hint="Split it, or remove what is not needed."
             ) from None
-        self._plans.put((sql, requested), workload, n_bytes=len(sql) + _n_bytes(workload))
+        self._plans.put(key, workload, n_bytes=len(sql) + _n_bytes(workload))
         return workload
 
-    def _planned(self, sql: str, requested: RequestedTarget) -> Workload:
-        query = parse(read_query(sql))
+    def _planned(
+        self,
+        sql: str,
+        requested: RequestedTarget,
+        parameters: Parameters,
+        moment: dt.datetime | None,
+    ) -> Workload:
+        query = parse(read_query(sql), parameters)
+        if moment is not None and not read_at(query.tree, moment):
+            moment = None
+        notes = () if moment is None else (told_moment(moment),)
         is_probe = gives_no_rows(query.tree)
         fallback = _fallback(query.tree, requested)
         splitter = Splitter(self._world, requested)
@@ -127,13 +152,15 @@ class Planner:
         columns = _shown_as_it_is(tree, splitter)
         if columns is not None:
             part = splitter.parts[0].build(columns)
-            return Workload((part,), None, fallback=fallback)
+            notes = (*notes, *splitter.parts[0].notes)
+            return Workload((part,), None, False, fallback, notes, moment)
         named_columns(tree)
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))
         outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals, reads)
         parts = tuple(part.build() for part in splitter.parts)
-        return Workload(parts, outer, is_probe, fallback, tuple(_notes(tree, splitter)))
+        notes = (*notes, *_notes(tree, splitter))
+        return Workload(parts, outer, is_probe, fallback, notes, moment)
 
 
 def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:
@@ -143,7 +170,10 @@ def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:
 
 
 def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:
-    """Which columns are aggregates of noisy answers."""
+    """What the parts note, and which columns are aggregates of noisy answers."""
+    yield from splitter.notes
+    for part in splitter.parts:
+        yield from part.notes
     if not splitter.parts or not isinstance(tree, exp.Select):
         return
     for item in tree.expressions:

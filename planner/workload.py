@@ -5,6 +5,7 @@ are the places where a private table is aggregated: linear queries with targets.
 them is post-processing: formulas of one row's answers, and `outer`, SQL over the noisy relations.
 """
 
+import datetime as dt
 import math
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +14,10 @@ from fractions import Fraction
 from cube.axis import LevelValue
 from cube.block import QueryBlock
 from cube.target import AccuracyTarget
+from planner.consistent_sets import ConsistentSets
 from planner.fallback import Fallback
+from planner.independence_question import IndependenceQuestion
+from planner.level_summary import LevelSummary
 from planner.optional_stopping import surer
 
 
@@ -94,6 +98,7 @@ class ColumnKind(StrEnum):
     STDERR = "stderr"
     COST = "cost"
     SOURCE = "source"
+    SUMMARY = "summary"  # of levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,7 @@ class OutputColumn:
     kind : ColumnKind
         What it shows.
     index : int
-        Which key (KEY, GROUPING), which aggregate (ESTIMATE), or which answer (every other kind).
+        Which key (KEY, GROUPING), aggregate (ESTIMATE), summary (SUMMARY), or answer (all others).
     confidence : float, optional
         The confidence of LOW and HIGH; by default the target's.
     """
@@ -246,59 +251,6 @@ class Answer:
     has_interval: bool = True
 
 
-class Consistency(StrEnum):
-    """How counts of overlapping groups are made to agree.
-
-    Raw tables as measured; the closest tables that agree; tables that are also nowhere negative;
-    the marginals of one joint table.
-    """
-
-    RAW = "raw"
-    EXACT = "exact"
-    NONNEGATIVE = "nonnegative"
-    GLOBAL = "global"
-
-
-@dataclass(frozen=True, slots=True)
-class ConsistentSets:
-    """The grouping sets of a part as tables whose counts are to agree.
-
-    Parameters
-    ----------
-    consistency : Consistency
-    sets : tuple of tuple of int
-        The keys of each set, by their positions; rows are in their order, the last key varying
-        fastest.
-    sizes : tuple of int
-        The number of values of each key.
-    """
-
-    consistency: Consistency
-    sets: tuple[tuple[int, ...], ...]
-    sizes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class IndependenceQuestion:
-    """Whether the first two keys of a part are independent given the others.
-
-    The part's only aggregate counts the cells of their table, the last key varying fastest.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        The number of values of each key.
-    level : float
-        The probability of rejecting a true hypothesis.
-    n_replicates : int
-        The number of simulated tables.
-    """
-
-    shape: tuple[int, ...]
-    level: float
-    n_replicates: int
-
-
 @dataclass(frozen=True, slots=True)
 class Part:
     """One aggregation of a private table: a noisy relation.
@@ -329,6 +281,8 @@ class Part:
     is_searched : bool
         Whether noisy values decide when its answers are narrow enough
         (`planner.optional_stopping`).
+    summaries : tuple of LevelSummary
+        Estimates without intervals.
     """
 
     name: str
@@ -343,6 +297,7 @@ class Part:
     consistency: ConsistentSets | None = None
     question: IndependenceQuestion | None = None
     is_searched: bool = False
+    summaries: tuple[LevelSummary, ...] = ()
 
     def cut_at(self, confidence: float) -> float:
         """The confidence to use for an interval that must finally hold with `confidence`."""
@@ -389,6 +344,8 @@ class Workload:
         What answers the statement if it cannot be paid.
     notes : tuple of str
         Sentences for the receipt on how the answer is made.
+    moment : datetime, optional
+        What CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
     """
 
     parts: tuple[Part, ...]
@@ -396,6 +353,7 @@ class Workload:
     is_probe: bool = False
     fallback: Fallback = Fallback.NONE
     notes: tuple[str, ...] = ()
+    moment: dt.datetime | None = None
 
     @property
     def tables(self) -> tuple[str, ...]:

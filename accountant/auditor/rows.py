@@ -3,9 +3,9 @@
     coefficient of a cell = sum over terms of  scale * product of the term's arrays at the cell
 
 Arrays are over the levels of a few axes, written as runs, as pieces (curves.py) or by classes
-(tiled.py). A row of the block is the query on one group; groups share no cell, so one unit of weight
-costs a cell the magnitude of its coefficient if it is in a group, and nothing otherwise. Nothing
-here knows weights or charges.
+(tiled.py). A row of the block is the query on one group; groups share no cell, so one unit of
+weight costs a cell the magnitude of its coefficient if it is in a group, and nothing otherwise.
+Nothing here knows weights or charges.
 Proof: proofs/ledger.md, "The most expensive cell".
 """
 

@@ -106,7 +106,7 @@ class CellFunction:
         dimension = 0
         for name, own in zip(self.axes, self.classes, strict=True):
             by_class = _by_class(values, dimension, own)
-            merged = by_first_appearance(slice_keys(by_class, dimension))
+            merged = by_first_appearance(np.asarray(slice_keys(by_class, dimension)))
             first = first_places(merged)
             if first.size == 1 and not own.degree:
                 values = _array(values.take(0, axis=dimension), values)

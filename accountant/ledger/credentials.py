@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-from accountant.ledger.limits import Payer, check_name
+from accountant.ledger.limits import Payer, Subject, check_name
 from cube.cached import cached_property
 
 EVERY_TABLE: Final = "*"  # for owners and auditors of a whole ledger
@@ -123,6 +123,12 @@ class AccessBook:
         using another credential.
         """
         return Payer(analyst, self._groups.get(analyst, ()))
+
+    def subjects(self) -> frozenset[Subject]:
+        """Every analyst and every group that a credential in force names; it may have expired."""
+        return frozenset(
+            subject for analyst in self._groups for subject in self.payer(analyst).subjects
+        )
 
     def shown(self, proof: Proof, shown_as: str) -> Credential | None:
         """The credential with this proof, unless it was revoked. It may have expired."""

@@ -261,7 +261,8 @@ def _members(groups: NDArray[np.int64] | Pieces, group: int) -> NDArray[np.int64
     if isinstance(groups, Pieces):
         inside = (groups.coefficients[:, 0] == group).astype(np.int64)
         return constant_pieces(groups.starts, inside, groups.size)
-    return (groups == group).astype(np.int64)
+    inside: NDArray[np.int64] = (groups == group).astype(np.int64)
+    return inside
 
 
 def _cuts_of(axes: Scope, values: NDArray[np.int64] | Pieces) -> list[Cut] | None:

@@ -9,7 +9,10 @@ gigabyte. `check_scalar` is called by the scratchpad itself: nothing is evaluate
 from sqlglot import exp
 
 from cube.refusals import UnsupportedSql
-from planner.sql.messages import listed, suggestion, unsupported
+from planner.domain.duckdb_functions import check_written
+from planner.domain.function_names import instead_of
+from planner.sql.date_functions import Age, DateDifference, ToChar
+from planner.sql.messages import unsupported
 from planner.sql.nodes import Held, PublicLookup
 
 OPERATORS: frozenset[type[exp.Expr]] = frozenset(
@@ -28,14 +31,19 @@ LEAVES: frozenset[type[exp.Expr]] = frozenset(
     }
 )
 FUNCTIONS: dict[type[exp.Expr], str] = {
+    Age: "AGE",
+    DateDifference: "DATE_DIFF",
+    ToChar: "TO_CHAR",
     exp.Abs: "ABS",
     exp.Ceil: "CEIL",
     exp.Coalesce: "COALESCE",
     exp.Concat: "CONCAT",
+    exp.DateFromParts: "MAKE_DATE",
     exp.Exp: "EXP",
     exp.Extract: "EXTRACT",
     exp.Floor: "FLOOR",
     exp.Greatest: "GREATEST",
+    exp.LastDay: "LAST_DAY",
     exp.Least: "LEAST",
     exp.Left: "LEFT",
     exp.Length: "LENGTH",
@@ -53,7 +61,9 @@ FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Substring: "SUBSTRING",
     exp.TimestampTrunc: "DATE_TRUNC",
     exp.Trim: "TRIM",
+    exp.Trunc: "TRUNC",
     exp.Upper: "UPPER",
+    exp.WidthBucket: "WIDTH_BUCKET",
 }
 ALLOWED = OPERATORS | LEAVES | frozenset(FUNCTIONS) | {PublicLookup}
 
@@ -68,8 +78,8 @@ TYPES = frozenset(
 UNITS = frozenset(
     {
         *("SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR", "DECADE"),
-        *("SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS", "MONTHS", "YEARS", "CENTURY"),
-        *("DOW", "DOY", "ISODOW", "ISOYEAR", "EPOCH"),
+        *("SECONDS", "MINUTES", "HOURS", "DAYS", "WEEKS", "MONTHS", "QUARTERS", "YEARS"),
+        *("CENTURY", "MILLENNIUM", "DOW", "DOY", "ISODOW", "ISOYEAR", "EPOCH"),
     }
 )
 # Parts of allowed nodes that reach beyond one row, name an environment, or change with the dialect.
@@ -89,6 +99,8 @@ REFUSED_PARTS = {
 def check_scalar(expression: exp.Expr) -> None:
     """Raise UnsupportedSql unless every node of `expression` is on the list."""
     for node in expression.walk():
+        if isinstance(node, exp.Array) and isinstance(node.parent, exp.WidthBucket):
+            continue  # its thresholds
         if type(node) not in ALLOWED:
             raise _refusal(node)
         for part in REFUSED_PARTS.keys() & node.args:
@@ -117,6 +129,7 @@ def check_details(node: exp.Expr) -> None:
         raise unsupported(
             node, "needs a literal escape character", "Write one character between quotes."
         )
+    check_written(node)
     if isinstance(node, exp.Replace):
         found, put = node.args["expression"], node.args.get("replacement") or exp.null()
         # Nested replacements that grow would multiply the length at every level.
@@ -157,9 +170,8 @@ def _refusal(node: exp.Expr) -> UnsupportedSql:
             "is not supported in a value or condition",
             "Comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and arithmetic are.",
         )
-    close = suggestion(node.name, FUNCTIONS.values()) if isinstance(node, exp.Anonymous) else None
     return unsupported(
         node,
         "is not among the deterministic functions that are evaluated",
-        close or f"There are {listed(sorted(FUNCTIONS.values()), len(FUNCTIONS))}.",
+        instead_of(node, FUNCTIONS.values()),
     )

@@ -18,6 +18,7 @@ from sqlglot import exp
 from cube.axis import NumericAxis
 from cube.refusals import TextPosition, UnsupportedSql
 from cube.schema import Schema
+from planner.domain.duckdb_functions import thresholds
 from planner.domain.scratchpad import columns_of
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import position, shown
@@ -116,6 +117,8 @@ def _compared_constants(column: exp.Column) -> list[exp.Expr]:
     while isinstance(operand.parent, exp.Paren):
         operand = operand.parent
     comparison = operand.parent
+    if isinstance(comparison, exp.WidthBucket) and comparison.this is operand:
+        return thresholds(comparison)
     if not isinstance(comparison, _COMPARISONS):
         raise _misused(column)
     others = [child for child in comparison.iter_expressions() if child is not operand]

@@ -1,6 +1,7 @@
 """An allowed expression as DuckDB SQL over level tables.
 
-Three things differ from what the analyst wrote. Columns become the level columns of the scratchpad,
+Four things differ from what the analyst wrote. Functions that DuckDB has not are written as what it
+has (`duckdb_functions`). Columns become the level columns of the scratchpad,
 by place and never by name. A public table's column becomes a function of the key. LIKE becomes a
 regular expression, because those are matched in linear time; it keeps PostgreSQL's meaning, with
 backslash as the default escape.
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
+from planner.domain.duckdb_functions import written_out
 from planner.sql.messages import unsupported
 from planner.sql.nodes import PublicLookup
 
@@ -39,7 +41,7 @@ def duckdb_text(expression: exp.Expr, relations: Mapping[str, str]) -> str:
             return node
         return _as_match(like, like.this.transform(rewritten), escape)
 
-    tree = expression.transform(rewritten)
+    tree = written_out(expression.transform(rewritten))
     try:
         return tree.sql(
             dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False, copy=False

@@ -10,9 +10,12 @@ function returns a text longer than its arguments together.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
+from planner.domain.duckdb_functions import n_pieces, thresholds
+from planner.sql.date_functions import Age, DateDifference, ToChar
 from planner.sql.nodes import PublicLookup
 
 N_STEPS_A_CELL = 64  # in addition: to read a combination, and to make an array of the values
@@ -22,14 +25,20 @@ N_STEPS_LOOKUP = 300  # a value found by its key, in a table of any size
 N_STEPS_A_CHARACTER = 2  # to copy a text, or to compare it
 N_STEPS_A_LETTER = 12  # to turn a letter into upper or lower case
 N_STEPS_A_MATCH = 5  # a character of a text and one of a pattern: RE2 without its tables
+N_STEPS_A_PIECE = 400  # of a pattern: a part of a moment as text, filled up
+N_LETTERS_A_PATTERN = 3  # letters for each of a pattern: Day is Wednesday
 N_WRITTEN_OUT = 4  # values of an IN that become comparisons; a longer list is looked up
 N_CHARACTERS_MIN = 32  # of a number, day or moment as text
 
-_COSTLY = (exp.Cast, exp.TryCast, exp.Pow, exp.TimestampTrunc, exp.Interval, exp.Round)
+_COSTLY = (
+    *(exp.Cast, exp.TryCast, exp.Pow, exp.TimestampTrunc, exp.Interval, exp.Round, exp.LastDay),
+    *(exp.DateFromParts, Age, DateDifference),
+)
 _SEARCHES = (exp.StrPosition, exp.Replace, exp.Trim)
 _WITHOUT_TEXT = (
     *(exp.Predicate, exp.Connector, exp.Not, exp.Length, exp.StrPosition, exp.StartsWith),
     *(exp.Extract, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Pow),
+    *(exp.WidthBucket, exp.DateFromParts, exp.LastDay, Age, DateDifference),
 )
 _TEXT_TYPES = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
 
@@ -103,17 +112,25 @@ def _copied(node: exp.Expr) -> tuple[exp.Expr, int] | None:
     ``a IN (b, ..)`` compare a with each, BETWEEN compares twice; copies that are simplified later
     exist for a while. Nesting multiplies the copies at every level.
     """
-    if isinstance(node, exp.Nullif):
-        return node.this, 2
-    if isinstance(node, exp.Between):
-        return node.this, 3
-    if isinstance(node, exp.Case) and node.this is not None:
-        return node.this, 1 + len(node.args["ifs"])
-    if isinstance(node, exp.In):
-        values = node.expressions
-        is_list = all(isinstance(value, exp.Literal) for value in values)
-        return node.this, min(len(values), N_WRITTEN_OUT) if is_list else len(values)
-    return None
+    count = _COPIES.get(type(node))
+    n_copies = 0 if count is None else count(node)
+    return (node.this, n_copies) if n_copies else None
+
+
+def _n_compared(node: exp.In) -> int:
+    values = node.expressions
+    is_list = all(isinstance(value, exp.Literal) for value in values)
+    return min(len(values), N_WRITTEN_OUT) if is_list else len(values)
+
+
+_COPIES: dict[type[exp.Expr], Callable[[Any], int]] = {
+    exp.Nullif: lambda _node: 2,
+    exp.Between: lambda _node: 3,
+    exp.Case: lambda node: 0 if node.this is None else 1 + len(node.args["ifs"]),
+    exp.In: _n_compared,
+    exp.WidthBucket: lambda node: len(thresholds(node)) + 1,
+    ToChar: n_pieces,
+}
 
 
 def _length(node: exp.Expr, inner: list[int], length_of: LengthOf) -> int:
@@ -128,7 +145,8 @@ def _length(node: exp.Expr, inner: list[int], length_of: LengthOf) -> int:
         return max(*inner, N_CHARACTERS_MIN) if node.to.this in _TEXT_TYPES else 0
     if isinstance(node, _WITHOUT_TEXT):
         return 0
-    return max(inner, default=0)
+    written = N_LETTERS_A_PATTERN * len(node.expression.name) if isinstance(node, ToChar) else 0
+    return max([written, *inner])
 
 
 def _steps(node: exp.Expr, inner: list[int], length: int) -> int:
@@ -143,4 +161,8 @@ def _steps(node: exp.Expr, inner: list[int], length: int) -> int:
         return steps + (longest + 1) * (sought + 1)
     if isinstance(node, exp.Upper | exp.Lower):
         return steps + N_STEPS_A_LETTER * length
+    if isinstance(node, ToChar):
+        steps = N_STEPS_A_PIECE * n_pieces(node)
+    if isinstance(node, exp.WidthBucket):
+        steps = N_STEPS_PLAIN * (len(thresholds(node)) + 1)
     return steps + N_STEPS_A_CHARACTER * max([length, *inner])

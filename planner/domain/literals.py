@@ -14,6 +14,7 @@ from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, LevelValue, Mea
 from cube.refusals import OutsideDomain
 from cube.schema import Schema
 from planner.domain.exact_levels import is_level
+from planner.sql.clock import IS_MOMENT
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import listed, position, shown, suggestion
 from planner.sql.nodes import IS_PUBLIC
@@ -72,6 +73,8 @@ def _is_level(
 
 def _as_level(literal: exp.Expr, axis: Axis) -> LevelValue | Fraction:
     """The literal as a value of the axis; None if the scratchpad must decide."""
+    if literal.meta.get(IS_MOMENT):
+        return None  # today may be a day that no record has
     if isinstance(literal, exp.Cast) and literal.is_type(exp.DType.DATE):
         literal = literal.this.unnest()
     is_text = isinstance(literal, exp.Literal) and literal.is_string

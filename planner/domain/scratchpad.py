@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 import duckdb
 from sqlglot import exp
 
-from cube.axis import MeasureAxis
+from cube.axis import Axis, DateAxis, MeasureAxis
 from cube.pace import checkpoint, seconds_left
 from cube.query import N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import TooLarge
@@ -30,6 +30,7 @@ from planner.domain.comparisons import (
     comparable,
     plain_comparison,
 )
+from planner.domain.decimal_columns import with_exact_decimals
 from planner.domain.duckdb_text import duckdb_text
 from planner.domain.effort import N_STEPS_A_CELL, Effort, effort
 from planner.domain.evaluated import Evaluated, count_exact, read_values
@@ -129,7 +130,7 @@ class Scratchpad:
             raise TooLarge(
                 f"{shown(expression)} ties {', '.join(axes)} together: {n_cells} "
                 f"combinations of levels, {N_FACTOR_CELLS_MAX} are allowed.",
-                hint="Conditions on different columns that are joined by AND are not tied.",
+                hint=_untied(axes, by_name),
                 position=position(expression),
             )
         work = effort(expression, lambda node: self._length_of(table, node))
@@ -137,7 +138,8 @@ class Scratchpad:
         allowance.steps(n_steps, work.n_nodes, expression)
         n_characters = _check_characters(work, n_cells, expression)
         places = {name: f"c{place}" for place, name in enumerate(axes)}
-        text = duckdb_text(expression, places)
+        decimals = [name for name in axes if stored_type(by_name[name]) != by_name[name].sql_type]
+        text = duckdb_text(with_exact_decimals(expression, decimals), places)
         key = (table, text, axes, tuple(sorted(probes.items())))
         known = self._cache.get(key)
         if known is not None:
@@ -290,6 +292,16 @@ def _select(text: str, sources: list[str], shape: tuple[int, ...]) -> str:
     cell = " + ".join(f"c{place}.position * {stride}" for place, stride in enumerate(strides))
     origin = f" FROM {', '.join(sources)}" if sources else ""
     return f"SELECT {cell or '0'} AS cell, ({text}) AS value{origin}"
+
+
+def _untied(axes: Scope, by_name: Mapping[str, Axis]) -> str:
+    """What to ask instead of an expression that ties too many levels together."""
+    if sum(isinstance(by_name[name], DateAxis) for name in axes) > 1:
+        return (
+            "Compare each with a day of its own; or the owner can declare the days between them as "
+            "a column of a private view."
+        )
+    return "Conditions on different columns that are joined by AND are not tied."
 
 
 def _check_characters(work: Effort, n_cells: int, expression: exp.Expr) -> int:

@@ -7,6 +7,7 @@ is never asked for at less than a floor that follows from public bounds. Nothing
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final
 
 from cube.axis import MeasureAxis
@@ -15,7 +16,6 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from planner.workload import RequestedTarget
 
-START_SHARE: Final = 8  # a relative target first assumes an answer of an eighth of the largest one
 DEFAULT_RELATIVE: Final = 0.05  # of a sum, where nobody says
 AT_LEAST_RECORDS: Final = 2  # times the half-width of counts: records of the largest value
 
@@ -118,7 +118,9 @@ class TargetRules:
 
     def _relative(self, query: LinearQuery, relative: float, floor: float) -> AnswerTarget:
         largest = float(query.bound) * self.schema.n_records_max
-        return AnswerTarget(max(floor, largest * relative / START_SHARE), relative, floor)
+        # Nothing is wider that may be enough: for an answer of T, it is r * T / (1 + r).
+        first = relative / (1 + relative) * largest
+        return AnswerTarget(max(floor, first), relative, floor)
 
     def _declared(self, columns: Sequence[str]) -> tuple[SumTarget, float]:
         """The strictest default of some summed columns, with its floor in records."""
@@ -134,7 +136,7 @@ class TargetRules:
         (axis,) = (axis for axis in self.schema.axes if axis.name == name)
         if not isinstance(axis, MeasureAxis):
             raise TypeError(f"{name} has a target for sums, and is no measure")
-        return target.width / float(max(abs(axis.low), abs(axis.high)))
+        return target.width / float(max(-Fraction(axis.low), Fraction(axis.high)))
 
 
 def summed_columns(query: LinearQuery) -> list[str]:

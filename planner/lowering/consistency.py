@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Sequence
 
 from cube.refusals import TooLarge, UnsupportedSql
+from planner.consistent_sets import Consistency, ConsistentSets
 from planner.lowering.parts import PartBuilder
 from planner.sql.options import AnswerOptions
-from planner.workload import Consistency, ConsistentSets
 
 N_JOINT_CELLS_MAX = 2**16  # can be fitted in a second or two
 N_CELLS_MAX = 1024  # of all sets: computing the law of each error takes some milliseconds

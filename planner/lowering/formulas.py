@@ -5,21 +5,31 @@ middle of the expression's public range: ``AVG(x) = c + SUM(x - c) / COUNT(x)``,
 moves the sum by half the range at most.
 """
 
+import datetime as dt
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from cube.refusals import Refused
 from planner.lowering.answer_targets import summed_columns
-from planner.lowering.linear import aggregated_twice, is_linear, linear_query, summed_numbers
+from planner.lowering.centring import centred_square, less, span_of, whole
+from planner.lowering.comoments import (
+    COMOMENTS,
+    COVARIANCES,
+    Sums,
+    comoment,
+    needs_squares,
+)
+from planner.lowering.level_summaries import summary_column, summary_of
+from planner.lowering.linear import aggregated_twice, is_linear, linear_query
 from planner.lowering.outer import check_run
 from planner.lowering.parts import PartBuilder
-from planner.lowering.quantiles import quantile_answer, quantile_of
+from planner.lowering.quantile_columns import as_day, first_day
+from planner.lowering.quantiles import QuantileCall, quantile_answer, quantile_of
 from planner.lowering.ranges import UNBOUNDED, Range, divisors, public_range, share_range
 from planner.sql.exact_number import constant_value
-from planner.sql.messages import DIALECT, unsupported
+from planner.sql.messages import DIALECT, shown, unsupported
 from planner.sql.names import CompanionColumn
 from planner.sql.nodes import Held, is_quantile
 from planner.workload import Answer, ColumnKind, SqlFormula
@@ -38,23 +48,6 @@ _NUMERIC = (
     *(exp.Round, exp.Ceil, exp.Floor, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least),
 )
 _NUMBER_TYPES = frozenset({exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL})
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """The public range of a summand, and the whole or binary number in its middle.
-
-    `records` is the half-width of a part of its average or variance, in records.
-    """
-
-    low: float
-    high: float
-    middle: exp.Expr | None  # None for 0
-    records: float
-
-    @property
-    def radius(self) -> float:
-        return (self.high - self.low) / 2
 
 
 class FormulaReader:
@@ -87,6 +80,9 @@ class FormulaReader:
         if is_linear(node):
             place = self._part.aggregate(node)
             return Answer(name, self._part.text_of(place), (place,))
+        # A square has no interval: no draw of it is below its lower end.
+        if summary_of(node) is not None or node.find(exp.RegrR2) is not None:
+            return None
         text = node.sql(dialect=DIALECT, comments=False)
         quantile = quantile_of(node)
         if quantile is not None:
@@ -114,6 +110,11 @@ class FormulaReader:
             divisors=divisors(formula, uses),
         )
 
+    def first_day(self, node: exp.Expr) -> dt.date | None:
+        """The day that an answer counts from, if it is a quantile of days."""
+        quantile = quantile_of(node)
+        return None if quantile is None else first_day(quantile.value, self._part.domain.schema)
+
     def inline(self, node: exp.Expr) -> exp.Expr | None:
         """An aggregate, or a formula without SQL around it, over the relation; None if neither."""
         part = self._part
@@ -121,19 +122,27 @@ class FormulaReader:
             shown = part.shown(node)
             place = self._unshown(node) if shown is None else shown
             return part.column(ColumnKind.ESTIMATE, place)
+        summary = summary_of(node)
+        if summary is not None:
+            return summary_column(summary, part)
         quantile = quantile_of(node)
         if quantile is not None:
-            text = node.sql(dialect=DIALECT, comments=False)
-            answer = part.answer(quantile_answer(quantile, part, text, text))
-            return part.column(ColumnKind.ANSWER, answer)
+            return self._inline_quantile(quantile)
         inner = node.this if isinstance(node, exp.Filter) else node
-        if isinstance(inner, (exp.Avg, *_MOMENTS)):
-            text = node.sql(dialect=DIALECT, comments=False)
-            answer = self.answer(node, text)
-            return None if answer is None else part.column(ColumnKind.ANSWER, part.inner(answer))
-        if isinstance(inner, (exp.Window, Held)):
+        if isinstance(inner, (exp.Window, Held, exp.RegrR2)):
             return self._expanded(node, lambda place: part.column(ColumnKind.ESTIMATE, place))
+        if isinstance(inner, (exp.Avg, *_MOMENTS, *COMOMENTS)):
+            text = node.sql(dialect=DIALECT, comments=False)
+            found = self.answer(node, text)
+            return None if found is None else part.column(ColumnKind.ANSWER, part.inner(found))
         return None
+
+    def _inline_quantile(self, quantile: QuantileCall) -> exp.Expr:
+        part, text = self._part, quantile.node.sql(dialect=DIALECT, comments=False)
+        answer = part.answer(quantile_answer(quantile, part, text, text))
+        first = first_day(quantile.value, part.domain.schema)
+        column = part.column(ColumnKind.ANSWER, answer)
+        return column if first is None else as_day(column, first)
 
     def refusal(self, node: exp.Expr) -> Refused:
         """The reason why an aggregate is not answered."""
@@ -165,7 +174,39 @@ class FormulaReader:
             inner, condition = node.this, node.expression.this
         if isinstance(inner, exp.Avg):
             return self._average(inner, condition, leaf)
+        if isinstance(inner, COMOMENTS):
+            return self._comoment(inner, condition, leaf)
         return self._variance(inner, condition, leaf) if isinstance(inner, _MOMENTS) else None
+
+    def _comoment(self, node: exp.Expr, condition: exp.Expr | None, leaf: Leaf) -> exp.Expr:
+        """A function of two columns, over the records that have both."""
+        if isinstance(node, exp.RegrR2):
+            note = f"{shown(node)} is computed from noisy answers, and has no interval."
+            self._part.notes[note] = None
+        values = {"x": _checked(node, node.expression), "y": _argument(node)}
+        spans = {name: span_of(value, self._part) for name, value in values.items()}
+        off = {name: exp.paren(less(values[name], spans[name].middle)) for name in spans}
+        known = [
+            exp.Not(this=exp.Is(this=exp.paren(x), expression=exp.null())) for x in off.values()
+        ]
+        both = exp.and_(*known, *([] if condition is None else [condition]))
+        records = max(span.records for span in spans.values())
+        product = exp.Mul(this=off["x"].copy(), expression=off["y"].copy())
+        largest = math.prod(span.radius for span in spans.values())
+        found = {
+            "count": self._count(exp.Star(), both, leaf, records),
+            "products": self._sum(product, both, leaf, records * largest),
+        }
+        for (name, span), is_squared in zip(spans.items(), needs_squares(node), strict=True):
+            found[name] = self._sum(off[name], both, leaf, records * span.radius)
+            if span.middle is not None:
+                found[f"{name}_middle"] = span.middle
+            if is_squared:
+                middle, square = centred_square(off[name], span)
+                largest = max(span.radius**2 / 2, 1.0)
+                found[f"{name}_squares"] = self._sum(square, both, leaf, records * largest)
+                found[f"{name}_middle_square"] = exp.Literal.number(middle)
+        return comoment(node, Sums(**{name: one.sql(DIALECT) for name, one in found.items()}))
 
     def _applied(self, node: exp.Expr, leaf: Leaf) -> exp.Expr | None:
         """A numeric function of formulas."""
@@ -184,8 +225,8 @@ class FormulaReader:
 
     def _average(self, node: exp.Avg, condition: exp.Expr | None, leaf: Leaf) -> exp.Expr:
         value = _argument(node)
-        span = self._range(value)
-        total = self._sum(_less(value, span.middle), condition, leaf, span.records * span.radius)
+        span = span_of(value, self._part)
+        total = self._sum(less(value, span.middle), condition, leaf, span.records * span.radius)
         count = self._count(value, condition, leaf, span.records)
         mean = exp.Div(this=total, expression=_or_null(count))
         if span.middle is None:
@@ -195,18 +236,17 @@ class FormulaReader:
     def _variance(self, node: exp.Expr, condition: exp.Expr | None, leaf: Leaf) -> exp.Expr:
         """From the sums of ``x - c`` and of its square, which is centred in its own range."""
         value = _argument(node)
-        span = self._range(value)
-        off = exp.paren(_less(value, span.middle), copy=False)
-        middle = math.floor(span.radius**2 / 2)
-        square = _less(exp.Mul(this=off, expression=off.copy()), _whole(middle))
+        span = span_of(value, self._part)
+        off = exp.paren(less(value, span.middle), copy=False)
+        middle, square = centred_square(off, span)
         largest = max(span.radius**2 / 2, 1.0)
         squares = self._sum(square, condition, leaf, span.records * largest)
-        first = self._sum(_less(value, span.middle), condition, leaf, span.records * span.radius)
+        first = self._sum(less(value, span.middle), condition, leaf, span.records * span.radius)
         count = _or_null(self._count(value, condition, leaf, span.records))
         mean = exp.Div(this=first, expression=count)
         variance: exp.Expr = exp.Sub(
             this=exp.Add(
-                this=_whole(middle) or exp.Literal.number(0),
+                this=whole(middle) or exp.Literal.number(0),
                 expression=exp.Div(this=squares, expression=count.copy()),
             ),
             expression=exp.Pow(this=exp.paren(mean, copy=False), expression=exp.Literal.number(2)),
@@ -217,11 +257,11 @@ class FormulaReader:
             ignore_nulls=False,
         )
         if isinstance(node, _SAMPLE):
-            less = exp.Nullif(
+            degrees = exp.Nullif(
                 this=exp.paren(exp.Sub(this=count.this.copy(), expression=exp.Literal.number(1))),
                 expression=exp.Literal.number(0),
             )
-            ratio = exp.Div(this=count.copy(), expression=less)
+            ratio = exp.Div(this=count.copy(), expression=degrees)
             variance = exp.Mul(this=variance, expression=exp.paren(ratio, copy=False))
         variance = exp.paren(variance, copy=False)
         return exp.Sqrt(this=variance) if isinstance(node, _ROOTS) else variance
@@ -273,28 +313,29 @@ class FormulaReader:
         if isinstance(node, exp.Div):
             return share_range(node, self._part)
         if isinstance(inner, exp.Avg):
-            span = self._range(_argument(inner))
+            span = span_of(_argument(inner), self._part)
             return span.low, span.high
+        if isinstance(inner, exp.Corr):
+            return -1.0, 1.0
+        if isinstance(inner, COVARIANCES):
+            most = (
+                span_of(_argument(inner), self._part).radius
+                * span_of(inner.expression, self._part).radius
+            )
+            most *= 2 if isinstance(inner, exp.CovarSamp) else 1  # of a sample of two
+            return -most, most
         if isinstance(inner, _MOMENTS):
-            most = 2 * self._range(_argument(inner)).radius ** 2  # of a sample of two
+            most = 2 * span_of(_argument(inner), self._part).radius ** 2  # of a sample of two
             return 0.0, math.sqrt(most) if isinstance(inner, _ROOTS) else most
         return UNBOUNDED if is_linear(node) else None
 
-    def _range(self, value: exp.Expr) -> _Range:
-        array, unit = summed_numbers(value, self._part.conditions, self._part.domain)
-        least, largest = int(array.values.min()), int(array.values.max())
-        low, high = least * unit, largest * unit
-        middle = (low + high) / 2
-        columns = array.axes if max(-least, largest) > 1 else ()
-        records = self._part.targets.records_of(columns)
-        if low.denominator == high.denominator == 1:
-            return _Range(float(low), float(high), _whole(math.floor(middle)), records)
-        literal = exp.cast(exp.Literal.string(repr(float(middle))), exp.DType.DOUBLE)
-        return _Range(float(low), float(high), literal, records)
-
 
 def _argument(node: exp.Expr) -> exp.Expr:
-    value = node.this
+    return _checked(node, node.this)
+
+
+def _checked(node: exp.Expr, value: exp.Expr | None) -> exp.Expr:
+    """An argument of an aggregate, which is a value of each record."""
     if isinstance(value, exp.Distinct) or not isinstance(value, exp.Expr) or node.expressions:
         raise unsupported(
             node, "is of distinct values, which are not counted", "Leave DISTINCT out."
@@ -310,20 +351,6 @@ def _filtered(node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
     if condition is None:
         return node
     return exp.Filter(this=node, expression=exp.Where(this=condition.copy()))
-
-
-def _less(value: exp.Expr, constant: exp.Expr | None) -> exp.Expr:
-    value = value.copy()
-    if constant is None:
-        return value
-    return exp.Sub(this=exp.paren(value, copy=False), expression=constant.copy())
-
-
-def _whole(number: int) -> exp.Expr | None:
-    if number == 0:
-        return None
-    literal = exp.Literal.number(abs(number))
-    return literal if number > 0 else exp.paren(exp.Neg(this=literal), copy=False)
 
 
 def _or_null(count: exp.Expr) -> exp.Nullif:

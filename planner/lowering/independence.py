@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from cube.refusals import InvalidTarget, TooLarge, UnsupportedSql
+from planner.independence_question import IndependenceQuestion
 from planner.lowering.lowering import check_key
 from planner.lowering.parts import PartBuilder
 from planner.lowering.summands import conjuncts
 from planner.sql.messages import position, unsupported
 from planner.sql.nodes import Held
 from planner.sql.options import DEFAULT_LEVEL, MANNER, N_REPLICATES, NO_MANNER, AnswerOptions
-from planner.workload import GroupKey, IndependenceQuestion
+from planner.workload import GroupKey
 
 FUNCTION = "DP_CHI2_TEST"
 GIVEN = "GIVEN"

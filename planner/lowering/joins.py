@@ -157,10 +157,12 @@ def public_columns(query: exp.Query, world: PlanningContext, node: exp.Expr) -> 
 
 
 def _not_public(node: exp.Expr) -> UnsupportedSql:
-    return unsupported(
-        node,
-        "is needed for each private row, and is no public table, nor made of some",
-        "Aggregate the private rows first, in a subquery, and join its answers.",
+    what = "A subquery of answers" if isinstance(node, exp.Subquery) else shown(node)
+    return UnsupportedSql(
+        f"{what} is needed for each private row, and is no public table, nor made of some.",
+        hint="GROUP BY the column that it is compared with, since answers may choose groups; or "
+        "aggregate the private rows first, in a subquery, and join its answers.",
+        position=position(node),
     )
 
 

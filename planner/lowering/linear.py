@@ -28,8 +28,6 @@ _OF_GROUPS = (
     "100) AS g."
 )
 _HINTS: tuple[tuple[type[exp.Expr], str], ...] = (
-    (exp.Max, "Count by thresholds, or GROUP BY the column, and read it off."),
-    (exp.Min, "Count by thresholds, or GROUP BY the column, and read it off."),
     (exp.GroupConcat, _OF_GROUPS),
     (exp.ArrayAgg, _OF_GROUPS),
 )
@@ -101,8 +99,11 @@ def is_linear(item: exp.Expr) -> bool:
     if isinstance(item, exp.Neg) or _changes_nothing(item):
         return is_linear(item.this)
     counted_in = item.this if isinstance(item, exp.Filter) else item
-    return isinstance(counted_in, _COUNTED) and not any(
-        has_aggregate(inner) for inner in counted_in.iter_expressions()
+    is_distinct = isinstance(counted_in.this, exp.Distinct)
+    return (
+        isinstance(counted_in, _COUNTED)
+        and not is_distinct
+        and not any(has_aggregate(inner) for inner in counted_in.iter_expressions())
     )
 
 

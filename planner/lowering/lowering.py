@@ -7,14 +7,17 @@ Group keys become columns of public values. An item of the SELECT list that is l
 of linear ones, becomes an answer with an interval. Everything else around aggregates stays SQL.
 """
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
 from cube.refusals import TooLarge, UnknownName, UnsupportedSql
+from planner.lowering.comoments import as_plain_aggregates
 from planner.lowering.formulas import FormulaReader, Total
 from planner.lowering.grouping_sets import grouping_sets
 from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
+from planner.lowering.quantile_columns import as_day
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
 from planner.sql.messages import listed, position, shown, suggestion, unsupported
@@ -45,6 +48,7 @@ class Lowering:
     def __init__(self, part: PartBuilder, total_of: Callable[[Held, Rows], Total | None]) -> None:
         self._part = part
         self._keys: dict[exp.Expr, int] = {}  # their positions
+        self._days: dict[int, dt.date] = {}  # what the numbers of answers that are days count from
         self._total_of = total_of
         self._formulas = self._reader(every_group=True)
 
@@ -60,6 +64,7 @@ class Lowering:
         if len(items) > N_COLUMNS_MAX:
             raise _too_many_columns()
         names = [self._name(item) for item in items]
+        as_plain_aggregates(select)
         self._resolve(select, names)
         where = select.args.get("where")
         own = () if where is None else tuple(conjuncts(where.this))
@@ -113,7 +118,7 @@ class Lowering:
         """The meaning of a column, of a companion function, or of COUNT of the unit's key."""
         if isinstance(node, exp.Column):
             return self._part.rows.resolved_node(node)
-        if not isinstance(node, exp.Count | exp.Anonymous):
+        if not isinstance(node, exp.Count | exp.ApproxDistinct | exp.Anonymous):
             return node
         counted = count_of_units(node, self._part.rows)
         return read_companion(counted) if is_companion(counted) else counted
@@ -188,11 +193,21 @@ class Lowering:
             return self._computed(node), None
         answer = self._part.answer(found)
         self._part.rename(answer, name)
-        return self._part.column(ColumnKind.ANSWER, answer), answer
+        first = self._formulas.first_day(node)
+        if first is not None:
+            self._days[answer] = first
+        return self._shown(ColumnKind.ANSWER, answer), answer
+
+    def _shown(self, kind: ColumnKind, answer: int, confidence: float | None = None) -> exp.Expr:
+        """A column of an answer; a day, if it is the number of one."""
+        column = self._part.column(kind, answer, confidence)
+        first = self._days.get(answer)
+        is_day = kind in (ColumnKind.ANSWER, ColumnKind.LOW, ColumnKind.HIGH)
+        return as_day(column, first) if first is not None and is_day else column
 
     def _companion(
         self, companion: CompanionColumn, answers: dict[str, int], several: set[str]
-    ) -> exp.Column:
+    ) -> exp.Expr:
         wanted = companion.answer
         if wanted in several:
             raise UnsupportedSql(
@@ -210,7 +225,7 @@ class Lowering:
         kind = COMPANIONS[companion.name]
         if companion.confidence is not None and self._part.is_formula(answers[wanted]):
             self._part.check_draws(shown(companion), companion.confidence, answers[wanted])
-        return self._part.column(kind, answers[wanted], companion.confidence)
+        return self._shown(kind, answers[wanted], companion.confidence)
 
     def _clauses(self, select: exp.Select) -> None:
         """Rewrite the clauses that filter and order groups to filter and order answers."""
@@ -273,7 +288,7 @@ class Lowering:
 
 def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
     """COUNT of the unit's key is COUNT(*): each person has one row."""
-    if isinstance(node, exp.Count):
+    if isinstance(node, exp.Count | exp.ApproxDistinct):
         inner = node.this
         if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
             inner = inner.expressions[0]

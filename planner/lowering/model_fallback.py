@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from planner.sql.messages import DIALECT
 from planner.sql.names import COMPANIONS
+from planner.sql.parameters import Parameters
 from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind
@@ -15,7 +16,7 @@ from planner.workload import ColumnKind
 SOURCE_MODEL = "model"
 
 
-def modelled(sql: str) -> str:
+def modelled(sql: str, parameters: Parameters = ()) -> str:
     """The statement for synthetic rows.
 
     >>> modelled("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(fallback => 'model') SUM(x) FROM t")
@@ -26,7 +27,7 @@ def modelled(sql: str) -> str:
     Refused
         As `parse`.
     """
-    tree = parse(read_query(sql)).tree
+    tree = parse(read_query(sql), parameters).tree
     for call in list(tree.find_all(exp.Anonymous)):
         kind = COMPANIONS.get(call.name.upper())
         if kind is not None:

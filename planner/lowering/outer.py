@@ -12,8 +12,10 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from cube.refusals import TooLarge, UnsupportedSql
 from planner.domain.allowed import FUNCTIONS, LEAVES, OPERATORS, check_details
+from planner.domain.duckdb_functions import written_out
 from planner.domain.effort import n_nodes_run
-from planner.sql.messages import listed, unsupported
+from planner.domain.function_names import instead_of
+from planner.sql.messages import unsupported
 from planner.sql.names import column_name
 
 _QUERIES: frozenset[type[exp.Expr]] = frozenset(
@@ -60,16 +62,17 @@ def outer_sql(tree: exp.Query) -> str:
     for within in list(tree.find_all(exp.WithinGroup)):
         _as_ordered(within)
     for node in tree.walk():
+        if isinstance(node, exp.Array) and isinstance(node.parent, exp.WidthBucket):
+            continue  # its thresholds
         if type(node) not in _ALLOWED:
             raise _refusal(node)
         check_details(node)
     check_run(tree)
     try:
-        return tree.sql(
+        return written_out(tree).sql(
             dialect="duckdb",
             unsupported_level=ErrorLevel.RAISE,
             comments=False,
-            copy=True,
         )
     except UnsupportedError:
         raise UnsupportedSql(
@@ -135,7 +138,7 @@ def _refusal(node: exp.Expr) -> UnsupportedSql:
         return unsupported(
             node,
             "is not among the functions that answers are computed with",
-            f"Scalar ones are {listed(sorted(FUNCTIONS.values()), len(FUNCTIONS))}.",
+            instead_of(node, FUNCTIONS.values()),
         )
     return unsupported(
         node, "is not supported around answers", "Leave it out, or compute it from the result."

@@ -17,10 +17,13 @@ from cube.query import LinearQuery
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
+from planner.consistent_sets import ConsistentSets
 from planner.domain.domain import KnownConditions, PublicDomain
 from planner.domain.public import PublicRelation, PublicRows
 from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import TableNames
+from planner.independence_question import IndependenceQuestion
+from planner.level_summary import LevelSummary
 from planner.lowering.answer_targets import AnswerTarget, TargetRules
 from planner.lowering.grouping import Grouping, check_values, grouping
 from planner.lowering.linear import linear_query
@@ -31,9 +34,7 @@ from planner.workload import (
     Aggregate,
     Answer,
     ColumnKind,
-    ConsistentSets,
     GroupKey,
-    IndependenceQuestion,
     OutputColumn,
     Part,
     QuantileFormula,
@@ -119,6 +120,9 @@ class PartBuilder:
         self.conditions: tuple[exp.Expr, ...] = ()
         self.consistency: ConsistentSets | None = None
         self.question: IndependenceQuestion | None = None
+        self.noisy_extremes = False
+        self.summaries: list[LevelSummary] = []
+        self.notes: dict[str, None] = {}  # for the receipt, each once
         self.sets: Sequence[Sequence[int]] = ()
         self._sections: list[Grouping] = [Grouping(None, ())]
         self._keys: tuple[GroupKey, ...] = ()
@@ -366,6 +370,7 @@ class PartBuilder:
             consistency=self.consistency,
             question=self.question,
             is_searched=self._is_searched,
+            summaries=tuple(self.summaries),
         )
 
 

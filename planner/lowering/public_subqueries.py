@@ -80,7 +80,8 @@ def _correlation(
     None if it mentions no private column.
     """
     where = select.args.get("where")
-    tied, rest = [], []
+    tied: list[exp.Expr] = []
+    rest: list[exp.Expr] = []
     for condition in [] if where is None else conjuncts(where.this):
         (tied if _is_private(condition, inside) else rest).append(condition)
     if not tied:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from cube.axis import Axis, IntegerAxis, MeasureAxis, NumericAxis
+from cube.axis import Axis, DateAxis, NumericAxis
 from cube.block import N_GROUPS_MAX, Partition, QueryBlock
 from cube.pieces import runs_of
 from cube.query import N_NARROW_LEVELS_MAX
@@ -20,6 +20,7 @@ from planner.lowering.grouping import Grouping
 from planner.lowering.linear import linear_query
 from planner.lowering.parts import PartBuilder
 from planner.lowering.products import check_size, spread
+from planner.lowering.quantile_columns import OrderedColumn, ordered_column
 from planner.lowering.summands import conjuncts
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import unsupported
@@ -85,9 +86,10 @@ def quantile_of(node: exp.Expr) -> QuantileCall | None:
 
 def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str) -> Answer:
     """The answer, with the counts that it is computed from added to the part."""
-    axis = _ordered_axis(call, part)
-    bins = _Bins.of(axis)
-    counted = exp.Count(this=call.value.copy(), big_int=True)
+    ordered = ordered_column(call.value, call.node, part.domain.schema)
+    axis, bins = ordered.axis, _Bins.of(ordered.axis)
+    _check_axis(call, axis)
+    counted = exp.Count(this=ordered.column.copy(), big_int=True)
     conditions = part.conditions
     if call.condition is not None:
         conditions = (*conditions, *conjuncts(call.condition))
@@ -98,9 +100,9 @@ def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str)
         part.levelled[axis.name] = _levelled(axis, bins, part)
     partitions, cells = part.levelled[axis.name]
     blocks = tuple(QueryBlock(query, partition) for partition in partitions)
-    key = (f"levels of {call.value.sql()}", conditions, False)
+    key = (f"levels of {ordered.column.sql()}", conditions, False)
     place = part.add(key, f"counts of {axis.name}", blocks, part.default.half_width)
-    levels, upper = bins.levels(axis), bins.upper(axis)
+    levels, upper = bins.ends_of(ordered)
     formula = QuantileFormula(
         call.fraction, levels, cells, call.is_interpolated, upper, is_bracketed=bins.width > 1
     )
@@ -114,7 +116,7 @@ class _Bins:
     """The levels of a column that are counted together: `width` of them, fewer in the last bin.
 
     Each of half a million levels by itself would be told from nothing; so a column with more levels
-    than `N_COUNTED_MAX` is counted in bins, and the interval says what a bin leaves open.
+    than `N_NARROW_LEVELS_MAX` is counted in bins, and the interval says what a bin leaves open.
     """
 
     n_levels: int
@@ -129,19 +131,13 @@ class _Bins:
     def n_bins(self) -> int:
         return -(-self.n_levels // self.width)
 
-    def levels(self, axis: Axis) -> tuple[float, ...]:
-        """The lowest level of each bin."""
-        return tuple(float(level) for level in axis.regular[:: self.width])  # type: ignore[arg-type]  # numbers, by _ordered_axis
-
-    def upper(self, axis: Axis) -> tuple[float, ...]:
-        """The upper end of each bin; nothing where bins are single levels."""
-        if isinstance(axis, NumericAxis):
-            return tuple(map(float, axis.edges[1:]))
+    def ends_of(self, ordered: OrderedColumn) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The lowest and the highest number in each bin; no highest where bins are levels."""
         if self.width == 1:
-            return ()
-        last = [*range(self.width - 1, self.n_levels - 1, self.width), self.n_levels - 1]
-        regular = axis.regular
-        return tuple(float(regular[place]) for place in last[: self.n_bins])  # type: ignore[arg-type]  # numbers
+            return ordered.levels, ordered.upper
+        lowest = ordered.levels[:: self.width]
+        highest = ordered.levels[self.width - 1 :: self.width]
+        return lowest, (*highest, *ordered.levels[-1:])[: self.n_bins]
 
     def of_level(self, size: int) -> NDArray[np.int64]:
         """The bin of each level of an axis; -1 for levels that are no numbers."""
@@ -214,9 +210,7 @@ def _by_bin(
         along = list(groups.along)
     place = axes.index(axis.name)
     every = bins.of_level(axis.size)
-    of_bin = np.where(
-        every < 0, bins.n_bins, every
-    )  # the last class has no number, if any has none
+    of_bin = np.where(every < 0, bins.n_bins, every)  # one more class, of what is no number
     along.insert(place, runs_of(of_bin))
     numbers = np.arange(bins.n_bins, dtype=np.int64)
     if int(of_bin[-1]) == bins.n_bins:
@@ -236,12 +230,12 @@ def _check_counted(n_cells: int) -> None:
         )
 
 
-def _ordered_axis(call: QuantileCall, part: PartBuilder) -> Axis:
-    column = call.value.unnest()
-    axis = part.domain.schema.by_name[column.name] if isinstance(column, exp.Column) else None
-    if not isinstance(axis, IntegerAxis | NumericAxis | MeasureAxis):
+def _check_axis(call: QuantileCall, axis: Axis) -> None:
+    if isinstance(axis, DateAxis) and call.is_interpolated:
         raise unsupported(
-            call.node, "is a quantile of something else than a numeric column", "Name a column."
+            call.node,
+            "is between two days",
+            f"PERCENTILE_DISC({call.fraction:g}) WITHIN GROUP (ORDER BY {axis.name}) is a day.",
         )
     if axis.other is not None:
         raise unsupported(
@@ -249,7 +243,6 @@ def _ordered_axis(call: QuantileCall, part: PartBuilder) -> Axis:
             "is a quantile of a column with an OTHER level, which has no place in it",
             f"Ask COUNT(*), grouped by {axis.name}.",
         )
-    return axis
 
 
 def _fraction(node: exp.Expr, call: exp.Expr) -> float:

@@ -93,7 +93,8 @@ def _query(item: exp.Expr, part: PartBuilder) -> LinearQuery:
 
 def _without_filters(item: exp.Expr) -> exp.Expr:
     """The item over all records of the SELECT."""
-    return item.transform(lambda one: one.this if isinstance(one, exp.Filter) else one)
+    changed: exp.Expr = item.transform(lambda one: one.this if isinstance(one, exp.Filter) else one)
+    return changed
 
 
 def _ratio(item: LinearQuery, whole: LinearQuery) -> float | None:

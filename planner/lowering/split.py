@@ -15,6 +15,7 @@ from cube.pace import checkpoint
 from cube.refusals import TooLarge, UnsupportedSql
 from planner.domain.allowed import check_scalar
 from planner.domain.public import OWN_PREFIX
+from planner.lowering.answered_groups import filter_groups
 from planner.lowering.companions import show_companions
 from planner.lowering.consistency import ask_consistency
 from planner.lowering.formulas import Total
@@ -57,6 +58,7 @@ class Splitter:
         self._world = world
         self._requested = requested
         self.parts: list[PartBuilder] = []
+        self.notes: list[str] = []  # for the receipt
         self.tables = Tables(world)
         self._held: list[tuple[exp.Expr, _Scope]] = []
 
@@ -135,6 +137,7 @@ class Splitter:
         if self._has_subqueries:
             merge_sums(select, lambda inner: self.tables.schema_in(inner, scope.names))
         name_every_key(select)
+        self._filter_groups(select, scope)
         sources = self._sources(select, scope)
         self._hold_subqueries(select, scope)
         is_test = not isinstance(sources, Answered) and asks_independence(select)
@@ -158,6 +161,7 @@ class Splitter:
         part = PartBuilder(
             f"{OWN_PREFIX}part_{len(self.parts)}", sources, self._world, scope.requested
         )
+        part.noisy_extremes = manner.noisy_extremes
         self.parts.append(part)
         self._write_out_values(select)
         answers: dict[str, int] = {}
@@ -170,6 +174,17 @@ class Splitter:
         self._put_back(select)
         return Answered({name: ShownAnswer(part, at, select) for name, at in answers.items()})
 
+    def _filter_groups(self, select: exp.Select, scope: _Scope) -> None:
+        """Filter the groups of private rows, not the rows, by groups that were answered."""
+        reads_rows = self._has_subqueries and self.tables.schema_in(select, scope.names) is not None
+        if reads_rows and aggregates_in(select):
+            chosen = filter_groups(select, lambda query: self.tables.is_public(query, scope.names))
+            self.notes += [
+                f"Groups are shown by {one} as another answer of this statement chose; all were "
+                "measured, at the same cost."
+                for one in chosen
+            ]
+
     def _write_out_values(self, select: exp.Select) -> None:
         """Replace subqueries over public tables, where private rows use them, by their values."""
         for clause in ("where", "expressions", "group") if self._held else ():
@@ -181,18 +196,18 @@ class Splitter:
     def _write_out(self, held: Held) -> None:
         query, scope = self._held[int(held.this.name)]
         inner, above = query.unnest(), held.parent
-        is_listed = isinstance(above, exp.In) and above.args.get("query") is held
+        listing = above if isinstance(above, exp.In) and above.args.get("query") is held else None
         if not isinstance(inner, exp.Query):
             return
-        if not is_listed and not self.tables.is_public(inner, scope.names):
+        if listing is None and not self.tables.is_public(inner, scope.names):
             return  # answers, which are computed with
         if not isinstance(self._query(query, scope), Answered):
             return
-        if is_listed:
+        if listing is not None:
             values = exp.Tuple(expressions=values_of(inner, self._world, query))
             self.tables.allowance.put_in(values, query)
-            above.set("expressions", values.expressions)
-            above.set("query", None)
+            listing.set("expressions", values.expressions)
+            listing.set("query", None)
         elif isinstance(above, exp.Exists):
             found = exists_among(inner, self._world, query)
             self.tables.allowance.put_in(found, query)

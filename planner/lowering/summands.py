@@ -18,9 +18,11 @@ from cube.refusals import TooLarge
 from cube.schema import Schema
 from planner.domain.scratchpad import columns_of
 from planner.lowering.products import connected
+from planner.sql.date_functions import Age
 from planner.sql.exact_number import constant_value, divided_by_zero, is_written_whole
 from planner.sql.messages import position, shown
 
+_OF_TIME = (exp.Interval, exp.TimestampTrunc, exp.LastDay, exp.DateFromParts, Age)
 _TIMES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.INTERVAL})
 
 
@@ -137,7 +139,7 @@ def _is_of_time(expression: exp.Expr, schema: Schema) -> bool:
     if isinstance(node, exp.Case):
         branches = [branch.args["true"] for branch in node.args["ifs"]]
         return any(_is_of_time(branch, schema) for branch in branches)
-    return isinstance(node, exp.Interval | exp.TimestampTrunc)
+    return isinstance(node, _OF_TIME)
 
 
 def _plus(one: exp.Expr, other: exp.Expr) -> exp.Expr:

@@ -20,6 +20,7 @@ from sqlglot.generators.postgres import PostgresGenerator
 from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import TokenType
 
+from planner.sql.date_functions import DATE_FUNCTIONS
 from planner.sql.names import CompanionColumn
 from planner.sql.nodes import AS_WRITTEN, Held, PublicLookup
 from planner.sql.options import Option
@@ -36,6 +37,7 @@ class TacitParser(PostgresParser):
 
     FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
         **PostgresParser.FUNCTIONS,
+        **DATE_FUNCTIONS,
         "LISTAGG": exp.GroupConcat.from_arg_list,
     }
 
@@ -92,7 +94,6 @@ class Tacit(Postgres):
 
         TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
             **PostgresGenerator.TRANSFORMS,
-            exp.Median: lambda self, node: self.func("MEDIAN", node.this),
             exp.CountIf: lambda self, node: self.func("COUNT_IF", node.this),
             exp.Median: lambda self, node: self.func("MEDIAN", node.this),
             exp.StrPosition: lambda self, node: self.func("STRPOS", *node.iter_expressions()),

@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from cube.refusals import InvalidTarget
+from planner.consistent_sets import Consistency
 from planner.fallback import Fallback
 from planner.sql.exact_number import exact_number
 from planner.sql.messages import shortened, suggestion
-from planner.workload import Consistency, RequestedTarget
+from planner.workload import RequestedTarget
 
 REQUESTED = "requested"  # where a SELECT's meta data have the target that its OPTIONS name
 MANNER = "manner"  # in the same: what else they name
 
 TARGET_NAMES = ("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least")
 TEST_NAMES = ("level", "replicates")
-OPTION_NAMES = (*TARGET_NAMES, *TEST_NAMES, "consistency", "fallback")
+NOISY = "noisy"  # what extremes may be
+OPTION_NAMES = (*TARGET_NAMES, *TEST_NAMES, "consistency", "extremes", "fallback")
 N_SIMULTANEOUS_MAX = 1_000_000
 N_REPLICATES_MAX = 100_000  # a p-value is then known to a thousandth or better
 DEFAULT_LEVEL = Fraction(1, 20)
@@ -50,11 +52,14 @@ class AnswerOptions:
         Of a test: tables that are simulated.
     consistency : Consistency, optional
         Of the counts of grouping sets.
+    noisy_extremes : bool
+        Whether MIN and MAX may be read off noisy counts.
     """
 
     level: float | None = None
     n_replicates: int | None = None
     consistency: Consistency | None = None
+    noisy_extremes: bool = False
 
     def refuse_test(self) -> None:
         """Refuse the options of a test, in a SELECT that is none."""
@@ -100,6 +105,8 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         seen.add(name)
         if name == "consistency":
             consistency = consistency_named(option.value)
+        elif name == "extremes":
+            _check_extremes(option.value)
         elif name == "fallback":
             fallback = fallback_named(option.value)
         else:
@@ -117,7 +124,16 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         fallback=fallback,
     )
     n_replicates = None if replicates is None else int(replicates)
-    return target, AnswerOptions(_double(level), n_replicates, consistency)
+    is_noisy = "extremes" in seen
+    return target, AnswerOptions(_double(level), n_replicates, consistency, is_noisy)
+
+
+def _check_extremes(name: str) -> None:
+    if name.lower() != NOISY:
+        raise InvalidTarget(
+            f"extremes are not {shortened(name)}.",
+            hint="extremes => 'noisy' lets MIN and MAX be read off noisy counts.",
+        )
 
 
 def consistency_named(name: str) -> Consistency:

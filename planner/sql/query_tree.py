@@ -14,6 +14,7 @@ from cube.refusals import InvalidSql, TooLarge
 from planner.sql.dialect import TACIT, TacitParser
 from planner.sql.messages import position_at, shortened, unsupported
 from planner.sql.options import MANNER, REQUESTED, read_options
+from planner.sql.parameters import Parameters, bind, numbered
 from planner.sql.statements import Query, words_to_parse
 
 N_BRACKETS_MAX = 8  # the parser reads everything before one anew, to tell a list from a text
@@ -36,25 +37,27 @@ class QueryTree:
     has_subqueries: bool
 
 
-def parse(query: Query) -> QueryTree:
-    """The tree of a query.
+def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
+    """The tree of a query, with the values of its parameters if there are any.
 
     Raises
     ------
     InvalidSql
-        If it does not parse; the message says where.
+        If it does not parse; the message says where. If values do not fit its parameters.
     UnsupportedSql
         If there is no query between its parentheses.
     TooLarge, InvalidTarget
         If it is nested too deeply; if an option is no number in range.
     """
-    words = words_to_parse(query)
+    words = numbered(words_to_parse(query))
     _check_nesting(words)
     tree = _tree(words, query.text)
     while isinstance(tree, exp.Subquery) and tree.is_wrapper:
         tree = tree.this
     if not isinstance(tree, exp.Query):
         raise unsupported(tree, "is not a SELECT", "Write SELECT before it.")
+    if parameters:
+        bind(tree, parameters)
     queries = list(tree.find_all(exp.Query))
     for select in queries:
         if isinstance(select, exp.Select):

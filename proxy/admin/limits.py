@@ -14,6 +14,7 @@ from accountant.ledger.limits import Limit, Subject, SubjectKind, Window
 from accountant.ledger.table_history import TableHistory
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
+from planner.sql.messages import suggestion
 from proxy.api.epsilon import exact_epsilon
 from proxy.api.requests import LimitStatus
 
@@ -117,6 +118,32 @@ def limits_of(ledger: Ledger, table: str) -> list[LimitStatus]:
         )
         for limit in limits
     ]
+
+
+def unused_limits(ledger: Ledger, table: str, known: Iterable[Subject] = ()) -> list[str]:
+    """The subjects of limits that nobody's spending counts towards, as sentences for the owner.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    table : str
+    known : iterable of Subject
+        Who may spend without a credential.
+    """
+    named = ledger.access.subjects() | set(known)
+    unused = sorted(
+        subject
+        for subject in ledger.history(table).limits
+        if subject.kind is not SubjectKind.EACH_ANALYST and subject not in named
+    )
+    return [_unknown(subject, named) for subject in unused]
+
+
+def _unknown(subject: Subject, named: Iterable[Subject]) -> str:
+    names = sorted(one.name for one in named if one.kind is subject.kind)
+    sentence = f"No credential names {subject}."
+    nearest = suggestion(subject.name, names)
+    return sentence if nearest is None else f"{sentence} {nearest}"
 
 
 def subject_named(text: str) -> Subject:

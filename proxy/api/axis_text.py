@@ -4,34 +4,23 @@ Everything here comes from the public declaration; nothing is read from data.
 """
 
 from fractions import Fraction
-from typing import Final
 
 from cube.axis import (
     Axis,
-    BooleanAxis,
-    CategoryAxis,
     DateAxis,
     IntegerAxis,
     LevelValue,
     MeasureAxis,
     NumericAxis,
 )
+from cube.declaration import AXIS_KINDS
 
 N_LEVELS_SHOWN = 8
-
-_KINDS: Final[dict[type[Axis], str]] = {
-    CategoryAxis: "category",
-    IntegerAxis: "integer",
-    NumericAxis: "numeric",
-    BooleanAxis: "boolean",
-    DateAxis: "date",
-    MeasureAxis: "measure",
-}
 
 
 def axis_kind(axis: Axis) -> str:
     """The `kind` that declares such a column in the configuration."""
-    return _KINDS[type(axis)]
+    return AXIS_KINDS[type(axis)]
 
 
 def axis_ends(axis: Axis) -> tuple[str, str] | None:

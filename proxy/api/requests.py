@@ -18,6 +18,7 @@ from cube.refusals import UnknownName
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from planner.sql.messages import listed
+from planner.sql.parameters import Parameters
 from planner.workload import RequestedTarget
 from proxy.api.best_report import Belief, ReportedCount
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
@@ -68,12 +69,15 @@ class QueryRequest:
     target : RequestedTarget
         The target that the client requests outside the SQL; the SQL's own OPTIONS and the table's
         default fill in the rest.
+    parameters : tuple of Parameter
+        Values for the parameters of the statement.
     caller : Caller
         The caller; by default whoever runs the process.
     """
 
     sql: str
     target: RequestedTarget = NOTHING_REQUESTED
+    parameters: Parameters = ()
     caller: Caller = LOCAL
 
 

@@ -17,12 +17,13 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Window
 from cube.refusals import InvalidRequest
 from planner.sql.messages import listed
-from proxy.admin.limits import LimitChange, change_limit, limits_of
+from proxy.admin.limits import LimitChange, change_limit, limits_of, unused_limits
 from proxy.admin.open_ledger import open_configured
 from proxy.api.requests import LimitStatus, unknown_table
 from proxy.cli.options import ConfigOption
 from proxy.cli.rendering import console, limits_table, plain
 from proxy.config.settings import Settings, load
+from proxy.identity.authenticate import ANONYMOUS
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
 
 COMMAND_LINE: Final = "command line"  # the author that the ledger records
@@ -180,6 +181,7 @@ def set_limit(  # noqa: PLR0913 - one parameter per option
         _check_tables(settings, [table])
         change_limit(ledger, table, change, by=COMMAND_LINE)
         console().print(_limits([(table, one) for one in limits_of(ledger, table)]))
+        _warn_of_unused(settings, ledger, [table])
 
 
 @limits.command("list", epilog="Example: tacit limit list --config tacit.toml")
@@ -188,7 +190,8 @@ def list_limits(config: ConfigOption = DEFAULT_CONFIG) -> None:
     with _opened(config) as (settings, ledger):
         names = [table.schema.table for table in settings.tables]
         found = [(name, one) for name in names for one in limits_of(ledger, name)]
-    console().print(_limits(found))
+        console().print(_limits(found))
+        _warn_of_unused(settings, ledger, names)
 
 
 def _limits(found: Iterable[tuple[str, LimitStatus]]) -> Table:
@@ -197,6 +200,14 @@ def _limits(found: Iterable[tuple[str, LimitStatus]]) -> Table:
         (name, one.subject, one.window, (one.limit, one.spent, one.left, one.per_query))
         for name, one in found
     )
+
+
+def _warn_of_unused(settings: Settings, ledger: Ledger, tables: Iterable[str]) -> None:
+    """Say on standard error which limits name somebody whom no credential does."""
+    known = ANONYMOUS.payer.subjects if settings.server.allow_anonymous else ()
+    for table in tables:
+        for sentence in unused_limits(ledger, table, known):
+            typer.echo(f"WARNING: {table}: {sentence}", err=True)
 
 
 @contextmanager

@@ -113,6 +113,8 @@ def _failure_of(error: Exception) -> tuple[Declined, int]:
             return error, EXIT_REFUSED
         case TacitError():
             return Declined(error.code, error.explain()), EXIT_CANNOT_START
+        case Unreachable(disagreement=str(disagreement)):
+            return Declined("tls", disagreement), EXIT_UNREACHABLE
         case Unreachable():
             start = "Start one with `tacit serve CONFIG`, or name another with --server HOST:PORT."
             message = f"No Tacit server answers at {error.address}. {start}"

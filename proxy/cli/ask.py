@@ -14,15 +14,20 @@ from proxy.cli import plan as cli_plan
 from proxy.cli import rendering
 from proxy.cli.client import ServerAddress
 from proxy.cli.options import (
+    AtLeastOption,
     ConfidenceOption,
     EpsilonOption,
+    FallbackOption,
     FormatOption,
     HalfWidthOption,
     OutputFormat,
+    ParameterOption,
+    RelativeOption,
     SqlArgument,
     asks_server,
     fails_in_json,
 )
+from proxy.cli.parameters import parameters_of
 
 FoundT = TypeVar("FoundT")
 
@@ -34,11 +39,15 @@ app = typer.Typer()
 )
 @fails_in_json
 @asks_server
-def query(  # noqa: PLR0913 - one parameter per option
+def query(  # noqa: PLR0913, PLR0917 - one parameter per option
     sql: SqlArgument,
     half_width: HalfWidthOption = None,
     confidence: ConfidenceOption = None,
     epsilon: EpsilonOption = None,
+    relative: RelativeOption = None,
+    at_least: AtLeastOption = None,
+    fallback: FallbackOption = None,
+    param: ParameterOption = None,
     output: FormatOption = OutputFormat.TABLE,
     *,
     server: ServerAddress,
@@ -48,26 +57,33 @@ def query(  # noqa: PLR0913 - one parameter per option
     Options that are left out (--half-width, --confidence) come from the SQL's OPTIONS or the
     table's default. With --format json, an error is one JSON object on standard error.
     """
-    target = cli_client.target_of(half_width, confidence, epsilon)
-    answer = cli_client.query(server, sql, target)
+    target = cli_client.target_of(
+        half_width, confidence, epsilon, relative=relative, at_least=at_least, fallback=fallback
+    )
+    answer = cli_client.query(server, sql, target, parameters_of(param))
     _show(answer, output, rendering.answer_table, rendering.answer_csv, rendering.answer_json)
 
 
 @app.command(epilog='Example: tacit explain "SELECT sex, COUNT(*) FROM adult GROUP BY sex"')
 @fails_in_json
 @asks_server
-def explain(  # noqa: PLR0913 - one parameter per option
+def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
     sql: SqlArgument,
     half_width: HalfWidthOption = None,
     confidence: ConfidenceOption = None,
     epsilon: EpsilonOption = None,
+    relative: RelativeOption = None,
+    at_least: AtLeastOption = None,
+    param: ParameterOption = None,
     output: FormatOption = OutputFormat.TABLE,
     *,
     server: ServerAddress,
 ) -> None:
     """Show what a SELECT would cost. Reads no data, spends nothing."""
-    target = cli_client.target_of(half_width, confidence, epsilon)
-    price = cli_client.explain(server, sql, target)
+    target = cli_client.target_of(
+        half_width, confidence, epsilon, relative=relative, at_least=at_least
+    )
+    price = cli_client.explain(server, sql, target, parameters_of(param))
     _show(price, output, rendering.explanation_table, rendering.price_csv, rendering.price_json)
 
 

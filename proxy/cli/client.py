@@ -4,7 +4,7 @@ No terminal here and no privacy decision; the server makes those.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from cube.refusals import ConfigurationInvalid
 from proxy.cli.failures import Declined, Unreachable
+from proxy.cli.handshake import disagreement
 from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
 from proxy.identity.tokens import is_token
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
@@ -91,6 +92,15 @@ class ServerAddress:
         """The metadata of every call."""
         return () if self.token is None else (("authorization", f"Bearer {self.token}"),)
 
+    def disagreement(self) -> str | None:
+        """What the server and this client disagree about, if that is TLS; asks the server."""
+        host, (_, _, port) = host_of(self.address), self.address.rpartition(":")
+        if host is None:
+            return None
+        own = (self.tls_cert, self.tls_key)
+        identity = None if own[0] is None or own[1] is None else (own[0], own[1])
+        return disagreement(host, int(port), self.tls_ca, identity)
+
 
 @dataclass(frozen=True, slots=True)
 class ReceivedResult:
@@ -108,19 +118,37 @@ class ReceivedPrice(Generic[ReplyT]):
     reply: ReplyT
 
 
-def target_of(
-    half_width: float | None, confidence: float | None, epsilon: str | None
+def target_of(  # noqa: PLR0913 - one parameter per option
+    half_width: float | None,
+    confidence: float | None,
+    epsilon: str | None,
+    *,
+    relative: float | None = None,
+    at_least: float | None = None,
+    fallback: str | None = None,
 ) -> tacit_pb2.Target:
     """The target given on the command line; the server checks it and fills in the rest."""
-    return tacit_pb2.Target(half_width=half_width, confidence=confidence, epsilon=epsilon)
+    return tacit_pb2.Target(
+        half_width=half_width,
+        confidence=confidence,
+        epsilon=epsilon,
+        relative=relative,
+        at_least=at_least,
+        fallback=fallback,
+    )
 
 
-def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> ReceivedResult:
+def query(
+    server: ServerAddress,
+    sql: str,
+    target: tacit_pb2.Target,
+    parameters: Sequence[tacit_pb2.Parameter] = (),
+) -> ReceivedResult:
     """Answer one SELECT."""
     pieces: list[bytes] = []
     receipt = None
     with calling(server) as stub:
-        request = tacit_pb2.QueryRequest(sql=sql, target=target)
+        request = tacit_pb2.QueryRequest(sql=sql, target=target, parameters=parameters)
         for reply in stub.Query(request, metadata=server.metadata):
             pieces.append(reply.ipc)
             if reply.HasField("receipt"):
@@ -129,11 +157,14 @@ def query(server: ServerAddress, sql: str, target: tacit_pb2.Target) -> Received
 
 
 def explain(
-    server: ServerAddress, sql: str, target: tacit_pb2.Target
+    server: ServerAddress,
+    sql: str,
+    target: tacit_pb2.Target,
+    parameters: Sequence[tacit_pb2.Parameter] = (),
 ) -> ReceivedPrice[tacit_pb2.ExplainReply]:
     """What a SELECT would cost; charges nothing."""
     with calling(server) as stub:
-        request = tacit_pb2.ExplainRequest(sql=sql, target=target)
+        request = tacit_pb2.ExplainRequest(sql=sql, target=target, parameters=parameters)
         reply = stub.Explain(request, metadata=server.metadata)
     return ReceivedPrice(ipc_table(reply.ipc), reply)
 
@@ -170,7 +201,7 @@ def calling(server: ServerAddress) -> Iterator[tacit_pb2_grpc.TacitStub]:
         try:
             yield tacit_pb2_grpc.TacitStub(channel)
         except grpc.RpcError as error:
-            raise _translated(error, server.address) from None
+            raise _translated(error, server) from None
 
 
 def _channel(server: ServerAddress) -> grpc.Channel:
@@ -208,14 +239,14 @@ def _token(file: Path | None) -> str | None:
     return text.strip()
 
 
-def _translated(error: Any, address: str) -> Declined | Unreachable:
+def _translated(error: Any, server: ServerAddress) -> Declined | Unreachable:
     trailers = dict(error.trailing_metadata() or ())
     code = trailers.get(CODE_KEY)
     details = error.details() or ""
     if code is not None:
         return Declined(str(code), details.removeprefix(f"[{code}] "), detail_in(trailers))
     if error.code() is grpc.StatusCode.UNAVAILABLE:
-        return Unreachable(address)
+        return Unreachable(server.address, server.disagreement())
     return Declined(error.code().name.lower(), details)
 
 

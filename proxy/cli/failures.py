@@ -32,11 +32,19 @@ class Declined(Exception):
 
 
 class Unreachable(Exception):
-    """No Tacit server answers at the address."""
+    """No Tacit server answers at the address.
 
-    def __init__(self, address: str) -> None:
+    Parameters
+    ----------
+    address : str
+    disagreement : str, optional
+        What the two sides disagree about, if a server is there and that is TLS.
+    """
+
+    def __init__(self, address: str, disagreement: str | None = None) -> None:
         super().__init__(address)
         self.address = address
+        self.disagreement = disagreement
 
 
 class FailedInJson(Exception):

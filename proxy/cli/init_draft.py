@@ -22,17 +22,42 @@ from proxy.sources.files import OUTSIDE
 from proxy.sources.location import SourceKind, SourceLocation
 
 PLACEHOLDERS = {
-    "category": ('levels = ["...", "..."]',),
+    "category": (
+        'levels = ["...", "..."]',
+        'levels_from = "cities.csv:city"  # or this: a public file',
+    ),
     "integer": ("low = ...", "high = ..."),
-    "numeric": ("edges = [..., ...]",),
     "boolean": (),
+    "measure": (
+        "low = ...            # bounds decide the noise; they come from knowledge, not from rows",
+        "high = ...           # whoever has more counts with this",
+        "step = 0.01          # numbers are rounded to it: 0.01 for money with cents, 1 for whole",
+        "relative = 0.02      # the default accuracy of its sums; or half_width = ...",
+    ),
     "date": ("low = ...            # such as 2020-01-01", "high = ..."),
 }
 NOT_PRIVATE = """\
-# NOT PRIVATE: the levels below were read from the rows. Whoever sees this file, or the list of
-# levels that the server shows to everyone, learns which values occur. Replace each of them by what
-# is publicly known, unless the values themselves are no secret.
+# NOT PRIVATE: the levels below were read from the rows, and so were low, high and step, which are
+# rounded. Whoever sees this file, or the list of levels that the server shows to everyone, learns
+# which values occur. Replace each of them by what is publicly known, unless the values themselves
+# are no secret.
 """
+
+
+SERVER = """\
+[server]
+listen = "127.0.0.1:31337"     # only this machine; another address needs the two lines below
+# tls_certificate = "server.pem"
+# tls_key = "server.key"
+# allow_anonymous = true       # to try it out: anybody on this machine may ask, without a token
+"""
+PUBLIC = """\
+# A table that anybody may see can be joined with this one, and its column can give levels.
+# [public.cities]
+# source = "cities.csv"
+# key = "city"
+"""
+UNIT_NAMES = frozenset({"id", "uuid"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +117,15 @@ def draft(
     except duckdb.Error:
         raise unreadable from None
     parts = [_header(location, read_levels=read_levels)]
-    parts.append(_table_section(location, table, folder, n_records_max))
-    parts += [_column_section(table, column, levels.get(column.name)) for column in columns]
+    unit = next((column.name for column in columns if names_unit(column.name, table)), None)
+    parts.append(SERVER)
+    parts.append(_table_section(location, table, folder, n_records_max, unit))
+    parts += [
+        _column_section(table, column, levels.get(column.name))
+        for column in columns
+        if column.name != unit
+    ]
+    parts.append(PUBLIC)
     return "\n".join(parts)
 
 
@@ -121,14 +153,25 @@ def kind_of(type_name: str) -> str | None:
     """The kind of axis for a DuckDB type, if there is one.
 
     >>> kind_of("DECIMAL"), kind_of("BIGINT"), kind_of("TIMESTAMP")
-    ('numeric', 'integer', None)
+    ('measure', 'integer', None)
     """
     if type_name in INTEGERS:
         return "integer"
     if type_name in REALS:
-        return "numeric"
+        return "measure"
     named = {"VARCHAR": "category", "ENUM": "category", "BOOLEAN": "boolean", "DATE": "date"}
     return named.get(type_name)
+
+
+def names_unit(column: str, table: str) -> bool:
+    """Whether a column is named as the key of a table is.
+
+    >>> [names_unit(name, "customers") for name in ("ID", "customer_id", "city_id", "age")]
+    [True, True, False, False]
+    """
+    name = column.casefold().replace(" ", "_")
+    stem = table.casefold().removesuffix("s")
+    return name in UNIT_NAMES or name in {f"{stem}_id", f"{stem}id", f"{stem}s_id"}
 
 
 def _header(location: SourceLocation, *, read_levels: bool) -> str:
@@ -141,13 +184,16 @@ def _header(location: SourceLocation, *, read_levels: bool) -> str:
     return (
         f"# A draft by `tacit init` for {_comment(location.path.name)}.\n"
         f"# What was looked at: {looked_at}.\n{ending}"
-        "# Lines that begin with `# ` and end in dots are for you to fill in, from public "
-        "knowledge.\n"
+        "# Lines with `...` are for you to fill in, from public knowledge.\n"
     )
 
 
 def _table_section(
-    location: SourceLocation, table: str, folder: Path, n_records_max: int | None
+    location: SourceLocation,
+    table: str,
+    folder: Path,
+    n_records_max: int | None,
+    unit: str | None,
 ) -> str:
     source = os.path.relpath(location.path.resolve(), folder.resolve())
     lines = [
@@ -159,6 +205,10 @@ def _table_section(
     ]
     if location.source_table is not None:
         lines.append(f"source_table = {toml_string(location.source_table)}")
+    if unit is None:
+        lines.append('# unit = "..."  # the column that says whom a row is about')
+    else:
+        lines.append(f"unit = {toml_string(unit)}  # whom a row is about, by the column's name")
     bound = "# n_records_max = ..." if n_records_max is None else f"n_records_max = {n_records_max}"
     lines += [
         'budget = "1.0"          # the epsilon that may ever be spent on this table',
@@ -173,7 +223,7 @@ def _table_section(
         "# no level is left out of the table. A column that is not listed here is not served.",
         '# A number that is only summed and averaged is a `kind = "measure"`, with `low`, `high`',
         "# and `step`: values are clamped to these bounds, and rounded to whole steps from low.",
-        '# If a column identifies persons, `unit = "COLUMN"` checks that nobody has two rows.',
+        "# With `unit`, Tacit refuses to start if somebody has two rows; a view makes them one.",
         "",
     ]
     return "\n".join(lines)
@@ -182,7 +232,10 @@ def _table_section(
 def _column_section(table: str, column: DraftColumn, levels: list[str] | None) -> str:
     heading = f"[tables.{toml_key(table)}.columns.{toml_key(column.name)}]"
     if column.kind is None:
-        return f"# {_comment(heading)}: a {column.type_name} column cannot be served.\n"
+        hint = ""
+        if column.type_name.startswith("TIMESTAMP"):
+            hint = " A view can give its day: CAST(... AS DATE)."
+        return f"# {_comment(heading)}: a {column.type_name} column cannot be served.{hint}\n"
     lines = [heading, f'kind = "{column.kind}"']
     lines += levels or _commented(column.kind)
     return "\n".join([*lines, ""])

@@ -1,10 +1,14 @@
-"""Levels read from private rows, for owners who request it. This is not private.
+"""Levels and bounds read from private rows, for owners who request it. This is not private.
 
-Used only by `tacit init --read-levels-from-data`; the server never reads levels from data.
+Used only by `tacit init --read-levels-from-data`; the server never reads levels from data. Bounds
+are rounded outwards to numbers that somebody might have written down, since the exact ones are two
+rows: what is publicly known is still the owner's to say.
 """
 
 import datetime as dt
+import math
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 from cube.axis import INTEGER_MAX, N_LEVELS_MAX
@@ -12,7 +16,8 @@ from proxy.cli.init_toml import toml_string
 from proxy.sources.closed import name_sql
 
 N_LEVELS_LISTED_MAX = 1000  # a longer list is free text or a key, and is not copied
-N_BINS = 10
+N_STEPS = 1000  # of a measure that is neither whole nor money
+CENT = Decimal("0.01")
 
 Ask: TypeAlias = Callable[[str], list[tuple[Any, ...]]]  # SQL in, rows out
 
@@ -25,12 +30,10 @@ def found_levels(relation: str, name: str, kind: str, ask: Ask) -> list[str]:
     match kind:
         case "category":
             lines = _listed(relation, column, ask)
-        case "integer":
+        case "integer" | "date":
             lines = _range(relation, column, ask)
-        case "numeric":
-            lines = _bins(relation, column, ask)
-        case "date":
-            lines = _range(relation, column, ask)
+        case "measure":
+            lines = _bounds(relation, column, ask)
         case _:
             return null
     return [*lines, *null] if lines else []
@@ -50,23 +53,45 @@ def _listed(relation: str, column: str, ask: Ask) -> list[str]:
 def _range(relation: str, column: str, ask: Ask) -> list[str]:
     low, high = _ends(relation, column, ask)
     if isinstance(low, int) and isinstance(high, int):
-        is_axis = high - low < N_LEVELS_MAX and max(abs(low), abs(high)) <= INTEGER_MAX
-        return [f"low = {low}", f"high = {high}"] if is_axis else []
+        first, last = int(outwards(Decimal(low), up=False)), int(outwards(Decimal(high), up=True))
+        is_axis = last - first < N_LEVELS_MAX and max(abs(first), abs(last)) <= INTEGER_MAX
+        return [f"low = {first}", f"high = {last}"] if is_axis else []
     if isinstance(low, dt.date) and isinstance(high, dt.date):
-        return [f"low = {low.isoformat()}", f"high = {high.isoformat()}"]
+        return [f"low = {low.year:04}-01-01", f"high = {high.year:04}-12-31"]
     return []
 
 
-def _bins(relation: str, column: str, ask: Ask) -> list[str]:
+def _bounds(relation: str, column: str, ask: Ask) -> list[str]:
+    """Bounds and a step: 1 where every number is whole, 0.01 where all are money."""
     value = f"CASE WHEN isfinite(CAST({column} AS DOUBLE)) THEN CAST({column} AS DOUBLE) END"
     low, high = _ends(relation, value, ask)
     if low is None:
         return []
-    width = (high - low) / N_BINS
-    edges = sorted({low, *(low + width * step for step in range(1, N_BINS)), high})
-    if len(edges) == 1:
-        edges.append(low + 1.0)
-    return [f"edges = {edges!r}"]
+    first, last = outwards(Decimal(repr(low)), up=False), outwards(Decimal(repr(high)), up=True)
+    ((is_whole, is_money),) = ask(
+        "SELECT bool_and(v = round(v)), bool_and(abs(v * 100 - round(v * 100)) < 1e-6) "  # noqa: S608 - quoted names
+        f"FROM (SELECT {value} AS v FROM {relation})"
+    )
+    step = Decimal(1) if is_whole else CENT
+    if not (is_whole or is_money) or (last - first) / step >= N_LEVELS_MAX:
+        step = Decimal(1).scaleb(math.floor(((max(last - first, CENT)) / N_STEPS).log10()))
+    first = math.floor(first / step) * step
+    last = max(math.ceil(last / step) * step, first + step)
+    return [f"low = {first:f}", f"high = {last:f}", f"step = {step:f}"]
+
+
+def outwards(number: Decimal, *, up: bool) -> Decimal:
+    """A number of one digit that is not 0 and another of 0 or 5, not above or not below a number.
+
+    >>> [str(outwards(Decimal(n), up=False)) for n in ("36", "7", "-412", "0")]
+    ['35', '0', '-450', '0']
+    >>> str(outwards(Decimal("4873.22"), up=True))
+    '5000'
+    """
+    if number == 0 or (not up and 0 < number < 10):  # noqa: PLR2004 - few columns begin at 1 to 9
+        return Decimal(0)
+    unit = 5 * Decimal(10) ** (number.adjusted() - 1)
+    return (math.ceil if up else math.floor)(number / unit) * unit
 
 
 def _ends(relation: str, value: str, ask: Ask) -> tuple[Any, Any]:

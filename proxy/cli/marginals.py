@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.workload import Consistency
+from planner.consistent_sets import Consistency
 from proxy.cli.client import ServerAddress, calling, ipc_table, target_of
 from proxy.cli.files import table_writer
 from proxy.cli.options import ConfidenceOption, HalfWidthOption, asks_server

@@ -32,6 +32,37 @@ ConfidenceOption: TypeAlias = Annotated[
         metavar="NUMBER", help="The probability of staying within the half-width, such as 0.95."
     ),
 ]
+RelativeOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        metavar="FRACTION",
+        help="The half-width as a fraction of the answer, such as 0.05, in place of --half-width.",
+    ),
+]
+AtLeastOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="With --relative: the size that an answer is taken to have at least.",
+    ),
+]
+FallbackOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        help="What answers if it cannot be paid: history (the best that is known), model or none.",
+    ),
+]
+ParameterOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="VALUE",
+        help="A value for a ? or $1 of the statement, in their order; repeat it for several. "
+        "12.5, true, null and 2026-01-31 are what they look like; all else, and '12' in single "
+        "quotes, is text.",
+    ),
+]
 EpsilonOption: TypeAlias = Annotated[
     str | None,
     typer.Option(

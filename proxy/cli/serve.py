@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import resource
+import shlex
 import signal
 import threading
 from collections.abc import Callable
@@ -71,7 +72,7 @@ def serve(
         ) as metrics_address:
             server = _started(settings, service, tls, Monitoring(metrics, readiness))
             try:
-                told = greeting(server.address, service.budgets(), settings.server)
+                told = greeting(server.address, service.budgets(), settings.server, config)
                 if metrics_address is not None:
                     told.insert(-1, f"Metrics: http://{metrics_address}/metrics")
                 for line in told:
@@ -87,7 +88,9 @@ def serve(
         gc.unfreeze()  # otherwise objects of native modules would be reported as leaked at exit
 
 
-def greeting(address: str, budgets: tuple[BudgetStatus, ...], server: ServerSettings) -> list[str]:
+def greeting(
+    address: str, budgets: tuple[BudgetStatus, ...], server: ServerSettings, config: Path
+) -> list[str]:
     """The lines for the server's owner: its address, who has access, and what is left."""
     scheme = "grpc" if server.tls is None else "grpc+tls"
     header = '"adbc.flight.sql.authorization_header": "Bearer TOKEN"'
@@ -101,9 +104,22 @@ def greeting(address: str, budgets: tuple[BudgetStatus, ...], server: ServerSett
         *tables,
         who_may_come_in(server),
         f"ADBC: adbc_driver_flightsql.dbapi.connect({scheme + '://' + address!r}{shown})",
-        f"Shell: tacit tables --server {address}",
+        *shell_hints(address, server, config),
         "Ctrl-C stops it.",
     ]
+
+
+def shell_hints(address: str, server: ServerSettings, config: Path) -> list[str]:
+    """Commands that work as they are printed; with a certificate, if it is its own authority."""
+    options = [f"--server {address}"]
+    if server.tls is not None:
+        options.append(f"--tls-ca {shlex.quote(str(server.tls.certificate))}")
+    hints = []
+    if not server.allow_anonymous:
+        issue = f"tacit token issue --config {shlex.quote(str(config))} --analyst me --all-tables"
+        hints.append(f"A first token: (umask 077; {issue} > me.token)")
+        options.append("--token-file me.token")
+    return [*hints, f"Shell: tacit tables {' '.join(options)}"]
 
 
 def who_may_come_in(server: ServerSettings) -> str:

@@ -186,19 +186,6 @@ def read_axis(
         return None
 
 
-def read_sum_target(values: Any) -> SumTarget | None:
-    """The target that one declared column names for its sums, if it is a measure without problems.
-
-    `read_axis` records the problems.
-    """
-    if not isinstance(values, Mapping) or values.get("kind") != "measure":
-        return None
-    try:
-        return MeasureColumn.model_validate(dict(values)).sum_target
-    except ValidationError:
-        return None
-
-
 def _with_levels(
     column: CategoryColumn, keys: tuple[str, ...], problems: Problems, files: LevelFiles
 ) -> CategoryColumn | None:
@@ -213,3 +200,16 @@ def _with_levels(
         return None
     levels = files.levels(column.levels_from, (*keys, "levels_from"), problems)
     return None if levels is None else column.model_copy(update={"levels": list(levels)})
+
+
+def read_sum_target(values: Any) -> SumTarget | None:
+    """The target that one declared column names for its sums, if it is a measure without problems.
+
+    `read_axis` records the problems.
+    """
+    if not isinstance(values, Mapping) or values.get("kind") != "measure":
+        return None
+    try:
+        return MeasureColumn.model_validate(dict(values)).sum_target
+    except ValidationError:
+        return None

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from accountant.ledger.limits import Payer
 from cube.refusals import NotCovered, Refused, TargetNotReached
 from planner.cache import BoundedCache
 from planner.domain.public import REMAINING, privacy_view
+from planner.sql.parameters import Parameters
 from planner.sql.statements import Explain, Query, not_answered, read_statement
 from planner.workload import Outer, RequestedTarget, Workload
 from proxy.api.best_report import Belief, ReportedCount, one_count
@@ -35,9 +37,11 @@ from proxy.api.requests import (
     TableInfo,
     unknown_table,
 )
+from proxy.engine.across_tables import answered_tables
 from proxy.engine.batch import run_batch
-from proxy.engine.disclosure import disclosed, disclosed_rows, shown_record
+from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
+from proxy.engine.history_fallback import NOTE
 from proxy.engine.model_fallback import ModelFallback
 from proxy.engine.other_statements import columns_of_other, explain_other, run_other
 from proxy.engine.postprocessing import OuterSql
@@ -57,7 +61,6 @@ from proxy.engine.system_views import (
     remaining_aggregates,
 )
 from proxy.engine.system_views import privacy_view as view_of
-from proxy.engine.targets import rehearse, settle
 from proxy.engine.usage import UsageTallies
 from proxy.engine.visibility import Key, VisibleTables, visible, visible_key
 from proxy.marginals.make import make_marginals
@@ -69,6 +72,8 @@ from proxy.synthetic_tables.store import SyntheticStore
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW, synthetic_view
 from proxy.tables.disclosure import check_may_see_history, shown_budget, shown_instead
 from proxy.tables.private_table import ServedTable
+
+SchemaKey: TypeAlias = tuple[Key, str, RequestedTarget, Parameters]
 
 N_SCHEMAS_MAX = 4096  # result schemas of outer SQL, remembered with their plans
 SCHEMA_BYTES = 4096  # the size of one of them, roughly
@@ -104,7 +109,7 @@ class Engine:
         self._large = LargeStatements()
         self._fallback = ModelFallback(self.synthetic, self._outer, self._public)
         self._views: dict[frozenset[str], VisibleTables] = {}
-        self._schemas: BoundedCache[tuple[Key, str, RequestedTarget], pa.Schema] = BoundedCache(
+        self._schemas: BoundedCache[SchemaKey, pa.Schema] = BoundedCache(
             n_entries_max=N_SCHEMAS_MAX, n_bytes_max=N_SCHEMAS_MAX * SCHEMA_BYTES
         )
 
@@ -124,7 +129,7 @@ class Engine:
     def _answer_query(self, request: QueryRequest) -> QueryResult:
         with self._watcher.stage(Stage.PLAN):
             seen = self._visible_to(request.caller)
-            workload = seen.planner.plan(request.sql, request.target)
+            workload = seen.planner.plan(request.sql, request.target, request.parameters)
             schema = self._schema(request, seen)  # refuse what cannot be computed before paying
         if workload.is_probe:
             return QueryResult(schema.empty_table(), None)
@@ -136,7 +141,7 @@ class Engine:
                 raise
             spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)
             budget = shown_budget(self._tables[workload.tables[0]], request.caller)
-            release = self._fallback.answer(request.sql, workload, schema, budget, spent)
+            release = self._fallback.answer(request, workload, schema, budget, spent)
             if release is None:
                 raise
             self._watcher.answered(budget.table, AnswerKind.FREE)
@@ -182,7 +187,7 @@ class Engine:
         if not isinstance(statement := read_statement(request.sql), Query):
             raise not_answered(statement.verb)
         planner = self._visible_to(request.caller).planner
-        name, wanted = one_count(planner.plan(request.sql, request.target))
+        name, wanted = one_count(planner.plan(request.sql, request.target, request.parameters))
         release = self.answer(request)
         table = self._tables[name]
         (found,) = table.look([wanted])
@@ -224,37 +229,23 @@ class Engine:
         self, workload: Workload, request: QueryRequest, seen: VisibleTables
     ) -> QueryResult:
         """The answer to a planned statement, from the history or by measuring."""
-        payer = request.caller.payer
-        self._rehearse(workload, request.caller, seen)
-        if len(workload.tables) > 1:
-            foreseen = Fraction(0)
-            for name in workload.tables:
-                table = self._tables[name]
-                empty_history = shown_instead(table, request.caller)
-                parts = workload.of_table(name)
-                foreseen += rehearse(table, parts, payer, self._outer, foreseen, empty_history)
+        caller = request.caller
+        self._rehearse(workload, caller, seen)
         answered: dict[str, AnsweredPart] = {}
         budgets: list[BudgetStatus] = []
-        for name in workload.tables:
-            table = self._tables[name]
-            spent = sum((one.epsilon_spent for one in answered.values()), Fraction(0))
-            empty_history = shown_instead(table, request.caller)
-            found = settle(
-                table,
-                workload.of_table(name),
-                payer=payer,
-                outer=self._outer,
-                elsewhere=spent,
-                empty_history=empty_history,
-            )
-            budgets.append(shown_budget(table, request.caller))
-            self._note_answers(name, payer, found)
-            answered |= {one.part.name: one for one in disclosed(empty_history, found)}
+        notes: list[str] = []
+        for found in answered_tables(workload, self._tables, caller, self._outer):
+            budgets.append(shown_budget(found.table, caller))
+            name = budgets[-1].table
+            self._note_answers(name, caller.payer, found.settled)
+            notes += () if found.settled else (NOTE.format(name),)
+            answered |= {one.part.name: one for one in found.parts}
         if not workload.tables:
             self._watcher.answered("", AnswerKind.PUBLIC)
         with self._watcher.stage(Stage.OUTER):
             in_order = [answered[part.name] for part in workload.parts]
-            return self._released(workload, in_order, budgets, request.caller, seen)
+            workload = replace(workload, notes=(*workload.notes, *notes))
+            return self._released(workload, in_order, budgets, caller, seen)
 
     def _rehearse(self, workload: Workload, caller: Caller, seen: VisibleTables) -> None:
         """Refuse, before anything is paid, SQL on the answers that would take too long.
@@ -336,11 +327,11 @@ class Engine:
 
     def _schema(self, request: QueryRequest, seen: VisibleTables) -> pa.Schema:
         """The result's columns, from relations without answers."""
-        key = (seen.key, request.sql, request.target)
+        key = (seen.key, request.sql, request.target, request.parameters)
         known = self._schemas.get(key)
         if known is not None:
             return known
-        workload = seen.planner.plan(request.sql, request.target)
+        workload = seen.planner.plan(request.sql, request.target, request.parameters)
         if workload.outer is None:
             schema = relation_schema(workload.parts[0])
         else:
@@ -385,7 +376,7 @@ class Engine:
     def _explain_query(self, request: QueryRequest) -> Explanation:
         caller, seen = request.caller, self._visible_to(request.caller)
         with self._watcher.stage(Stage.PLAN):
-            workload = seen.planner.plan(request.sql, request.target)
+            workload = seen.planner.plan(request.sql, request.target, request.parameters)
             self._schema(request, seen)
         found: list[ExplainedPart] = []
         tables = [self._tables[name] for name in workload.tables]

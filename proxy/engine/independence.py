@@ -14,7 +14,7 @@ import pyarrow as pa
 from cube.encoding import fingerprint
 from inference.independence.chi_square import Decision, IndependenceTest, Reason, independence_test
 from inference.independence.from_history import table_from_history
-from planner.workload import IndependenceQuestion
+from planner.independence_question import IndependenceQuestion
 from proxy.engine.results import AnsweredAggregate, AnsweredPart
 
 TESTED_SCHEMA: Final = pa.schema(

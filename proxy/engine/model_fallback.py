@@ -5,6 +5,7 @@ with the values that SQL sees of private rows. Such an answer is free, has no in
 marked by its source, "model". Groups without a row in the model are missing from it.
 """
 
+import datetime as dt
 import math
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,9 +22,10 @@ from planner.domain.public import PublicRelation
 from planner.fallback import Fallback
 from planner.lowering.model_fallback import SOURCE_MODEL, modelled
 from planner.planner import Planner
+from planner.sql.clock import utc_now
 from planner.workload import ColumnKind, Workload
 from proxy.api.receipts import with_receipt
-from proxy.api.requests import BudgetStatus, ColumnReceipt, QueryResult, Receipt
+from proxy.api.requests import BudgetStatus, ColumnReceipt, QueryRequest, QueryResult, Receipt
 from proxy.engine.postprocessing import OuterSql
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.encoding import levels_of
@@ -60,7 +62,7 @@ class ModelFallback:
 
     def answer(
         self,
-        sql: str,
+        request: QueryRequest,
         workload: Workload,
         schema: pa.Schema,
         budget: BudgetStatus,
@@ -70,7 +72,7 @@ class ModelFallback:
 
         Parameters
         ----------
-        sql : str
+        request : QueryRequest
         workload : Workload
             The planned statement, on its one private table.
         schema : pyarrow.Schema
@@ -86,7 +88,8 @@ class ModelFallback:
         if record is None:
             return None
         with suppress(Refused, pa.ArrowException):
-            data = _shaped(self._answered(modelled(sql), record), schema)
+            text = modelled(request.sql, request.parameters)
+            data = _shaped(self._answered(text, record, workload.moment), schema)
             columns = tuple(
                 _receipt(schema.names[place], confidence, data.num_rows)
                 for place, confidence in _answers(workload)
@@ -95,14 +98,15 @@ class ModelFallback:
             return QueryResult(with_receipt(data, receipt), receipt)
         return None
 
-    def _answered(self, sql: str, record: SyntheticRecord) -> pa.Table:
+    def _answered(self, sql: str, record: SyntheticRecord, moment: dt.datetime | None) -> pa.Table:
         """The result of a statement with a model's rows in place of the private table."""
         rows = self._rows.get(record.id)
         if rows is None:
             rows = as_declared(*self._service.drawn_anew(record))
             self._rows.put(record.id, rows, n_bytes=rows.nbytes)
         relations = {PublicRelation(record.table, tuple(rows.column_names)): rows, **self._public}
-        outer = Planner({}, {}, tuple(relations)).plan(sql).outer
+        clock = utc_now if moment is None else lambda: moment  # as the statement was planned
+        outer = Planner({}, {}, tuple(relations), clock=clock).plan(sql).outer
         if outer is None:
             raise RuntimeError("a statement on public tables was not planned as outer SQL")
         tables = {relation.outer_name: data for relation, data in relations.items()}

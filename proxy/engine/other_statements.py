@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from cube.pace import take_longer
+from cube.refusals import InvalidRequest
 from planner.sql.server_facts import Fact, ServerFacts
 from planner.sql.statements import Explain, Statement, not_answered
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
@@ -39,6 +40,10 @@ def run_other(
     ------
     Refused
     """
+    if request.parameters:
+        raise InvalidRequest(
+            "Only a SELECT has parameters.", hint="Write the values into the text."
+        )
     match statement:
         case CreateSynthetic() | DropSynthetic():
             take_longer()

@@ -11,6 +11,7 @@ from planner.workload import ColumnKind, OutputColumn, Part
 from proxy.api.arrow_types import arrow_type
 from proxy.api.requests import ColumnReceipt
 from proxy.engine.independence import TESTED_SCHEMA, tested
+from proxy.engine.level_summaries import summarised
 from proxy.engine.results import AnsweredItem, AnsweredPart
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -50,7 +51,11 @@ def relation(answered: AnsweredPart) -> pa.Table:
         pa.array(_values(answered, column), type=field.type, from_pandas=True)
         for column, field in zip(answered.part.columns, schema, strict=True)
     ]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    fields = [
+        field.with_nullable(field.nullable or array.null_count > 0)
+        for field, array in zip(schema, arrays, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def unanswered(part: Part) -> pa.Table:
@@ -78,6 +83,8 @@ def _public_rows(part: Part, n_rows: int, answer: float | None) -> pa.Table:
         values: Sequence[object] = [None if column.kind is ColumnKind.SOURCE else answer] * n_rows
         if column.kind in (ColumnKind.KEY, ColumnKind.GROUPING):
             values = _keyed(part, column)[:n_rows]
+        if column.kind is ColumnKind.SUMMARY:
+            values = [part.summaries[column.index].values[0] if answer else None] * n_rows
         arrays.append(pa.array(values, type=field.type, from_pandas=True))
     return pa.Table.from_arrays(arrays, schema=schema)
 
@@ -101,6 +108,8 @@ def column_receipt(
 def _type_of(part: Part, column: OutputColumn) -> pa.DataType:
     if column.kind is ColumnKind.KEY:
         return arrow_type(part.keys[column.index].sql_type)
+    if column.kind is ColumnKind.SUMMARY:
+        return arrow_type(part.summaries[column.index].sql_type)
     return _KIND_TYPES[column.kind]
 
 
@@ -110,13 +119,15 @@ def _may_be_null(part: Part, column: OutputColumn) -> bool:
         return True
     if column.kind in (ColumnKind.ANSWER, ColumnKind.STDERR):
         return part.answers[column.index].formula is not None
-    return column.kind is ColumnKind.KEY
+    return column.kind in (ColumnKind.KEY, ColumnKind.SUMMARY)
 
 
 def _values(answered: AnsweredPart, column: OutputColumn) -> Sequence[object] | Floats:
     part = answered.part
     if column.kind in (ColumnKind.KEY, ColumnKind.GROUPING):
         return _keyed(part, column)
+    if column.kind is ColumnKind.SUMMARY:
+        return summarised(answered, part.summaries[column.index])
     if column.kind is ColumnKind.ESTIMATE:
         return answered.values(column.index)
     confidence = part.confidence if column.confidence is None else column.confidence

@@ -86,11 +86,7 @@ class RelativeTarget:
             self._unless_met(values, half_widths, likely), self.next_widths(values, half_widths)
         )
 
-    def first_width(self, largest: float) -> float:
-        """What to ask for if nothing is known but that no answer is beyond `largest`."""
-        return float(max(self.floor, self._enough_for(np.float64(largest))))
-
-    def _enough_for(self, sizes: Floats | np.float64) -> Floats:
+    def _enough_for(self, sizes: Floats) -> Floats:
         """The widest half-width that may be enough if the truth has such a size."""
         return np.asarray(self.relative / (1 + self.relative) * sizes)
 

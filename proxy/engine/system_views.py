@@ -9,6 +9,7 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib.metadata import version
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -18,6 +19,7 @@ from accountant.gate.gate import Budget, Gate
 from accountant.ledger.credentials import Role
 from accountant.ledger.payments import Payment
 from cube.block import N_GROUPS_MAX
+from cube.declaration import declare
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.refusals import InvalidTarget, UnknownName
 from planner.domain.public import PRIVACY_SCHEMA
@@ -25,6 +27,8 @@ from planner.measuring.weights import weight_for
 from planner.sql.messages import listed, suggestion
 from proxy.api.axis_text import axis_ends, axis_kind, describe_levels
 from proxy.api.requests import Caller, TableInfo
+from proxy.reporting.declared import DeclaredTable
+from proxy.reporting.query_words import query_text
 
 WINDOW_NEVER: Final = "NEVER"  # a budget is for the life of its ledger and is never renewed
 UNIT_KIND: Final = "unit"
@@ -101,6 +105,7 @@ VIEW_SCHEMAS: Final[Mapping[str, pa.Schema]] = MappingProxyType(
             place=pa.int64(),
             table_name=pa.string(),
             columns=pa.string(),
+            query=pa.string(),
             n_rows=pa.int64(),
             epsilon=pa.float64(),
             noise_scale=pa.float64(),
@@ -227,12 +232,14 @@ def _loss_rows(record: TableRecord) -> Iterator[Row]:
 
 def _history_rows(record: TableRecord) -> Iterator[Row]:
     """One row per measurement; `raised_from` is the position of the one that it refines."""
+    declared = DeclaredTable.parse(declare(record.info.schema, version=version("tacit-dp")))
     superseded = {measured.supersedes for measured in record.measurements}
     for place, measured in enumerate(record.measurements):
         yield {
             "place": place,
             "table_name": record.info.schema.table,
             "columns": ", ".join(measured.block.scope),
+            "query": query_text(measured.block, declared),
             "n_rows": measured.block.n_rows,
             "epsilon": float(measured.weight.exact),
             "noise_scale": measured.noise_scale,

@@ -63,43 +63,104 @@ def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
         If a target that depends on the answers turns out to cost more than is left.
     """
     cap = _cap(table, parts, payer, elsewhere)
-    asked = asked_of(parts, cap)
-    step = opened(empty_history or table, table.info.schema, parts, asked, outer)
-    take_step(asked, step)
-    spent = Fraction(0)
-    foreseen: Fraction | None = None
-    answered: list[AnsweredPart] = []
-    shown: Sequence[AnsweredPart] = []
+    search = _Search(table, parts, payer, outer, cap, empty_history)
     for _ in range(N_ROUNDS_MAX):
-        left = None if cap is None else cap - spent
-        likely = at_widths(asked, step.likely, left)
         try:
-            _check_time(answered)
-            if step.looks_ahead or answered or empty_history is not None:
-                needed = spent + _checked_price(empty_history or table, likely, payer, left)
-                if foreseen is not None and needed > FORESEEN_SLACK * foreseen:
-                    break  # an answer that does not narrow as its parts do
-                if answered and not _may_cost_more(parts):
-                    foreseen = foreseen or needed
-            rows, epsilon = _bought(table, asked, payer, left, is_binding=empty_history is None)
-            spent += epsilon if empty_history is None else 0
-            with table.watcher.stage(Stage.OUTER):
-                answered = answered_parts(table, parts, asked, rows, outer)
-                shown = answered if empty_history is None else shown_parts(empty_history, answered)
-                step = narrowed(asked, shown)
+            _check_time(search.answered)
+            if not search.is_as_foreseen():
+                break
+            search.buy()
         except (InvalidTarget, TooSlow) as refusal:
-            if not answered:
+            if not search.answered:
                 raise
-            raise _not_reached(shown, refusal) from None
+            raise _not_reached(search.shown, refusal) from None
         except NotCovered as refusal:
-            if answered and empty_history is None:
-                raise _not_reached(shown, refusal) from None
-            said = _said(refusal, table, empty_history, likely, payer, left)
-            raise _not_reached(shown, said) if answered else said from None
-        if not step.half_widths:
-            return answered
-        take_step(asked, step)
-    raise _not_reached(shown, None)
+            if search.answered and empty_history is None:
+                raise _not_reached(search.shown, refusal) from None
+            said = _said(refusal, table, empty_history, search.likely, payer, search.left)
+            raise _not_reached(search.shown, said) if search.answered else said from None
+        if search.is_met:
+            return search.answered
+    raise _not_reached(search.shown, None)
+
+
+class _Search:
+    """The parts of one table on the way to their targets.
+
+    Parameters are those of `settle`, and the most that the statement may cost on the table.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - as `settle`
+        self,
+        table: ServedTable,
+        parts: Sequence[Part],
+        payer: Payer,
+        outer: OuterSql,
+        cap: Fraction | None,
+        empty_history: EmptyHistory | None,
+    ) -> None:
+        self._table, self._parts, self._payer, self._outer = table, parts, payer, outer
+        self._cap, self._empty_history = cap, empty_history
+        self._asked = asked_of(parts, cap)
+        self._step = opened(empty_history or table, table.info.schema, parts, self._asked, outer)
+        take_step(self._asked, self._step)
+        self._spent = Fraction(0)
+        self._foreseen: Fraction | None = None
+        self._n_with_targets = 0
+        self.answered: list[AnsweredPart] = []
+        """The parts as they are known; empty before the first round."""
+        self.shown: Sequence[AnsweredPart] = []
+        """The same, as the caller may see them."""
+
+    @property
+    def left(self) -> Fraction | None:
+        """What of the cap is left."""
+        return None if self._cap is None else self._cap - self._spent
+
+    @property
+    def likely(self) -> list[Wanted]:
+        """What will probably be asked for in the end."""
+        return at_widths(self._asked, self._step.likely, self.left)
+
+    @property
+    def is_met(self) -> bool:
+        """Whether, after a round, every target is met."""
+        return not self._step.half_widths
+
+    def is_as_foreseen(self) -> bool:
+        """Whether the price of the search stays about what it was; a refusal if it is too high.
+
+        It does not for an answer that does not narrow as its parts do.
+        """
+        follows_parts = self._n_with_targets > 0 and not _may_cost_more(self._parts)
+        guide = self._empty_history or self._table
+        if guide is self._table and not (follows_parts or self._step.looks_ahead):
+            return True  # the purchase itself is checked before it is charged
+        needed = self._spent + _checked_price(guide, self.likely, self._payer, self.left)
+        if not follows_parts:
+            return True
+        self._foreseen = self._foreseen or needed
+        return needed <= FORESEEN_SLACK * self._foreseen
+
+    def buy(self) -> None:
+        """Buy what is asked for, look at the answers, and decide what to ask for next."""
+        empty_history = self._empty_history
+        rows, epsilon = _bought(
+            self._table, self._asked, self._payer, self.left, is_binding=empty_history is None
+        )
+        self._spent += epsilon if empty_history is None else 0
+        with self._table.watcher.stage(Stage.OUTER):
+            self.answered = answered_parts(self._table, self._parts, self._asked, rows, self._outer)
+            self.shown = (
+                self.answered
+                if empty_history is None
+                else shown_parts(empty_history, self.answered)
+            )
+            self._step = narrowed(self._asked, self.shown)
+        n_with_targets = _n_with_targets(self.shown)
+        if n_with_targets != self._n_with_targets:  # other rows set the price from now on
+            self._n_with_targets, self._foreseen = n_with_targets, None
+        take_step(self._asked, self._step)
 
 
 def _check_time(answered: Sequence[AnsweredPart]) -> None:
@@ -114,6 +175,16 @@ def _may_cost_more(parts: Sequence[Part]) -> bool:
         answer.relative is not None and answer.formula is None
         for part in parts
         for answer in part.answers
+    )
+
+
+def _n_with_targets(answered: Sequence[AnsweredPart]) -> int:
+    """The number of rows, of all formulas, that have a target and set a price."""
+    return sum(
+        int(item.has_target.sum())
+        for part in answered
+        for item in part.answers
+        if item.answer.formula is not None
     )
 
 

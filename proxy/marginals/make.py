@@ -18,8 +18,9 @@ from cube.target import AccuracyTarget
 from inference.marginals.joint import N_JOINT_CELLS_MAX
 from inference.marginals.projection import meeting_sets
 from inference.posterior import Posterior, RowEstimate
+from planner.consistent_sets import Consistency
 from planner.sql.messages import listed
-from planner.workload import Consistency, Wanted
+from planner.workload import Wanted
 from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest
 from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED
 from proxy.marginals.history import WholeTable, natural_partition, of_scope, whole_tables

@@ -7,22 +7,50 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Target(_message.Message):
-    __slots__ = ("half_width", "confidence", "epsilon")
+    __slots__ = ("half_width", "confidence", "epsilon", "relative", "at_least", "fallback")
     HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCE_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
+    RELATIVE_FIELD_NUMBER: _ClassVar[int]
+    AT_LEAST_FIELD_NUMBER: _ClassVar[int]
+    FALLBACK_FIELD_NUMBER: _ClassVar[int]
     half_width: float
     confidence: float
     epsilon: str
-    def __init__(self, half_width: _Optional[float] = ..., confidence: _Optional[float] = ..., epsilon: _Optional[str] = ...) -> None: ...
+    relative: float
+    at_least: float
+    fallback: str
+    def __init__(self, half_width: _Optional[float] = ..., confidence: _Optional[float] = ..., epsilon: _Optional[str] = ..., relative: _Optional[float] = ..., at_least: _Optional[float] = ..., fallback: _Optional[str] = ...) -> None: ...
+
+class Parameter(_message.Message):
+    __slots__ = ("boolean", "integer", "number", "decimal", "text", "date", "timestamp", "name")
+    BOOLEAN_FIELD_NUMBER: _ClassVar[int]
+    INTEGER_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    DECIMAL_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    DATE_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    boolean: bool
+    integer: int
+    number: float
+    decimal: str
+    text: str
+    date: str
+    timestamp: str
+    name: str
+    def __init__(self, boolean: bool = ..., integer: _Optional[int] = ..., number: _Optional[float] = ..., decimal: _Optional[str] = ..., text: _Optional[str] = ..., date: _Optional[str] = ..., timestamp: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class QueryRequest(_message.Message):
-    __slots__ = ("sql", "target")
+    __slots__ = ("sql", "target", "parameters")
     SQL_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     sql: str
     target: Target
-    def __init__(self, sql: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ...) -> None: ...
+    parameters: _containers.RepeatedCompositeFieldContainer[Parameter]
+    def __init__(self, sql: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., parameters: _Optional[_Iterable[_Union[Parameter, _Mapping]]] = ...) -> None: ...
 
 class QueryReply(_message.Message):
     __slots__ = ("ipc", "receipt")
@@ -63,12 +91,14 @@ class ColumnReceipt(_message.Message):
     def __init__(self, name: _Optional[str] = ..., confidence: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., source: _Optional[str] = ..., low: _Optional[_Iterable[float]] = ..., high: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class ExplainRequest(_message.Message):
-    __slots__ = ("sql", "target")
+    __slots__ = ("sql", "target", "parameters")
     SQL_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_FIELD_NUMBER: _ClassVar[int]
     sql: str
     target: Target
-    def __init__(self, sql: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ...) -> None: ...
+    parameters: _containers.RepeatedCompositeFieldContainer[Parameter]
+    def __init__(self, sql: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., parameters: _Optional[_Iterable[_Union[Parameter, _Mapping]]] = ...) -> None: ...
 
 class ExplainReply(_message.Message):
     __slots__ = ("ipc", "epsilon", "budget")

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 @dataclass(frozen=True, slots=True)
 class DeclaredColumn:
@@ -36,15 +39,61 @@ class DeclaredColumn:
             *([] if self.fields["other"] is None else [f"other ({self.fields['other']})"]),
             *(["NULL"] if self.fields["null"] else []),
         ]
-        n_regular = self.n_levels - len(special)
-        if position >= n_regular:
-            return special[position - n_regular]
+        if position >= self.n_regular:
+            return special[position - self.n_regular]
         return self._regular(position)
 
     def levels(self, start: int, end: int) -> str:
         """The name of the levels from `start` up to, but not including, `end`."""
         first, last = self.level(start), self.level(end - 1)
         return first if end - start == 1 else f"{first} … {last}"
+
+    @property
+    def n_regular(self) -> int:
+        """The number of levels that are neither OTHER nor NULL."""
+        return self.n_levels - (self.fields["other"] is not None) - bool(self.fields["null"])
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether its levels are numbers or dates, so that levels in a row are a range."""
+        return self.kind not in {"category", "boolean"}
+
+    def numbers(self) -> NDArray[np.float64] | None:
+        """The numbers that the regular levels are; None if they are something else."""
+        if self.kind not in {"integer", "measure"}:
+            return None
+        step = float(Fraction(self.fields["step"])) if self.kind == "measure" else 1.0
+        return float(Fraction(self.fields["low"])) + step * np.arange(
+            self.n_regular, dtype=np.float64
+        )
+
+    def literal(self, position: int) -> str:
+        """A regular level, or OTHER, as SQL writes it."""
+        is_other = position >= self.n_regular
+        text = str(self.fields["other"]) if is_other else self._regular(position)
+        quoted = text.replace("'", "''")
+        return f"'{quoted}'" if self.kind in {"category", "date"} else text
+
+    def comparison(self, position: int, *, is_equal: bool = True) -> str:
+        """What SQL writes behind the column for one level, or for every level but that one."""
+        if position == self.n_levels - 1 and self.fields["null"]:
+            return "IS NULL" if is_equal else "IS NOT NULL"
+        return f"{'=' if is_equal else '<>'} {self.literal(position)}"
+
+    def range(self, start: int, end: int) -> str:
+        """The regular levels from `start` up to, but not including, `end`, as a condition."""
+        is_first, is_last = start == 0, end == self.n_regular
+        if self.kind == "numeric":
+            low, high = (_number(float(self.fields["edges"][place])) for place in (start, end))
+            upper = f"{self.name} {'<=' if is_last else '<'} {high}"
+            return upper if is_first else f"{self.name} >= {low} AND {upper}"
+        if end - start == 1:
+            return f"{self.name} {self.comparison(start)}"
+        if is_first:
+            return f"{self.name} <= {self.literal(end - 1)}"
+        if is_last:
+            return f"{self.name} >= {self.literal(start)}"
+        return f"{self.name} BETWEEN {self.literal(start)} AND {self.literal(end - 1)}"
 
     def _regular(self, position: int) -> str:
         fields = self.fields

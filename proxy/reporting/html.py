@@ -18,7 +18,8 @@ from accountant.auditor.columns import ColumnCost
 from accountant.ledger.entries import WIDTH_BINS
 from proxy.reporting import charts
 from proxy.reporting.amounts import of_units
-from proxy.reporting.model import Account, AnswerCounts, LedgerReport, TableReport
+from proxy.reporting.charges import dearest_charges
+from proxy.reporting.model import Account, AnswerCounts, LedgerReport, ReportedCharge, TableReport
 from proxy.reporting.pages import page_environment
 from proxy.reporting.wording import credential_text, limit_text
 
@@ -53,6 +54,7 @@ class TablePage:
     shows_budget: bool
     columns: tuple[ColumnPicture, ...]
     even: tuple[str, ...]
+    dearest: tuple[tuple[ReportedCharge, str], ...]
 
 
 def to_html(
@@ -80,6 +82,7 @@ def _environment() -> Environment:
     environment = page_environment()
     environment.filters |= {
         "limit": limit_text,
+        "of_units": of_units,
         "credential": credential_text,
         "by_spending": _by_spending,
         "width_bins": _width_bins,
@@ -97,8 +100,9 @@ def _page(table: TableReport, as_of: str, anchor: str) -> TablePage:
     declared = () if table.declared is None else table.declared.columns
     asked = {cost.column for cost in table.columns}
     even = tuple(column.name for column in declared if column.name not in asked)
+    dearest = tuple(dearest_charges(table))
     drawn = charts.timeline(table, as_of, f"{anchor}-timeline")
-    return TablePage(table, anchor, drawn, charts.shows_budget(table), columns, even)
+    return TablePage(table, anchor, drawn, charts.shows_budget(table), columns, even, dearest)
 
 
 def _column_picture(table: TableReport, cost: ColumnCost, name: str) -> ColumnPicture:

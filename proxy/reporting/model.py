@@ -4,8 +4,10 @@ Amounts are exact: whole units of 2**-40 epsilon, or fractions where an owner ma
 Frozen; made in one pass by reading.py. Nothing here knows how a report looks.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from accountant.auditor.columns import ColumnCost
 from accountant.auditor.signed_head import SignedHead
@@ -22,6 +24,7 @@ class ReportedCharge:
     """One charge: who paid, for how much, and the table's cost before and after.
 
     For limits it counts at `counted_at`, which is earlier than `at` if a clock was corrected since.
+    `first_blocks` are the first of what it bought, as the ledger writes them.
     """
 
     seq: int
@@ -32,6 +35,7 @@ class ReportedCharge:
     units_before: int
     units_after: int
     counted_at: str
+    first_blocks: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def units(self) -> int:

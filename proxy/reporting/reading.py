@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from accountant.auditor.columns import ColumnCost
 from accountant.auditor.signed_head import SignedHead
@@ -45,6 +45,7 @@ from proxy.reporting.model import (
 )
 
 MONTH_LENGTH = len("2026-11")
+N_BLOCKS_TOLD: Final = 3  # of one charge
 
 
 def read_report(
@@ -210,6 +211,7 @@ class _TableReader:
                 units_before=units[0],
                 units_after=units[1],
                 counted_at=entry.at,
+                first_blocks=tuple(charged["block"] for charged in blocks[:N_BLOCKS_TOLD]),
             )
         )
 

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from accountant.ledger.entries import WIDTH_BINS
 from proxy.reporting.amounts import exact_text, of_units
+from proxy.reporting.charges import bought_text, dearest_charges
 from proxy.reporting.model import (
     Account,
     AnswerCounts,
     LedgerReport,
     LimitUse,
-    ReportedCharge,
     TableReport,
 )
 from proxy.reporting.wording import limit_text
@@ -113,7 +113,7 @@ def to_csv(report: LedgerReport) -> bytes:
                 groups=" ".join(json.dumps(name) for name in bought.payer.groups),
                 epsilon=exact_text(of_units(bought.units)),
                 epsilon_spent=exact_text(of_units(bought.units_after)),
-                detail=_bought(bought),
+                detail=bought_text(bought, table.declared),
             ),
         )
         for table in report.tables
@@ -121,13 +121,6 @@ def to_csv(report: LedgerReport) -> bytes:
     ]
     writer.writerows(line for _, line in merge(changes, sorted(charges)))
     return buffer.getvalue().encode()
-
-
-def _bought(purchase: ReportedCharge) -> str:
-    """A text for what one charge bought."""
-    told = f"{purchase.n_statistics} statistics" if purchase.n_statistics else ""
-    measured = f"{purchase.n_blocks} measured together" if purchase.n_blocks or not told else ""
-    return ", ".join(filter(None, (measured, told)))
 
 
 def _line(seq: int, at: str, kind: str, **texts: str) -> tuple[str, ...]:
@@ -163,6 +156,16 @@ def _table(table: TableReport) -> dict[str, Any]:
         "analysts": [_account(account) for account in table.analysts],
         "groups": [_account(account) for account in table.groups],
         "months": [_account(account) for account in table.months],
+        "dearest_charges": [
+            {
+                "seq": one.seq,
+                "at": one.at,
+                "analyst": one.payer.analyst,
+                "epsilon": exact_text(of_units(one.units)),
+                "bought": text,
+            }
+            for one, text in dearest_charges(table)
+        ],
         "limits": [_allowance(allowance) for allowance in table.allowances],
         "columns": [
             {

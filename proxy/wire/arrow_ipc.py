@@ -1,16 +1,18 @@
 """Arrow tables and schemas as the bytes that Flight and `tacit.v1` carry.
 
 An Arrow IPC stream is a sequence of messages, each a flatbuffer header and a body; Flight sends
-one of them in each `FlightData`. Only the outward direction exists: this server reads no tables.
+one of them in each `FlightData`. Inwards come only the values of a statement's parameters.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from cube.refusals import InvalidRequest, TooLarge
 from proxy.protocol import flight_pb2
 
 BATCH_BYTES = 2**20  # a quarter of what most gRPC clients take as one message by default
+SENT_BYTES_MAX = 2**20  # of a table that a client sends
 CHUNK_BYTES = 2**18  # pieces of a byte stream; small enough to start showing a result early
 
 
@@ -44,3 +46,31 @@ def flight_messages(table: pa.Table) -> tuple[flight_pb2.FlightData, ...]:
         )
         for message in pa.ipc.MessageReader.open_stream(stream_bytes(table))
     )
+
+
+def sent_table(messages: Iterable[flight_pb2.FlightData]) -> pa.Table:
+    """The small table that a client sends.
+
+    Raises
+    ------
+    InvalidRequest, TooLarge
+        If the messages are no Arrow stream, or too large.
+    """
+    pieces: list[bytes] = []
+    n_bytes = 0
+    for message in messages:
+        n_bytes += len(message.data_header) + len(message.data_body)
+        if n_bytes > SENT_BYTES_MAX:
+            raise TooLarge(
+                f"The values of parameters have more than {SENT_BYTES_MAX} bytes.",
+                hint="Send one value for each parameter.",
+            )
+        if message.data_header:
+            padded = message.data_header + bytes(-len(message.data_header) % 8)
+            length = len(padded).to_bytes(4, "little")
+            pieces += (b"\xff\xff\xff\xff", length, padded, message.data_body)
+    try:
+        with pa.ipc.open_stream(b"".join(pieces)) as reader:
+            return reader.read_all()
+    except (pa.ArrowException, EOFError, OSError):
+        raise InvalidRequest("The values of parameters are no Arrow table.") from None

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from proxy.api.requests import QueryRequest
 from proxy.engine.engine import Engine
 from tests.sql import world
 from tests.sql.cases import Case, cases, parameters, request, spent
@@ -75,6 +76,17 @@ def test_the_schema_is_known_before_the_answer_and_costs_nothing(case: Case, exa
     promised = exact.result_schema(request(case))
     assert spent(exact) == before
     assert promised.equals(exact.answer(request(case)).data.schema, check_metadata=False)
+
+
+def test_the_receipt_names_the_moment_of_a_statement_that_reads_the_clock(exact: Engine) -> None:
+    read, unread = (
+        exact.answer(QueryRequest(sql=f"SELECT COUNT(*) FROM patients WHERE admitted < {day}"))  # noqa: S608 - the test's
+        for day in ("CURRENT_DATE", "DATE '2024-01-01'")
+    )
+    assert read.receipt is not None
+    assert unread.receipt is not None
+    assert any(note.startswith("CURRENT_DATE and NOW() were") for note in read.receipt.notes)
+    assert not unread.receipt.notes
 
 
 @pytest.mark.parametrize(

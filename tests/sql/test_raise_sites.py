@@ -115,6 +115,7 @@ LARGE_PUBLIC = PublicRelation(
 )
 WIDE: list[Asked] = [
     partial(WIDE_PLANNER.plan, "SELECT MEDIAN(n) FROM days"),
+    partial(WIDE_PLANNER.plan, "SELECT COUNT(DISTINCT n) FROM days"),
     partial(WIDE_PLANNER.plan, f"SELECT {MANY_SUMS} FROM days"),  # noqa: S608 - what is planned here is refused
     partial(WIDE_PLANNER.plan, f"SELECT {MANY_COUNTS} FROM days"),  # noqa: S608 - the same
     partial(COLUMNS_PLANNER.plan, f"SELECT SUM({SUMS_MULTIPLIED}) FROM columns"),  # noqa: S608 - the same

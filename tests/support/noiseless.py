@@ -9,13 +9,14 @@ import bisect
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from cube.axis import Axis, LevelValue, MeasureAxis, NumericAxis
 from cube.block import QueryBlock
 from cube.schema import Schema
+from planner.level_summary import LevelStatistic, LevelSummary
 from planner.workload import (
     Answer,
     ColumnKind,
@@ -123,10 +124,37 @@ def _column(
             return aggregates[column.index]
         case ColumnKind.ANSWER | ColumnKind.LOW | ColumnKind.HIGH:
             return answers[column.index]
-        case ColumnKind.STDERR | ColumnKind.COST:
-            return [0.0] * part.n_rows
-        case ColumnKind.SOURCE:
-            return ["plain sight"] * part.n_rows
+        case ColumnKind.STDERR | ColumnKind.COST | ColumnKind.SOURCE:
+            return ["plain sight" if column.kind is ColumnKind.SOURCE else 0.0] * part.n_rows
+        case ColumnKind.SUMMARY:
+            return _summary(part.summaries[column.index], aggregates, part.n_rows)
+
+
+def _summary(
+    summary: LevelSummary, aggregates: Sequence[Sequence[Shown]], n_rows: int
+) -> Sequence[Shown]:
+    """What SQL says of the levels that records have, group by group."""
+    found: list[dict[LevelValue, Shown]] = [{} for _ in range(n_rows)]
+    for cell, count in zip(summary.cells, aggregates[summary.aggregate], strict=True):
+        group, level = divmod(cell, len(summary.values))
+        if count:
+            found[group][summary.values[level]] = count
+    return [_statistic(summary.statistic, levels) for levels in found]
+
+
+def _statistic(statistic: LevelStatistic, levels: Mapping[LevelValue, Any]) -> Shown:
+    known: list[Any] = list(levels)
+    match statistic:
+        case LevelStatistic.COUNT:
+            return len(known)
+        case LevelStatistic.SUM:
+            return float(sum(known))
+        case LevelStatistic.LEAST:
+            return min(known, default=None)
+        case LevelStatistic.LARGEST:
+            return max(known, default=None)
+        case LevelStatistic.MODE:
+            return max(known, key=levels.__getitem__, default=None)
 
 
 def _answer(answer: Answer, aggregates: Sequence[list[Fraction]], part: Part) -> Sequence[Shown]:
@@ -181,6 +209,8 @@ def _relation(part: Part, placed: Sequence[Mapping[str, int]]) -> pa.Table:
 def _type_of(column: OutputColumn, part: Part) -> pa.DataType:
     if column.kind is ColumnKind.KEY:
         return arrow_type(part.keys[column.index].sql_type)
+    if column.kind is ColumnKind.SUMMARY:
+        return arrow_type(part.summaries[column.index].sql_type)
     return {ColumnKind.GROUPING: pa.int32(), ColumnKind.SOURCE: pa.string()}.get(
         column.kind, pa.float64()
     )

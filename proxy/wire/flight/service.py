@@ -10,6 +10,7 @@ statement means or costs; the engine does.
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 import grpc
@@ -17,8 +18,10 @@ import pyarrow as pa
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
 
-from cube.refusals import InvalidRequest
-from planner.sql.statements import read_text
+from cube.refusals import InvalidRequest, Refused
+from planner.sql.parameters import Parameters, parameters_in
+from planner.sql.query_tree import parse
+from planner.sql.statements import Explain, Query, read_text
 from planner.sql.synthetic_statements import SyntheticStatement
 from proxy.api.requests import QueryEngine, QueryRequest, QueryResult, Receipt
 from proxy.identity.call_context import caller_of
@@ -31,6 +34,7 @@ from proxy.wire.arrow_ipc import flight_messages, schema_bytes
 from proxy.wire.errors import NotOffered, report_epsilon
 from proxy.wire.flight.catalog import METADATA_COMMANDS, Catalog, metadata_schema, metadata_table
 from proxy.wire.flight.handles import HandleStore
+from proxy.wire.flight.prepared import PreparedStatement
 from proxy.wire.flight.session_options import SESSION_ACTIONS, session_action
 from proxy.wire.sessions.sessions import Sessions
 
@@ -41,6 +45,8 @@ PREPARED_BYTES_MAX = 16 * 2**20
 
 _READ_ONLY = "This server only answers SELECT, and makes synthetic tables; it does not offer"
 _ASK_AGAIN = "Send the statement again: what was bought before is answered from history, free."
+
+_MARKS: Final = frozenset("?$:")  # one of which every parameter begins with
 
 _ACTIONS: Final = {
     "CreatePreparedStatement": "Check a statement and learn its result's columns. Free.",
@@ -85,7 +91,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         self._sessions = sessions
         self._public = public
         self._synthetic = synthetic
-        self._prepared: HandleStore[str] = HandleStore(
+        self._prepared: HandleStore[PreparedStatement] = HandleStore(
             "prepared statement",
             again="Prepare it again: that is free.",
             n_items_max=N_PREPARED_MAX,
@@ -122,7 +128,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         if isinstance(command, METADATA_COMMANDS):
             schema = metadata_schema(command)
             return _flight_info(request, schema, ticket=request.cmd, n_rows=-1)
-        release = self._answered(self._statement(command, context), context)
+        release = self._answered(*self._statement(command, context), context)
         messages = flight_messages(release.data)
         n_bytes = sum(message.ByteSize() for message in messages)
         key = self._releases.put(messages, n_bytes, caller_of(context))
@@ -143,7 +149,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         if isinstance(command, METADATA_COMMANDS):
             schema = metadata_schema(command)
         else:
-            schema = self._promised(self._statement(command, context), context)
+            schema = self._promised(*self._statement(command, context), context)
         return flight_pb2.SchemaResult(schema=schema_bytes(schema))
 
     def DoGet(
@@ -171,13 +177,18 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         request_iterator: Iterator[flight_pb2.FlightData],
         context: grpc.ServicerContext,
     ) -> Iterator[flight_pb2.PutResult]:
-        """Execute a statement about a synthetic table (this may charge); refuse all others."""
+        """Bind the values of parameters, or execute a statement about a synthetic table.
+
+        The latter may charge; all other statements are refused.
+        """
         first = next(request_iterator, flight_pb2.FlightData())
         command = _unpack(first.flight_descriptor.cmd, _PUT_BY_NAME)
         if isinstance(command, sql.CommandPreparedStatementQuery):
-            raise InvalidRequest(
-                "Parameters are not supported.", hint="Write the values into the statement itself."
-            )
+            handle = command.prepared_statement_handle
+            prepared = self._prepared.get(handle, caller_of(context))
+            prepared.bind(chain((first,), request_iterator))
+            yield flight_pb2.PutResult()
+            return
         if not isinstance(command, _UPDATES):
             raise NotOffered(f"{_READ_ONLY} uploads.")
         yield self._updated(command, context)
@@ -219,59 +230,91 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         for name, description in {**_ACTIONS, **SESSION_ACTIONS}.items():
             yield flight_pb2.ActionType(type=name, description=description)
 
-    def _answered(self, text: str, context: grpc.ServicerContext) -> QueryResult:
+    def _answered(
+        self, text: str, parameters: Parameters, context: grpc.ServicerContext
+    ) -> QueryResult:
         """The answer to a client's text, after its settings are applied to the session."""
         asked = self._sessions.run(text, context)
         if asked.reply is not None:
             return QueryResult(asked.reply, None)
         return self._engine.answer(
-            QueryRequest(sql=asked.sql, target=asked.target, caller=caller_of(context))
+            QueryRequest(
+                sql=asked.sql,
+                target=asked.target,
+                parameters=parameters,
+                caller=caller_of(context),
+            )
         )
 
     def _updated(self, command: Message, context: grpc.ServicerContext) -> flight_pb2.PutResult:
         """Execute a statement that is sent as an update; the number of rows that it made."""
-        text = self._statement(command, context)
+        text, parameters = self._statement(command, context)
         statements = read_text(self._sessions.preview(text, context).sql)
         if [isinstance(one.statement, SyntheticStatement) for one in statements] != [True]:
             raise NotOffered(f"{_READ_ONLY} {_quoted(type(command).__name__)}.")
-        release = self._answered(text, context)
+        release = self._answered(text, parameters, context)
         if release.receipt is not None:
             report_epsilon(context, release.receipt.epsilon_spent)
         made = release.data.to_pylist()[0].get("n_rows", 0) if release.data.num_rows else 0
         result = sql.DoPutUpdateResult(record_count=made)
         return flight_pb2.PutResult(app_metadata=result.SerializeToString())
 
-    def _promised(self, text: str, context: grpc.ServicerContext) -> pa.Schema:
+    def _promised(
+        self, text: str, parameters: Parameters, context: grpc.ServicerContext
+    ) -> pa.Schema:
         """The columns of that answer; the session's settings do not change."""
         asked = self._sessions.preview(text, context)
         if asked.reply is not None:
             return asked.reply.schema
         return self._engine.result_schema(
-            QueryRequest(sql=asked.sql, target=asked.target, caller=caller_of(context))
+            QueryRequest(
+                sql=asked.sql,
+                target=asked.target,
+                parameters=parameters,
+                caller=caller_of(context),
+            )
         )
 
     def _prepare(
         self, action: sql.ActionCreatePreparedStatementRequest, context: grpc.ServicerContext
     ) -> sql.ActionCreatePreparedStatementResult:
         _refuse_transaction(action)
-        schema = self._promised(action.query, context)
+        prepared = PreparedStatement(action.query, self._parameters(action.query, context))
+        try:
+            columns = schema_bytes(self._promised(prepared.text, prepared.described, context))
+        except Refused:
+            if not prepared.names:
+                raise
+            columns = b""  # what a value is decides what the statement means
         n_bytes = len(action.query.encode())
         return sql.ActionCreatePreparedStatementResult(
-            prepared_statement_handle=self._prepared.put(action.query, n_bytes, caller_of(context)),
-            dataset_schema=schema_bytes(schema),
-            parameter_schema=schema_bytes(pa.schema([])),
+            prepared_statement_handle=self._prepared.put(prepared, n_bytes, caller_of(context)),
+            dataset_schema=columns,
+            parameter_schema=schema_bytes(prepared.parameter_schema),
             is_update=False,  # otherwise the JDBC driver tries an update first
         )
 
-    def _statement(self, command: Message, context: grpc.ServicerContext) -> str:
-        """The text of the statement that a command names."""
+    def _parameters(self, text: str, context: grpc.ServicerContext) -> tuple[str, ...]:
+        """The names of the parameters of a text; none if it is no query."""
+        if not _MARKS.intersection(text):
+            return ()
+        statement = read_text(self._sessions.preview(text, context).sql)
+        match [one.statement for one in statement]:
+            case [Query() as query] | [Explain(of=Query() as query)]:
+                return parameters_in(parse(query).tree)
+            case _:
+                return ()
+
+    def _statement(self, command: Message, context: grpc.ServicerContext) -> tuple[str, Parameters]:
+        """The text of the statement that a command names, and what is bound to its parameters."""
         if isinstance(command, sql.CommandStatementQuery | sql.CommandStatementUpdate):
             _refuse_transaction(command)
-            return command.query
+            return command.query, ()
         if isinstance(
             command, sql.CommandPreparedStatementQuery | sql.CommandPreparedStatementUpdate
         ):
-            return self._prepared.get(command.prepared_statement_handle, caller_of(context))
+            prepared = self._prepared.get(command.prepared_statement_handle, caller_of(context))
+            return prepared.text, prepared.bound
         raise InvalidRequest(f"{type(command).__name__} is not a statement.")
 
 

@@ -252,8 +252,8 @@ def header_target(metadata: Iterable[tuple[str, str | bytes]] | None) -> Request
     for key, name in HEADERS.items():
         if key not in found:
             continue
-        value = setting_value(name, f"The header {key}", found[key])
-        target = _with(target, name, value)
+        setting = setting_value(name, f"The header {key}", found[key])
+        target = _with(target, name, setting)
         try:
             check_in_range(target)
         except InvalidTarget as refusal:
@@ -272,6 +272,14 @@ def check_in_range(target: RequestedTarget) -> None:
     )
 
 
+# What else a setting changes, by its name and whether it is taken away.
+_LEFT_OUT: Final[Mapping[tuple[str, bool], Mapping[str, float | None]]] = {
+    ("half_width", False): {"relative": None, "at_least": None},
+    ("relative", False): {"half_width": None},
+    ("relative", True): {"at_least": None},
+}
+
+
 def _with(target: RequestedTarget, name: str, value: SettingValue | None) -> RequestedTarget:
     """The target with one setting changed; of half_width and relative, the later one holds."""
     if name == "fallback":
@@ -280,21 +288,7 @@ def _with(target: RequestedTarget, name: str, value: SettingValue | None) -> Req
     if name == "epsilon":
         return replace(target, epsilon_cap=exact)
     number = None if exact is None else float(exact)
-    match name:
-        case "confidence":
-            return replace(target, confidence=number)
-        case "half_width" if number is not None:
-            return replace(target, half_width=number, relative=None, at_least=None)
-        case "half_width":
-            return replace(target, half_width=None)
-        case "relative" if number is not None:
-            return replace(target, half_width=None, relative=number)
-        case "relative":
-            return replace(target, relative=None, at_least=None)
-        case "at_least":
-            return replace(target, at_least=number)
-        case _:
-            raise ValueError(f"no setting {name}")
+    return replace(target, **{name: number, **_LEFT_OUT.get((name, number is None), {})})  # type: ignore[arg-type]  # each is a number
 
 
 def _asked(

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from planner.consistent_sets import Consistency
 from planner.sql.options import consistency_named
-from planner.workload import Consistency, RequestedTarget
+from planner.workload import RequestedTarget
 from proxy.api.epsilon import exact_epsilon
 from proxy.api.marginals import MadeMarginals, MarginalSet, MarginalsRequest
 from proxy.api.requests import BudgetStatus

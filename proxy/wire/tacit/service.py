@@ -6,13 +6,14 @@ Translates between protobuf messages and the engine's values; decides nothing.
 # ruff: noqa: ARG002, N802 - the protocol fixes the names and signatures of its methods
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 import grpc
 
 from accountant.ledger.limits import SubjectKind
-from cube.refusals import InvalidRequest
-from cube.target import AccuracyTarget
+from cube.refusals import InvalidRequest, InvalidTarget
+from planner.sql.options import fallback_named
 from planner.sql.words import FILE, ONE_STATEMENT
 from planner.workload import RequestedTarget
 from proxy.admin.ledger_admin import LedgerAdmin
@@ -34,10 +35,11 @@ from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.arrow_ipc import stream_bytes, stream_chunks
 from proxy.wire.errors import NotOffered, report_epsilon
-from proxy.wire.sessions.sessions import Sessions
+from proxy.wire.sessions.sessions import Sessions, check_in_range
 from proxy.wire.tacit.best_report import belief_of
 from proxy.wire.tacit.independence import check_is_test, independence_reply, independence_sql
 from proxy.wire.tacit.marginals import marginals_replies, marginals_request
+from proxy.wire.tacit.parameters import parameter_in
 from proxy.wire.tacit.receipts import budget_message, limit_message, receipt_message
 from proxy.wire.tacit.synthesis import SyntheticMethods
 
@@ -79,7 +81,7 @@ class TacitService(SyntheticMethods):
         if asked.reply is None:
             target = named.target.over(asked.target)
             release = self._engine.answer(
-                QueryRequest(sql=asked.sql, target=target, caller=caller_of(context))
+                replace(named, sql=asked.sql, target=target, caller=caller_of(context))
             )
         else:
             release = QueryResult(asked.reply, None)
@@ -247,7 +249,7 @@ class TacitService(SyntheticMethods):
                 hint="Send it with Query, or add a SELECT after it.",
             )
         target = named.target.over(asked.target)
-        return QueryRequest(sql=asked.sql, target=target, caller=caller_of(context))
+        return replace(named, sql=asked.sql, target=target, caller=caller_of(context))
 
 
 def query_request(
@@ -259,17 +261,23 @@ def query_request(
     ------
     InvalidTarget
         If a part of the target is out of range, whatever the other parts are.
+    InvalidSql
+        If the value of a parameter is none.
     """
     asked = message.target
     target = RequestedTarget(
         half_width=asked.half_width if asked.HasField("half_width") else None,
         confidence=asked.confidence if asked.HasField("confidence") else None,
         epsilon_cap=exact_epsilon("epsilon", asked.epsilon) if asked.HasField("epsilon") else None,
+        relative=asked.relative if asked.HasField("relative") else None,
+        at_least=asked.at_least if asked.HasField("at_least") else None,
+        fallback=fallback_named(asked.fallback) if asked.HasField("fallback") else None,
     )
-    filled = target.over(RequestedTarget(half_width=1.0, confidence=0.5))
-    if filled.half_width is not None and filled.confidence is not None:
-        AccuracyTarget(half_width=filled.half_width, confidence=filled.confidence)
-    return QueryRequest(sql=message.sql, target=target)
+    if target.half_width is not None and target.relative is not None:
+        raise InvalidTarget("The request names both half_width and relative.", hint="Name one.")
+    check_in_range(target)
+    sent = () if isinstance(message, tacit_pb2.PlanRequest) else message.parameters
+    return QueryRequest(sql=message.sql, target=target, parameters=tuple(map(parameter_in, sent)))
 
 
 def _listed_limit(status: LimitStatus) -> tacit_pb2.LimitStatus:

@@ -104,7 +104,7 @@ def test_a_limit_that_is_set_holds_and_is_shown_to_whom_it_binds(world: World) -
     assert bound.epsilon_left == pytest.approx(0.3 - spent)
     assert list(world.budget(bob).limits) == []
     code, told = refusal(partial(world.ask, ann, 10.0))
-    assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert code is grpc.StatusCode.FAILED_PRECONDITION
     assert told.startswith("[limit_reached]")
     assert world.ask(bob, 10.0) > 0
     assert world.ask(ann, 10.0) == 0  # what another has paid for is free
@@ -186,7 +186,7 @@ def test_any_printable_name_can_have_a_limit(world: World, name: str) -> None:
     owner, holder = world.token("owner", Role.OWNER), world.token(name)
     world.set(owner, subject=f"analyst:{name}", epsilon="0")
     code, told = refusal(partial(world.ask, holder, 20.0))
-    assert (code, told[:15]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "[limit_reached]")
+    assert (code, told[:15]) == (grpc.StatusCode.FAILED_PRECONDITION, "[limit_reached]")
 
 
 def test_an_owner_of_other_tables_does_not_know_of_this_one(world: World) -> None:

@@ -145,6 +145,24 @@ def test_names_that_look_like_code_are_shown_as_they_are(run: Run, folder: Path)
 # Limits.
 
 
+def test_a_limit_for_somebody_unknown_is_warned_of(run: Run, folder: Path) -> None:
+    run("token", "issue", "--analyst", "ann", "--table", "people", "--group", "sales")
+    served_once(folder)
+    for subject, sentence in {
+        "group:saels": "No credential names group:saels. Did you mean 'sales'?",
+        "analyst:bob": "No credential names analyst:bob.",
+        "analyst:anonymous": "No credential names analyst:anonymous.",
+    }.items():
+        ended = run("limit", "set", "people", subject, "--epsilon", "0.5")
+        assert (ended.code, f"WARNING: people: {sentence}" in ended.err) == (0, True)
+        assert ended.err == run("limit", "list").err
+        run("limit", "set", "people", subject, "--clear")
+    for subject in ("group:sales", "analyst:ann", "each_analyst"):
+        assert run("limit", "set", "people", subject, "--epsilon", "0.5").err == ""
+    (folder / "tacit.toml").write_text(CONFIGURATION + "[server]\nallow_anonymous = true\n")
+    assert run("limit", "set", "people", "analyst:anonymous", "--epsilon", "0.5").err == ""
+
+
 def test_limits_are_set_listed_and_cleared(run: Run, folder: Path) -> None:
     with open_ledger(folder / "people.ledger"):
         pass

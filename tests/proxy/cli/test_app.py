@@ -87,6 +87,7 @@ def test_json_has_the_receipt(run: Run, engine: CannedEngine) -> None:
         "table": "people",
         "epsilon_spent": 0.25,
         "epsilon_left": float(10 - engine.spent),
+        "notes": [],
         "answers": [
             {
                 "name": "n",

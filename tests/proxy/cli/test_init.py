@@ -46,7 +46,7 @@ def test_a_draft_holds_names_and_types_and_nothing_of_the_rows(people: Path) -> 
     assert columns_of(output) == {
         "name": {"kind": "category"},
         "age": {"kind": "integer"},
-        "pay": {"kind": "numeric"},
+        "pay": {"kind": "measure"},
         "member": {"kind": "boolean"},
         "born": {"kind": "date"},
         'an "odd" name': {"kind": "category"},
@@ -68,7 +68,8 @@ def test_loading_a_draft_lists_exactly_what_is_missing(people: Path) -> None:
             "columns.name.levels",
             "columns.age.low",
             "columns.age.high",
-            "columns.pay.edges",
+            "columns.pay.low",
+            "columns.pay.high",
             "columns.born.low",
             "columns.born.high",
             'columns."an "odd" name".levels',
@@ -82,9 +83,11 @@ def test_reading_levels_says_that_it_is_not_private_and_serves_every_row(people:
     (table,) = load(output).tables
     assert DuckDbSource(table.schema, table.location).measure(()).counts.tolist() == [2]
     columns = columns_of(output)
-    assert columns["age"] == {"kind": "integer", "low": 36, "high": 85}
+    assert columns["age"] == {"kind": "integer", "low": 35, "high": 85}
     assert columns['an "odd" name'] == {"kind": "category", "levels": ["x"], "null": True}
-    assert (columns["pay"]["edges"][0], columns["pay"]["edges"][-1]) == (1.5, 2.25)
+    assert columns["pay"] == {"kind": "measure", "low": 0, "high": 2.5, "step": 0.01}
+    born = columns["born"]
+    assert (born["low"].isoformat(), born["high"].isoformat()) == ("1815-01-01", "1906-12-31")
 
 
 def test_levels_are_left_open_where_there_are_none_or_far_too_many(tmp_path: Path) -> None:
@@ -99,13 +102,16 @@ def test_levels_are_left_open_where_there_are_none_or_far_too_many(tmp_path: Pat
     }
 
 
-def test_a_constant_or_infinite_number_still_makes_bins(tmp_path: Path) -> None:
+def test_a_constant_or_infinite_number_still_makes_a_measure(tmp_path: Path) -> None:
     path = tmp_path / "people.duckdb"
     with duckdb.connect(path) as connection:
         connection.execute("CREATE TABLE people AS SELECT 2.5::DOUBLE AS a, 'inf'::DOUBLE AS b")
         connection.execute("INSERT INTO people VALUES ('nan', 'nan')")
     columns = columns_of(drafted(path, "--read-levels-from-data"))
-    assert columns == {"a": {"kind": "numeric", "edges": [2.5, 3.5]}, "b": {"kind": "numeric"}}
+    assert columns == {
+        "a": {"kind": "measure", "low": 0, "high": 2.5, "step": 0.01},
+        "b": {"kind": "measure"},
+    }
 
 
 def test_levels_with_quotes_and_control_characters_come_back_as_they_were(tmp_path: Path) -> None:
@@ -153,3 +159,20 @@ def test_what_would_not_be_served_is_not_drafted(
     with pytest.raises(SystemExit):
         cli.main(["init", str(path), "--table", "people"])
     assert "people is a view" in capsys.readouterr().err
+
+
+def test_a_draft_proposes_a_unit_by_its_name_and_the_sections_around(tmp_path: Path) -> None:
+    path = tmp_path / "tickets.csv"
+    path.write_text("ticket_id,fine,lot id\n1,35.5,3\n2,12.25,4\n")
+    output = tmp_path / "tacit.toml"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["init", str(path), "--table", "tickets", "-o", str(output)])
+    assert not ended.value.code
+    drafted_file = tomllib.loads(output.read_text())
+    table = drafted_file["tables"]["tickets"]
+    assert table["unit"] == "ticket_id"
+    assert list(table["columns"]) == ["fine", "lot id"]
+    assert drafted_file["server"] == {"listen": "127.0.0.1:31337"}
+    for section in ("# [public.cities]", "# allow_anonymous = true", "# relative = 0.02"):
+        assert section in output.read_text()
+    assert "35" not in output.read_text()

@@ -6,6 +6,7 @@ Tokens and limits are set by other processes beside it, as an owner does.
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -40,6 +41,7 @@ low = 0
 high = 99
 """
 WAIT_SECONDS = 60.0
+SUPPORT = Path(__file__).parents[2] / "support"
 
 
 class Served(NamedTuple):
@@ -167,6 +169,29 @@ def test_credentials_and_limits_change_beside_a_server_that_runs(configuration: 
         assert credential in ledger.access.revoked
     assert kinds.count("limit_set") == 2
     assert kinds.count("charge") == kinds.count("measurement") == 1
+
+
+def test_the_commands_of_the_greeting_work_as_they_are_printed(
+    configuration: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = (configuration.with_name(f"server.{end}") for end in ("pem", "key"))
+    own = SUPPORT / "loopback_certificate.pem"  # it is its own authority
+    certificate.write_bytes(own.read_bytes())
+    key.write_bytes((SUPPORT / "loopback_key.pem").read_bytes())
+    monkeypatch.chdir(configuration.parent)
+    text = configuration.read_text()
+    tls = '[server]\ntls_certificate = "server.pem"\ntls_key = "server.key"'
+    for written in (text, text.replace("[server]", tls)):
+        configuration.write_text(written)
+        with serving(configuration) as served:
+            lines = dict(
+                line.split(": ", 1) for line in served.greeting.splitlines() if ": " in line
+            )
+            issued_at, shell = lines["A first token"], lines["Shell"]
+            words = shlex.split(issued_at.removeprefix("(umask 077; tacit ").partition(" > ")[0])
+            (configuration.parent / "me.token").write_text(tacit(*words).stdout)
+            shown = tacit(*shlex.split(shell.removeprefix("tacit ")))
+            assert (shown.returncode, "people" in shown.stdout) == (0, True), shown.stderr
 
 
 def test_a_server_that_lets_anybody_in_says_so(configuration: Path) -> None:

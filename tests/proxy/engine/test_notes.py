@@ -48,3 +48,18 @@ def test_the_notes_are_in_the_metadata_of_the_result(engine: Engine) -> None:
     sql = f"SELECT MAX(n) AS most FROM {BY_CITY.format('')}"  # noqa: S608 - words of this test
     metadata = engine.answer(QueryRequest(sql=sql)).data.schema.metadata
     assert len(json.loads(metadata[RECEIPT_KEY])["notes"]) == 1
+
+
+def test_groups_that_an_answer_chose_are_noted_and_have_intervals(engine: Engine) -> None:
+    largest = "SELECT city FROM patients GROUP BY city ORDER BY COUNT(*) DESC LIMIT 2"
+    sql = f"SELECT city, COUNT(*) AS n FROM patients WHERE city IN ({largest}) GROUP BY city"  # noqa: S608 - words of this test
+    receipt = receipt_of(engine, sql)
+    assert len(receipt.columns[0].low) == 2
+    assert receipt.notes[0].startswith("Groups are shown by city as another answer")
+
+
+def test_an_estimate_from_levels_says_its_rule(engine: Engine) -> None:
+    receipt = receipt_of(engine, "SELECT COUNT(DISTINCT city) AS n FROM patients")
+    assert receipt.columns == ()
+    (note,) = receipt.notes
+    assert "without an interval" in note

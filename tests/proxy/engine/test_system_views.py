@@ -64,7 +64,7 @@ INFO = TableInfo(PEOPLE, DEFAULT)
 HOURS = "0.0, 20.0, 40.0 (edges)"
 JANUARY = ("2020-01-01", "2020-01-31")
 INCOME = "0 .. 10 in steps of 0.25"
-KEYS = ("columns", "n_rows", "epsilon", "raised_from", "superseded")
+KEYS = ("columns", "query", "n_rows", "epsilon", "raised_from", "superseded")
 
 
 def by_sex() -> QueryBlock:
@@ -161,10 +161,10 @@ def test_history_is_one_row_a_measurement_and_says_what_was_refined(record: Tabl
         {"place": place, "table_name": "people", **dict(zip(KEYS, values, strict=True))}
         for place, values in enumerate(
             [
-                ("sex", 2, 0.125, None, True),
-                ("member", 1, 0.0625, None, False),
-                ("sex", 2, 0.25, 0, False),
-                ("", 1, 0.125, None, False),
+                ("sex", "COUNT(*) WHERE sex IS NOT NULL GROUP BY sex", 2, 0.125, None, True),
+                ("member", "COUNT(*) WHERE member = true", 1, 0.0625, None, False),
+                ("sex", "COUNT(*) WHERE sex IS NOT NULL GROUP BY sex", 2, 0.25, 0, False),
+                ("", "COUNT(*)", 1, 0.125, None, False),
             ]
         )
     ]

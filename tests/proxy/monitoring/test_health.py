@@ -46,6 +46,13 @@ SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
+@pytest.fixture(autouse=True)
+def _five_times_as_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ledger is looked at five times as often, so that tests wait a fifth as long."""
+    for name in ("LOOK_SECONDS", "REFRESH_SECONDS", "RETRY_SECONDS"):
+        monkeypatch.setattr(watch_health, name, getattr(watch_health, name) / 5)
+
+
 class SwitchedLedger:
     """A ledger that works, fails or does not answer, as it is told."""
 

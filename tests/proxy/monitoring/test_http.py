@@ -5,6 +5,7 @@ import socket
 import pytest
 
 from cube import refusals
+from proxy.monitoring import http
 from proxy.monitoring.http import N_REQUESTS_MAX, application, serving_http
 from proxy.monitoring.metrics import Metrics
 from tests.support.engine_fake import CannedEngine
@@ -49,7 +50,10 @@ def test_no_request_of_http_is_quoted(
     assert CANARY not in captured.out + captured.err
 
 
-def test_silent_connections_are_given_up_and_others_served_afterwards() -> None:
+def test_silent_connections_are_given_up_and_others_served_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http._Handler, "timeout", 1.0)
     with watched(CannedEngine()) as (_, _channel, address):
         host, _, port = address.removeprefix("http://").rpartition(":")
         peers = [socket.create_connection((host, int(port))) for _ in range(N_REQUESTS_MAX + 4)]

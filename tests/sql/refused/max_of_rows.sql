@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: MAX(age)
--- works: SELECT PERCENTILE_DISC(0.99) WITHIN GROUP (ORDER BY age) FROM patients
+-- says: extremes => 'noisy'
+-- works: SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(extremes => 'noisy') MAX(age) FROM patients
 SELECT MAX(age) FROM patients

@@ -1,4 +1,4 @@
 -- code: unsupported_sql
--- says: MILLENNIUM is not a supported unit of time
+-- says: FORTNIGHT is not a supported unit of time
 -- works: SELECT COUNT(*) FROM patients WHERE EXTRACT(year FROM admitted) = 2024
-SELECT COUNT(*) FROM patients WHERE EXTRACT(millennium FROM admitted) = 3
+SELECT COUNT(*) FROM patients WHERE EXTRACT(fortnight FROM admitted) = 3

@@ -202,12 +202,12 @@ def test_transactions_exchanges_and_other_actions_are_not_offered(stub: FlightSe
         assert "only answers SELECT" in details
 
 
-def test_parameters_are_refused_with_the_way_out(stub: FlightServiceStub) -> None:
+def test_values_for_a_statement_that_is_not_held_are_refused(stub: FlightServiceStub) -> None:
     bind = packed(sql.CommandPreparedStatementQuery(prepared_statement_handle=b"any"))
     upload = flight_pb2.FlightData(flight_descriptor=descriptor(bind))
     code, details = refusal_of(lambda: stub.DoPut(iter([upload])))
-    assert code is grpc.StatusCode.INVALID_ARGUMENT
-    assert details.endswith("Write the values into the statement itself.")
+    assert code is grpc.StatusCode.NOT_FOUND
+    assert details.endswith("Prepare it again: that is free.")
 
 
 def test_a_statement_is_no_ticket_so_fetching_cannot_charge(

@@ -1,0 +1,104 @@
+"""Brings a statement's parts on each of its private tables to their targets.
+
+Before the first of several tables is charged, the others are rehearsed, so that none is charged
+when another refuses. A statement that falls back on history is not refused for want of budget: what
+cannot be paid is answered with the best that is known.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cube.refusals import NotCovered, TargetNotReached
+from planner.fallback import Fallback
+from planner.workload import Workload
+from proxy.api.requests import Caller
+from proxy.engine.disclosure import disclosed
+from proxy.engine.history_fallback import best_known, may_fall_back
+from proxy.engine.postprocessing import OuterSql
+from proxy.engine.results import AnsweredPart
+from proxy.engine.targets import rehearse, settle
+from proxy.tables.disclosure import shown_instead
+from proxy.tables.private_table import ServedTable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnsweredTable:
+    """A statement's parts on one table, as the caller may see them.
+
+    Parameters
+    ----------
+    table : ServedTable
+    parts : tuple of AnsweredPart
+    settled : tuple of AnsweredPart
+        Those that were brought to their targets, as they are; none if the table fell back on its
+        history.
+    """
+
+    table: ServedTable
+    parts: tuple[AnsweredPart, ...]
+    settled: tuple[AnsweredPart, ...]
+
+
+def answered_tables(
+    workload: Workload, tables: Mapping[str, ServedTable], caller: Caller, outer: OuterSql
+) -> Iterator[AnsweredTable]:
+    """The answers of a statement, one private table after the other. May charge.
+
+    Raises as `settle` does, before the first table is charged if that can be foreseen.
+    """
+    opened = [tables[name] for name in workload.tables]
+    is_covered = len(opened) == 1 or _is_covered(workload, opened, caller, outer)
+    spent = Fraction(0)
+    for table in opened:
+        parts = workload.of_table(table.info.schema.table)
+        hidden = shown_instead(table, caller)
+        paid = Fraction(0)
+        settled: list[AnsweredPart] = []
+        try:
+            if is_covered:
+                settled = settle(
+                    table,
+                    parts,
+                    payer=caller.payer,
+                    outer=outer,
+                    elsewhere=spent,
+                    empty_history=hidden,
+                )
+        except (NotCovered, TargetNotReached) as refusal:
+            if not falls_back(workload, table, caller):
+                raise
+            if isinstance(refusal, TargetNotReached):
+                paid = refusal.epsilon_spent
+        shown = disclosed(hidden, settled) if settled else best_known(table, parts, outer, paid)
+        spent += sum((one.epsilon_spent for one in shown), Fraction(0))
+        yield AnsweredTable(table, tuple(shown), tuple(settled))
+
+
+def falls_back(workload: Workload, table: ServedTable, caller: Caller) -> bool:
+    """Whether what a table knows already may answer a statement that cannot be paid."""
+    parts = workload.of_table(table.info.schema.table)
+    is_open = shown_instead(table, caller) is None
+    return workload.fallback is Fallback.HISTORY and is_open and all(map(may_fall_back, parts))
+
+
+def _is_covered(
+    workload: Workload, opened: list[ServedTable], caller: Caller, outer: OuterSql
+) -> bool:
+    """Whether all tables can be paid; False if one cannot and all may fall back on history.
+
+    Raises
+    ------
+    BudgetExhausted, LimitReached, CostAboveCap
+    """
+    foreseen = Fraction(0)
+    for table in opened:
+        parts = workload.of_table(table.info.schema.table)
+        hidden = shown_instead(table, caller)
+        try:
+            foreseen += rehearse(table, parts, caller.payer, outer, foreseen, hidden)
+        except NotCovered:
+            if all(falls_back(workload, one, caller) for one in opened):
+                return False
+            raise
+    return True

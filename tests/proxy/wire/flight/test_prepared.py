@@ -1,0 +1,42 @@
+"""Values that clients bind: one row of an Arrow table, and nothing else."""
+
+import pyarrow as pa
+import pytest
+
+from cube.refusals import InvalidRequest, InvalidSql, TooLarge
+from planner.sql.parameters import parameter_of
+from proxy.protocol import flight_pb2
+from proxy.wire.arrow_ipc import flight_messages
+from proxy.wire.flight.prepared import PreparedStatement
+
+
+def test_a_row_of_values_is_bound_until_another_is() -> None:
+    prepared = PreparedStatement("SELECT ?, ?", ("1", "2"))
+    for first, second in ((1, "a"), (2, None)):
+        table = pa.table({"1": pa.array([first], pa.int32()), "2": pa.array([second], pa.string())})
+        prepared.bind(flight_messages(table))
+        assert prepared.bound == (parameter_of(first, "1"), parameter_of(second, "2"))
+
+
+def test_what_is_not_one_row_is_refused() -> None:
+    prepared = PreparedStatement("SELECT ?", ("1",))
+    for values in ([], [1, 2]):
+        with pytest.raises(InvalidRequest, match="rows of values came"):
+            prepared.bind(flight_messages(pa.table({"1": pa.array(values, pa.int64())})))
+
+
+def test_what_is_no_table_or_no_value_is_refused() -> None:
+    prepared = PreparedStatement("SELECT ?", ("1",))
+    for junk in (b"", b"junk", b"\xff" * 100):
+        with pytest.raises(InvalidRequest, match="no Arrow table"):
+            prepared.bind([flight_pb2.FlightData(data_header=junk, data_body=junk)])
+    with pytest.raises(InvalidSql, match="A parameter is a bytes"):
+        prepared.bind(flight_messages(pa.table({"1": [b"bytes"]})))
+    with pytest.raises(TooLarge):
+        prepared.bind(flight_messages(pa.table({"1": ["x" * 2**21]})))
+
+
+def test_before_anything_is_bound_values_are_unknown() -> None:
+    prepared = PreparedStatement("SELECT :a", ("a",))
+    assert prepared.described == (parameter_of(None, "a"),)
+    assert prepared.parameter_schema == pa.schema([pa.field("a", pa.null())])
