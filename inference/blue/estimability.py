@@ -261,8 +261,8 @@ def _members(groups: NDArray[np.int64] | Pieces, group: int) -> NDArray[np.int64
     if isinstance(groups, Pieces):
         inside = (groups.coefficients[:, 0] == group).astype(np.int64)
         return constant_pieces(groups.starts, inside, groups.size)
-    inside: NDArray[np.int64] = (groups == group).astype(np.int64)
-    return inside
+    members: NDArray[np.int64] = (groups == group).astype(np.int64)
+    return members
 
 
 def _cuts_of(axes: Scope, values: NDArray[np.int64] | Pieces) -> list[Cut] | None:
