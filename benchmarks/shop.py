@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,34 +71,51 @@ ON_MONEY = (
 class LaplaceBeside(UsageTallies):
     """Counts what the Laplace mechanism with a cache of exactly repeated queries would spend.
 
-    Each block of rows is bought at the width that was wanted of it, once; again only if it is
-    wanted narrower, and then anew, since that mechanism cannot raise what it has.
+    Each block of rows is bought at the widest half-width that meets the target, which nobody could
+    tell that mechanism in advance where the target is a fraction of the answer; once, and again
+    only if it is wanted narrower, and then anew, since that mechanism cannot raise what it has.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.epsilon: dict[str, Fraction] = {}
-        self._narrowest: dict[tuple[str, str], float] = {}
+        self._bought: dict[tuple[str, str], int] = {}
 
     def add(self, table: str, analyst: str, parts: Iterable[AnsweredPart]) -> None:
         """Count the answers of a statement on one table."""
         parts = list(parts)
         super().add(table, analyst, parts)
         for part in parts:
-            for found in part.aggregates:
+            for found, width in zip(part.aggregates, _widths(part), strict=True):
                 if found.source != SOURCE_PUBLIC:
-                    for wanted in found.asked:
-                        self._buy(table, wanted)
+                    target = replace(found.aggregate.target, half_width=width)
+                    for block in found.aggregate.blocks:
+                        self._buy(table, Wanted(block, target))
 
     def _buy(self, table: str, wanted: Wanted) -> None:
         row, multiplier = wanted.block.primitive
         weight = weight_for(wanted.target, multiplier)
         key = (table, fingerprint(row))
-        if weight.units <= self._narrowest.get(key, 0):
+        if weight.units <= self._bought.get(key, 0):
             return
-        self._narrowest[key] = weight.units
+        self._bought[key] = weight.units
         cost = Fraction(weight.units * profile_of(row).bound, UNITS_PER_EPSILON)
         self.epsilon[table] = self.epsilon.get(table, Fraction(0)) + cost
+
+
+def _widths(part: AnsweredPart) -> list[float]:
+    """For each linear query, the widest half-width with which every answer meets its target."""
+    first = [found.aggregate.target.half_width for found in part.aggregates]
+    told: dict[int, float] = {}
+    for item in part.answers:
+        answer = item.answer
+        for place in answer.uses:
+            width = first[place]
+            if answer.relative is not None and answer.formula is None:
+                share = answer.relative / (1 + answer.relative)
+                width = max(answer.width_floor, share * float(np.abs(item.values).min()))
+            told[place] = min(width, told.get(place, width))
+    return [told.get(place, width) for place, width in enumerate(first)]
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 SEED = 15
@@ -20,6 +21,8 @@ N_ORDERS = 400_000
 FIRST_DAY = dt.date(2022, 1, 1)
 LAST_DAY = dt.date(2026, 10, 31)  # the declared domain goes on to the end of the year
 FIRST_BIRTH = dt.date(1930, 1, 1)
+RELATIVE = 0.05
+AT_LEAST_SHARE = 0.02
 LAST_BIRTH = dt.date(2008, 12, 31)
 
 CITIES = (
@@ -62,10 +65,10 @@ city = {{ kind = "category", levels = [{cities}] }}
 segment = {{ kind = "category", levels = [{segments}] }}
 plan = {{ kind = "category", levels = [{plans}] }}
 signup_date = {{ kind = "date", low = 2022-01-01, high = 2026-12-31 }}
-revenue = {{ kind = "measure", low = 0, high = 5000, step = 0.01, null = true }}
+revenue = {{ kind = "measure", low = 0, high = 5000, step = 0.01, null = true, {revenue} }}
 churned = {{ kind = "boolean" }}
 n_orders = {{ kind = "integer", low = 0, high = 50 }}
-spent = {{ kind = "measure", low = 0, high = 2000 }}
+spent = {{ kind = "measure", low = 0, high = 2000, {spent} }}
 last_order = {{ kind = "date", low = 2022-01-01, high = 2026-12-31, null = true }}
 last_order_hour = {{ kind = "integer", low = 0, high = 23, null = true }}
 
@@ -80,7 +83,7 @@ ordered_at = {{ kind = "date", low = 2022-01-01, high = 2026-12-31 }}
 category = {{ kind = "category", levels = [{categories}] }}
 channel = {{ kind = "category", levels = [{channels}] }}
 quantity = {{ kind = "integer", low = 1, high = 20 }}
-amount = {{ kind = "measure", low = 0, high = 500, step = 0.01 }}
+amount = {{ kind = "measure", low = 0, high = 500, step = 0.01, {amount} }}
 returned = {{ kind = "boolean" }}
 
 [public.cities]
@@ -120,10 +123,23 @@ def write_shop(folder: Path, shop: Shop, *, budget: str) -> Path:
         "categories": CATEGORIES,
         "channels": CHANNELS,
     }
+    targets = {
+        "revenue": _sum_target(shop.customers["revenue"]),
+        "spent": _sum_target(shop.customers["spent"]),
+        "amount": _sum_target(shop.orders["amount"]),
+    }
     quoted = {name: ", ".join(f'"{one}"' for one in levels) for name, levels in lists.items()}
     path = folder / "tacit.toml"
-    path.write_text('[ledger]\npath = "ledger.db"\n' + TOML.format(budget=budget, **quoted))
+    path.write_text(
+        '[ledger]\npath = "ledger.db"\n' + TOML.format(budget=budget, **quoted, **targets)
+    )
     return path
+
+
+def _sum_target(column: pa.ChunkedArray) -> str:
+    """A sum is wanted to 5 % of itself, or of 2 % of the total, as an owner knows it roughly."""
+    at_least = AT_LEAST_SHARE * pc.sum(column).as_py()
+    return f"relative = {RELATIVE}, at_least = {at_least:.3g}"
 
 
 def _customers(rng: np.random.Generator, n: int) -> pa.Table:
