@@ -6,7 +6,6 @@ them is post-processing: formulas of one row's answers, and `outer`, SQL over th
 """
 
 import datetime as dt
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -37,6 +36,8 @@ class RequestedTarget:
         With `relative`, a lower bound on the absolute value that is used for an answer.
     fallback : Fallback, optional
         What answers the statement if it cannot be paid.
+    nonnegative_counts : bool, optional
+        Whether counts below 0 are shown as 0.
     """
 
     half_width: float | None = None
@@ -46,6 +47,7 @@ class RequestedTarget:
     relative: float | None = None
     at_least: float | None = None
     fallback: Fallback | None = None
+    nonnegative_counts: bool | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
         """Fill in what this request leaves open from `other`.
@@ -63,6 +65,9 @@ class RequestedTarget:
             relative=width.relative,
             at_least=width.at_least,
             fallback=other.fallback if self.fallback is None else self.fallback,
+            nonnegative_counts=other.nonnegative_counts
+            if self.nonnegative_counts is None
+            else self.nonnegative_counts,
         )
 
 
@@ -72,18 +77,6 @@ class Wanted:
 
     block: QueryBlock
     target: AccuracyTarget
-
-
-N_TAIL_DRAWS = 10  # of a formula's true value, in each tail that an interval cuts off
-
-
-def n_draws_for(confidence: float) -> int:
-    """The fewest draws for a formula's interval at a confidence.
-
-    >>> n_draws_for(0.95), n_draws_for(0.999)
-    (400, 20000)
-    """
-    return math.ceil(round(2 * N_TAIL_DRAWS / (1 - confidence), 6))
 
 
 class ColumnKind(StrEnum):
@@ -157,6 +150,8 @@ class Aggregate:
     target : AccuracyTarget
     is_total : bool
         Whether it is one number for all groups.
+    is_nonnegative : bool
+        Whether what is shown of it is 0 at least; formulas use it as it is.
     """
 
     name: str
@@ -164,6 +159,7 @@ class Aggregate:
     blocks: tuple[QueryBlock, ...]
     target: AccuracyTarget
     is_total: bool = False
+    is_nonnegative: bool = False
 
     @property
     def is_constant(self) -> bool:

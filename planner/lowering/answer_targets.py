@@ -14,6 +14,7 @@ from cube.axis import MeasureAxis
 from cube.query import LinearQuery
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
+from inference.scaling import coefficient_range
 from planner.workload import RequestedTarget
 
 DEFAULT_RELATIVE: Final = 0.05  # of a sum, where nobody says
@@ -152,3 +153,9 @@ def summed_columns(query: LinearQuery) -> list[str]:
         for name in factor.axes
     )
     return list(dict.fromkeys(names))
+
+
+def counts_records(query: LinearQuery) -> bool:
+    """Whether a query is a count, of which no true value is below 0."""
+    is_sum = bool(summed_columns(query)) or bool(query.constant)
+    return not is_sum and coefficient_range(query)[0] >= 0

@@ -22,9 +22,10 @@ from planner.domain.domain import KnownConditions, PublicDomain
 from planner.domain.public import PublicRelation, PublicRows
 from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import TableNames
+from planner.draws import n_draws_for
 from planner.independence_question import IndependenceQuestion
 from planner.level_summary import LevelSummary
-from planner.lowering.answer_targets import AnswerTarget, TargetRules
+from planner.lowering.answer_targets import AnswerTarget, TargetRules, counts_records
 from planner.lowering.grouping import Grouping, check_values, grouping
 from planner.lowering.linear import linear_query
 from planner.lowering.rows import Rows
@@ -39,7 +40,6 @@ from planner.workload import (
     Part,
     QuantileFormula,
     RequestedTarget,
-    n_draws_for,
 )
 
 N_DRAWN_MAX = 2**23  # of a formula's true value, for all groups: a second or two
@@ -71,6 +71,8 @@ class PlanningContext:
         The names of all of these tables.
     privacy_views : tuple of str
         The views of `data_privacy`, in lower case.
+    catalog_views : tuple of (str, str)
+        The schemas and names of the views of what there is, in lower case.
     scratchpad : Scratchpad
     public_rows : callable
         Returns the result of a SELECT over public tables: its columns' SQL types and values.
@@ -85,6 +87,7 @@ class PlanningContext:
     public: Mapping[str, PublicRelation]
     names: TableNames
     privacy_views: tuple[str, ...]
+    catalog_views: tuple[tuple[str, str], ...]
     scratchpad: Scratchpad
     public_rows: PublicRows
     conditions: KnownConditions
@@ -249,7 +252,12 @@ class PartBuilder:
         """The position of an aggregate with the given blocks."""
         if key not in self._aggregates:
             target = AccuracyTarget(half_width=half_width, confidence=self.confidence)
-            self._aggregates[key] = Aggregate(text, text, blocks, target, is_total)
+            is_nonnegative = bool(self.requested.nonnegative_counts) and all(
+                counts_records(block.query) for block in blocks
+            )
+            self._aggregates[key] = Aggregate(
+                text, text, blocks, target, is_total, is_nonnegative=is_nonnegative
+            )
             self._places[key] = len(self._places)
             self._keys_of.append(key)
         self._tighten(key, half_width)

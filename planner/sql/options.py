@@ -24,7 +24,15 @@ MANNER = "manner"  # in the same: what else they name
 TARGET_NAMES = ("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least")
 TEST_NAMES = ("level", "replicates")
 NOISY = "noisy"  # what extremes may be
-OPTION_NAMES = (*TARGET_NAMES, *TEST_NAMES, "consistency", "extremes", "fallback")
+OPTION_NAMES = (
+    *TARGET_NAMES,
+    *TEST_NAMES,
+    "consistency",
+    "extremes",
+    "fallback",
+    "nonnegative_counts",
+)
+_SWITCH = {"true": True, "on": True, "false": False, "off": False}
 N_SIMULTANEOUS_MAX = 1_000_000
 N_REPLICATES_MAX = 100_000  # a p-value is then known to a thousandth or better
 DEFAULT_LEVEL = Fraction(1, 20)
@@ -92,6 +100,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
     named: dict[str, Fraction] = {}
     consistency: Consistency | None = None
     fallback: Fallback | None = None
+    nonnegative_counts: bool | None = None
     seen: set[str] = set()
     for option in options:
         name = option.name
@@ -109,6 +118,8 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
             _check_extremes(option.value)
         elif name == "fallback":
             fallback = fallback_named(option.value)
+        elif name == "nonnegative_counts":
+            nonnegative_counts = switched(name, option.value)
         else:
             named[name] = _number(option)
     _check_widths(named)
@@ -122,6 +133,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         relative=_double(named.get("relative")),
         at_least=_double(named.get("at_least")),
         fallback=fallback,
+        nonnegative_counts=nonnegative_counts,
     )
     n_replicates = None if replicates is None else int(replicates)
     is_noisy = "extremes" in seen
@@ -155,6 +167,15 @@ def fallback_named(name: str) -> Fallback:
             "'none' refuses.",
         )
     return Fallback(name.lower())
+
+
+def switched(name: str, value: str) -> bool:
+    """Whether an option or a setting that is on or off is on."""
+    if value.lower() not in _SWITCH:
+        raise InvalidTarget(
+            f"{name} is on or off, not {shortened(value)}.", hint="Write true or false."
+        )
+    return _SWITCH[value.lower()]
 
 
 def check_test(level: Fraction | None, replicates: Fraction | None) -> None:

@@ -25,6 +25,7 @@ from cube.pace import checkpoint
 from inference.history import History
 from inference.joint import draw_errors
 from inference.posterior import Posterior
+from planner.draws import n_draws_for
 from planner.workload import (
     Aggregate,
     Answer,
@@ -32,7 +33,6 @@ from planner.workload import (
     QuantileFormula,
     SqlFormula,
     Wanted,
-    n_draws_for,
 )
 from proxy.api.requests import SOURCE_MIXED
 from proxy.engine.boxes import box_errors
@@ -114,10 +114,12 @@ class AnsweredPart:
         return costs
 
     def values(self, aggregate: int) -> NDArray[np.float64]:
-        """An aggregate's estimate in every row of the part, (n_rows,)."""
-        found = np.array([one.value for one in self.aggregates[aggregate].posteriors])
-        is_total = self.aggregates[aggregate].aggregate.is_total
-        return np.repeat(found, self.part.n_rows) if is_total else found
+        """What is shown of an aggregate in every row of the part, (n_rows,)."""
+        answered = self.aggregates[aggregate]
+        found = np.array([one.value for one in answered.posteriors])
+        if answered.aggregate.is_nonnegative:
+            found = np.maximum(found, 0.0)
+        return np.repeat(found, self.part.n_rows) if answered.aggregate.is_total else found
 
 
 @dataclass(frozen=True, eq=False)

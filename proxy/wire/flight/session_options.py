@@ -88,6 +88,8 @@ def _value(setting: str, name: str, option: flight_pb2.SessionOptionValue) -> Se
     match option.WhichOneof("option_value"):
         case None:
             return None
+        case "bool_value":
+            return setting_value(setting, name, str(option.bool_value))
         case "string_value":
             return setting_value(setting, name, option.string_value)
         case "int64_value":
