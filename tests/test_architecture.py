@@ -48,7 +48,8 @@ FLOORS = {
         "domain batch",
         "sql measuring",
         "workload",
-        "optional_stopping fallback consistent_sets cache draws independence_question level_summary",
+        "optional_stopping fallback consistent_sets draws cache",
+        "independence_question level_summary",
     ),
     "proxy": (
         "__main__",

@@ -27,7 +27,10 @@ NOISY = "noisy"  # what extremes may be
 OPTION_NAMES = (
     *TARGET_NAMES,
     *TEST_NAMES,
-    *("consistency", "extremes", "fallback", "nonnegative_counts"),
+    "consistency",
+    "extremes",
+    "fallback",
+    "nonnegative_counts",
 )
 _SWITCH = {"true": True, "on": True, "false": False, "off": False}
 N_SIMULTANEOUS_MAX = 1_000_000

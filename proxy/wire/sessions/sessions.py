@@ -272,13 +272,13 @@ def check_in_range(target: RequestedTarget) -> None:
     )
 
 
-_WORDS: Final = {"fallback": Fallback, "nonnegative_counts": bool}  # settings without a number
 # What else a setting changes, by its name and whether it is taken away.
 _LEFT_OUT: Final[Mapping[tuple[str, bool], Mapping[str, float | None]]] = {
     ("half_width", False): {"relative": None, "at_least": None},
     ("relative", False): {"half_width": None},
     ("relative", True): {"at_least": None},
 }
+_WORDS: Final = {"fallback": Fallback, "nonnegative_counts": bool}  # settings without a number
 
 
 def _with(target: RequestedTarget, name: str, value: SettingValue | None) -> RequestedTarget:
