@@ -8,7 +8,7 @@ knows which session the settings are for.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final, TypeAlias
@@ -29,30 +29,41 @@ SETTING_NAMES: Final = (
 )
 N_WORDS_MAX = 1000  # of one setting
 
-# What drivers and tools send when they connect; none of it could change an answer.
-IGNORED: Final = frozenset(
-    (
-        "application_name",
-        "bytea_output",
-        "client_encoding",
-        "client_min_messages",
-        "datestyle",
-        "default_transaction_isolation",
-        "default_transaction_read_only",
-        "extra_float_digits",
-        "idle_in_transaction_session_timeout",
-        "intervalstyle",
-        "lock_timeout",
-        "names",
-        "search_path",
-        "session characteristics",
-        "standard_conforming_strings",
-        "statement_timeout",
-        "time zone",
-        "timezone",
-        "transaction",
-    )
-)
+# What drivers and tools send when they connect, and what SHOW says of it; none of it could change
+# an answer.
+SHOWN: Final[Mapping[str, str]] = {
+    "application_name": "",
+    "bytea_output": "hex",
+    "client_encoding": "UTF8",
+    "client_min_messages": "notice",
+    "datestyle": "ISO, MDY",
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "on",
+    "extra_float_digits": "1",
+    "idle_in_transaction_session_timeout": "0",
+    "intervalstyle": "postgres",
+    "lock_timeout": "0",
+    "names": "UTF8",
+    "search_path": "public",
+    "session characteristics": "read committed",
+    "standard_conforming_strings": "on",
+    "statement_timeout": "0",
+    "time zone": "UTC",
+    "timezone": "UTC",
+    "transaction": "read committed",
+}
+IGNORED: Final = frozenset(SHOWN)
+# What cannot be set at all.
+READ_ONLY: Final[Mapping[str, str]] = {
+    "integer_datetimes": "on",
+    "is_superuser": "off",
+    "max_identifier_length": "63",
+    "server_encoding": "UTF8",
+    "server_version": "15.0",
+    "server_version_num": "150000",
+    "transaction_isolation": "read committed",
+    "transaction_read_only": "on",
+}
 _PHRASES: Final = ("time zone", "session characteristics", "names", "transaction")
 _FORMS: Final = {
     "SET": "Write SET tacit.half_width = 50.",
@@ -111,14 +122,26 @@ class IgnoredSetting:
 
 @dataclass(frozen=True, slots=True)
 class ShowIgnored:
-    """Say what a setting is that has no effect here."""
+    """Say what a setting is that has no effect here, or cannot be set."""
 
     name: str
     verb: ClassVar[str] = "SHOW"
 
+    @property
+    def value(self) -> str:
+        """What it is, whatever a client has set."""
+        return SHOWN.get(self.name) or READ_ONLY.get(self.name, "")
+
+
+@dataclass(frozen=True, slots=True)
+class ShowAll:
+    """Say what every setting is."""
+
+    verb: ClassVar[str] = "SHOW"
+
 
 SettingStatement: TypeAlias = (
-    SetSetting | ResetSetting | ResetAll | ShowSetting | IgnoredSetting | ShowIgnored
+    SetSetting | ResetSetting | ResetAll | ShowSetting | IgnoredSetting | ShowIgnored | ShowAll
 )
 
 
@@ -142,13 +165,19 @@ def read_setting(words: Sequence[Token]) -> SettingStatement | None:
         return _set(reader)
     if verb == "RESET" and [keyword(word) for word in reader.rest] == ["ALL"]:
         return ResetAll()
+    if verb == "SHOW" and [keyword(word) for word in reader.rest] == ["ALL"]:
+        return ShowAll()
     name = _name(reader, verb)
     is_ignored = name in IGNORED
     if reader.rest and not (verb == "SHOW" and name in _PHRASES):
         raise _malformed(verb, reader.rest)
     if verb == "RESET":
         return IgnoredSetting(name) if is_ignored else ResetSetting(setting_named(name))
-    return ShowIgnored(name) if is_ignored else ShowSetting(setting_named(name))
+    return (
+        ShowIgnored(name)
+        if name in SHOWN or name in READ_ONLY
+        else ShowSetting(setting_named(name))
+    )
 
 
 def exact_setting(name: str, text: str) -> Fraction:

@@ -1,7 +1,7 @@
 """Every statement there is, told apart: the one reader of SQL text.
 
-    Query                                          SELECT .., WITH .., (SELECT ..)
-    Explain                                        EXPLAIN PRIVACY of a query, or of the next
+    Query                                          SELECT .., WITH .., (SELECT ..); SHOW TABLES
+    Explain                                        EXPLAIN [PRIVACY] of a query, or of the next
     CreateSynthetic, DropSynthetic                 CREATE and DROP SYNTHETIC TABLE
     ServerFacts                                    SELECT version(), current_schema() ..
     SetSetting, ResetSetting, ResetAll             SET, RESET and SHOW of our own settings
@@ -21,6 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, UnsupportedSql
 from planner.cache import BoundedCache
+from planner.sql.listings import read_listing
 from planner.sql.messages import shortened
 from planner.sql.server_facts import ServerFacts, read_server_facts
 from planner.sql.settings import SettingStatement, read_setting
@@ -57,7 +58,7 @@ class Query:
     Parameters
     ----------
     text : str
-        As it was written; lines and columns count in it.
+        As it was written, in which lines and columns count; or what SHOW TABLES is short for.
     start : int
         Where in it the SELECT begins: behind EXPLAIN PRIVACY, if there is that.
     """
@@ -201,6 +202,9 @@ def _statement(worded: WordedStatement) -> Statement:
     words = worded.words
     if keyword(words[0]) == "EXPLAIN":
         return Explain(_explained(worded))
+    listing = read_listing(words)
+    if listing is not None:
+        return Query(listing)
     found = read_setting(words) or read_session_word(words) or read_synthetic(words)
     return found or read_server_facts(words) or _query(worded.text, words)
 
@@ -216,12 +220,9 @@ def _keep_unparsed(worded: Sequence[WordedStatement], found: Sequence[StatementA
 
 
 def _explained(worded: WordedStatement) -> Query | CreateSynthetic:
-    """What stands behind EXPLAIN PRIVACY."""
+    """What stands behind EXPLAIN or EXPLAIN PRIVACY, which are the same."""
     reader = WordReader(worded.words[1:])
-    if not reader.passed("PRIVACY"):
-        raise UnsupportedSql(
-            "Plain EXPLAIN is not answered.", hint="Say EXPLAIN PRIVACY SELECT .. for the cost."
-        )
+    reader.passed("PRIVACY")
     words = reader.rest
     if not words:
         raise InvalidSql("EXPLAIN PRIVACY is followed by nothing.", hint="Put a SELECT after it.")

@@ -25,6 +25,10 @@ from proxy.api.marginals import MadeMarginals, MarginalsRequest
 
 NOTHING_REQUESTED: Final = RequestedTarget()
 
+# Where tables are listed.
+CATALOG: Final = "tacit"
+DB_SCHEMA: Final = "public"
+
 # The sources of answers.
 SOURCE_HISTORY: Final = "history"
 SOURCE_MEASURED: Final = "measured"

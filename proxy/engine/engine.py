@@ -39,6 +39,7 @@ from proxy.api.requests import (
 )
 from proxy.engine.across_tables import answered_tables
 from proxy.engine.batch import run_batch
+from proxy.engine.catalog_views import catalog_rows, is_catalog_view, listed_tables
 from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
 from proxy.engine.history_fallback import NOTE
@@ -356,6 +357,12 @@ class Engine:
             if name in seen.public:
                 public = seen.public[name]()
                 found[name] = public.slice(0, N_ROWS_TRIED) if caller is None else public
+                continue
+            if is_catalog_view(name):
+                private = [table.info for table in seen.tables.values()]
+                public_tables = [table for table, _ in self._public]
+                every = listed_tables(private, public_tables, seen.synthetic)
+                found[name] = catalog_rows(name, every)
                 continue
             view = name.removeprefix(privacy_view(""))
             if view == SYNTHETIC_VIEW:

@@ -14,7 +14,7 @@ from cube.refusals import InvalidRequest
 from planner.sql.server_facts import Fact, ServerFacts
 from planner.sql.statements import Explain, Statement, not_answered
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
-from proxy.api.requests import Caller, Explanation, QueryRequest, QueryResult
+from proxy.api.requests import CATALOG, DB_SCHEMA, Caller, Explanation, QueryRequest, QueryResult
 from proxy.engine.explain import build_explanation
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.statements import (
@@ -25,8 +25,6 @@ from proxy.synthetic_tables.statements import (
     statement_schema,
 )
 
-CATALOG: Final = "tacit"
-DB_SCHEMA: Final = "public"
 # Clients look for the version of PostgreSQL whose SQL they may send.
 VERSION: Final = f"Tacit {version('tacit-dp')}, which reads the SQL of PostgreSQL 15"
 

@@ -102,8 +102,8 @@ def test_the_catalog_can_be_browsed_to_any_depth(
     assert catalog["catalog_name"] == "tacit"
     if depth == "catalogs":
         return
-    (schema,) = catalog["catalog_db_schemas"]
-    assert schema["db_schema_name"] == "public"
+    views, schema = catalog["catalog_db_schemas"]
+    assert (views["db_schema_name"], schema["db_schema_name"]) == ("data_privacy", "public")
     if depth == "db_schemas":
         return
     tables = schema["db_schema_tables"]
@@ -111,6 +111,10 @@ def test_the_catalog_can_be_browsed_to_any_depth(
         ("ad_hoc", "TABLE"),
         ("people", "TABLE"),
     ]
+    assert {(view["table_name"], view["table_type"]) for view in views["db_schema_tables"]} >= {
+        ("budgets", "VIEW"),
+        ("history", "VIEW"),
+    }
     if depth in {"columns", "all"}:
         columns = [(c["column_name"], c["xdbc_type_name"]) for c in tables[1]["table_columns"]]
         assert columns == [
@@ -125,8 +129,9 @@ def test_the_catalog_can_be_browsed_to_any_depth(
 
 def test_the_catalog_can_be_filtered(connection: Any) -> None:
     found = connection.adbc_get_objects(depth="tables", table_name_filter="peo%").read_all()
-    (schema,) = found.to_pylist()[0]["catalog_db_schemas"]
-    assert [table["table_name"] for table in schema["db_schema_tables"]] == ["people"]
+    schemas = found.to_pylist()[0]["catalog_db_schemas"]
+    names = [table["table_name"] for one in schemas for table in one["db_schema_tables"] or ()]
+    assert names == ["people"]
 
 
 def test_a_table_shows_its_columns_and_an_unknown_one_does_not(connection: Any) -> None:
@@ -137,7 +142,7 @@ def test_a_table_shows_its_columns_and_an_unknown_one_does_not(connection: Any) 
         "married",
         "joined",
     ]
-    assert connection.adbc_get_table_types() == ["TABLE"]
+    assert connection.adbc_get_table_types() == ["TABLE", "VIEW"]
     with pytest.raises((OperationalError, ProgrammingError), match="NOT_FOUND"):
         connection.adbc_get_table_schema("nobody")
 

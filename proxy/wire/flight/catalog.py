@@ -1,4 +1,4 @@
-"""The catalog that Flight SQL clients browse: one catalog, one schema, all tables.
+"""The catalog that Flight SQL clients browse: one catalog, all tables, the views of data_privacy.
 
 Private, public and synthetic tables are listed alike, except that a synthetic table whose name is
 not unique is in a schema named after its source, as in SQL. Each metadata command is a schema and a
@@ -13,9 +13,10 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 from google.protobuf.message import Message
 
+from planner.domain.public import PRIVACY_SCHEMA
 from planner.domain.table_names import TableNames
-from proxy.api.requests import TableInfo
-from proxy.engine.other_statements import CATALOG, DB_SCHEMA
+from proxy.api.requests import CATALOG, DB_SCHEMA, TableInfo
+from proxy.engine.system_views import VIEW_SCHEMAS
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
@@ -24,6 +25,7 @@ from proxy.wire.flight.like_pattern import matches
 from proxy.wire.flight.sql_info import SQL_INFO_SCHEMA, sql_info_table
 
 TABLE_TYPE: Final = "TABLE"
+VIEW_TYPE: Final = "VIEW"
 TYPE_NAME_KEY: Final = "ARROW:FLIGHT:SQL:TYPE_NAME"  # otherwise clients show every type as unknown
 
 Row: TypeAlias = dict[str, object]
@@ -146,11 +148,17 @@ def _described(served: Catalog) -> list[tuple[str, str, pa.Schema]]:
         tuple(name for name, _ in tables), tuple(record.full_name for record in served.synthetic)
     )
     found = [(DB_SCHEMA, name, schema) for name, schema in tables]
+    found += [(PRIVACY_SCHEMA, name, schema) for name, schema in VIEW_SCHEMAS.items()]
     for record in served.synthetic:
         is_plain = names.brief(record.full_name) == record.name
         db_schema = DB_SCHEMA if is_plain else record.table
         found.append((db_schema, record.name, synthetic_schema(record)))
     return sorted(found, key=lambda one: one[:2])
+
+
+def _type_of(db_schema: str) -> str:
+    """Whether what a schema holds are tables or views."""
+    return VIEW_TYPE if db_schema == PRIVACY_SCHEMA else TABLE_TYPE
 
 
 def _db_schema_rows(command: sql.CommandGetDbSchemas, served: Catalog) -> list[Row]:
@@ -163,7 +171,6 @@ def _db_schema_rows(command: sql.CommandGetDbSchemas, served: Catalog) -> list[R
 
 
 def _table_rows(command: sql.CommandGetTables, served: Catalog) -> list[Row]:
-    type_passes = not command.table_types or TABLE_TYPE in command.table_types
     has_pattern = command.HasField("table_name_filter_pattern")
     pattern = command.table_name_filter_pattern if has_pattern else "%"
     return [
@@ -171,11 +178,12 @@ def _table_rows(command: sql.CommandGetTables, served: Catalog) -> list[Row]:
             "catalog_name": CATALOG,
             "db_schema_name": db_schema,
             "table_name": name,
-            "table_type": TABLE_TYPE,
+            "table_type": _type_of(db_schema),
             "table_schema": schema_bytes(schema),
         }
         for db_schema, name, schema in _described(served)
-        if type_passes and _passes(command, db_schema) and matches(pattern, name)
+        if not command.table_types or _type_of(db_schema) in command.table_types
+        if _passes(command, db_schema) and matches(pattern, name)
     ]
 
 
@@ -240,7 +248,7 @@ _COMMANDS: Final[dict[type[Message], MetadataCommand]] = {
     sql.CommandGetDbSchemas: MetadataCommand(_DB_SCHEMAS, _db_schema_rows),
     sql.CommandGetTables: MetadataCommand(_TABLES, _table_rows),
     sql.CommandGetTableTypes: MetadataCommand(
-        _TABLE_TYPES, lambda *_: [{"table_type": TABLE_TYPE}]
+        _TABLE_TYPES, lambda *_: [{"table_type": TABLE_TYPE}, {"table_type": VIEW_TYPE}]
     ),
     sql.CommandGetXdbcTypeInfo: MetadataCommand(_XDBC_TYPES, _xdbc_type_rows),
     sql.CommandGetPrimaryKeys: MetadataCommand(_PRIMARY_KEYS, _primary_key_rows),

@@ -35,16 +35,18 @@ from planner.sql.messages import suggestion
 from planner.sql.options import check_relative
 from planner.sql.settings import (
     NAMESPACE,
+    READ_ONLY,
     SETTING_NAMES,
+    SHOWN,
     IgnoredSetting,
     ResetAll,
     ResetSetting,
     SetSetting,
     SettingValue,
+    ShowAll,
     ShowIgnored,
     ShowSetting,
     setting_value,
-    settings_listed,
 )
 from planner.sql.statements import SessionStatement, check_alone, read_text
 from planner.sql.transactions import DiscardAll, TransactionWord
@@ -169,6 +171,8 @@ def about_session(
 ) -> tuple[tuple[SessionStatement, ...], str]:
     """The statements about its session that a text begins with, and the rest of it.
 
+    Words of a transaction behind the rest are left out.
+
     >>> about_session("SET tacit.half_width = 50; SELECT 1")
     ((SetSetting(name='half_width', value=Fraction(50, 1)),), 'SELECT 1')
 
@@ -184,14 +188,17 @@ def about_session(
         if not isinstance(statement, SessionStatement):
             break
         commands.append(statement)
-    rest = found[len(commands) :]
+    rest, end = found[len(commands) :], len(sql)
+    while len(rest) > 1 and isinstance(rest[-1].statement, TransactionWord):
+        end, rest = rest[-1].start, rest[:-1]  # COMMIT after a statement changes nothing
     if limits is not FILE:
         check_alone(rest)
-    if len(found) > 1 and any(isinstance(one, ShowSetting | ShowIgnored) for one in commands):
+    shows = any(isinstance(one, ShowSetting | ShowIgnored | ShowAll) for one in commands)
+    if len(found) > 1 and shows:
         raise UnsupportedSql("SHOW is answered alone.", hint="Send it as a statement of its own.")
     if not commands:
-        return (), sql
-    return tuple(commands), sql[rest[0].start :] if rest else ""
+        return (), sql[:end]
+    return tuple(commands), sql[rest[0].start : end] if rest else ""
 
 
 def applied(settings: RequestedTarget, commands: Iterable[SessionStatement]) -> RequestedTarget:
@@ -201,8 +208,6 @@ def applied(settings: RequestedTarget, commands: Iterable[SessionStatement]) -> 
     ------
     InvalidTarget
         If a value is out of range, whatever the rest of a target will turn out to be.
-    UnsupportedSql
-        If something is to be shown that has no value here.
     """
     for command in commands:
         match command:
@@ -212,12 +217,7 @@ def applied(settings: RequestedTarget, commands: Iterable[SessionStatement]) -> 
                 settings = _with(settings, name, value)
             case ResetSetting(name):
                 settings = _with(settings, name, None)
-            case ShowIgnored(name):
-                raise UnsupportedSql(
-                    f"{name} is accepted from clients, has no effect, and so has no value to show.",
-                    hint=f"Settings here are {settings_listed()}.",
-                )
-            case ShowSetting() | IgnoredSetting() | TransactionWord():
+            case ShowSetting() | ShowIgnored() | ShowAll() | IgnoredSetting() | TransactionWord():
                 pass
     check_in_range(settings)
     return settings
@@ -301,11 +301,20 @@ def _asked(
 
 
 def _reply(last: SessionStatement, target: RequestedTarget) -> pa.Table:
-    """No rows, but for SHOW one row, NULL where the table's default holds."""
-    if not isinstance(last, ShowSetting):
-        return SET_SCHEMA.empty_table()
-    text = setting_text(target, last.name)
-    return pa.table({NAMESPACE + last.name: pa.array([text], pa.string())})
+    """No rows, but for SHOW what it shows, NULL where the table's default holds."""
+    match last:
+        case ShowSetting(name):
+            text = setting_text(target, name)
+            return pa.table({NAMESPACE + name: pa.array([text], pa.string())})
+        case ShowIgnored(name):
+            return pa.table({name.replace(" ", "_"): pa.array([last.value], pa.string())})
+        case ShowAll():
+            own = {NAMESPACE + name: setting_text(target, name) for name in SETTING_NAMES}
+            every = {**own, **SHOWN, **READ_ONLY}
+            columns = [pa.array(values, pa.string()) for values in (every, every.values())]
+            return pa.table(columns, names=["name", "setting"])
+        case _:
+            return SET_SCHEMA.empty_table()
 
 
 def setting_text(target: RequestedTarget, name: str) -> str | None:

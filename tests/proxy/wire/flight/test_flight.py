@@ -28,6 +28,9 @@ REFUSED_COMMANDS = [
 ]
 
 
+VIEWS = ["budgets", "domains", "history", "losses"]
+
+
 def packed(message: Message) -> bytes:
     envelope = AnyMessage()
     envelope.Pack(message)
@@ -251,17 +254,18 @@ def test_any_bytes_at_all_are_refused_in_good_order(
         assert code in {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED}
 
 
-def test_the_catalog_is_one_catalog_and_one_schema(
+def test_the_catalog_is_one_catalog_with_tables_and_views(
     stub: FlightServiceStub, engine: CannedEngine
 ) -> None:
     catalogs = metadata(stub, engine, sql.CommandGetCatalogs())
     assert catalogs.to_pylist() == [{"catalog_name": "tacit"}]
     types = metadata(stub, engine, sql.CommandGetTableTypes())
-    assert types.to_pylist() == [{"table_type": "TABLE"}]
-    everything = [{"catalog_name": "tacit", "db_schema_name": "public"}]
+    assert types.to_pylist() == [{"table_type": "TABLE"}, {"table_type": "VIEW"}]
+    public = [{"catalog_name": "tacit", "db_schema_name": "public"}]
+    everything = [{"catalog_name": "tacit", "db_schema_name": "data_privacy"}, *public]
     for command, expected in (
         (sql.CommandGetDbSchemas(), everything),
-        (sql.CommandGetDbSchemas(catalog="tacit", db_schema_filter_pattern="pub%"), everything),
+        (sql.CommandGetDbSchemas(catalog="tacit", db_schema_filter_pattern="pub%"), public),
         (sql.CommandGetDbSchemas(catalog=""), []),
         (sql.CommandGetDbSchemas(db_schema_filter_pattern=""), []),
     ):
@@ -271,15 +275,17 @@ def test_the_catalog_is_one_catalog_and_one_schema(
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        ({}, ["ad_hoc", "people"]),
+        ({}, [*VIEWS, "ad_hoc", "people"]),
+        ({"db_schema_filter_pattern": "data_privacy"}, VIEWS),
         ({"table_name_filter_pattern": "p%"}, ["people"]),
         ({"table_name_filter_pattern": "ad\\_hoc"}, ["ad_hoc"]),
-        ({"table_name_filter_pattern": "_______"}, []),
+        ({"table_name_filter_pattern": "_______"}, ["budgets", "domains", "history"]),
         ({"table_name_filter_pattern": ""}, []),
         ({"db_schema_filter_pattern": "private"}, []),
         ({"catalog": "other"}, []),
-        ({"table_types": ["VIEW"]}, []),
-        ({"table_types": ["VIEW", "TABLE"]}, ["ad_hoc", "people"]),
+        ({"table_types": ["VIEW"]}, VIEWS),
+        ({"table_types": ["TABLE"]}, ["ad_hoc", "people"]),
+        ({"table_types": ["VIEW", "TABLE"]}, [*VIEWS, "ad_hoc", "people"]),
     ],
     ids=str,
 )

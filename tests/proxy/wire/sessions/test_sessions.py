@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from accountant.ledger.limits import Payer
-from cube.refusals import InvalidTarget, Refused, TooLarge, UnsupportedSql
+from cube.refusals import InvalidTarget, Refused, TooLarge, UnknownName, UnsupportedSql
 from planner.sql.settings import IGNORED, SETTING_NAMES, SetSetting
 from planner.sql.transactions import DiscardAll, TransactionWord
 from planner.sql.words import FILE, N_SETTINGS_MAX
@@ -229,9 +229,8 @@ def test_anything_else_is_left_as_it_was_written(statement: str) -> None:
         ("SHOW tacit.epsilon; SELECT 1", UnsupportedSql, "SHOW is answered alone"),
         ("SET tacit.epsilon = 1; SHOW tacit.epsilon", UnsupportedSql, "SHOW is answered alone"),
         ("SHOW search_path; SHOW tacit.epsilon", UnsupportedSql, "SHOW is answered alone"),
-        ("SHOW search_path", UnsupportedSql, "has no effect"),
         ("SELECT 1; SET tacit.half_width = 50", UnsupportedSql, "One statement at a time"),
-        ("BEGIN; SELECT 1; COMMIT", UnsupportedSql, "One statement at a time"),
+        ("BEGIN; SELECT 1; SELECT 2; COMMIT", UnsupportedSql, "One statement at a time"),
         ("SET tacit.epsilon = 1;" * (N_SETTINGS_MAX + 2), TooLarge, "settings"),
     ],
 )
@@ -297,9 +296,7 @@ def test_long_runs_of_comments_are_read_once(gaps: list[str]) -> None:
 
 
 def test_what_is_ignored_is_documented_and_nothing_else_is() -> None:
-    (paragraph,) = re.findall(
-        r"as there is\nnothing to show: (.*?)\.\nEvery other", DOCUMENT, re.DOTALL
-    )
+    (paragraph,) = re.findall(r"and\nchange nothing: (.*?)\.\nEvery other", DOCUMENT, re.DOTALL)
     assert {name.lower() for name in re.findall(r"`([^`]+)`", paragraph)} == IGNORED
     for name, header in zip(SETTING_NAMES, HEADERS, strict=True):
         assert f"| `tacit.{name}` | `{header}` |" in DOCUMENT
@@ -313,3 +310,33 @@ def test_what_is_said_of_transactions_is_documented() -> None:
         (command,), rest = about_session(sql)
         assert isinstance(command, TransactionWord | DiscardAll)
         assert rest == ""
+
+
+def shown(sql: str) -> list[dict[str, str | None]]:
+    reply = run(Sessions(), sql).reply
+    assert reply is not None
+    rows: list[dict[str, str | None]] = reply.to_pylist()
+    return rows
+
+
+def test_what_clients_ask_about_has_a_value() -> None:
+    assert shown("SHOW server_version") == [{"server_version": "15.0"}]
+    assert shown("SHOW transaction_isolation") == [{"transaction_isolation": "read committed"}]
+    assert shown("SHOW TRANSACTION ISOLATION LEVEL") == [{"transaction": "read committed"}]
+    assert shown("SHOW TIME ZONE") == [{"time_zone": "UTC"}]
+    every = {row["name"]: row["setting"] for row in shown("SHOW ALL")}
+    assert every["tacit.half_width"] is None
+    assert every["search_path"] == "public"
+    assert {"SET", "server_version"} - every.keys() == {"SET"}
+
+
+def test_what_cannot_be_set_is_refused() -> None:
+    with pytest.raises(UnknownName):
+        about_session("SET server_version = '9'")
+
+
+def test_a_commit_behind_a_statement_is_left_out() -> None:
+    commands, rest = about_session("BEGIN; SELECT 1; COMMIT;")
+    assert commands == (TransactionWord.BEGIN,)
+    assert rest.rstrip("; ") == "SELECT 1"
+    assert about_session("SELECT 1; COMMIT")[1].rstrip("; ") == "SELECT 1"
