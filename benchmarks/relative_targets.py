@@ -271,12 +271,6 @@ def main() -> NoReturn:
                 SPEND_MAX,
                 bool(spends.max() <= SPEND_MAX),
             ),
-            Bar(
-                "the same without the correction of the confidence, on an empty history",
-                float(firsts.max()),
-                SPEND_MAX,
-                bool(firsts.max() <= SPEND_MAX),
-            ),
             Bar("epsilon for a target that is met already", again, 0.0, again == 0),
         ],
     )

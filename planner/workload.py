@@ -73,10 +73,16 @@ class RequestedTarget:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A block of linear queries and the accuracy target of each of its rows."""
+    """A block of linear queries and the accuracy target of each of its rows.
+
+    With `is_searched`, the target is one of several that follow each other, and only rows are
+    bought whose later raises cost the difference: a table of cells bought for an early one would
+    be paid beside the rows of a later one.
+    """
 
     block: QueryBlock
     target: AccuracyTarget
+    is_searched: bool = False
 
 
 class ColumnKind(StrEnum):

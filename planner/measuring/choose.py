@@ -76,7 +76,8 @@ def plan_purchases(
         ):
             offers.append(())
             continue
-        found = _Chooser(context, beside, block, target, planned).offers(every_offer=every_offer)
+        chooser = _Chooser(context, beside, one, planned)
+        found = chooser.offers(every_offer=every_offer)
         offers.append(found)
         planned = _chosen(found).plan
         beside = beside.with_planned(planned)
@@ -111,7 +112,7 @@ def _looked_at_again(
             checkpoint()
             one = wanted[place]
             beside = context.forecast.with_planned(planned)
-            chooser = _Chooser(context, beside, one.block, one.target, planned)
+            chooser = _Chooser(context, beside, one, planned)
             found = chooser.offers(every_offer=False)
             offers[place] = (*offers[place], _chosen(found))
             planned = _chosen(found).plan
@@ -132,14 +133,14 @@ class _Chooser:
         self,
         context: PricingContext,
         beside: Forecast,
-        block: QueryBlock,
-        target: AccuracyTarget,
+        wanted: Wanted,
         base: tuple[PlannedMeasurement, ...],
     ) -> None:
         self._context = context
         self._beside = beside
-        self._block = block
-        self._target = target
+        self._block = wanted.block
+        self._target = wanted.target
+        self._only_rents = wanted.is_searched
         self._base = base
         self._base_epsilon = context.price(base).epsilon if base else Fraction(0)
 
@@ -152,10 +153,10 @@ class _Chooser:
         elif strategy is Strategy.AUTO:
             offers = self._narrow()
             narrow = chosen = min(offers, key=lambda offer: offer.epsilon)
-            if narrow.epsilon or every_offer:
+            if every_offer or (narrow.epsilon and not self._only_rents):
                 wide = self._wide(self._scopes(), narrow.epsilon, every_offer=every_offer)
                 offers += wide
-                chosen = _best(narrow, wide)
+                chosen = narrow if self._only_rents else _best(narrow, wide)
         else:
             offers = [] if strategy is Strategy.QUERY else self._wide([self._block.scope])
             offers = offers or self._narrow()

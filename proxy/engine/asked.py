@@ -71,7 +71,8 @@ def asked_of(parts: Sequence[Part], cap: Fraction | None) -> list[Asked]:
             n_rows = sum(block.n_rows for block in aggregate.blocks)
             is_row_by_row = n_rows == part.n_rows and not aggregate.is_total
             for block in aggregate.blocks:
-                wanted = Wanted(block, replace(aggregate.target, epsilon_cap=cap))
+                target = replace(aggregate.target, epsilon_cap=cap)
+                wanted = Wanted(block, target, part.is_searched)
                 found.append(Asked(place, number, wanted, first_row, is_row_by_row))
                 first_row += block.n_rows
     return found

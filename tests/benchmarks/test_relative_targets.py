@@ -8,9 +8,9 @@ N_TARGETS = 12
 
 
 def test_random_targets_cost_about_what_asking_at_once_costs() -> None:
-    """A raise costs the exact difference, whatever the noise is: that is no matter of chance.
+    """A raise costs the exact difference, so that noise has little part in it.
 
-    Of 1,000 targets, none cost more.
+    Of 137 targets of a tenth and more, which take most rounds, the dearest was at 1.23.
     """
     rng = np.random.default_rng(4)
     for _ in range(N_TARGETS):
