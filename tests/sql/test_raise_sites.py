@@ -59,6 +59,9 @@ UNREACHED = {
     ): "of two sources: test_names_apart.py",
     ("lowering/tables.py", "UnknownName(refusal.message"): "the same, with its place in the text",
     ("domain/scratchpad.py", "_too_long(expression)"): "takes five seconds",
+    ("sql/parameters.py", "InvalidSql("): "of values beside the text: test_parameters.py",
+    ("sql/parameters.py", "TooLarge("): "the same",
+    ("sql/settings.py", "InvalidTarget(f'{name} must be one word"): "of SET: test_settings.py",
 }
 
 
