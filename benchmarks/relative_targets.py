@@ -12,13 +12,13 @@ The half-width that is reached is compared with the widest that would have been 
 nobody can know before noise is seen. That is a figure without a bar.
 """
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 
@@ -58,6 +58,8 @@ class Case:
     ----------
     schema : Schema
     counts : (n_groups, N_LEVELS) ndarray of int64
+    weights : (N_LEVELS,) ndarray of int64
+        What a record of each level adds to the answer.
     aggregate : str
     relative, at_least : float
     before : tuple of str
@@ -66,6 +68,7 @@ class Case:
 
     schema: Schema
     counts: np.ndarray
+    weights: np.ndarray
     aggregate: str
     relative: float
     at_least: float
@@ -84,9 +87,7 @@ class Case:
     @property
     def enough(self) -> float:
         """The widest half-width that is enough for every group, by its true answer."""
-        values = np.array([float(level) for level in self.schema.by_name["x"].levels])
-        weights = np.ones(N_LEVELS) if self.aggregate == "COUNT(*)" else values
-        truths = np.abs(self.counts @ weights)
+        truths = self.counts @ self.weights
         floor = self.relative * self.at_least
         return float(np.maximum(self.relative / (1 + self.relative) * truths, floor).min())
 
@@ -130,10 +131,11 @@ def random_case(rng: np.random.Generator) -> Case:
     n_records_max = int(n_records * rng.choice([1.2, 10, 1000])) + 1
     schema = Schema(table="t", axes=axes, n_records_max=n_records_max)
     aggregate = str(rng.choice(["COUNT(*)", "SUM(x)"]))
+    weights = np.arange(N_LEVELS) * step if aggregate == "SUM(x)" else np.ones(N_LEVELS, int)
     total = n_records * (1.0 if aggregate == "COUNT(*)" else step * N_LEVELS / 2)
     at_least = total * float(rng.choice(AT_LEAST_SHARES))
     relative = float(rng.choice(RELATIVES))
-    case = Case(schema, counts, aggregate, relative, at_least, ())
+    case = Case(schema, counts, weights, aggregate, relative, at_least, ())
     other = float(rng.choice(RELATIVES))
     before = (
         (),
@@ -142,7 +144,7 @@ def random_case(rng: np.random.Generator) -> Case:
         (case.asked_to(other),),
         (f"{SELECT} OPTIONS(half_width => {n_records / 50}) COUNT(*) FROM t",),
     )[int(rng.integers(5))]
-    return Case(schema, counts, aggregate, relative, at_least, before)
+    return Case(schema, counts, weights, aggregate, relative, at_least, before)
 
 
 @contextmanager
@@ -225,7 +227,7 @@ def widest_of(found: QueryResult) -> float:
     return float(ends.max())
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Measure, and compare with the bars."""
     is_quick = wants_quick(__doc__)
     n_targets = N_QUICK if is_quick else N_TARGETS
@@ -281,4 +283,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.cached import cached_property
-from cube.pieces import Pieces, runs_of
+from cube.pieces import Pieces, constant_runs, runs_of
 from cube.query import (
     N_FACTOR_CELLS_MAX,
     N_NARROW_LEVELS_MAX,
@@ -27,6 +27,7 @@ from cube.query import (
     read_only,
     shape_of,
 )
+from cube.tiles import Tiles
 
 N_GROUPS_MAX = 100_000  # rows of one block; a larger result is a table, not an answer
 
@@ -39,21 +40,22 @@ class Partition:
     ----------
     axes : tuple of str
         Sorted, distinct, at least one.
-    groups : (n_levels of axes[0], ...) ndarray of int64, or Pieces
+    groups : (n_levels of axes[0], ...) ndarray of int64, or Pieces, or Tiles
         The group of each cell, ``0 .. n_groups - 1``; -1 for a cell in no group. No group is empty.
         Constant pieces are for one axis; an array over many levels of one axis is turned into them.
+        Tiles are for several axes, one of them with many levels.
     """
 
     axes: Scope
-    groups: NDArray[np.int64] | Pieces
+    groups: NDArray[np.int64] | Pieces | Tiles
 
     def __post_init__(self) -> None:
         check_scope(self.axes)
         if not self.axes or len(self.shape) != len(self.axes):
             raise ValueError(f"{len(self.shape)} dimensions for {len(self.axes)} axes")
-        if math.prod(self.shape) > N_FACTOR_CELLS_MAX:
-            raise ValueError(f"a partition over {math.prod(self.shape)} cells")
-        if not isinstance(self.groups, Pieces):
+        if self.n_stored > N_FACTOR_CELLS_MAX:
+            raise ValueError(f"a partition of {self.n_stored} numbers")
+        if not isinstance(self.groups, Pieces | Tiles):
             is_wide = len(self.axes) == 1 and self.groups.size > N_NARROW_LEVELS_MAX
             kept = runs_of(self.groups) if is_wide else read_only(self.groups)
             object.__setattr__(self, "groups", kept)
@@ -71,8 +73,22 @@ class Partition:
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """The group of every cell; made anew where pieces are kept."""
-        return self.groups.dense() if isinstance(self.groups, Pieces) else self.groups
+        """The group of every cell; made anew where pieces or tiles are kept."""
+        return self.groups if isinstance(self.groups, np.ndarray) else self.groups.dense()
+
+    @property
+    def n_cells(self) -> int:
+        """The number of products of levels."""
+        return math.prod(self.shape)
+
+    def renumbered(self, numbers: NDArray[np.int64]) -> "Partition":
+        """The partition whose groups have other numbers, or -1; the last of them is for -1."""
+        if isinstance(self.groups, Pieces):
+            new = numbers[self.groups.coefficients[:, 0]]
+            return Partition(self.axes, constant_runs(self.groups.starts, new, self.groups.size))
+        if isinstance(self.groups, Tiles):
+            return Partition(self.axes, self.groups.with_values(numbers[self.groups.values]))
+        return Partition(self.axes, numbers[self.groups])
 
     @property
     def n_stored(self) -> int:
@@ -82,6 +98,8 @@ class Partition:
     @property
     def _occurring(self) -> NDArray[np.int64]:
         """Every label, once or more."""
+        if isinstance(self.groups, Tiles):
+            return self.groups.values
         if not isinstance(self.groups, Pieces):
             return self.groups
         if self.groups.degree:

@@ -6,7 +6,7 @@ each power up to the axis's degree: what an array is on the class is one coeffic
 On all other axes a class has one part, and the coefficient is the value.
 
 Arrays that are told by their coefficients add up and cancel as the arrays do, so sums of products
-of arrays are computed on parts as they would be on levels. See `polynomial_classes.md`.
+of arrays are computed on parts as they would be on levels. See `classes.md`.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,8 @@ class AxisClasses:
     @classmethod
     def undivided(cls, n_levels: int) -> "AxisClasses":
         """One class of all levels."""
-        return cls(constant_pieces(np.zeros(1, dtype=np.int64), np.zeros(1), n_levels))
+        nothing = np.zeros(1, dtype=np.int64)
+        return cls(constant_pieces(nothing, nothing.copy(), n_levels))
 
     @property
     def runs(self) -> Pieces:
@@ -65,13 +66,14 @@ class AxisClasses:
         return self.runs.size
 
     @cached_property
-    def _of_run(self) -> Indices:
+    def of_run(self) -> Indices:
+        """The class of each of the runs."""
         return np.ascontiguousarray(self.runs.coefficients[:, 0])
 
     @cached_property
     def n_classes(self) -> int:
         """The number of classes."""
-        return int(self._of_run.max()) + 1
+        return int(self.of_run.max()) + 1
 
     @property
     def n_powers(self) -> int:
@@ -91,13 +93,13 @@ class AxisClasses:
     @cached_property
     def first_levels(self) -> Indices:
         """The first level of each class, (n_classes,)."""
-        return self.runs.starts[first_places(self._of_run)]
+        return self.runs.starts[first_places(self.of_run)]
 
     @cached_property
     def last_levels(self) -> Indices:
         """The last level of each class, (n_classes,)."""
         last = np.zeros(self.n_classes, dtype=np.int64)
-        last[self._of_run] = self.runs.starts + self.runs.lengths - 1  # the last written stays
+        last[self.of_run] = self.runs.starts + self.runs.lengths - 1  # the last written stays
         return last
 
     @cached_property
@@ -108,7 +110,7 @@ class AxisClasses:
     @cached_property
     def sizes(self) -> Indices:
         """The number of levels of the class of each part, (n_parts,)."""
-        sizes = np.bincount(self._of_run, self.runs.lengths, self.n_classes).astype(np.int64)
+        sizes = np.bincount(self.of_run, self.runs.lengths, self.n_classes).astype(np.int64)
         return np.repeat(sizes, self.n_powers)
 
     def refined(self, keys: Indices | Pieces) -> "AxisClasses":
@@ -118,7 +120,7 @@ class AxisClasses:
         pieces = keys if isinstance(keys, Pieces) else runs_of(keys)
         degree = max(self.degree, pieces.degree)
         starts = _merged(self.runs.starts, pieces.starts)
-        labels = self._of_run[_containing(self.runs.starts, starts)]
+        labels = self.of_run[_containing(self.runs.starts, starts)]
         which = _containing(pieces.starts, starts)
         n_classes = self.n_classes
         for power in range(pieces.degree + 1):
@@ -137,8 +139,8 @@ class AxisClasses:
         if coarser.degree > self.degree:
             return False
         starts = _merged(self.runs.starts, coarser.runs.starts)
-        own = self._of_run[_containing(self.runs.starts, starts)]
-        theirs = coarser._of_run[_containing(coarser.runs.starts, starts)]
+        own = self.of_run[_containing(self.runs.starts, starts)]
+        theirs = coarser.of_run[_containing(coarser.runs.starts, starts)]
         return bool((coarser.at(self.first_levels)[own] == theirs).all())
 
     def equals(self, other: "AxisClasses") -> bool:
@@ -146,12 +148,12 @@ class AxisClasses:
         return (
             self.degree == other.degree
             and np.array_equal(self.runs.starts, other.runs.starts)
-            and np.array_equal(self._of_run, other._of_run)
+            and np.array_equal(self.of_run, other.of_run)
         )
 
     def merged(self, into: Indices) -> "AxisClasses":
         """Coarser classes: for each class, the number of the one it becomes a part of."""
-        runs = constant_pieces(self.runs.starts, into[self._of_run], self.n_levels)
+        runs = constant_pieces(self.runs.starts, into[self.of_run], self.n_levels)
         return AxisClasses(runs, self.degree)
 
     @property
@@ -166,7 +168,7 @@ class AxisClasses:
 
     def at(self, levels: Indices) -> Indices:
         """The class of some levels."""
-        return self._of_run[_containing(self.runs.starts, levels)]
+        return self.of_run[_containing(self.runs.starts, levels)]
 
     def coefficients(self, numbers: Indices | Pieces) -> Indices:
         """What an array that distinguishes no more is on each part, (n_parts,).
@@ -174,8 +176,9 @@ class AxisClasses:
         Of the polynomial ``a + b p + c p (p - 1) / 2`` these are a, b and c.
         """
         if self.degree == 0:
-            of_part = numbers[self.representatives] if isinstance(numbers, np.ndarray) else None
-            return numbers.at(self.representatives) if of_part is None else of_part
+            if isinstance(numbers, Pieces):
+                return numbers.at(self.representatives)
+            return numbers[self.representatives]
         pieces = numbers if isinstance(numbers, Pieces) else runs_of(numbers)
         which = _containing(pieces.starts, self.representatives)
         return pieces.coefficients[which, self.powers]

@@ -3,7 +3,9 @@
 Arrays are run-length encoded (``runs``: ``[length, value, length, value, ...]``), so a predicate on
 an ordered axis is a few numbers that a person can check. Where an array along one axis rises or
 falls from level to level, it is written as ``pieces`` instead: ``[[length, value], [length, value,
-first difference, second difference], ...]``, each a polynomial of the place. Either is read. The
+first difference, second difference], ...]``, each a polynomial of the place. Either is read. Groups
+over several axes, one of them with many levels, are ``classes``, the runs of each axis's classes of
+levels, and the runs of the groups over products of classes. The
 encoding is canonical: equal blocks have equal text, which makes `fingerprint` an identity.
 """
 
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 
 from cube.block import Partition, QueryBlock
 from cube.gaussian import GaussianCounts
-from cube.pieces import Pieces, decoded_pieces, pieces_of, runs_of
+from cube.pieces import Pieces, constant_pieces, decoded_pieces, pieces_of, runs_of
 from cube.query import (
     N_FACTOR_CELLS_MAX,
     N_NARROW_LEVELS_MAX,
@@ -29,6 +31,7 @@ from cube.query import (
     shape_of,
 )
 from cube.statistic import Choice, ChoiceCandidate, Distance, Score
+from cube.tiles import Tiles
 
 
 def encode_block(block: QueryBlock) -> dict[str, Any]:
@@ -54,8 +57,7 @@ def decode_block(encoded: dict[str, Any]) -> QueryBlock:
     query = LinearQuery(terms, Fraction(encoded["constant"]))
     partition = None
     if "partition" in encoded:
-        axes, labels = _decode_array(encoded["partition"])
-        partition = Partition(axes, labels)
+        partition = _decode_partition(encoded["partition"])
     return QueryBlock(query, partition)
 
 
@@ -163,10 +165,21 @@ def _encode_factor(factor: Factor) -> dict[str, Any]:
     }
 
 
-def _encode_array(axes: tuple[str, ...], numbers: NDArray[np.int64] | Pieces) -> dict[str, Any]:
+def _encode_array(
+    axes: tuple[str, ...], numbers: NDArray[np.int64] | Pieces | Tiles
+) -> dict[str, Any]:
+    encoded: dict[str, Any] = {"axes": list(axes), "shape": list(shape_of(numbers))}
+    if isinstance(numbers, Tiles):
+        encoded["classes"] = [_listed(one) for one in numbers.along]
+        numbers = numbers.values
     runs = numbers if isinstance(numbers, Pieces) else runs_of(numbers.ravel())
-    listed = np.stack((runs.lengths, runs.coefficients[:, 0]), axis=1).ravel()
-    return {"axes": list(axes), "shape": list(shape_of(numbers)), "runs": listed.tolist()}
+    return {**encoded, "runs": _listed(runs)}
+
+
+def _listed(runs: Pieces) -> list[int]:
+    both = np.stack((runs.lengths, runs.coefficients[:, 0]), axis=1)
+    listed: list[int] = both.ravel().tolist()
+    return listed
 
 
 def _decode_array(
@@ -181,8 +194,23 @@ def _decode_array(
             raise ValueError("pieces along several axes")
         found = decoded_pieces(encoded["pieces"], size)
         return axes, found if size > N_NARROW_LEVELS_MAX else found.dense()
-    runs = np.array(encoded["runs"], dtype=np.int64)
+    runs = _decode_runs(encoded["runs"], size)
+    return axes, runs.dense().reshape(shape)
+
+
+def _decode_partition(encoded: dict[str, Any]) -> Partition:
+    if "classes" not in encoded:
+        return Partition(*_decode_array(encoded))
+    sizes = zip(encoded["classes"], encoded["shape"], strict=True)
+    along = tuple(_decode_runs(classes, int(size)) for classes, size in sizes)
+    shape = tuple(one.ends[1] + 1 for one in along)
+    values = _decode_runs(encoded["runs"], math.prod(shape)).dense().reshape(shape)
+    return Partition(tuple(encoded["axes"]), Tiles(along, values))
+
+
+def _decode_runs(listed: list[int], size: int) -> Pieces:
+    runs = np.array(listed, dtype=np.int64)
     lengths, values = runs[0::2], runs[1::2]
     if (lengths <= 0).any() or int(lengths.sum()) != size:
         raise ValueError("run lengths do not fill the array")
-    return axes, np.repeat(values, lengths).reshape(shape)
+    return constant_pieces(np.cumsum(lengths) - lengths, values, size)

@@ -4,8 +4,8 @@ Almost every query cuts an axis into two or three pieces, whatever the number of
 keeps, for each of its axes, the classes of levels on which all the arrays that it has seen agree.
 Computing on products of classes instead of products of levels then loses nothing.
 
-On an axis along which arrays rise or fall, a class has a part for each power (`classes.py`), and the
-cells of the grid are the products of parts: a query is there what its polynomials' coefficients
+On an axis along which arrays rise or fall, a class has a part for each power (`classes.py`), and
+the cells of the grid are the products of parts: a query is there what its polynomials' coefficients
 are, which add up as its values do.
 """
 
@@ -22,6 +22,7 @@ from cube.cached import cached_property
 from cube.classes import AxisClasses
 from cube.pieces import Pieces
 from cube.query import Factor, LinearQuery, Scope, Term, check_scope
+from cube.tiles import Tiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +102,16 @@ class Grid:
             is_new = is_new | (along < 0)
         return np.where(is_new, -1, place).ravel()
 
-    def labels(self, axes: Scope, groups: NDArray[np.int64] | Pieces) -> NDArray[np.int64]:
+    def labels(self, axes: Scope, groups: NDArray[np.int64] | Pieces | Tiles) -> NDArray[np.int64]:
         """The group of each cell, of an array over levels of `axes` that is constant on classes.
 
         The result has the grid's number of dimensions; axes outside `axes` have length 1.
         """
         chosen = [self.classes[self.position[name]].representatives for name in axes]
-        found = groups.at(chosen[0]) if isinstance(groups, Pieces) else groups[np.ix_(*chosen)]
+        if isinstance(groups, Pieces):
+            return self._spread(axes, groups.at(chosen[0]))
+        places = np.ix_(*chosen)
+        found = groups.at(places) if isinstance(groups, Tiles) else groups[places]
         return self._spread(axes, found)
 
     def factor(self, factor: Factor) -> NDArray[np.float64]:
@@ -159,7 +163,7 @@ class Grid:
 
 def arrays_of(
     blocks: Iterable[QueryBlock],
-) -> Iterator[tuple[Scope, NDArray[np.int64] | Pieces]]:
+) -> Iterator[tuple[Scope, NDArray[np.int64] | Pieces | Tiles]]:
     """Every array over levels that occurs in the rows of `blocks`."""
     for block in blocks:
         for term in block.query.terms:
@@ -169,8 +173,12 @@ def arrays_of(
             yield block.partition.axes, block.partition.groups
 
 
-def slice_keys(numbers: NDArray[np.int64] | Pieces, dimension: int) -> NDArray[np.int64] | Pieces:
+def slice_keys(
+    numbers: NDArray[Any] | Pieces | Tiles, dimension: int
+) -> NDArray[np.int64] | Pieces:
     """A number for each slice along `dimension`; equal numbers for equal slices."""
+    if isinstance(numbers, Tiles):
+        return numbers.along[dimension]
     if isinstance(numbers, Pieces) or numbers.ndim == 1:
         return numbers
     slices = np.moveaxis(numbers, dimension, 0).reshape(numbers.shape[dimension], -1)

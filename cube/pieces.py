@@ -131,8 +131,8 @@ class Pieces:
     def common_divisor(self) -> int:
         """The greatest number that divides every value; 0 if all are 0.
 
-        It divides all values of a piece exactly if it divides the first one and the first and second
-        differences there.
+        It divides all values of a piece exactly if it divides the first one and the first and
+        second differences there.
         """
         return int(np.gcd.reduce(self.differences, axis=None))
 
@@ -181,7 +181,7 @@ def magnitudes(pieces: Pieces) -> tuple[Pieces, bool]:
 
 
 def _signed(piece: Whole, start: int, length: int) -> Iterator[tuple[int, int, int]]:
-    """Parts of a piece without a change of sign: first place, the place after the last, and sign."""
+    """Parts of a piece without a change of sign: first place, place after the last, and sign."""
     value, slope, bend = piece.tolist()
     if not slope and not bend:
         yield start, start + length, -1 if value < 0 else 1
@@ -243,6 +243,12 @@ def decoded_pieces(listed: Sequence[Sequence[int]], size: int) -> Pieces:
     if largest[1] > SLOPE_MAX or largest[2] > BEND_MAX or is_long:
         raise ValueError("differences that are too large")
     return pieces_at(np.cumsum(lengths) - lengths, differences, size)
+
+
+def constant_runs(starts: Whole, values: Whole, size: int) -> Pieces:
+    """The runs of values that may be equal next to each other."""
+    changes = np.concatenate(([True], values[1:] != values[:-1]))
+    return constant_pieces(starts[changes], values[changes], size)
 
 
 def pieces_of(values: Whole) -> Pieces:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from cube.cached import cached_property
 from cube.pieces import Pieces, pieces_of
+from cube.tiles import Tiles
 
 COEFFICIENT_MAX = 2**40  # times N_RECORDS_MAX = 2**40: every exact answer stays below 2**80
 N_FACTOR_CELLS_MAX = 2**22  # one factor's or partition's domain: 32 MB of int64
@@ -38,13 +39,15 @@ def read_only(array: NDArray[np.int64]) -> NDArray[np.int64]:
     return locked
 
 
-def shape_of(numbers: NDArray[np.int64] | Pieces) -> tuple[int, ...]:
+def shape_of(numbers: NDArray[np.int64] | Pieces | Tiles) -> tuple[int, ...]:
     """The number of levels along each axis of an array, or of pieces along one."""
     return (numbers.size,) if isinstance(numbers, Pieces) else numbers.shape
 
 
-def n_stored(numbers: NDArray[np.int64] | Pieces) -> int:
-    """How many numbers an array, or pieces, are stored in."""
+def n_stored(numbers: NDArray[np.int64] | Pieces | Tiles) -> int:
+    """How many numbers an array, pieces or tiles are stored in."""
+    if isinstance(numbers, Tiles):
+        return numbers.n_stored
     return numbers.coefficients.size if isinstance(numbers, Pieces) else numbers.size
 
 

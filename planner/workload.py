@@ -190,6 +190,9 @@ class QuantileFormula:
         Whether it interpolates between neighbouring records, as PERCENTILE_CONT does.
     upper : tuple of float
         The upper ends of levels that are bins, in which records are assumed to be spread evenly.
+    is_bracketed : bool
+        Whether the interval contains the whole bin that a quantile may be in, not only the place
+        in it where it is if records are spread evenly.
     """
 
     fraction: float
@@ -197,6 +200,7 @@ class QuantileFormula:
     cells: tuple[int, ...]
     is_interpolated: bool
     upper: tuple[float, ...] = ()
+    is_bracketed: bool = False
 
 
 Formula = SqlFormula | QuantileFormula

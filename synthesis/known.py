@@ -15,7 +15,7 @@ import numpy as np
 
 from cube.block import Partition, QueryBlock
 from cube.gaussian import GaussianNoisyCounts
-from cube.query import counting
+from cube.query import N_FACTOR_CELLS_MAX, counting
 from inference.history import History, counts_groups
 from synthesis.buckets import Buckets, GroupedEstimate
 from synthesis.tables import (
@@ -143,6 +143,8 @@ def _estimates(
 
 def _grouping(partition: Partition) -> tuple[Buckets, ...] | None:
     """The partition of each axis whose product it is; None if it is not a product."""
+    if partition.n_cells > N_FACTOR_CELLS_MAX:
+        return None
     labels = partition.labels
     if int(labels.min()) < 0:
         return None

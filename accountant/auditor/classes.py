@@ -1,8 +1,9 @@
 """Classes of levels: levels that no array distinguishes are one class, represented by one of them.
 
 A thousand predicates on an axis of a million levels still make few classes, because predicates are
-ranges and lists. All further computation is on classes, and loses nothing. Along an axis with curves,
-the levels where a piece begins or ends stand for all between them: what rows cost is nowhere larger.
+ranges and lists. All further computation is on classes, and loses nothing. Along an axis with
+curves, the levels where a piece begins or ends stand for all between them, as what rows cost is
+nowhere larger there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,6 +53,22 @@ def _label(table: NDArray[np.int64]) -> NDArray[np.int64]:
     return label
 
 
+def _at(keys: NDArray[np.int64] | Curve, levels: Indices) -> NDArray[np.int64]:
+    """The numbers at some levels."""
+    return keys.at(levels) if isinstance(keys, Curve) else keys[levels]
+
+
+def _dense(keys: NDArray[np.int64] | Curve) -> NDArray[np.int64]:
+    return keys.dense() if isinstance(keys, Curve) else keys
+
+
+def _starts(keys: NDArray[np.int64] | Curve) -> Indices:
+    """Where pieces, or runs, begin."""
+    if isinstance(keys, Curve):
+        return keys.starts
+    return np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
+
+
 class AxisClasses:
     """The classes of one axis, from all arrays of a history.
 
@@ -76,38 +93,34 @@ class AxisClasses:
 
     def __init__(self, axis: str, appeared: dict[LevelArray, int]) -> None:
         self._axis = axis
-        curves = [array.numbers for array in appeared if isinstance(array.numbers, Curve)]
-        if curves:
-            self._take_ends(appeared, curves)
+        keys = [array.keys(axis) for array in appeared]
+        if any(isinstance(key, Curve) for key in keys):
+            self._take_ends(appeared, keys)
         else:
-            keys = [array.keys(axis) for array in appeared]
-            self.levels, of_level = distinct_columns(keys)
+            self.levels, of_level = distinct_columns([_dense(key) for key in keys])
             self.segments = np.flatnonzero(np.diff(of_level, prepend=-1))
             self.ends = np.stack((of_level[self.segments], of_level[self.segments]))
             self.n_levels = of_level.size
-            self._keys = {one: key[self.levels] for one, key in zip(appeared, keys, strict=True)}
+            self._keys = {
+                one: _at(key, self.levels) for one, key in zip(appeared, keys, strict=True)
+            }
         self._appeared = list(appeared.items())
         self._n_looked_at = 0
         self._label = np.zeros(self.levels.size, dtype=np.int64)
         self._distinguished: Indices = np.zeros(1, dtype=np.intp)
 
-    def _take_ends(self, appeared: Iterable[LevelArray], curves: Sequence[Curve]) -> None:
+    def _take_ends(
+        self, appeared: Iterable[LevelArray], keys: Sequence[NDArray[np.int64] | Curve]
+    ) -> None:
         """Classes of the levels at which a piece of some array begins or ends."""
-        dense = [one.keys(self._axis) for one in appeared if not isinstance(one.numbers, Curve)]
-        jumps = [np.flatnonzero(key[1:] != key[:-1]) + 1 for key in dense]
-        self.n_levels = curves[0].size
-        self.segments = np.unique(np.concatenate([curve.starts for curve in curves] + jumps))
+        self.n_levels = keys[0].size
+        self.segments = np.unique(np.concatenate([_starts(key) for key in keys]))
         last = np.append(self.segments[1:], self.n_levels) - 1
         places = np.concatenate((self.segments, last))
-        at_places = {array: self._at(array, places) for array in appeared}
-        first, label = distinct_columns(list(at_places.values()))
+        at_places = [_at(key, places) for key in keys]
+        first, label = distinct_columns(at_places)
         self.levels, self.ends = places[first], label.reshape(2, -1)
-        self._keys = {array: key[first] for array, key in at_places.items()}
-
-    def _at(self, array: LevelArray, levels: Indices) -> NDArray[np.int64]:
-        if isinstance(array.numbers, Curve):
-            return array.numbers.at(levels)
-        return array.keys(self._axis)[levels]
+        self._keys = {one: key[first] for one, key in zip(appeared, at_places, strict=True)}
 
     def by(self, arrays: Sequence[LevelArray]) -> tuple[Indices, Indices]:
         """The classes that a few arrays distinguish, in the form of `distinct_columns`.
@@ -116,7 +129,7 @@ class AxisClasses:
         """
         for array in arrays:
             if array not in self._keys:
-                self._keys[array] = self._at(array, self.levels)
+                self._keys[array] = _at(array.keys(self._axis), self.levels)
         return distinct_columns([self._keys[array] for array in arrays])
 
     def distinguished(self, n_rows: int) -> Indices:

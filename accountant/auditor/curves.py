@@ -12,6 +12,7 @@ here knows weights or charges. Proof: proofs/ledger.md, "Along a column of many 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -132,7 +133,7 @@ def _unsigned(spans: Iterable[tuple[Piece, int]]) -> Iterator[Piece]:
         values = _values(piece, end)
         below = values < 0
         cuts = [0, *(np.flatnonzero(below[1:] != below[:-1]) + 1).tolist(), end - start]
-        for begin, stop in zip(cuts, cuts[1:], strict=False):
+        for begin, stop in pairwise(cuts):
             own = np.abs(values[begin:stop])
             bend = -second if below[begin] else second
             if bend < 0:

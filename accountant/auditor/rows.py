@@ -2,9 +2,10 @@
 
     coefficient of a cell = sum over terms of  scale * product of the term's arrays at the cell
 
-Arrays are over the levels of a few axes, written as runs or as pieces (curves.py). A row of the block is the query on one
-group; groups share no cell, so one unit of weight costs a cell the magnitude of its coefficient if
-it is in a group, and nothing otherwise. Nothing here knows weights or charges.
+Arrays are over the levels of a few axes, written as runs, as pieces (curves.py) or by classes
+(tiled.py). A row of the block is the query on one group; groups share no cell, so one unit of
+weight costs a cell the magnitude of its coefficient if it is in a group, and nothing otherwise.
+Nothing here knows weights or charges.
 Proof: proofs/ledger.md, "The most expensive cell".
 """
 
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from accountant.auditor.curves import Curve, curve_of
 from accountant.auditor.fields import Fields, Json, check_set, fields_of, fraction, list_of
+from accountant.auditor.tiled import Tiled, n_classes
 from accountant.auditor.wrong import Wrong
 from cube.block import N_GROUPS_MAX
 from cube.encoding import canonical_json
@@ -35,11 +37,11 @@ Scope: TypeAlias = tuple[str, ...]
 class LevelArray:
     """Whole numbers over the levels of a few axes. Equal arrays are one object.
 
-    Over one axis that the ledger writes in pieces, or that has many levels, they are a curve.
+    Over one axis with many levels they are a curve; over several, as the ledger writes them.
     """
 
     axes: Scope
-    numbers: NDArray[np.int64] | Curve
+    numbers: NDArray[np.int64] | Curve | Tiled
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -51,7 +53,8 @@ class LevelArray:
         """The least and the largest number."""
         if isinstance(self.numbers, Curve):
             return self.numbers.ends
-        return int(self.numbers.min()), int(self.numbers.max())
+        values = self.numbers.values if isinstance(self.numbers, Tiled) else self.numbers
+        return int(values.min()), int(values.max())
 
     @property
     def bound(self) -> int:
@@ -65,6 +68,8 @@ class LevelArray:
             return LevelArray(self.axes, self.numbers.magnitude())
         if self.ends[0] >= 0:
             return self
+        if isinstance(self.numbers, Tiled):
+            raise Wrong("groups where coefficients belong")
         return LevelArray(self.axes, np.abs(self.numbers))
 
     @cached_property
@@ -72,7 +77,7 @@ class LevelArray:
         """For labels of groups: 1 where there is a group, 0 elsewhere; None if 1 everywhere."""
         if self.ends[0] >= 0:
             return None
-        if isinstance(self.numbers, Curve):
+        if isinstance(self.numbers, Curve | Tiled):
             return LevelArray(self.axes, self.numbers.at_least_zero())
         return LevelArray(self.axes, (self.numbers >= 0).astype(np.int64))
 
@@ -89,15 +94,13 @@ class LevelArray:
     @cached_property
     def n_classes(self) -> int:
         """The number of products of classes of levels that it distinguishes."""
-        if isinstance(self.numbers, Curve):
-            return int(np.unique(self.numbers.at(self.numbers.corners)).size)
-        return math.prod(int(np.unique(self.keys(axis)).size) for axis in self.axes)
+        return math.prod(_n_different(self.keys(axis)) for axis in self.axes)
 
-    def keys(self, axis: str) -> NDArray[np.int64]:
+    def keys(self, axis: str) -> NDArray[np.int64] | Curve:
         """A number for each level of an axis; equal numbers where the array is equal."""
-        if isinstance(self.numbers, Curve):
-            return self.numbers.dense()
-        if self.numbers.ndim == 1:
+        if isinstance(self.numbers, Tiled):
+            return self.numbers.along[self.axes.index(axis)]
+        if isinstance(self.numbers, Curve) or self.numbers.ndim == 1:
             return self.numbers
         slices = np.moveaxis(self.numbers, self.axes.index(axis), 0)
         flat = slices.reshape(slices.shape[0], -1)
@@ -108,7 +111,13 @@ class LevelArray:
         """The numbers at levels of each axis, which broadcast against each other."""
         if isinstance(self.numbers, Curve):
             return self.numbers.at(places[0])
+        if isinstance(self.numbers, Tiled):
+            return self.numbers.at(places)
         return self.numbers[tuple(places)]
+
+
+def _n_different(keys: NDArray[np.int64] | Curve) -> int:
+    return int(np.unique(keys.at(keys.corners) if isinstance(keys, Curve) else keys).size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +226,14 @@ class BlockReader:
         axes = [name for array in arrays for name in array.axes]
         if len(set(axes)) != len(axes):
             raise Wrong("two factors of one term share an axis")
+        if any(isinstance(array.numbers, Tiled) for array in arrays):
+            raise Wrong("a factor written as groups are")
         if any(array.bound > COEFFICIENT_MAX for array in arrays):
             raise Wrong("a coefficient beyond 2**40")
         return Term(scale.numerator, arrays)
 
     def _array(self, value: Json) -> LevelArray:
-        fields = fields_of(value, ("axes", "shape"), ("pieces", "runs"))
+        fields = fields_of(value, ("axes", "shape"), ("classes", "pieces", "runs"))
         axes = check_set(list_of(fields, "axes", str), "axes")
         shape = tuple(list_of(fields, "shape", int))
         if not 0 < len(axes) == len(shape) <= N_DIMENSIONS_MAX or min(shape) < 1:
@@ -231,7 +242,8 @@ class BlockReader:
             raise Wrong("an array that is not written in one of two ways")
         written = "pieces" if "pieces" in fields else "runs"
         kind = list if written == "pieces" else int
-        name = (axes, shape, canonical_json(list_of(fields, written, kind)))
+        classes = list_of(fields, "classes", list) if "classes" in fields else []
+        name = (axes, shape, canonical_json([classes, list_of(fields, written, kind)]))
         known = self._arrays.get(name)
         if known is None:
             numbers = _numbers(fields, shape)
@@ -242,19 +254,40 @@ class BlockReader:
         return known
 
 
-def _numbers(fields: Fields, shape: tuple[int, ...]) -> NDArray[np.int64] | Curve:
+def _numbers(fields: Fields, shape: tuple[int, ...]) -> NDArray[np.int64] | Curve | Tiled:
     """The numbers that runs or pieces stand for; a curve, of one axis with many levels."""
+    if "classes" in fields:
+        return _tiled(fields, shape)
     if "pieces" in fields:
         if len(shape) != 1:
             raise Wrong("pieces along several axes")
         curve = curve_of(fields["pieces"], shape[0])
         return curve if shape[0] > N_DENSE_LEVELS_MAX else curve.dense()
-    lengths, values = _runs(fields["runs"], math.prod(shape))
     if len(shape) == 1 and shape[0] > N_DENSE_LEVELS_MAX:
-        starts = (np.cumsum(lengths) - lengths).tolist()
-        flat = zip(starts, values.tolist(), strict=True)
-        return Curve(shape[0], tuple((start, value, 0, 0) for start, value in flat))
+        return _flat_curve(fields["runs"], shape[0])
+    lengths, values = _runs(fields["runs"], math.prod(shape))
     return np.repeat(values, lengths).reshape(shape)
+
+
+def _tiled(fields: Fields, shape: tuple[int, ...]) -> Tiled:
+    """Groups of products of classes."""
+    classes = fields["classes"]
+    if "runs" not in fields or len(classes) != len(shape):
+        raise Wrong("classes of levels that are not those of each axis")
+    along = tuple(
+        _flat_curve(list_of({"classes": one}, "classes", int), size)
+        for one, size in zip(classes, shape, strict=True)
+    )
+    sizes = tuple(map(n_classes, along))
+    lengths, values = _runs(fields["runs"], math.prod(sizes))
+    return Tiled(along, np.repeat(values, lengths).reshape(sizes))
+
+
+def _flat_curve(runs: list[int], size: int) -> Curve:
+    lengths, values = _runs(runs, size)
+    starts = (np.cumsum(lengths) - lengths).tolist()
+    flat = zip(starts, values.tolist(), strict=True)
+    return Curve(size, tuple((start, value, 0, 0) for start, value in flat))
 
 
 def _runs(runs: list[int], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -271,7 +304,11 @@ def _runs(runs: list[int], size: int) -> tuple[NDArray[np.int64], NDArray[np.int
     return np.array(lengths, dtype=np.int64), values
 
 
-def _digest(numbers: NDArray[np.int64] | Curve) -> bytes:
+def _digest(numbers: NDArray[np.int64] | Curve | Tiled) -> bytes:
+    if isinstance(numbers, Tiled):  # written in one way only
+        parts = [*(one.at(one.corners) for one in numbers.along), numbers.values]
+        places = [one.corners for one in numbers.along]
+        return hashlib.sha256(b"".join(part.tobytes() for part in [*places, *parts])).digest()
     dense = numbers.dense() if isinstance(numbers, Curve) else numbers
     return hashlib.sha256(np.ascontiguousarray(dense).tobytes()).digest()
 
@@ -282,6 +319,8 @@ def _n_groups(labels: LevelArray) -> int:
         if not labels.numbers.is_flat:
             raise Wrong("groups that rise along an axis")
         found = np.unique(labels.numbers.at(labels.numbers.starts))
+    elif isinstance(labels.numbers, Tiled):
+        found = np.unique(labels.numbers.values)
     else:
         found = np.unique(labels.numbers)
     n_groups = int(found[-1]) + 1

@@ -1,8 +1,9 @@
 """Whole-number functions of a cube's cells, stored on classes of levels.
 
 A `CellFunction` depends on a few axes and is constant on products of classes of their levels, or,
-along an axis of many levels, a polynomial of the level's place on each class. The operations below (sum, product, magnitude, maximum over an axis) are exact, and never touch more
-cells than the classes of their operands span.
+along an axis of many levels, a polynomial of the level's place on each class. The
+operations below (sum, product, magnitude, maximum over an axis) are exact unless they say so, and
+never touch more cells than the classes of their operands span.
 
 Nothing here knows about weights, budgets or data. Proof: proofs/table_cost.md.
 """
@@ -105,7 +106,7 @@ class CellFunction:
         dimension = 0
         for name, own in zip(self.axes, self.classes, strict=True):
             by_class = _by_class(values, dimension, own)
-            merged = by_first_appearance(slice_keys(by_class, dimension))
+            merged = by_first_appearance(np.asarray(slice_keys(by_class, dimension)))
             first = first_places(merged)
             if first.size == 1 and not own.degree:
                 values = _array(values.take(0, axis=dimension), values)

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from accountant.cost.cell_function import CellFunction, added, joint_size, multiplied, outer_product
 from cube.block import QueryBlock
+from cube.classes import AxisClasses
 from cube.pieces import Pieces, constant_pieces, magnitudes
 from cube.query import Factor, Term
+from cube.tiles import Tiles
 
 N_PROFILE_CELLS_MAX = 2**16  # classes of one block; beyond this a proved bound is used instead
 
@@ -113,6 +115,11 @@ def _groups(block: QueryBlock) -> list[CellFunction]:
     if block.partition is None:
         return []
     groups = block.partition.groups
+    if isinstance(groups, Tiles):
+        is_in = (groups.values >= 0).astype(np.int64)
+        classes = tuple(AxisClasses(one) for one in groups.along)
+        found = CellFunction(block.partition.axes, classes, is_in).reduced()
+        return [] if is_in.all() else [found]
     if isinstance(groups, Pieces):
         is_inside = (groups.coefficients[:, 0] >= 0).astype(np.int64)
         inside: NDArray[np.int64] | Pieces = constant_pieces(groups.starts, is_inside, groups.size)

@@ -18,6 +18,7 @@ from cube.pieces import Pieces
 from cube.query import Scope
 from cube.schema import Schema
 from cube.statistic import Distance
+from cube.tiles import Tiles
 
 
 def answer_bound(block: QueryBlock, schema: Schema) -> int:
@@ -40,10 +41,11 @@ def exact_answers(block: QueryBlock, counts: CellCounts, schema: Schema) -> list
     check_counts(block.scope, counts, schema)
     place = {name: dimension for dimension, name in enumerate(block.scope)}
 
-    def read(axes: Scope, numbers: NDArray[np.int64] | Pieces) -> NDArray[np.int64]:
+    def read(axes: Scope, numbers: NDArray[np.int64] | Pieces | Tiles) -> NDArray[np.int64]:
         if isinstance(numbers, Pieces):
             return numbers.at(counts.levels[place[axes[0]]])
-        return numbers[tuple(counts.levels[place[name]] for name in axes)]
+        levels = tuple(counts.levels[place[name]] for name in axes)
+        return numbers.at(levels) if isinstance(numbers, Tiles) else numbers[levels]
 
     contributions = np.zeros_like(counts.counts)
     for term in block.query.terms:

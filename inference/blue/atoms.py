@@ -183,7 +183,7 @@ class Atoms:
         return sums.reshape(block.n_rows, self.n_atoms), squares
 
     def _on(self, grid: Grid) -> NDArray[np.int64]:
-        """The atom of each cell of a finer grid; the number of atoms where no atom has the power."""
+        """The atom of each cell of a finer grid; the number of atoms where none has the power."""
         if grid is self.grid:
             return self.of_cell
         parents = self.grid.parents(grid)

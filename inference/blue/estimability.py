@@ -3,8 +3,8 @@
 Along each axis, a row is described by its value on the first level and its steps from level to
 level. A condition on an ordered column has two steps, and a conjunction of conditions has the
 products of their steps: a few *cuts*, however many cells there are. This is a change of basis, so
-linear relations between rows stay the same. Along an axis of many levels, the steps are those of the
-coefficients of pieces (`cube/pieces.py`).
+linear relations between rows stay the same. Along an axis of many levels, the steps are those of
+the coefficients of pieces (`cube/pieces.py`).
 
 If a query is a linear combination of measured rows, then among these rows and the query every cut
 occurs at least twice, or it could not cancel. So a row with a cut that no other row has is in no
@@ -28,6 +28,7 @@ from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.pieces import Pieces, constant_pieces
 from cube.query import Scope
+from cube.tiles import Tiles
 
 N_CUTS_MAX = 64  # of a row; a row with more is assumed to have every cut on its axes
 N_ROWS_MAX = 128  # of a block whose rows are examined one by one
@@ -231,6 +232,8 @@ def _rows_of(block: QueryBlock) -> tuple[Row, ...] | None:
         row = _row(steps)
         return None if row is None else (row,)
     axes, groups = block.partition.axes, block.partition.groups
+    if isinstance(groups, Tiles):
+        return None
     if any(not set(axes).isdisjoint(factor.axes) for factor in factors):
         return None
     rows = []
@@ -258,7 +261,8 @@ def _members(groups: NDArray[np.int64] | Pieces, group: int) -> NDArray[np.int64
     if isinstance(groups, Pieces):
         inside = (groups.coefficients[:, 0] == group).astype(np.int64)
         return constant_pieces(groups.starts, inside, groups.size)
-    return (groups == group).astype(np.int64)
+    members: NDArray[np.int64] = (groups == group).astype(np.int64)
+    return members
 
 
 def _cuts_of(axes: Scope, values: NDArray[np.int64] | Pieces) -> list[Cut] | None:

@@ -201,8 +201,7 @@ def _some_rows(block: QueryBlock, chosen: Sequence[int]) -> QueryBlock:
         return block
     renamed = np.full(block.n_rows + 1, -1)
     renamed[sorted(chosen)] = np.arange(len(chosen))
-    labels = renamed[block.partition.labels]  # -1, no group, reads the last entry: no group
-    return QueryBlock(block.query, Partition(block.partition.axes, labels))
+    return QueryBlock(block.query, block.partition.renumbered(renamed))
 
 
 def _counting_blocks(rows: Floats, atoms: Atoms) -> list[QueryBlock]:

@@ -139,7 +139,9 @@ def _planned(
     ends = np.cumsum([block.n_rows for block in [*known, *blocks]])[:-1]
     on_atoms = np.split(rows, ends)
     history_rows, query_rows = on_atoms[: len(known)], on_atoms[len(known) :]
+    # An atom of a power is no set of cells that could be counted.
     with_cells = bool(scope) and schema.n_cells(scope) <= N_FACTOR_CELLS_MAX
+    with_cells = with_cells and atoms.grid.n_powers == 1
     candidates = candidate_rows(history_rows, query_rows, atoms.n_atoms, with_cells=with_cells)
     problem, positions = _problem(queries, query_rows, candidates, bought)
     if problem is None:

@@ -133,8 +133,7 @@ def _is_read(select: exp.Select, join: exp.Join) -> bool:
 def _keys(select: exp.Select) -> list[exp.Expr]:
     """The entries of a plain GROUP BY, written out; none where it is not plain."""
     group = select.args.get("group")
-    clauses = {} if group is None else {name for name, value in group.args.items() if value}
-    if clauses != {"expressions"}:
+    if group is None or {name for name, value in group.args.items() if value} != {"expressions"}:
         return []
     named = {column_name(item): item.unalias() for item in select.expressions}
     keys = []

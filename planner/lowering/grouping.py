@@ -6,7 +6,7 @@ groups appear reveals nothing. Groups are ordered by their keys, NULL last.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -14,9 +14,13 @@ from numpy.typing import NDArray
 
 from cube.axis import Axis, DateAxis, IntegerAxis, LevelValue, MeasureAxis
 from cube.block import N_GROUPS_MAX, Partition
-from cube.query import N_FACTOR_CELLS_MAX, Scope
+from cube.classes import by_first_appearance, first_places
+from cube.grid import slice_keys
+from cube.pieces import Pieces, runs_of
+from cube.query import N_FACTOR_CELLS_MAX, N_NARROW_LEVELS_MAX, Scope
 from cube.refusals import TooLarge
 from cube.schema import Schema
+from cube.tiles import Tiles, tiled
 from planner.domain.allowance import Allowance
 from planner.domain.domain import KeyArray, LevelArray
 from planner.lowering.products import N_SHARED_CELLS_MAX, connected, independent, spread
@@ -77,14 +81,19 @@ def grouping(
         )
     if n_groups == 0:
         return Grouping(None, tuple(GroupKey(key.sql_type, ()) for key in keys))
-    _check_cells(axes, schema)
-    allowance.cells(schema.n_cells(axes))
+    is_tiled = len(axes) > 1 and max(schema.sizes(axes)) > N_NARROW_LEVELS_MAX
+    if not is_tiled:
+        _check_cells(axes, schema)
+        allowance.cells(schema.n_cells(axes))
     check_values(n_groups, len(keys))
     rows = _rows(keys, parts)
     order = sorted(range(n_groups), key=lambda row: [_sort_key(value) for value in rows[row]])
     rank = np.empty(n_groups + 1, dtype=np.int64)
     rank[order], rank[n_groups] = np.arange(n_groups), -1  # -1, no group, picks the last entry
-    partition = _shared(axes, rank[_joint_labels(parts, axes, schema)])
+    if is_tiled:
+        partition = Partition(axes, _tiles(parts, axes, rank, allowance))
+    else:
+        partition = _shared(axes, rank[_joint_labels(parts, axes, schema.sizes(axes))])
     columns = zip(*(rows[row] for row in order), strict=True)
     return Grouping(
         partition,
@@ -166,10 +175,35 @@ def _rows(keys: Sequence[KeyArray], parts: Sequence[_Part]) -> list[tuple[LevelV
     return list(zip(*columns, strict=True))
 
 
-def _joint_labels(parts: Sequence[_Part], axes: Scope, schema: Schema) -> NDArray[np.int64]:
+def _tiles(
+    parts: Sequence[_Part], axes: Scope, rank: NDArray[np.int64], allowance: Allowance
+) -> Tiles:
+    """The same as tiles, where a column has many levels: the levels of a part's group are one."""
+    along: dict[str, Pieces] = {}
+    small = []
+    for part in parts:
+        labels = part.labels
+        for dimension, name in enumerate(part.axes):
+            keys = slice_keys(labels, dimension)
+            along[name] = classes = runs_of(by_first_appearance(np.asarray(keys)))
+            first = first_places(classes.coefficients[:, 0])
+            labels = labels.take(classes.starts[first], axis=dimension)
+        small.append(replace(part, labels=labels))
+    sizes = tuple(along[name].ends[1] + 1 for name in axes)
+    if math.prod(sizes) > N_FACTOR_CELLS_MAX:
+        raise TooLarge(
+            f"GROUP BY uses {math.prod(sizes)} combinations of groups of levels, "
+            f"{N_FACTOR_CELLS_MAX} are allowed.",
+            hint="Group by fewer columns, or by columns with fewer levels.",
+        )
+    allowance.cells(math.prod(sizes))
+    return tiled(tuple(along[name] for name in axes), rank[_joint_labels(small, axes, sizes)])
+
+
+def _joint_labels(parts: Sequence[_Part], axes: Scope, sizes: tuple[int, ...]) -> NDArray[np.int64]:
     """The number of each cell's combination in `_rows`; -1 where it is in no group."""
-    joint = np.zeros(schema.sizes(axes), dtype=np.int64)
-    outside = np.zeros(schema.sizes(axes), dtype=np.bool_)
+    joint = np.zeros(sizes, dtype=np.int64)
+    outside = np.zeros(sizes, dtype=np.bool_)
     for part in parts:
         labels = spread(part.labels, part.axes, axes)
         joint = joint * part.n_groups + labels

@@ -7,21 +7,27 @@ other queries is used, and the measurements are useful for other queries.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from sqlglot import exp
 
-from cube.axis import Axis, DateAxis
+from cube.axis import Axis, DateAxis, NumericAxis
 from cube.block import N_GROUPS_MAX, Partition, QueryBlock
+from cube.pieces import runs_of
+from cube.query import N_NARROW_LEVELS_MAX
 from cube.refusals import TooLarge
+from cube.tiles import Tiles, tiled
 from planner.lowering.grouping import Grouping
 from planner.lowering.linear import linear_query
 from planner.lowering.parts import PartBuilder
 from planner.lowering.products import check_size, spread
-from planner.lowering.quantile_columns import ordered_column
+from planner.lowering.quantile_columns import OrderedColumn, ordered_column
 from planner.lowering.summands import conjuncts
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import unsupported
 from planner.sql.nodes import is_quantile
 from planner.workload import Answer, QuantileFormula
+
+N_BINS_MAX = 256  # in which a column of many levels is counted; the noise of more outweighs them
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,7 @@ def quantile_of(node: exp.Expr) -> QuantileCall | None:
 def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str) -> Answer:
     """The answer, with the counts that it is computed from added to the part."""
     ordered = ordered_column(call.value, call.node, part.domain.schema)
-    axis, levels, upper = ordered.axis, ordered.levels, ordered.upper
+    axis, bins = ordered.axis, _Bins.of(ordered.axis)
     _check_axis(call, axis)
     counted = exp.Count(this=ordered.column.copy(), big_int=True)
     conditions = part.conditions
@@ -91,19 +97,56 @@ def quantile_answer(call: QuantileCall, part: PartBuilder, name: str, text: str)
     if (
         axis.name not in part.levelled
     ):  # shared by all quantiles of the column, since they are large
-        part.levelled[axis.name] = _levelled(axis, len(levels), part)
+        part.levelled[axis.name] = _levelled(axis, bins, part)
     partitions, cells = part.levelled[axis.name]
     blocks = tuple(QueryBlock(query, partition) for partition in partitions)
     key = (f"levels of {ordered.column.sql()}", conditions, False)
     place = part.add(key, f"counts of {axis.name}", blocks, part.default.half_width)
-    formula = QuantileFormula(call.fraction, levels, cells, call.is_interpolated, upper)
+    levels, upper = bins.ends_of(ordered)
+    formula = QuantileFormula(
+        call.fraction, levels, cells, call.is_interpolated, upper, is_bracketed=bins.width > 1
+    )
     return Answer(
         name, text, (place,), formula, low=levels[0], high=upper[-1] if upper else levels[-1]
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Bins:
+    """The levels of a column that are counted together: `width` of them, fewer in the last bin.
+
+    Each of half a million levels by itself would be told from nothing; so a column with more levels
+    than `N_NARROW_LEVELS_MAX` is counted in bins, and the interval says what a bin leaves open.
+    """
+
+    n_levels: int
+    width: int
+
+    @classmethod
+    def of(cls, axis: Axis) -> "_Bins":
+        is_wide = axis.n_regular > N_NARROW_LEVELS_MAX and not isinstance(axis, NumericAxis)
+        return cls(axis.n_regular, -(-axis.n_regular // N_BINS_MAX) if is_wide else 1)
+
+    @property
+    def n_bins(self) -> int:
+        return -(-self.n_levels // self.width)
+
+    def ends_of(self, ordered: OrderedColumn) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The lowest and the highest number in each bin; no highest where bins are levels."""
+        if self.width == 1:
+            return ordered.levels, ordered.upper
+        lowest = ordered.levels[:: self.width]
+        highest = ordered.levels[self.width - 1 :: self.width]
+        return lowest, (*highest, *ordered.levels[-1:])[: self.n_bins]
+
+    def of_level(self, size: int) -> NDArray[np.int64]:
+        """The bin of each level of an axis; -1 for levels that are no numbers."""
+        every = np.arange(size, dtype=np.int64)
+        return np.where(every < self.n_levels, every // self.width, -1)
+
+
 def _levelled(
-    axis: Axis, n_levels: int, part: PartBuilder
+    axis: Axis, bins: _Bins, part: PartBuilder
 ) -> tuple[tuple[Partition, ...], tuple[int, ...]]:
     """Every section's groups split by the levels of an axis, and the level of each row."""
     partitions: list[Partition] = []
@@ -112,23 +155,25 @@ def _levelled(
     for section in part.sections:
         if section.keys and section.partition is None:
             continue  # no group is possible
-        partition, found = _by_level(section, axis, n_levels, part)
+        partition, found = _by_level(section, axis, bins, part)
         partitions.append(partition)
-        cells += [n_before * n_levels + cell for cell in found]
+        cells += [n_before * bins.n_bins + cell for cell in found]
         n_before += 1 if section.partition is None else section.partition.n_groups
     return tuple(partitions), tuple(cells)
 
 
 def _by_level(
-    section: Grouping, axis: Axis, n_levels: int, part: PartBuilder
+    section: Grouping, axis: Axis, bins: _Bins, part: PartBuilder
 ) -> tuple[Partition, tuple[int, ...]]:
     """A section's groups split by the levels of an axis.
 
-    The second value has, for each row of the partition, ``group * n_levels + level``.
+    The second value has, for each row of the partition, ``group * n_bins + bin``.
     """
-    levels = np.where(np.arange(axis.size) < n_levels, np.arange(axis.size), -1)
+    n_levels, levels = bins.n_bins, bins.of_level(axis.size)
     if section.partition is None:
         return Partition((axis.name,), levels), tuple(range(n_levels))
+    if bins.width > 1:
+        return _by_bin(section.partition, axis, bins, part)
     axes = tuple(sorted({*section.partition.axes, axis.name}))
     check_size(axes, part.domain.schema)
     part.domain.allowance.cells(part.domain.schema.n_cells(axes))
@@ -140,12 +185,49 @@ def _by_level(
     labels = labels.reshape(sizes)
     if cells[0] < 0:
         cells, labels = cells[1:], labels - 1
-    if cells.size > N_GROUPS_MAX:
+    _check_counted(cells.size)
+    return Partition(axes, labels), tuple(int(cell) for cell in cells)
+
+
+def _by_bin(
+    partition: Partition, axis: Axis, bins: _Bins, part: PartBuilder
+) -> tuple[Partition, tuple[int, ...]]:
+    """Groups split by the bins of a column with many levels."""
+    if axis.name in partition.axes:
         raise TooLarge(
-            f"The quantile needs counts of {cells.size} levels; {N_GROUPS_MAX} are allowed.",
+            f"A quantile of {axis.name} is asked for in groups of {axis.name}, which has "
+            f"{bins.n_levels} levels.",
+            hint="Group by other columns.",
+        )
+    n_cells = partition.n_groups * bins.n_bins
+    _check_counted(n_cells)
+    part.domain.allowance.cells(partition.n_stored * bins.n_bins)
+    axes = tuple(sorted((*partition.axes, axis.name)))
+    groups = partition.groups
+    labels = partition.labels if not isinstance(groups, Tiles) else groups.values
+    along = [runs_of(np.arange(size, dtype=np.int64)) for size in labels.shape]
+    if isinstance(groups, Tiles):
+        along = list(groups.along)
+    place = axes.index(axis.name)
+    every = bins.of_level(axis.size)
+    of_bin = np.where(every < 0, bins.n_bins, every)  # one more class, of what is no number
+    along.insert(place, runs_of(of_bin))
+    numbers = np.arange(bins.n_bins, dtype=np.int64)
+    if int(of_bin[-1]) == bins.n_bins:
+        numbers = np.append(numbers, -1)
+    shape = [-1 if n == place else 1 for n in range(len(axes))]
+    group, bin_of = np.expand_dims(labels, place), numbers.reshape(shape)
+    joint = np.where((group < 0) | (bin_of < 0), -1, group * bins.n_bins + bin_of)
+    return Partition(axes, tiled(tuple(along), joint)), tuple(range(n_cells))
+
+
+def _check_counted(n_cells: int) -> None:
+    """Raise TooLarge if a quantile needs more counts than one block has."""
+    if n_cells > N_GROUPS_MAX:
+        raise TooLarge(
+            f"The quantile needs counts of {n_cells} levels; {N_GROUPS_MAX} are allowed.",
             hint="Group by fewer columns.",
         )
-    return Partition(axes, labels), tuple(int(cell) for cell in cells)
 
 
 def _check_axis(call: QuantileCall, axis: Axis) -> None:
@@ -154,11 +236,6 @@ def _check_axis(call: QuantileCall, axis: Axis) -> None:
             call.node,
             "is between two days",
             f"PERCENTILE_DISC({call.fraction:g}) WITHIN GROUP (ORDER BY {axis.name}) is a day.",
-        )
-    if len(axis.regular) > N_GROUPS_MAX:
-        raise TooLarge(
-            f"{axis.name} has {len(axis.regular)} levels; quantiles are read off {N_GROUPS_MAX}.",
-            hint="The owner can declare the column with a larger step.",
         )
     if axis.other is not None:
         raise unsupported(

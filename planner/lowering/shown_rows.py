@@ -10,17 +10,6 @@ from planner.lowering.rows import Rows
 from planner.sql.messages import listed, position, shortened, unsupported
 from planner.sql.names import column_name
 
-_OF_TABLES = {
-    "sample": (
-        "is a sample of records, which is not answered",
-        "Leave TABLESAMPLE out: an answer from all records costs the same.",
-    ),
-    "pivots": (
-        "has PIVOT, which is not answered",
-        "Name the columns: SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a.",
-    ),
-}
-
 
 def rows_shown(statement: exp.Query, rows: Rows) -> UnsupportedSql:
     """The refusal of a statement whose result would be private rows."""
@@ -51,9 +40,21 @@ def clause_of_rows(clause: str, select: exp.Select, rows: Rows) -> UnsupportedSq
 def check_plain(table: exp.Table) -> None:
     """Raise UnsupportedSql if a table in FROM has a clause of its own, such as TABLESAMPLE."""
     for part, value in table.args.items():
-        if value and part not in ("this", "db", "alias"):
-            otherwise = (f"has {part.upper()}, which is not answered", "Leave it out.")
-            raise unsupported(table, *_OF_TABLES.get(part, otherwise))
+        if not value or part in ("this", "db", "alias"):
+            continue
+        if part == "sample":
+            raise unsupported(
+                table,
+                "is a sample of records, which is not answered",
+                "Leave TABLESAMPLE out: an answer from all records costs the same.",
+            )
+        if part == "pivots":
+            raise unsupported(
+                table,
+                "has PIVOT, which is not answered",
+                "Say SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a.",
+            )
+        raise unsupported(table, f"has {part.upper()}, which is not answered", "Leave it out.")
 
 
 def _synthetic_rows(rows: Rows) -> str:

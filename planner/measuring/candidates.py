@@ -104,4 +104,4 @@ def is_every_cell(block: QueryBlock) -> bool:
     partition = block.partition
     if partition is None or not counts_groups(block):
         return False
-    return partition.n_groups == partition.labels.size
+    return partition.n_groups == partition.n_cells

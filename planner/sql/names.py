@@ -15,6 +15,11 @@ COMPANIONS: dict[str, ColumnKind] = {
     "DP_COST": ColumnKind.COST,
     "DP_SOURCE": ColumnKind.SOURCE,
 }
+_OWN_NAMES: dict[type[exp.Expr], str] = {  # of functions that the parser calls otherwise
+    exp.TimestampTrunc: "date_trunc",
+    exp.GroupConcat: "string_agg",
+    exp.ApproxDistinct: "approx_count_distinct",
+}
 _WITH_CONFIDENCE = ("DP_INTERVAL_LOW", "DP_INTERVAL_HIGH")
 
 
@@ -108,6 +113,6 @@ def column_name(item: exp.Expr) -> str:
 
 
 def _function_name(node: exp.Func) -> str:
-    if isinstance(node, exp.TimestampTrunc):
-        return "date_trunc"
+    if type(node) in _OWN_NAMES:
+        return _OWN_NAMES[type(node)]
     return node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()

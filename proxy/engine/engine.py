@@ -49,6 +49,7 @@ from proxy.engine.postprocessing import OuterSql
 from proxy.engine.relations import (
     N_ROWS_TRIED,
     column_receipt,
+    missing_notes,
     relation,
     relation_schema,
     stand_in,
@@ -303,7 +304,7 @@ class Engine:
             epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),
             columns=tuple(columns),
             budget=budgets[0],
-            notes=workload.notes,
+            notes=workload.notes + missing_notes(answered),
         )
         return QueryResult(with_receipt(data, receipt), receipt)
 

@@ -40,6 +40,7 @@ EXPLANATION_SCHEMA = pa.schema(
         pa.field("rent", pa.float64()),  # paid earlier for narrower measurements on these columns
         pa.field("epsilon_left_after", pa.float64(), nullable=False),
         pa.field("fits_budget", pa.bool_(), nullable=False),
+        pa.field("is_at_least", pa.bool_(), nullable=False),  # noisy values decide about more
     ]
 )
 
@@ -90,6 +91,7 @@ def build_explanation(
         table = one.part.table
         for number, wanted, known, offers in one.blocks:
             public = _public(one.part, number, wanted, known)
+            public |= {"is_at_least": one.part.is_searched and bool(offers)}
             rows += [
                 public | _offered(offer) | _remaining(left[table] - offer.epsilon)
                 for offer in offers

@@ -1,5 +1,7 @@
 """Quantiles computed from counts of levels, exact or noisy, for many draws at once."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,24 +39,46 @@ def quantiles(
     below = np.cumsum(by_level.reshape(n_groups, n_levels, n_draws), axis=1)
     below = np.maximum.accumulate(np.maximum(below, 0.0), axis=1)
     total = below[:, -1, :]
-    if formula.upper:
+    if formula.is_bracketed:
+        found = _brackets(formula, below, total)
+    elif formula.upper:
         found = _inside_bins(formula, below, formula.fraction * total)
     elif formula.is_interpolated:
         rank = formula.fraction * np.maximum(total - 1, 0.0)
-        lower = _level_at(formula, below, np.floor(rank))
-        upper = _level_at(formula, below, np.minimum(np.ceil(rank), np.ceil(total) - 1))
+        lower = _level_at(formula.levels, below, np.floor(rank))
+        upper = _level_at(formula.levels, below, np.minimum(np.ceil(rank), np.ceil(total) - 1))
         found = lower + (rank - np.floor(rank)) * (upper - lower)
     else:
-        found = _level_at(formula, below, np.maximum(np.ceil(formula.fraction * total) - 1, 0.0))
+        found = _level_at(
+            formula.levels, below, np.maximum(np.ceil(formula.fraction * total) - 1, 0.0)
+        )
     return np.where(total > 0, found, np.nan)
 
 
+def _brackets(
+    formula: QuantileFormula, below: NDArray[np.float64], total: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The quantile itself, and in turn the lower and the upper end of the bins it is in.
+
+    A quantile that interpolates is between two records: the lower one's bin has the lower end, and
+    the upper one's the upper end.
+    """
+    found = _inside_bins(formula, below, formula.fraction * total)
+    last = np.maximum(np.ceil(total) - 1, 0.0)
+    rank = np.minimum(formula.fraction * np.maximum(total - 1, 0.0), last)
+    if not formula.is_interpolated:
+        rank = np.clip(np.ceil(formula.fraction * total) - 1, 0.0, last)
+    found[:, 1::2] = _level_at(formula.levels, below, np.floor(rank))[:, 1::2]
+    found[:, 2::2] = _level_at(formula.upper, below, np.ceil(rank))[:, 2::2]
+    return found
+
+
 def _level_at(
-    formula: QuantileFormula, below: NDArray[np.float64], rank: NDArray[np.float64]
+    values: Sequence[float], below: NDArray[np.float64], rank: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The level of the record with `rank` records before it, (n_groups, n_draws)."""
     place = (below <= rank[:, None, :]).sum(axis=1)
-    levels = np.array(formula.levels)
+    levels = np.array(values)
     return np.asarray(levels[np.minimum(place, levels.size - 1)], dtype=np.float64)
 
 

@@ -12,7 +12,7 @@ from proxy.api.arrow_types import arrow_type
 from proxy.api.requests import ColumnReceipt
 from proxy.engine.independence import TESTED_SCHEMA, tested
 from proxy.engine.level_summaries import summarised
-from proxy.engine.results import AnsweredItem, AnsweredPart
+from proxy.engine.results import DIVISOR_WIDTHS, AnsweredItem, AnsweredPart
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -103,6 +103,19 @@ def column_receipt(
         low=tuple(low),
         high=tuple(high),
     )
+
+
+def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
+    """Why formulas have no value in some rows, for a receipt; once for each of them."""
+    notes = (
+        f"{item.answer.name} is NULL in {int(item.is_undivided.sum())} of its groups, where what "
+        f"it divides by is not above {DIVISOR_WIDTHS} half-widths of its noise. They set no "
+        "price; a narrower half_width may tell them from 0."
+        for part in answered
+        for item in part.answers
+        if item.is_undivided is not None and item.is_undivided.any()
+    )
+    return tuple(dict.fromkeys(notes))
 
 
 def _type_of(part: Part, column: OutputColumn) -> pa.DataType:

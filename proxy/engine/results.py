@@ -170,6 +170,8 @@ class AnsweredItem:
             ends = [posterior.interval(cut_at) for posterior in self.posteriors]
             return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
         tail = 0.0 if self.is_boxed else (1 - cut_at) / 2
+        if isinstance(self.answer.formula, QuantileFormula) and self.answer.formula.is_bracketed:
+            tail /= 2  # half of the draws are lower ends, and half are upper ends
         return _cut(self.draws, self.values, tail, self.answer)
 
     def half_widths(self, confidence: float) -> NDArray[np.float64]:

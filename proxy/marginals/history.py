@@ -64,7 +64,7 @@ def promised(whole: WholeTable | None, partition: Partition | None, weight: int)
     """
     partition = partition if whole is None else whole.partition
     scope = () if partition is None else partition.axes
-    shape = () if partition is None else partition.labels.shape
+    shape = () if partition is None else partition.shape
     # The gate rounds up: this bounds its noise and its lattice.
     scale = (1 + ROUNDING_MARGIN) / float(Weight(weight).exact)
     table = MeasuredTable(scope, np.zeros(shape), scale, lattice_step=scale * LATTICE_SHARE)
@@ -87,7 +87,7 @@ def _is_whole(block: QueryBlock) -> bool:
     """Whether each cell of the block's columns is a group, and all records are counted."""
     if not counts_groups(block):
         return False
-    return block.partition is None or block.partition.n_groups == block.partition.labels.size
+    return block.partition is None or block.partition.n_groups == block.partition.n_cells
 
 
 def _whole(measurement: Measurement, scope: Scope, kept: Scope) -> WholeTable:

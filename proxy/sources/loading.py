@@ -52,10 +52,10 @@ def load(
         If it cannot be read as declared. The message contains nothing from its rows.
     """
     problems = Problems(location.label)
-    is_view = isinstance(location, PrivateView)
-    with closed_database(() if is_view else files.reachable(states)) as reading:
+    view = location.sql if isinstance(location, PrivateView) else None
+    with closed_database(() if view is not None else files.reachable(states)) as reading:
         relation = _opened(schema, location, states, reading)
-        _encode(schema, relation, problems, reading, is_view=is_view)
+        _encode(schema, relation, problems, reading, view)
         _check_types(schema, problems, reading)
         problems.raise_if_any()
         # Left out of the whole table, so that every total equals the sum of its parts.
@@ -72,15 +72,14 @@ def _encode(
     relation: files.Relation,
     problems: Problems,
     connection: Connection,
-    *,
-    is_view: bool,
+    view: str | None,
 ) -> None:
     """Make the table `encoded` of positions; record a problem if rows and units do not match."""
     columns = relation.columns
     if columns is None:
         described = connection.execute(f"DESCRIBE FROM {relation.sql}").fetchall()
         columns = files.typed_columns(described)
-    encodings = _encodings(schema, columns, problems, is_view=is_view)
+    encodings = _encodings(schema, columns, problems, view)
     unit = _unit(schema, columns, problems)
     problems.raise_if_any()
     for encoding in encodings:
@@ -125,7 +124,7 @@ def _unit(
 
 
 def _encodings(
-    schema: Schema, columns: Mapping[str, SourceColumn], problems: Problems, *, is_view: bool
+    schema: Schema, columns: Mapping[str, SourceColumn], problems: Problems, view: str | None
 ) -> list[AxisSql]:
     """The encoding of each axis; columns that are absent or of another type are problems."""
     encodings = []
@@ -133,9 +132,9 @@ def _encodings(
         column = columns.get(axis.name.casefold())
         keys = ("tables", schema.table, "columns", axis.name)
         if column is None:
-            problems.add(keys, _absent(axis, columns, is_view=is_view))
+            problems.add(keys, _absent(axis, columns, view))
         elif not can_read(axis, column):
-            cast = f"; the view may give CAST({axis.name} AS {axis.sql_type})" if is_view else ""
+            cast = f"; the view may give CAST({axis.name} AS {axis.sql_type})" if view else ""
             kind = f"{column.type_name} in the source, which does not fit the declared kind"
             problems.add(keys, f"is {kind}{cast}")
         else:
@@ -143,11 +142,17 @@ def _encodings(
     return encodings
 
 
-def _absent(axis: Axis, columns: Mapping[str, SourceColumn], *, is_view: bool) -> str:
-    """That a column is not there, and what is: all of a view's, whose owner wrote their names."""
-    nearest = suggestion(axis.name, columns) or ""
-    there = f"the view has no such column; it has {listed(columns)}" if is_view else ABSENT
-    return f"{there}. {nearest}" if nearest else there
+def _absent(axis: Axis, columns: Mapping[str, SourceColumn], view: str | None) -> str:
+    """That a column is not there, and those of a view that its owner named in it.
+
+    Other names may come from the first line of a CSV file, which may be a person's row.
+    """
+    if view is None:
+        return ABSENT
+    named = [name for name in columns if name.casefold() in view.casefold()]
+    there = f"; it has {listed(named)}" if named else ""
+    nearest = suggestion(axis.name, named) or ""
+    return f"the view has no such column{there}. {nearest}".removesuffix(". ")
 
 
 def _set_up(encoding: AxisSql, connection: Connection) -> None:

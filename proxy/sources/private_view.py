@@ -16,7 +16,7 @@ import duckdb
 from cube.refusals import ConfigurationInvalid
 from proxy.sources import files
 from proxy.sources.closed import Connection, Settings, closed_database, name_sql
-from proxy.sources.location import PrivateView
+from proxy.sources.location import PrivateView, SourceKind
 from proxy.sources.problems import key_path
 from proxy.sources.view_problems import what_is_wrong
 
@@ -96,9 +96,16 @@ def _open_sources(
 
 
 def _columns(view: PrivateView, connection: Connection) -> dict[str, list[str]]:
-    """The columns of each source."""
-    names = [name for name, _location in view.sources]
-    return {name: connection.sql(f"FROM {name_sql(name)}").columns for name in names}
+    """The columns of each source, as far as its file declares them.
+
+    What a CSV file calls its columns is its first line, which may be a person's row.
+    """
+    return {
+        name: []
+        if location.kind is SourceKind.CSV
+        else connection.sql(f"FROM {name_sql(name)}").columns
+        for name, location in view.sources
+    }
 
 
 def _one_select(sql: str, table: str) -> str:

@@ -33,13 +33,17 @@ def what_is_wrong(
     sql : str
         The view.
     sources : mapping of str to sequence of str
-        The columns of each source, under the names that the view may use.
+        The columns of each source, under the names that the view may use; none for a source whose
+        columns may not be shown.
     """
     name, kind = _named(message, sql)
     match kind:
         case "column":
             every = [column for columns in sources.values() for column in columns]
-            there = "; ".join(f"{source} has {listed(has)}" for source, has in sources.items())
+            there = "; ".join(
+                f"{source} has {listed(has)}" if has else f"{source} has what its first line says"
+                for source, has in sources.items()
+            )
             return f"names a column {name} that its sources do not have", _hint(name, every, there)
         case "table":
             there = f"Its sources are {listed(sources)}"

@@ -119,7 +119,25 @@ def _of_admitted(rng: random.Random, rows: Source) -> str:
             *(f"{admitted} >= DATE '{day}'", f"{admitted} < CAST('{day}' AS DATE)"),
             *(f"EXTRACT(month FROM {admitted}) = {rng.randint(0, 13)}", f"'{day}' > {admitted}"),
             f"DATE_TRUNC('month', {admitted}) = DATE '2024-01-01'",
+            f"DATE_DIFF('month', {admitted}, DATE '{day}') > 0",
+            f"EXTRACT(day FROM AGE(DATE '{day}', {admitted})) = {rng.randint(0, 30)}",
+            f"LAST_DAY({admitted}) < TIMESTAMP '{day} 12:00:00'",
             f"{admitted} BETWEEN '2023-12-01' AND '{day}'",
+        ]
+    )
+
+
+def _of_cost(rng: random.Random, rows: Source) -> str:
+    cost, some = rows["cost"], rng.choice(["0", "99.5", "250", "333.3", "500"])
+    return rng.choice([f"{cost} > {some}", f"{cost} BETWEEN 20 AND {some}", f"{some} >= {cost}"])
+
+
+def _of_stay(rng: random.Random, rows: Source) -> str:
+    stay, some = rows["stay"], rng.choice(["0.5", "2.25", "7", "13.99"])
+    return rng.choice(
+        [
+            *(f"{stay} <= {some}", f"NOT {stay} > {some}", f"{stay} IS NULL"),
+            *(f"FLOOR({stay} / 2) = {rng.randint(0, 7)}", f"COALESCE({stay}, {some}) >= {some}"),
         ]
     )
 
@@ -142,6 +160,8 @@ _ATOMS: dict[str, Callable[[random.Random, Source], str]] = {
     "bmi": _of_bmi,
     "insured": _of_insured,
     "admitted": _of_admitted,
+    "cost": _of_cost,
+    "stay": _of_stay,
     "country": _of_country,
     "population": _of_population,
 }

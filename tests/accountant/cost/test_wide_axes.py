@@ -1,0 +1,103 @@
+"""The cost of rows over a column of many levels, against the cost of every cell."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from accountant.cost.history_cost import CostState
+from cube.block import Partition, QueryBlock
+from cube.measurement import PlannedMeasurement, Weight
+from cube.pieces import runs_of
+from cube.query import N_NARROW_LEVELS_MAX, Factor, LinearQuery, Term
+from cube.tiles import tiled
+
+N_LEVELS, N_CITIES = N_NARROW_LEVELS_MAX + 50, 3
+PLACES = np.arange(N_LEVELS, dtype=np.int64)
+
+
+def factor(draw: np.random.Generator, *, concave: bool) -> Factor:
+    """A polynomial of the place, perhaps of both signs, or a range of it."""
+    low, high = sorted(draw.integers(0, N_LEVELS, size=2).tolist())
+    inside = (low <= PLACES) & (high >= PLACES)
+    middle = int(draw.integers(0, N_LEVELS))
+    powers = [np.ones_like(PLACES), PLACES - middle, (PLACES - middle) ** 2]
+    values = powers[int(draw.integers(0, 3))]
+    if concave:
+        values = N_LEVELS**2 - (PLACES - middle) ** 2
+    return Factor(("amount",), np.where(inside, values, 0) if draw.random() < 0.7 else values)
+
+
+def block(draw: np.random.Generator, *, concave: bool = False) -> QueryBlock:
+    """A row or a GROUP BY."""
+    factors = [factor(draw, concave=concave)]
+    if not any(values.any() for values in (factors[0].values,)):
+        factors = [Factor(("amount",), PLACES)]
+    groups: Partition | None = None
+    kind = int(draw.integers(0, 4))
+    if kind == 0:
+        factors.append(Factor(("city",), draw.integers(-2, 4, size=N_CITIES)))
+    if kind == 1:
+        groups = Partition(("city",), np.array([0, -1, 1]))
+    if kind == 2:
+        bins = runs_of(np.minimum(PLACES // int(draw.integers(900, 2000)), 1))
+        cities = runs_of(np.arange(N_CITIES))
+        labels = np.arange(6, dtype=np.int64).reshape(2, 3) - 1
+        groups = Partition(("amount", "city"), tiled((bins, cities), labels))
+    return QueryBlock(LinearQuery((Term(Fraction(1), tuple(factors)),)), groups).primitive[0]
+
+
+def cells(one: QueryBlock) -> NDArray[np.object_]:
+    """The magnitude of its coefficient on every cell, in Python's integers."""
+    total = np.zeros((N_LEVELS, N_CITIES), dtype=object)
+    for term in one.query.terms:
+        product = np.full(total.shape, int(term.scale), dtype=object)
+        for each in term.factors:
+            along = each.values[:, None] if each.axes == ("amount",) else each.values[None, :]
+            product = product * along
+        total = total + product
+    if one.partition is not None:
+        labels = one.partition.labels
+        inside = (labels if labels.ndim > 1 else labels[None, :]) >= 0
+        total = total * inside
+    return np.abs(total)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_the_cost_is_that_of_the_most_expensive_cell(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    state, total = CostState(), np.zeros((N_LEVELS, N_CITIES), dtype=object)
+    for _ in range(int(draw.integers(1, 8))):
+        bought = block(draw)
+        weight = Weight(int(draw.integers(1, 2**20)))
+        plan = [PlannedMeasurement(bought, weight)]
+        priced = state.cost_with(plan)
+        state = state.charged(plan)
+        total = total + cells(bought) * weight.units
+        found, most = state.table_cost(), int(total.max())
+        assert found.units == priced.units == most
+        assert found.exact
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_concave_row_is_never_charged_too_little(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    state, total = CostState(), np.zeros((N_LEVELS, N_CITIES), dtype=object)
+    for place in range(4):
+        bought = block(draw, concave=place % 2 == 0)
+        weight = Weight(int(draw.integers(1, 2**20)))
+        state = state.charged([PlannedMeasurement(bought, weight)])
+        total = total + cells(bought) * weight.units
+        assert state.table_cost().units >= int(total.max())
+
+
+def test_a_sum_of_two_wide_terms_is_bounded() -> None:
+    """|x - y| costs at most |x| + |y|, and the cost says that it is a bound."""
+    amount, price = (Term(Fraction(sign), (Factor((name,), PLACES),))
+                     for sign, name in ((1, "amount"), (-1, "price")))  # fmt: skip
+    state = CostState().charged(
+        [PlannedMeasurement(QueryBlock(LinearQuery((amount, price))), Weight(5))]
+    )
+    assert state.table_cost().units == 2 * 5 * (N_LEVELS - 1)
+    assert not state.table_cost().exact
