@@ -24,7 +24,7 @@ REFUSED: dict[str, tuple[type[Refused], str]] = {
     "SET LOCAL tacit.half_width = 5": (UnsupportedSql, "there are none here"),
     "SET tacit.half_widht = 5": (UnknownName, "Did you mean 'tacit.half_width'"),
     "SET half_width = 5": (UnknownName, "Did you mean 'tacit.half_width'"),
-    "RESET tacit.everything": (UnknownName, "tacit.half_width"),
+    "RESET tacit.everything": (UnknownName, "Did you mean"),
     "SHOW work_mem": (UnknownName, "Settings here are tacit.half_width"),
     "SET ROLE admin": (UnknownName, "'role'"),
     "SET tacit.half_width = much": (InvalidTarget, "tacit.half_width must be a decimal"),
