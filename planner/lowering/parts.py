@@ -203,10 +203,7 @@ class PartBuilder:
     def aggregate(
         self, node: exp.Expr, half_width: float | None = None, *, is_total: bool = False
     ) -> int:
-        """The position of a linear item with a target half-width; over all groups if a total.
-
-        Without a half-width, it is that of an answer.
-        """
+        """The position of a linear item, over all groups if a total; by default as an answer."""
         return self.aggregate_of(node, self.conditions, half_width, is_total=is_total)
 
     def aggregate_of(
@@ -230,7 +227,7 @@ class PartBuilder:
                 half_width = self.targets.of_answer(query).half_width
             return self.add(key, text, blocks, half_width, is_total=is_total)
         place = self._places[key]
-        self._tighten(key, self._target_of(place).half_width if half_width is None else half_width)
+        self._tighten(key, half_width or self._target_of(place).half_width)
         return place
 
     def shown(self, node: exp.Expr) -> int | None:
@@ -287,7 +284,7 @@ class PartBuilder:
             self._is_searched |= target.is_searched
         else:
             self._check_draws(answer.sql, self.confidence, answer)
-            # The default width is meant for counts, and does not apply to a formula's unit.
+            # A floor that nobody named is in the unit of counts, which is not that of a formula.
             floor = 0.0 if asked.at_least is None else self.targets.requested_floor
             width = asked.half_width if asked.relative is None else None
             answer = replace(answer, half_width=width, relative=asked.relative, width_floor=floor)
@@ -301,7 +298,7 @@ class PartBuilder:
         return len(self._answers) - 1
 
     def is_formula(self, answer: int) -> bool:
-        """Whether an answer is a formula of several linear ones."""
+        """Whether an answer is a formula."""
         return self._answers[answer].formula is not None
 
     def check_draws(self, formula: str, confidence: float, answer: int) -> None:

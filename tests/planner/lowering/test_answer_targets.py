@@ -70,7 +70,7 @@ def test_an_undeclared_sum_is_relative_with_a_floor_from_public_bounds(
     (answer,) = part.answers
     assert answer.relative == pytest.approx(0.05)
     assert answer.width_floor == pytest.approx(FLOOR * largest)
-    assert part.aggregates[0].target.half_width == pytest.approx(60_000 * largest * 0.05 / 8)
+    assert part.aggregates[0].target.half_width == pytest.approx(60_000 * largest * 0.05 / 1.05)
     assert part.is_searched
 
 
