@@ -37,6 +37,12 @@ N_SEEDS_TO_CATCH = 12
 Breaking = Callable[[pytest.MonkeyPatch], None]
 
 
+@pytest.fixture(autouse=True)
+def _advice_takes_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal says all of its advice, however busy the machine is."""
+    monkeypatch.setattr("proxy.engine.alternatives.SECONDS_MAX", 600.0)
+
+
 def all_finds(seeds: Sequence[int], folder: Path, tally: Tally) -> Iterator[Find]:
     for seed in seeds:
         yield from finds(seed, folder, tally, N_STATEMENTS_QUICK)
