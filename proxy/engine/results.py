@@ -259,7 +259,7 @@ def _quantiles(formula: QuantileFormula, answer: Answer, part: AnsweredPart) -> 
         cells = tuple(formula.cells[place] - first * n_levels for place in own)
         truths = _truths(answer, part, [tuple(counts[place] for place in own)], n_draws)
         pieces.append(quantiles(replace(formula, cells=cells), truths, n_groups))
-    return np.concatenate(pieces)
+    return np.concatenate([np.empty((0, 1 + n_draws)), *pieces])
 
 
 def _truths(
