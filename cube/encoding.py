@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 
 from cube.block import Partition, QueryBlock
 from cube.gaussian import GaussianCounts
-from cube.pieces import Pieces, constant_pieces, decoded_pieces, pieces_of, runs_of
+from cube.pieces import (
+    N_CURVED_LEAST,
+    Pieces,
+    constant_pieces,
+    decoded_pieces,
+    pieces_of,
+    runs_of,
+)
 from cube.query import (
     N_FACTOR_CELLS_MAX,
     N_NARROW_LEVELS_MAX,
@@ -95,7 +102,7 @@ def decode_statistic(encoded: dict[str, Any]) -> Distance | Choice | GaussianCou
         case "choice":
             return Choice(
                 Score(encoded["score"]),
-                tuple(Partition(*_decode_array(view)) for view in encoded["views"]),
+                tuple(_decode_partition(view) for view in encoded["views"]),
                 tuple(
                     ChoiceCandidate(child, tuple(rest)) for child, *rest in encoded["candidates"]
                 ),
@@ -125,7 +132,7 @@ def fingerprint(block: QueryBlock) -> str:
 def _encode_term(term: Term) -> dict[str, Any]:
     return {
         "scale": str(term.scale),
-        "factors": [_encode_factor(factor) for factor in term.factors],
+        "factors": [_encode_array(factor.axes, factor.numbers) for factor in term.factors],
     }
 
 
@@ -147,33 +154,38 @@ def _decode_factor(encoded: dict[str, Any]) -> Factor:
     return known
 
 
-def _encode_factor(factor: Factor) -> dict[str, Any]:
-    pieces = factor.numbers
-    if not isinstance(pieces, Pieces) and len(factor.axes) == 1:
-        pieces = pieces_of(pieces)
-    if not isinstance(pieces, Pieces) or pieces.degree == 0:
-        return _encode_array(factor.axes, factor.numbers)
-    return {
-        "axes": list(factor.axes),
-        "shape": [pieces.size],
-        "pieces": [
-            [length, value, first, second] if first or second else [length, value]
-            for length, (value, first, second) in zip(
-                pieces.lengths.tolist(), pieces.differences.tolist(), strict=True
-            )
-        ],
-    }
-
-
 def _encode_array(
     axes: tuple[str, ...], numbers: NDArray[np.int64] | Pieces | Tiles
 ) -> dict[str, Any]:
     encoded: dict[str, Any] = {"axes": list(axes), "shape": list(shape_of(numbers))}
     if isinstance(numbers, Tiles):
-        encoded["classes"] = [_listed(one) for one in numbers.along]
-        numbers = numbers.values
-    runs = numbers if isinstance(numbers, Pieces) else runs_of(numbers.ravel())
-    return {**encoded, "runs": _listed(runs)}
+        along = [_listed(one) for one in numbers.along]
+        return {**encoded, "classes": along, **_content(numbers.values.ravel())}
+    if isinstance(numbers, Pieces) or len(axes) == 1:
+        return {**encoded, **_content(numbers)}
+    return {**encoded, "runs": _listed(runs_of(numbers.ravel()))}
+
+
+def _content(numbers: NDArray[np.int64] | Pieces) -> dict[str, Any]:
+    """A vector as pieces where its values follow a line or a curve somewhere, otherwise as runs.
+
+    A function of the values alone, whatever holds them.
+    """
+    pieces = numbers
+    if not isinstance(pieces, Pieces):
+        pieces = pieces_of(pieces)
+    elif pieces.degree == 0 and pieces.n_pieces >= N_CURVED_LEAST:
+        pieces = pieces_of(pieces.dense())
+    if pieces.degree == 0:
+        return {"runs": _listed(pieces)}
+    return {
+        "pieces": [
+            [length, value, first, second] if first or second else [length, value]
+            for length, (value, first, second) in zip(
+                pieces.lengths.tolist(), pieces.differences.tolist(), strict=True
+            )
+        ]
+    }
 
 
 def _listed(runs: Pieces) -> list[int]:
@@ -194,18 +206,23 @@ def _decode_array(
             raise ValueError("pieces along several axes")
         found = decoded_pieces(encoded["pieces"], size)
         return axes, found if size > N_NARROW_LEVELS_MAX else found.dense()
-    runs = _decode_runs(encoded["runs"], size)
-    return axes, runs.dense().reshape(shape)
+    return axes, _decode_runs(encoded["runs"], size).dense().reshape(shape)
 
 
 def _decode_partition(encoded: dict[str, Any]) -> Partition:
     if "classes" not in encoded:
-        return Partition(*_decode_array(encoded))
+        axes, groups = _decode_array(encoded)
+        return Partition(axes, groups.dense() if isinstance(groups, Pieces) else groups)
     sizes = zip(encoded["classes"], encoded["shape"], strict=True)
     along = tuple(_decode_runs(classes, int(size)) for classes, size in sizes)
     shape = tuple(one.ends[1] + 1 for one in along)
-    values = _decode_runs(encoded["runs"], math.prod(shape)).dense().reshape(shape)
-    return Partition(tuple(encoded["axes"]), Tiles(along, values))
+    size = math.prod(shape)
+    values = (
+        decoded_pieces(encoded["pieces"], size)
+        if "pieces" in encoded
+        else _decode_runs(encoded["runs"], size)
+    )
+    return Partition(tuple(encoded["axes"]), Tiles(along, values.dense().reshape(shape)))
 
 
 def _decode_runs(listed: list[int], size: int) -> Pieces:

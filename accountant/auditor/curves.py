@@ -57,13 +57,20 @@ class Curve:
         """The numbers at some places."""
         which = np.searchsorted(self.starts, places, side="right") - 1
         steps = places - self.starts[which]
-        value, first, second = self._numbers[which].T
+        value, first, second = np.moveaxis(self._numbers[which], -1, 0)
         found: Numbers = value + first * steps + second * (steps * (steps - 1) // 2)
         return found
 
     def dense(self) -> Numbers:
         """The numbers at all places."""
         return self.at(np.arange(self.size, dtype=np.int64))
+
+    def in_runs(self) -> "Curve":
+        """The same numbers as flat pieces only."""
+        numbers = self.dense()
+        starts = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
+        flat = zip(starts.tolist(), numbers[starts].tolist(), strict=True)
+        return Curve(self.size, tuple((start, value, 0, 0) for start, value in flat))
 
     def spans(self) -> Iterator[tuple[Piece, int]]:
         """Each piece, and the place after its last."""

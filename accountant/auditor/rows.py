@@ -186,6 +186,7 @@ class BlockReader:
         self._blocks: dict[str, Block] = {}
         self._equal: dict[tuple[object, ...], Block] = {}
         self._arrays: dict[tuple[Json, ...], LevelArray] = {}
+        self._flat: dict[LevelArray, LevelArray] = {}
 
     def block(self, value: Json) -> Block:
         """The block for JSON values; Wrong if they are not a block."""
@@ -198,6 +199,11 @@ class BlockReader:
     def labels(self, value: Json) -> LevelArray:
         """Groups of the levels of a few axes; Wrong if the values are not such groups."""
         labels = self._array(value)
+        numbers = labels.numbers
+        if isinstance(numbers, Curve) and not numbers.is_flat:
+            # Groups have no order: that their numbers rise along an axis says nothing.
+            flat = LevelArray(labels.axes, numbers.in_runs())
+            labels = self._flat.setdefault(labels, flat)
         _n_groups(labels)
         return labels
 
@@ -209,7 +215,7 @@ class BlockReader:
         if not 0 < len(found) <= N_TERMS_MAX:
             raise Wrong(f"a query of {len(found)} terms")
         terms = tuple(self._term(one) for one in found)
-        labels = self._array(fields["partition"]) if "partition" in fields else None
+        labels = self.labels(fields["partition"]) if "partition" in fields else None
         n_rows = 1 if labels is None else _n_groups(labels)
         # An array has two ways to be written, and so has a block.
         content = (labels, *((term.scale, *term.arrays) for term in terms))
@@ -272,13 +278,15 @@ def _numbers(fields: Fields, shape: tuple[int, ...]) -> NDArray[np.int64] | Curv
 def _tiled(fields: Fields, shape: tuple[int, ...]) -> Tiled:
     """Groups of products of classes."""
     classes = fields["classes"]
-    if "runs" not in fields or len(classes) != len(shape):
+    if len(classes) != len(shape):
         raise Wrong("classes of levels that are not those of each axis")
     along = tuple(
         _flat_curve(list_of({"classes": one}, "classes", int), size)
         for one, size in zip(classes, shape, strict=True)
     )
     sizes = tuple(map(n_classes, along))
+    if "pieces" in fields:
+        return Tiled(along, curve_of(fields["pieces"], math.prod(sizes)).dense().reshape(sizes))
     lengths, values = _runs(fields["runs"], math.prod(sizes))
     return Tiled(along, np.repeat(values, lengths).reshape(sizes))
 
@@ -316,8 +324,6 @@ def _digest(numbers: NDArray[np.int64] | Curve | Tiled) -> bytes:
 def _n_groups(labels: LevelArray) -> int:
     """The number of groups, each of which must have a cell."""
     if isinstance(labels.numbers, Curve):
-        if not labels.numbers.is_flat:
-            raise Wrong("groups that rise along an axis")
         found = np.unique(labels.numbers.at(labels.numbers.starts))
     elif isinstance(labels.numbers, Tiled):
         found = np.unique(labels.numbers.values)

@@ -109,13 +109,20 @@ class TargetRules:
         """The half-width of a part of a formula that sums some columns, in records.
 
         A part over a measure takes the floor of the measure's sums, unless the statement names a
-        target, for which every part begins at the half-width of counts.
+        target, for which every part begins at the half-width of counts. It never takes less than
+        the floor where nobody declares one: a floor for small sums says nothing of averages, and
+        would ask for the number of records as narrowly as for their money.
         """
         measures = {axis.name for axis in self.schema.axes if isinstance(axis, MeasureAxis)}
         summed = [name for name in columns if name in measures]
         if self.names_width or not summed:
             return self.default.half_width
-        return self._declared(summed)[1]
+        return max(self._declared(summed)[1], self._undeclared_floor)
+
+    @property
+    def _undeclared_floor(self) -> float:
+        """The narrowest half-width of sums where nobody declares one, in records."""
+        return DEFAULT_RELATIVE * AT_LEAST_RECORDS * self.default.half_width
 
     def _relative(self, query: LinearQuery, relative: float, floor: float) -> AnswerTarget:
         largest = float(query.bound) * self.schema.n_records_max
@@ -133,7 +140,7 @@ class TargetRules:
     def _floor(self, name: str, target: SumTarget) -> float:
         """The narrowest half-width of a column's sums, in records of the largest value."""
         if target.relative is not None and target.at_least is None:
-            return target.relative * AT_LEAST_RECORDS * self.default.half_width
+            return target.relative / DEFAULT_RELATIVE * self._undeclared_floor
         (axis,) = (axis for axis in self.schema.axes if axis.name == name)
         if not isinstance(axis, MeasureAxis):
             raise TypeError(f"{name} has a target for sums, and is no measure")

@@ -122,8 +122,10 @@ def test_an_average_rests_on_a_sum_and_a_count_at_the_floor_of_its_measure() -> 
     assert part.answers[0].relative is None
     widths = [one.target.half_width for one in part.aggregates]
     assert widths == [pytest.approx(FLOOR * 2500), pytest.approx(FLOOR)]
-    declared = part_of("SELECT AVG(revenue) FROM shop", revenue=SumTarget(half_width=5e4))
-    assert declared.aggregates[1].target.half_width == pytest.approx(5e4 / 5000)
+    fine = part_of("SELECT AVG(revenue) FROM shop", revenue=SumTarget(half_width=5e4))
+    assert [one.target for one in fine.aggregates] == [one.target for one in part.aggregates]
+    declared = part_of("SELECT AVG(revenue) FROM shop", revenue=SumTarget(half_width=5e5))
+    assert declared.aggregates[1].target.half_width == pytest.approx(5e5 / 5000)
     asked = part_of("SELECT AVG(revenue) FROM shop", RequestedTarget(half_width=9.0))
     assert [one.target.half_width for one in asked.aggregates] == [500 * 2500, 500]
 
