@@ -121,8 +121,40 @@ def _addends(expression: exp.Expr, schema: Schema, *, negative: bool) -> Iterato
         yield from _addends(node.expression, schema, negative=negative ^ is_taken_off)
     elif isinstance(node, exp.Neg):
         yield from _addends(node.this, schema, negative=not negative)
+    elif isinstance(node, exp.Sub) and (days := _days_apart(node, schema)) is not None:
+        later, earlier, between = days
+        yield from _addends(later, schema, negative=negative)
+        yield from _addends(earlier, schema, negative=not negative)
+        yield from _addends(between, schema, negative=negative)
     else:
         yield exp.Neg(this=exp.paren(node.copy())) if negative else node.copy()
+
+
+def _days_apart(difference: exp.Sub, schema: Schema) -> tuple[exp.Expr, exp.Expr, exp.Expr] | None:
+    """The days of two columns from their middle days, and those between these; None for others.
+
+    So a sum of differences is two rows of numbers, not one over all pairs of days; and both are as
+    small as they can be, since their largest values add up in the bound of the cost.
+    """
+    columns = [difference.this.unnest(), difference.expression.unnest()]
+    if not all(isinstance(one, exp.Column) for one in columns):
+        return None
+    axes = [schema.by_name[one.name] for one in columns]
+    if axes[0] is axes[1]:
+        return None
+    middles = [axis.low + (axis.high - axis.low) / 2 for axis in axes if isinstance(axis, DateAxis)]
+    if len(middles) < len(columns):
+        return None
+    later, earlier = (
+        exp.Sub(
+            this=column.copy(),
+            expression=exp.cast(exp.Literal.string(middle.isoformat()), exp.DType.DATE),
+        )
+        for column, middle in zip(columns, middles, strict=True)
+    )
+    n_days = (middles[0] - middles[1]).days
+    between = exp.Literal.number(abs(n_days))
+    return later, earlier, between if n_days >= 0 else exp.Neg(this=between)
 
 
 def _is_of_time(expression: exp.Expr, schema: Schema) -> bool:
