@@ -152,7 +152,7 @@ _EXPLAINED: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
     (
         (exp.Window,),
         "is a window over private rows",
-        "GROUP BY first: windows order answers. WIDTH_BUCKET and PERCENTILE_CONT divide a column.",
+        "GROUP BY first: windows order answers.",
     ),
     (
         (exp.AggFunc,),

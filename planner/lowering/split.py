@@ -221,7 +221,9 @@ class Splitter:
         self._write_out_values(select)
         window = select.find(exp.Window)
         if window is not None:
-            raise unsupported(window, "is a window over private rows", "Use GROUP BY.")
+            raise unsupported(
+                window, "is a window over private rows", "GROUP BY first: windows order answers."
+            )
         for clause in _NOT_OF_ROWS:
             if select.args.get(clause) and not (clause == "limit" and is_probe(select)):
                 raise clause_of_rows(clause, select, rows)
