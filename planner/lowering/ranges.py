@@ -7,6 +7,7 @@ range. What has no range here is not cut; sums and counts never are.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Final, TypeAlias
 
 from sqlglot import exp
@@ -53,12 +54,14 @@ def _is_same_number(node: exp.Expr) -> bool:
 def share_range(node: exp.Div, part: PartBuilder) -> Range | None:
     """The range of a linear answer divided by a whole that it is of; None if it is no such share.
 
-    The whole counts all records of the SELECT, or is what the part sums, over more records.
+    The whole counts all records of the SELECT, or is what the part sums, over more records. Of all
+    groups, it counts records that are not in the item's group and add nothing to the item.
     """
     whole, item = node.expression, node.this.unnest()
     while isinstance(whole, _SAME_VALUE):
         whole = whole.this
-    if isinstance(whole, exp.Window) and isinstance(whole.this, exp.Sum):
+    is_of_all_groups = isinstance(whole, exp.Window) and isinstance(whole.this, exp.Sum)
+    if is_of_all_groups:
         whole = whole.this.this.unnest()
     if not (is_linear(item) and is_linear(whole)):
         return None
@@ -72,6 +75,8 @@ def share_range(node: exp.Div, part: PartBuilder) -> Range | None:
     if of_all is None:
         return None
     low, high = coefficient_range(of_item)
+    if is_of_all_groups:
+        low, high = min(low, Fraction(0)), max(high, Fraction(0))
     return float(low) / of_all, float(high) / of_all
 
 

@@ -9,10 +9,14 @@ from tests.sql.fuzz_values import condition
 
 @dataclass(frozen=True)
 class Aggregate:
-    """An aggregate's text; linear if it is a weighted sum of records, which rounds to halves."""
+    """An aggregate's text; linear if it is a weighted sum of records, which rounds to halves.
+
+    A formula may divide by an answer, which `divisor` computes.
+    """
 
     text: str
     is_linear: bool
+    divisor: str | None = None
 
 
 def key(rng: random.Random, rows: Source) -> str:
@@ -103,20 +107,23 @@ def formula(rng: random.Random, rows: Source) -> Aggregate:
     if rng.random() < 0.2:
         filtered = f" FILTER (WHERE {condition(rng, rows, 1)}{either('', ' AND is_real')})"
     one, other = linear(rng, rows).text, linear(rng, rows, 0).text
-    some = [
-        *(f"AVG({value}){filtered}", f"AVG({value}){filtered}"),
-        f"{rng.choice(['VARIANCE', 'VAR_POP', 'STDDEV', 'STDDEV_POP'])}({value}){filtered}",
-        f"({one}) / NULLIF({other}, 0)",
-        f"100.0 * ({one}) / COUNT(*){ONLY_REAL}",
-        f"ABS({one})",
-        f"GREATEST({one}, 0)",
+    moment = rng.choice(["VARIANCE", "VAR_POP", "STDDEV", "STDDEV_POP"])
+    of_all, known = f"COUNT(*){ONLY_REAL}", f"COUNT({value}){filtered}"
+    some: list[tuple[str, str | None]] = [
+        *((f"AVG({value}){filtered}", known), (f"AVG({value}){filtered}", known)),
+        (f"{moment}({value}){filtered}", known),
+        (f"({one}) / NULLIF({other}, 0)", other),
+        (f"100.0 * ({one}) / {of_all}", of_all),
+        (f"ABS({one})", None),
+        (f"GREATEST({one}, 0)", None),
     ]
     of = [rows.columns[role] for role in ("age", "visits", "cost", "stay") if role in rows]
     if of:
         column, share = rng.choice(of), rng.choice(["0.25", "0.5", "0.9", "0", "1"])
         some += [
-            f"MEDIAN({column}){filtered}",
-            f"PERCENTILE_CONT({share}) WITHIN GROUP (ORDER BY {column}){filtered}",
-            f"PERCENTILE_DISC({share}) WITHIN GROUP (ORDER BY {column}){filtered}",
+            (f"MEDIAN({column}){filtered}", None),
+            (f"PERCENTILE_CONT({share}) WITHIN GROUP (ORDER BY {column}){filtered}", None),
+            (f"PERCENTILE_DISC({share}) WITHIN GROUP (ORDER BY {column}){filtered}", None),
         ]
-    return Aggregate(rng.choice(some), is_linear=False)
+    text, divisor = rng.choice(some)
+    return Aggregate(text, is_linear=False, divisor=divisor)

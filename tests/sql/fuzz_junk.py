@@ -112,7 +112,7 @@ def junk(rng: random.Random, good: Statement) -> Statement:
         text = good.for_tacit
         for _ in range(rng.choice([1, 1, 2, 4])):
             text = _mutated(rng, text)
-    return replace(good, text=text, is_compared=False, has_public_keys=False, follows_answers=True)
+    return replace(good, text=text, is_compared=False, has_public_keys=False)
 
 
 def _mutated(rng: random.Random, text: str) -> str:

@@ -5,6 +5,7 @@ c1, .. where they are what DuckDB cannot know.
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tests.sql.fuzz_aggregates import Aggregate, formula, key, linear
@@ -44,8 +45,6 @@ class Statement:
         And in the same order.
     has_public_keys : bool
         Whether its rows, and their keys, do not depend on the answers.
-    follows_answers : bool
-        Whether what is bought may depend on noisy answers, as documented.
     """
 
     text: str
@@ -54,7 +53,6 @@ class Statement:
     is_compared: bool = True
     is_ordered: bool = False
     has_public_keys: bool = False
-    follows_answers: bool = False
 
     @property
     def for_tacit(self) -> str:
@@ -99,7 +97,7 @@ def select(
     ]
     group, is_sets = _group_by(rng, keys)
     having = _having(rng, rows, keys) if rng.random() < 0.2 else ""
-    options, follows = _options(rng, aggregates)
+    options = _options(rng)
     items = [f"{one} AS k{place}" for place, one in enumerate(keys)]
     items += [f"{one.text} AS a{place}" for place, one in enumerate(aggregates)]
     if ended and rng.random() < 0.3:
@@ -108,7 +106,7 @@ def select(
         items += _windows(rng, keys, is_sets)
     order, ordered, limited = _order(rng, rows, keys, is_sets) if ended else ("", False, False)
     text = (
-        f"{rows.with_text(phantoms)}SELECT{options} {', '.join(items)} "
+        f"{rows.with_text(phantoms)}SELECT{options} {', '.join(items)}{divisors(aggregates)} "
         f"FROM {rows.text(phantoms)}{where}{group}{having}{order}"
     )
     return Statement(
@@ -118,7 +116,15 @@ def select(
         is_compared=are_few(phantoms) and (ordered or not limited),
         is_ordered=ordered,
         has_public_keys=not (having or order or " OVER (" in text),
-        follows_answers=follows,
+    )
+
+
+def divisors(aggregates: Sequence[Aggregate]) -> str:
+    """Columns of DuckDB's alone, after all others: d0 is what a0 divides by."""
+    return "".join(
+        either("", f", {for_duckdb(one.divisor)} AS d{place}")
+        for place, one in enumerate(aggregates)
+        if one.divisor is not None
     )
 
 
@@ -148,13 +154,10 @@ def _having(rng: random.Random, rows: Source, keys: list[str]) -> str:
     return f" HAVING {some}"
 
 
-def _options(rng: random.Random, aggregates: list[Aggregate]) -> tuple[str, bool]:
+def _options(rng: random.Random) -> str:
     if rng.random() < 0.8:
-        return "", False
-    chosen = rng.choice(OPTIONS)
-    has_formula = not all(one.is_linear for one in aggregates)
-    follows = "relative" in chosen or ("half_width" in chosen and has_formula)
-    return either(f" WITH DIFFERENTIAL_PRIVACY{chosen}", ""), follows
+        return ""
+    return either(f" WITH DIFFERENTIAL_PRIVACY{rng.choice(OPTIONS)}", "")
 
 
 def _companions(rng: random.Random, aggregates: list[Aggregate]) -> list[str]:

@@ -1,8 +1,8 @@
 """What generated statements are asked of: engines on neighbouring tables, and DuckDB."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -10,8 +10,12 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from accountant.gate.release import Noisy, Release
+from accountant.ledger.entries import Charge
+from accountant.ledger.entry_json import write
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
+from cube.measurement import Measurement
 from planner.measuring.strategy import Strategy
 from proxy.engine.engine import Engine
 from tests.sql import world
@@ -43,26 +47,76 @@ class SameNoise:
         return tuple(round(value) for value in drawn.tolist())
 
 
+@dataclass
+class MovedNoise:
+    """What one engine releases, and the noise of another that releases the same.
+
+    The noise of the neighbour is what makes its noisy values those of the first engine. Whatever
+    follows a charge may depend on the noisy values, and on nothing else that was read: then the two
+    engines do all alike. `missed` is the number of its charges that the ledger
+    of the first does not hold in the same words.
+    """
+
+    kept: list[tuple[tuple[str, str], Noisy]] = field(default_factory=list)
+    missed: int = 0
+
+    def record(self, charge: Charge, values: Noisy) -> Noisy:
+        self.kept.append((write(charge), values))
+        return values
+
+    def replay(self, charge: Charge, own: Noisy) -> Noisy:
+        if self.kept and self.kept[0][0] == write(charge):
+            return self.kept.pop(0)[1]
+        self.missed += 1
+        return own
+
+
+@dataclass(frozen=True)
+class MovedRelease:
+    """A gate's release whose values go through a `MovedNoise`; it reads what the gate's reads."""
+
+    release: Release
+    through: Callable[[Charge, Noisy], Noisy]
+
+    def noisy_values(self, charge: Charge, known: Sequence[Measurement]) -> Noisy:
+        return self.through(charge, self.release.noisy_values(charge, known))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two engines that are asked the same, on tables that differ in one record.
+
+    Parameters
+    ----------
+    one, other : Engine
+    sources : pair of KnownTable
+        What they read.
+    moved : MovedNoise, optional
+        If their noisy values are the same; otherwise their noise is.
+    """
+
+    one: Engine
+    other: Engine
+    sources: tuple[KnownTable, KnownTable]
+    moved: MovedNoise | None = None
+
+
 @dataclass(frozen=True)
 class FuzzWorld:
     """The engines of one seed.
 
     Parameters
     ----------
-    one, other : Engine
-        On tables that differ in one record. They are asked the same.
-    alone : Engine
-        On the table of `one`, for what the others are not asked.
-    sources : pair of KnownTable
-        What `one` and `other` read.
+    same_noise : Pair
+        For statements whose decisions must not even depend on noisy answers.
+    same_answers : Pair
+        For those whose purchases follow noisy answers, and for some of the others.
     n_records : int
     is_noisy : bool
     """
 
-    one: Engine
-    other: Engine
-    alone: Engine
-    sources: tuple[KnownTable, KnownTable]
+    same_noise: Pair
+    same_answers: Pair
     n_records: int
     is_noisy: bool
 
@@ -74,17 +128,30 @@ def fuzz_world(seed: int, folder: Path) -> Iterator[FuzzWorld]:
     strategy = STRATEGIES[seed % len(STRATEGIES)]
     is_noisy = seed % 7 == 3
     rows = _rows(n_records)
-    tables = [KnownTable(world.SCHEMA, held) for held in (rows, neighbour(rows, seed), rows)]
     with ExitStack() as stack:
-        engines = []
-        for place, table in enumerate(tables):
-            own = folder / f"{seed}-{place}"
-            own.mkdir()
-            noise: NoiseSource = SameNoise(seed) if is_noisy else NoNoise()
-            engine = world.patients_engine(own, table, noise, strategy=strategy)
-            engines.append(stack.enter_context(engine))
-        one, other, alone = engines
-        yield FuzzWorld(one, other, alone, (tables[0], tables[1]), n_records, is_noisy)
+
+        def pair(name: str) -> Pair:
+            tables, engines = [], []
+            for place, held in enumerate((rows, neighbour(rows, seed))):
+                own = folder / f"{seed}-{name}-{place}"
+                own.mkdir()
+                table = KnownTable(world.SCHEMA, held)
+                noise: NoiseSource = SameNoise(seed) if is_noisy else NoNoise()
+                engine = world.patients_engine(own, table, noise, strategy=strategy)
+                engines.append(stack.enter_context(engine))
+                tables.append(table)
+            return Pair(engines[0], engines[1], (tables[0], tables[1]))
+
+        yield FuzzWorld(pair("noise"), _with_same_answers(pair("answers")), n_records, is_noisy)
+
+
+def _with_same_answers(pair: Pair) -> Pair:
+    """The pair, with the noise of the second moved."""
+    moved = MovedNoise()
+    for engine, through in ((pair.one, moved.record), (pair.other, moved.replay)):
+        gate = engine._tables[world.SCHEMA.table].gate
+        gate._release = MovedRelease(gate._release, through)  # type: ignore[assignment]  # in its place
+    return replace(pair, moved=moved)
 
 
 def neighbour(rows: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
