@@ -23,6 +23,7 @@ from planner.sql.exact_number import constant_value, divided_by_zero, is_written
 from planner.sql.messages import position, shown
 
 _OF_TIME = (exp.Interval, exp.TimestampTrunc, exp.LastDay, exp.DateFromParts, Age)
+_STRICT = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren, exp.Column, exp.Identifier, exp.Literal)
 _TIMES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.INTERVAL})
 
 
@@ -55,7 +56,19 @@ def counted(expression: exp.Expr, scale: Fraction, conditions: tuple[exp.Expr, .
         return counted(value, scale, (*conditions, *conjuncts(holds)))
     if isinstance(expression, exp.Literal | exp.Boolean | exp.Star):
         return Product(scale, (), conditions)
-    return Product(scale, (), (*conditions, _is_not_null(expression)))
+    known = [_is_not_null(column) for column in _strict_columns(expression)]
+    return Product(scale, (), (*conditions, *(known or [_is_not_null(expression)])))
+
+
+def _strict_columns(expression: exp.Expr) -> list[exp.Column]:
+    """The columns of arithmetic that is NULL where one of them is, and only there; none for others.
+
+    A condition on each is cheaper than one on all combinations of their levels.
+    """
+    nodes = list(expression.walk())
+    if not all(isinstance(node, _STRICT) for node in nodes):
+        return []
+    return [node for node in nodes if isinstance(node, exp.Column)]
 
 
 def summed(
