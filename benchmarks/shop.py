@@ -266,7 +266,9 @@ def what_it_left(settings: Settings) -> tuple[dict[str, object], list[Bar]]:
     page = path.with_name("report.html")
     began = time.perf_counter()
     subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "proxy", "audit", "report", str(path), "-o", str(page)], check=True
+        [sys.executable, "-m", "proxy", "audit", "report", str(path), "-o", str(page)],
+        check=True,
+        stdout=sys.stderr,
     )
     seconds, n_bytes = time.perf_counter() - began, page.stat().st_size
     return {

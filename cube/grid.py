@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,10 +79,9 @@ class Grid:
         The blocks' scopes must lie within the grid's axes.
         """
         classes = list(self.classes)
-        for axes, values in arrays_of(blocks):
-            for dimension, name in enumerate(axes):
+        for block in blocks:
+            for name, keys in _keys_of(block):
                 place = self.position[name]
-                keys = slice_keys(values, dimension)
                 classes[place] = classes[place].refined(keys)
         if all(new is old for new, old in zip(classes, self.classes, strict=True)):
             return self
@@ -171,6 +171,23 @@ def arrays_of(
                 yield factor.axes, factor.numbers
         if block.partition is not None:
             yield block.partition.axes, block.partition.groups
+
+
+# Weak: a block may hold megabytes. Each statement refines grids by much of the history again.
+_KEYS: WeakKeyDictionary[QueryBlock, tuple[tuple[str, NDArray[np.int64] | Pieces], ...]]
+_KEYS = WeakKeyDictionary()
+
+
+def _keys_of(block: QueryBlock) -> tuple[tuple[str, NDArray[np.int64] | Pieces], ...]:
+    """For every array of a block and each of its axes, the axis and the keys of its slices."""
+    known = _KEYS.get(block)
+    if known is None:
+        known = _KEYS[block] = tuple(
+            (name, slice_keys(values, dimension))
+            for axes, values in arrays_of([block])
+            for dimension, name in enumerate(axes)
+        )
+    return known
 
 
 def slice_keys(

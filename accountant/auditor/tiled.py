@@ -1,7 +1,8 @@
 """Groups over several axes, one of them with many levels: numbers of products of classes of levels.
 
 A ledger writes the class of each level along every axis as runs, and then the group of each product
-of classes. Nothing here knows weights or charges.
+of classes. Nothing here knows weights or charges. Proof: proofs/ledger.md, "Along a column of many
+levels".
 """
 
 from collections.abc import Sequence

@@ -149,7 +149,11 @@ _EXPLAINED: tuple[tuple[tuple[type[exp.Expr], ...], str, str], ...] = (
         "is a subquery where a value of one record is needed",
         "Ask it first, and write its answer here; or join a public table.",
     ),
-    ((exp.Window,), "is a window over private rows", "Use GROUP BY."),
+    (
+        (exp.Window,),
+        "is a window over private rows",
+        "GROUP BY first: windows order answers.",
+    ),
     (
         (exp.AggFunc,),
         "is an aggregate where a value of one row is needed",

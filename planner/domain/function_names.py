@@ -55,7 +55,7 @@ INSTEAD: dict[str, str] = {
     "TIMEOFDAY": "Say NOW().",
     "TIME_TO_STR": "Say TO_CHAR(x, 'YYYY-MM').",
     "TODAY": "Say CURRENT_DATE.",
-    "TO_DATE": "Say CAST('2024-01-31' AS DATE).",
+    "TO_DATE": "Say CAST('2024-01-31' AS DATE), or TO_DATE of two literals.",
     "TRANSACTION_TIMESTAMP": "Say NOW().",
     "TRY_CONVERT": "Say CAST(x AS BIGINT).",
     "UNIX_TO_TIME": "Compare with TIMESTAMP '2024-01-31 00:00:00'.",

@@ -25,6 +25,29 @@ def name_every_key(select: exp.Select) -> None:
     select.set("group", exp.Group(expressions=keys) if keys else None)
 
 
+def order_by_every_item(select: exp.Select) -> None:
+    """Replace ORDER BY ALL by what it stands for: the items of the list, from the left."""
+    order = select.args.get("order")
+    if order is None or len(order.expressions) != 1 or select.is_star:
+        return
+    (entry,) = order.expressions
+    if not _is_word_all(entry.this):
+        return
+    ordered = []
+    for place in range(1, len(select.expressions) + 1):
+        one = entry.copy()
+        one.set("this", exp.Literal.number(place))
+        ordered.append(one)
+    order.set("expressions", ordered)
+
+
+def _is_word_all(node: exp.Expr) -> bool:
+    """Whether it is the word ALL, which is no name of a column unless it is quoted."""
+    if not isinstance(node, exp.Column) or node.table:
+        return False
+    return node.name.upper() == "ALL" and not node.this.quoted
+
+
 def grouping_sets(group: exp.Group) -> list[list[exp.Expr]]:
     """The keys of each grouping set; plain entries are in every one.
 

@@ -19,7 +19,7 @@ from planner.lowering.answered_groups import filter_groups
 from planner.lowering.companions import show_companions
 from planner.lowering.consistency import ask_consistency
 from planner.lowering.formulas import Total
-from planner.lowering.grouping_sets import name_every_key
+from planner.lowering.grouping_sets import name_every_key, order_by_every_item
 from planner.lowering.independence import asks_independence, lower_test
 from planner.lowering.joins import joined_rows, values_of
 from planner.lowering.linear import is_linear
@@ -137,6 +137,7 @@ class Splitter:
         if self._has_subqueries:
             merge_sums(select, lambda inner: self.tables.schema_in(inner, scope.names))
         name_every_key(select)
+        order_by_every_item(select)
         self._filter_groups(select, scope)
         sources = self._sources(select, scope)
         self._hold_subqueries(select, scope)
@@ -220,7 +221,9 @@ class Splitter:
         self._write_out_values(select)
         window = select.find(exp.Window)
         if window is not None:
-            raise unsupported(window, "is a window over private rows", "Use GROUP BY.")
+            raise unsupported(
+                window, "is a window over private rows", "GROUP BY first: windows order answers."
+            )
         for clause in _NOT_OF_ROWS:
             if select.args.get(clause) and not (clause == "limit" and is_probe(select)):
                 raise clause_of_rows(clause, select, rows)

@@ -23,6 +23,7 @@ from planner.sql.exact_number import constant_value, divided_by_zero, is_written
 from planner.sql.messages import position, shown
 
 _OF_TIME = (exp.Interval, exp.TimestampTrunc, exp.LastDay, exp.DateFromParts, Age)
+_STRICT = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren, exp.Column, exp.Identifier, exp.Literal)
 _TIMES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.INTERVAL})
 
 
@@ -55,7 +56,19 @@ def counted(expression: exp.Expr, scale: Fraction, conditions: tuple[exp.Expr, .
         return counted(value, scale, (*conditions, *conjuncts(holds)))
     if isinstance(expression, exp.Literal | exp.Boolean | exp.Star):
         return Product(scale, (), conditions)
-    return Product(scale, (), (*conditions, _is_not_null(expression)))
+    known = [_is_not_null(column) for column in _strict_columns(expression)]
+    return Product(scale, (), (*conditions, *(known or [_is_not_null(expression)])))
+
+
+def _strict_columns(expression: exp.Expr) -> list[exp.Column]:
+    """The columns of arithmetic that is NULL where one of them is, and only there; none for others.
+
+    A condition on each is cheaper than one on all combinations of their levels.
+    """
+    nodes = list(expression.walk())
+    if not all(isinstance(node, _STRICT) for node in nodes):
+        return []
+    return [node for node in nodes if isinstance(node, exp.Column)]
 
 
 def summed(
@@ -121,8 +134,40 @@ def _addends(expression: exp.Expr, schema: Schema, *, negative: bool) -> Iterato
         yield from _addends(node.expression, schema, negative=negative ^ is_taken_off)
     elif isinstance(node, exp.Neg):
         yield from _addends(node.this, schema, negative=not negative)
+    elif isinstance(node, exp.Sub) and (days := _days_apart(node, schema)) is not None:
+        later, earlier, between = days
+        yield from _addends(later, schema, negative=negative)
+        yield from _addends(earlier, schema, negative=not negative)
+        yield from _addends(between, schema, negative=negative)
     else:
         yield exp.Neg(this=exp.paren(node.copy())) if negative else node.copy()
+
+
+def _days_apart(difference: exp.Sub, schema: Schema) -> tuple[exp.Expr, exp.Expr, exp.Expr] | None:
+    """The days of two columns from their middle days, and those between these; None for others.
+
+    So a sum of differences is two rows of numbers, not one over all pairs of days; and both are as
+    small as they can be, since their largest values add up in the bound of the cost.
+    """
+    columns = [difference.this.unnest(), difference.expression.unnest()]
+    if not all(isinstance(one, exp.Column) for one in columns):
+        return None
+    axes = [schema.by_name[one.name] for one in columns]
+    if axes[0] is axes[1]:
+        return None
+    middles = [axis.low + (axis.high - axis.low) / 2 for axis in axes if isinstance(axis, DateAxis)]
+    if len(middles) < len(columns):
+        return None
+    later, earlier = (
+        exp.Sub(
+            this=column.copy(),
+            expression=exp.cast(exp.Literal.string(middle.isoformat()), exp.DType.DATE),
+        )
+        for column, middle in zip(columns, middles, strict=True)
+    )
+    n_days = (middles[0] - middles[1]).days
+    between = exp.Literal.number(abs(n_days))
+    return later, earlier, between if n_days >= 0 else exp.Neg(this=between)
 
 
 def _is_of_time(expression: exp.Expr, schema: Schema) -> bool:

@@ -2,8 +2,8 @@
 
 PostgreSQL's own, and the names of them that other dialects have: DATE_PART, DATEPART and YEAR(x)
 are EXTRACT; DATEADD, DATE_ADD and DATE_SUB add an interval; DATEDIFF and DATE_DIFF, whose arguments
-stand in four orders, are one node. The grammar asks here (`dialect`); what the nodes mean to DuckDB
-is said in `planner.domain.duckdb_functions`.
+stand in four orders, are one node. What is read from a text is in `date_texts`. The grammar asks
+here (`dialect`); what the nodes mean to DuckDB is said in `planner.domain.duckdb_functions`.
 """
 
 from collections.abc import Callable

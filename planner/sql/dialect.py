@@ -21,6 +21,7 @@ from sqlglot.parsers.postgres import PostgresParser
 from sqlglot.tokenizer_core import TokenType
 
 from planner.sql.date_functions import DATE_FUNCTIONS
+from planner.sql.date_texts import DATE_TEXTS
 from planner.sql.names import CompanionColumn
 from planner.sql.nodes import AS_WRITTEN, Held, PublicLookup
 from planner.sql.options import Option
@@ -38,6 +39,7 @@ class TacitParser(PostgresParser):
     FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
         **PostgresParser.FUNCTIONS,
         **DATE_FUNCTIONS,
+        **DATE_TEXTS,
         "LISTAGG": exp.GroupConcat.from_arg_list,
     }
 

@@ -18,7 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from cube.refusals import InvalidSql, TooLarge
 from planner.sql.messages import origin, shortened
 
-N_PARAMETERS_MAX: Final = 1000
+N_PARAMETERS_MAX: Final = 999
 N_TEXT_MAX: Final = 64 * 1024  # characters of all values: as long as a statement may be
 
 _MARK: Final = "?"
@@ -135,8 +135,20 @@ def numbered(words: Sequence[Token]) -> list[Token]:
 
 
 def parameters_in(tree: exp.Expr) -> tuple[str, ...]:
-    """The names of a query's parameters, each once: numbers from 1, or words."""
+    """The names of a query's parameters, each once: numbers from 1, or words.
+
+    Raises
+    ------
+    TooLarge
+        If there are too many, or one has a number beyond those.
+    """
     names = dict.fromkeys(name for _, name in _marks(tree))
+    longest = max((len(name) for name in names if name.isdecimal()), default=0)
+    if len(names) > N_PARAMETERS_MAX or longest > len(str(N_PARAMETERS_MAX)):
+        raise TooLarge(
+            f"The statement has parameters beyond number {N_PARAMETERS_MAX}.",
+            hint="Number them from $1.",
+        )
     numbers = [int(name) for name in names if name.isdecimal()]
     words = [name for name in names if not name.isdecimal()]
     return (*(str(number) for number in range(1, max(numbers, default=0) + 1)), *words)

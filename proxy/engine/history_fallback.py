@@ -109,10 +109,10 @@ def _hidden(item: AnsweredItem, lost: Flags) -> AnsweredItem:
     """An answer without values and intervals in some rows."""
     if not lost.any():
         return item
+    if item.law is not None:
+        law = item.law.hidden(lost)
+        return replace(item, values=law.values, law=law)
     values = np.where(lost, np.nan, item.values)
-    if item.draws is not None:
-        draws = np.where(lost[:, None], np.nan, item.draws)
-        return replace(item, values=values, draws=draws)
     posteriors = tuple(
         _UNKNOWN if is_lost else one for one, is_lost in zip(item.posteriors, lost, strict=True)
     )

@@ -154,7 +154,7 @@ def _open_formula(
         share = _share_of_block(one, shares)
         width = widest(known[place], one.wanted.target.confidence)
         asked_for = max(share, SHARE_MIN) * width or first
-        is_unsure = item.is_undivided is not None and bool(item.is_undivided.any())
+        is_unsure = bool(item.is_undivided.any())
         if share < SHARE_MIN or (is_unsure and one.aggregate in item.answer.divisors):
             asked_for = min(asked_for, first)
         step.ask(place, asked_for, share * width or first)

@@ -12,7 +12,8 @@ from proxy.api.arrow_types import arrow_type
 from proxy.api.requests import ColumnReceipt
 from proxy.engine.independence import TESTED_SCHEMA, tested
 from proxy.engine.level_summaries import summarised
-from proxy.engine.results import DIVISOR_WIDTHS, AnsweredItem, AnsweredPart
+from proxy.engine.results import AnsweredItem, AnsweredPart
+from proxy.engine.simulation import DIVISOR_WIDTHS
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -113,7 +114,7 @@ def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
         "price; a narrower half_width may tell them from 0."
         for part in answered
         for item in part.answers
-        if item.is_undivided is not None and item.is_undivided.any()
+        if item.is_undivided.any()
     )
     return tuple(dict.fromkeys(notes))
 

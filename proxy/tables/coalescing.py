@@ -134,7 +134,8 @@ class PurchaseQueue:
         with self._lock:
             if need.called.is_set():
                 return False
-            waiting_here = self._queues[need.payer]
+            # There is no queue left if its leader took this request along, and is done.
+            waiting_here = self._queues.get(need.payer, [])
             waiting_here[:] = [one for one in waiting_here if one is not need]
             return True
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cube.block import QueryBlock
 from cube.classes import N_FEW, AxisClasses, by_first_appearance, run_starts
 from cube.encoding import decode_block, encode_block
+from cube.grid import Grid
 from cube.query import Factor, counting
 
 keys = st.lists(st.lists(st.integers(-2, 2), min_size=6, max_size=6), min_size=1, max_size=4)
@@ -72,3 +73,20 @@ def test_blocks_read_back_share_their_predicates_and_keep_none_alive() -> None:
     del first, second, shared
     gc.collect()
     assert watched() is None
+
+
+def test_an_array_over_two_axes_is_compared_slice_by_slice_once_while_its_block_is_in_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tied = np.array([[0, 1, 1], [0, 1, 1], [1, 0, 0]], dtype=np.int64)
+    block = QueryBlock(counting([Factor(("a", "b"), tied)]), None)
+    undivided = Grid.undivided(("a", "b"), (3, 3))
+    first = undivided.refined([block])
+    assert [one.of_level.tolist() for one in first.classes] == [[0, 0, 1], [0, 1, 1]]
+    monkeypatch.setattr("cube.grid.slice_keys", None)
+    again = undivided.refined([block])
+    assert [one.of_level.tolist() for one in again.classes] == [[0, 0, 1], [0, 1, 1]]
+    held = weakref.ref(block)
+    del block
+    gc.collect()
+    assert held() is None

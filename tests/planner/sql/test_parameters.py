@@ -95,6 +95,12 @@ def test_a_value_that_is_no_literal_is_refused(value: object) -> None:
         parameter_of(value)
 
 
+@pytest.mark.parametrize("number", ["1000", "2000000000", "9" * 5000])
+def test_a_large_number_makes_no_long_list(number: str) -> None:
+    with pytest.raises(TooLarge, match="beyond number 999"):
+        parameters_in(parse(Query(f"SELECT ${number} FROM t")).tree)  # noqa: S608 - digits
+
+
 def test_values_are_limited_as_texts_are() -> None:
     with pytest.raises(TooLarge):
         bound("SELECT ? FROM t", "x" * 70_000)

@@ -38,8 +38,14 @@ def test_adbc_comes_in_with_a_token(address: str, ledger: Ledger) -> None:
     with connected(address, **{AUTHORIZATION: f"Bearer {token}"}) as connection:
         assert asked(connection, COUNT_BY_SEX) == ANSWERS[COUNT_BY_SEX].to_pylist()
         (catalog,) = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
-        (schema,) = catalog["catalog_db_schemas"]
-        assert [table["table_name"] for table in schema["db_schema_tables"]] == ["people"]
+        names = {
+            schema["db_schema_name"]: [table["table_name"] for table in schema["db_schema_tables"]]
+            for schema in catalog["catalog_db_schemas"]
+        }
+        assert names == {
+            "public": ["people"],
+            "data_privacy": ["budgets", "domains", "history", "losses"],
+        }
 
 
 def test_adbc_comes_in_with_a_name_and_the_token_as_password(

@@ -122,7 +122,7 @@ def test_anonymous_calls_are_an_analysts_where_they_are_allowed(
         assert refusal(lambda: tables_seen(channel, new_token())) == (UNAUTHENTICATED, REFUSED)
         assert refusal(lambda: CALLS["SetLimit"](channel, None))[0] is DENIED
         with dbapi.connect(f"grpc://{address}", autocommit=True) as connection:
-            assert connection.adbc_get_table_types() == ["TABLE"]
+            assert connection.adbc_get_table_types() == ["TABLE", "VIEW"]
     assert not engine.calls
 
 

@@ -1,0 +1,2 @@
+-- compare: ordered
+SELECT sex, insured, COUNT(*) AS n FROM patients GROUP BY ALL ORDER BY ALL
