@@ -1,5 +1,6 @@
 """The page: what is in it, what can never be in it, and that a browser shows it."""
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +60,17 @@ def test_a_table_shows_what_it_is_about(page: Page) -> None:
         assert words in seen
     assert "at 38 … 57" in seen, "the dearest ages by their names"
     assert "at 2020-02-01 … 2020-02-29" in seen
+
+
+def test_a_table_says_what_its_dearest_charges_were_for(entries: list[Entry], page: Page) -> None:
+    seen = " ".join(" ".join(page.texts).split())
+    told = json.loads(make_report(entries, ReportFormat.JSON, verdict=judged(entries)))
+    assert seen.count("For what") >= 2, "for each table that was asked"
+    for table in told["tables"]:
+        bought = [charge["bought"] for charge in table["dearest_charges"]]
+        assert bought
+        assert set(bought) <= {text.strip() for text in page.texts}
+    assert "COUNT(*) GROUP BY city" in seen
 
 
 def test_there_is_a_picture_for_each_table_and_column(page: Page) -> None:

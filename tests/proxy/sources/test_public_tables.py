@@ -346,9 +346,14 @@ def test_the_catalog_lists_public_tables_beside_private_ones(folder: Path) -> No
     try:
         with flight_sql.connect(f"grpc://{server.address}", autocommit=True) as connection:
             names = connection.adbc_get_objects(depth="tables").read_all().to_pylist()
-            (schema,) = names[0]["catalog_db_schemas"]
-            listed = [found["table_name"] for found in schema["db_schema_tables"]]
-            assert listed == ["ad_hoc", "cities", "people"]
+            listed = {
+                schema["db_schema_name"]: [one["table_name"] for one in schema["db_schema_tables"]]
+                for schema in names[0]["catalog_db_schemas"]
+            }
+            assert listed == {
+                "public": ["ad_hoc", "cities", "people"],
+                "data_privacy": ["budgets", "domains", "history", "losses"],
+            }
             columns = connection.adbc_get_table_schema("cities")
     finally:
         server.stop()
