@@ -253,7 +253,7 @@ class Simulation:
             cells = tuple(formula.cells[place] - first * n_levels for place in own)
             truths = self._truths([tuple(counts[place] for place in own)], n_draws)
             pieces.append(quantiles(replace(formula, cells=cells), truths, n_groups))
-        return np.concatenate([np.empty((0, 1 + n_draws)), *pieces])  # of no groups, too
+        return np.concatenate(pieces) if pieces else np.empty((0, 1 + n_draws))
 
     def _truths(self, rows: Sequence[Sequence[Posterior]], n_draws: int) -> Floats:
         """The values of a formula's parts, and draws of their true values, (n, 1 + n_draws)."""
