@@ -8,7 +8,7 @@ already as narrow as requested. All of this depends on weights, never on noisy v
 The estimator sees noisy values only. It keeps no data and draws no noise.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -140,6 +140,24 @@ class Estimator:
             answer = self._estimate(block, confidence, half_width, answer)
         self.answers.keep(asked, answer)
         return answer.rows
+
+    def estimates(
+        self, asked: Sequence[tuple[QueryBlock, float, float]]
+    ) -> Iterator[tuple[RowEstimate, ...]]:
+        """`estimate` for several blocks, one after another.
+
+        A block that is asked for twice is one thing with one estimate, as narrow as either asks.
+
+        Parameters
+        ----------
+        asked : sequence of (block, confidence, half_width)
+        """
+        names = [(fingerprint(block), confidence) for block, confidence, _ in asked]
+        half_widths: dict[Hashable, float] = {}
+        for name, (_, _, half_width) in zip(names, asked, strict=True):
+            half_widths[name] = min(half_width, half_widths.get(name, half_width))
+        for name, (block, confidence, _) in zip(names, asked, strict=True):
+            yield self.estimate(block, confidence, half_widths[name])
 
     def recalled(
         self, asked: Sequence[tuple[QueryBlock, float, float]], n_measurements: int

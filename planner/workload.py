@@ -84,6 +84,11 @@ class Wanted:
     target: AccuracyTarget
     is_searched: bool = False
 
+    @property
+    def asked(self) -> tuple[QueryBlock, float, float]:
+        """The block, the confidence and the half-width, as an estimator is asked for them."""
+        return self.block, self.target.confidence, self.target.half_width
+
 
 class ColumnKind(StrEnum):
     """What a column of a part's relation shows."""

@@ -5,10 +5,11 @@ ask first. Where it knows nothing of an answer, a count of the same groups bound
 largest number of records does otherwise. Nothing is charged here.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +18,10 @@ from cube.block import QueryBlock
 from cube.query import counting
 from cube.schema import Schema
 from inference.history import History
-from inference.posterior import Posterior, RowEstimate
+from inference.posterior import Posterior, RowEstimate, widest
 from planner.workload import Part, Wanted
 from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
-from proxy.engine.asked import Asked, Step
+from proxy.engine.asked import Asked, Step, at_widths
 from proxy.engine.narrowing import opening
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.results import AnsweredAggregate, AnsweredPart
@@ -29,6 +30,8 @@ from proxy.tables.private_table import ServedTable
 from proxy.tables.snapshot import TableSnapshot
 
 Known: TypeAlias = ServedTable | EmptyHistory | TableSnapshot
+
+WIDEST: Final = sys.float_info.max  # any answer at all is as narrow
 
 
 def opened(
@@ -50,7 +53,38 @@ def opened(
     """
     if not any(part.is_searched for part in parts):
         return Step()
+    remembered = _remembered(known, asked)
+    if remembered is not None:
+        step = _step_from(remembered, known, schema, parts, asked, outer)
+        if _is_met_by(remembered, asked, step):
+            return step  # asked again, it is answered from the same rows as before
     rows = _estimates(known, [one.wanted for one in asked])
+    return _step_from(rows, known, schema, parts, asked, outer)
+
+
+def _remembered(known: Known, asked: Sequence[Asked]) -> Sequence[Sequence[RowEstimate]] | None:
+    """What was last said of every block, however roughly, if nothing was measured since."""
+    if not isinstance(known, ServedTable):
+        return None
+    return known.recalled(at_widths(asked, dict.fromkeys(range(len(asked)), WIDEST), None))
+
+
+def _is_met_by(rows: Sequence[Sequence[RowEstimate]], asked: Sequence[Asked], step: Step) -> bool:
+    """Whether rows are known as well as a step asks."""
+    return all(
+        widest(found, one.wanted.target.confidence) <= step.likely.get(place, WIDEST)
+        for place, (found, one) in enumerate(zip(rows, asked, strict=True))
+    )
+
+
+def _step_from(  # noqa: PLR0913, PLR0917 - as `opened`, and what is known
+    rows: Sequence[Sequence[RowEstimate]],
+    known: Known,
+    schema: Schema,
+    parts: Sequence[Part],
+    asked: Sequence[Asked],
+    outer: OuterSql,
+) -> Step:
     most = schema.n_records_max
     largest = [_largest(known, one, found, most) for one, found in zip(asked, rows, strict=True)]
     answered = [

@@ -138,7 +138,7 @@ class TableSnapshot:
 def _estimates(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
     """What an estimator says of every block's rows."""
     found = []
-    for one in wanted:
+    for rows in estimator.estimates([one.asked for one in wanted]):
         checkpoint()
-        found.append(estimator.estimate(one.block, one.target.confidence, one.target.half_width))
+        found.append(rows)
     return found

@@ -60,7 +60,7 @@ class TableState:
         It takes no lock: a dashboard that asks again waits for nobody.
         """
         with self._watcher.stage(Stage.LOOK):
-            asked = [(one.block, one.target.confidence, one.target.half_width) for one in wanted]
+            asked = [one.asked for one in wanted]
             return self._estimator.recalled(asked, len(self._gate.history.measurements))
 
     def look(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
@@ -68,12 +68,7 @@ class TableState:
         if len(wanted) <= N_BLOCKS_AT_ONCE and sum(map(_size, wanted)) <= N_NUMBERS_AT_ONCE:
             with self._held(), self._watcher.stage(Stage.LOOK):
                 self._take_in(self._gate.history)
-                return [
-                    self._estimator.estimate(
-                        one.block, one.target.confidence, one.target.half_width
-                    )
-                    for one in wanted
-                ]
+                return list(self._estimator.estimates([one.asked for one in wanted]))
         snapshot = self.snapshot()
         found = snapshot.estimates(wanted)
         checkpoint()
