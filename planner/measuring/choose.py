@@ -255,7 +255,7 @@ class _Chooser:
             place = history.most_precise(block)
             if place is None:
                 plan.append(PlannedMeasurement(block, weight))
-            elif history[place].weight < weight:
+            elif history[place].laplace_weight < weight:
                 plan.append(self._refined(block, weight, place))
         return tuple(plan)
 
@@ -305,6 +305,6 @@ def _merged(
     merged: dict[str, PlannedMeasurement] = {}
     for planned in (*base, *plan):
         name = fingerprint(planned.block)
-        if name not in merged or merged[name].weight < planned.weight:
+        if name not in merged or merged[name].laplace_weight < planned.laplace_weight:
             merged[name] = planned
     return tuple(merged.values())

@@ -85,7 +85,7 @@ class Forecast:
         estimator = self.estimator.fork()
         estimator.add([self._imagined(planned) for planned in further])
         places = enumerate(further, start=self.estimator.n_measurements)
-        added = {fingerprint(one.block): (place, one.weight) for place, one in places}
+        added = {fingerprint(one.block): (place, one.laplace_weight) for place, one in places}
         return Forecast(estimator, self.noise_for, {**self._planned, **added})
 
     def rising(
@@ -110,7 +110,7 @@ class Forecast:
         found = []
         for planned in plan:
             held = self._planned.get(fingerprint(planned.block))
-            if held is None or held[1] < planned.weight:
+            if held is None or held[1] < planned.laplace_weight:
                 found.append(planned)
         return found
 

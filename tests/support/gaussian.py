@@ -4,7 +4,8 @@ from fractions import Fraction
 
 from accountant.cost.zcdp_account import best_terms
 from cube.block import QueryBlock
-from cube.gaussian import GaussianCounts, GaussianStatistic, GaussianTerms, PlannedGaussian, Rho
+from cube.gaussian import GaussianCounts, GaussianStatistic, PlannedGaussian
+from cube.gaussian_terms import GaussianTerms, Rho
 from tests.support.seven_people import BY_SEX
 
 BILLIONTH = Fraction(1, 10**9)
