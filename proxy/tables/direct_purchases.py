@@ -11,7 +11,7 @@ from typing import Final
 
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import Payment
-from accountant.ledger.table_history import StalePlan
+from accountant.ledger.raises import StalePlan
 from cube.block import Partition, QueryBlock
 from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight

@@ -12,7 +12,8 @@ from fractions import Fraction
 from accountant.cost.history_cost import Price
 from accountant.gate.pricing import Pricing
 from accountant.ledger.limits import Payer
-from accountant.ledger.table_history import StalePlan, TableHistory
+from accountant.ledger.raises import StalePlan
+from accountant.ledger.table_history import TableHistory
 from accountant.noise.laplace import LatticeNoise
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.pace import checkpoint
@@ -132,7 +133,10 @@ class TableSnapshot:
         return Fraction(max(0, left), UNITS_PER_EPSILON)
 
     def _noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
-        return self.charges.noise_for(planned)
+        noise = self.charges.raises.noise_for(planned)
+        if not isinstance(noise, LatticeNoise):
+            raise TypeError("only Laplace noise is planned")
+        return noise
 
 
 def _estimates(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from accountant.auditor import axis_tables, cost, search, tables
 from accountant.auditor.bound import Bound
 from accountant.auditor.cost import Finding, Paid, follow
+from accountant.auditor.prices import Price
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.search import cells_above, climbed
 from accountant.auditor.tables import Row
@@ -38,7 +39,9 @@ PURCHASES = st.lists(
 
 def rows_of(purchases: Sequence[Purchase]) -> list[Row]:
     reader = BlockReader()
-    return [Row(reader.block(encode_block(block)).share, units) for block, units in purchases]
+    return [
+        Row(reader.block(encode_block(block)).share, Price(units)) for block, units in purchases
+    ]
 
 
 def paid(purchases: Sequence[Purchase], charged: Sequence[int]) -> list[Paid]:
