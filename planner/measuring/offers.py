@@ -12,6 +12,7 @@ from cube.measurement import PlannedMeasurement
 from cube.query import Scope
 from cube.schema import Schema
 from planner.measuring.forecast import Forecast
+from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
 
@@ -73,6 +74,8 @@ class PricingContext:
     ski_rental : SkiRental
     left : callable
         What may still be spent on the table.
+    kinds : tuple of NoiseKind
+        The kinds of noise that its owner offers.
     """
 
     schema: Schema
@@ -81,3 +84,4 @@ class PricingContext:
     price: Callable[[Sequence[PlannedMeasurement]], Price]
     ski_rental: SkiRental
     left: Callable[[], Fraction]
+    kinds: tuple[NoiseKind, ...] = (LAPLACE,)
