@@ -139,6 +139,7 @@ class _Chooser:
         self._only_rents = wanted.is_searched
         self._base = base
         self._base_epsilon = context.price(base).epsilon if base else Fraction(0)
+        self._base_is_gaussian = any(one.is_gaussian for one in base)
 
     def offers(self, *, every_offer: bool) -> tuple[Offer, ...]:
         """Every offer that was priced; the chosen one is marked."""
@@ -148,15 +149,15 @@ class _Chooser:
             chosen = offers[0]
         elif strategy is Strategy.AUTO:
             offers = self._narrow()
-            narrow = chosen = min(offers, key=lambda offer: offer.epsilon)
-            if every_offer or (narrow.epsilon and not self._only_rents):
-                wide = self._wide(self._scopes(), narrow.epsilon, every_offer=every_offer)
+            narrow = chosen = min(offers, key=lambda offer: offer.weighed)
+            if every_offer or (narrow.weighed and not self._only_rents):
+                wide = self._wide(self._scopes(), narrow.weighed, every_offer=every_offer)
                 offers += wide
                 chosen = narrow if self._only_rents else _best(narrow, wide)
         else:
             offers = [] if strategy is Strategy.QUERY else self._wide([self._block.scope])
             offers = offers or self._narrow()
-            chosen = min(offers, key=lambda offer: offer.epsilon)
+            chosen = min(offers, key=lambda offer: offer.weighed)
         if chosen.epsilon > self._limit():
             chosen = min(offers, key=lambda offer: offer.epsilon)
         return tuple(replace(offer, is_chosen=offer is chosen) for offer in offers)
@@ -290,9 +291,10 @@ class _Chooser:
     def _offer(self, candidate: Candidate, plan: Sequence[PlannedMeasurement]) -> Offer:
         together = _merged(self._base, plan)
         epsilon = self._context.price(together).epsilon - self._base_epsilon
-        return Offer(
-            candidate.name, candidate.scope, together, epsilon, self._rent(candidate.scope)
-        )
+        is_first = any(one.is_gaussian for one in plan) and not self._base_is_gaussian
+        opening = self._context.opening if is_first else Fraction(0)
+        rent = self._rent(candidate.scope)
+        return Offer(candidate.name, candidate.scope, together, epsilon, rent, opening)
 
 
 def _best(narrow: Offer, wide: Sequence[Offer]) -> Offer:
@@ -300,10 +302,10 @@ def _best(narrow: Offer, wide: Sequence[Offer]) -> Offer:
 
     An offer that costs nothing now is never passed over for one that costs something.
     """
-    if not narrow.epsilon:
+    if not narrow.weighed:
         return narrow
-    paid_for = [offer for offer in wide if offer.epsilon <= _worth(narrow.epsilon, offer.rent)]
-    return min(paid_for, key=lambda offer: (-offer.rent, offer.epsilon), default=narrow)
+    paid_for = [offer for offer in wide if offer.weighed <= _worth(narrow.weighed, offer.rent)]
+    return min(paid_for, key=lambda offer: (-offer.rent, offer.weighed), default=narrow)
 
 
 def _worth(rent_now: Fraction, rent_before: Fraction) -> Fraction:

@@ -31,10 +31,20 @@ from planner.measuring.weights import Power, precision_for, weight_for
 class NoiseKind(Protocol):
     """A kind of noise, and the units in which it is bought."""
 
-    is_gaussian: bool
-    power: Power
-    """How the information of a measurement, one over its variance, grows with its units."""
-    units_max: int
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether it is Gaussian noise."""
+        ...
+
+    @property
+    def power(self) -> Power:
+        """How the information of a measurement, one over its variance, grows with its units."""
+        ...
+
+    @property
+    def units_max(self) -> int:
+        """The most units of one measurement."""
+        ...
 
     def fresh(self, target: AccuracyTarget, multiplier: Fraction) -> int:
         """The units at which a fresh answer to ``multiplier * row`` meets a target."""

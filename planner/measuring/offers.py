@@ -33,6 +33,8 @@ class Offer:
         What this offer adds to the table's cost.
     rent : Fraction
         The rent paid before that this offer would have saved.
+    opening : Fraction
+        The part of the epsilon that pays once for all Gaussian noise of the table.
     is_chosen : bool
     """
 
@@ -41,7 +43,13 @@ class Offer:
     plan: tuple[PlannedMeasurement, ...]
     epsilon: Fraction
     rent: Fraction
+    opening: Fraction = Fraction(0)
     is_chosen: bool = False
+
+    @property
+    def weighed(self) -> Fraction:
+        """What it is compared by: whether to open the Gaussian account is decided beforehand."""
+        return self.epsilon - self.opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,9 @@ class PricingContext:
     left : callable
         What may still be spent on the table.
     kinds : tuple of NoiseKind
-        The kinds of noise that its owner offers.
+        The kinds of noise that may be bought now.
+    opening : Fraction
+        What the first Gaussian noise of the table costs beyond its own price; 0 once it is paid.
     """
 
     schema: Schema
@@ -85,3 +95,4 @@ class PricingContext:
     ski_rental: SkiRental
     left: Callable[[], Fraction]
     kinds: tuple[NoiseKind, ...] = (LAPLACE,)
+    opening: Fraction = Fraction(0)

@@ -47,7 +47,7 @@ def test_the_search_ends_just_above_the_smallest_weight(
     """On widths that fall like a fresh measurement's beside a history's."""
 
     def width(units: int) -> float:
-        return floor + scale * UNITS_PER_EPSILON / units
+        return float(floor + scale * UNITS_PER_EPSILON / units)
 
     exact = scale / (10.0 - floor)
     if exact > 2**11:
@@ -78,13 +78,13 @@ def test_a_width_like_a_standard_deviation_takes_few_steps(
     def width(units: int) -> float:
         nonlocal n_looks
         n_looks += 1
-        return float((known**-2 + (units / UNITS_PER_EPSILON / alone) ** power) ** -0.5)
+        return math.sqrt(1 / (known**-2 + math.pow(units / UNITS_PER_EPSILON / alone, power)))
 
-    exact = alone * (10.0**-2 - known**-2) ** (1 / power)
+    exact = alone * math.pow(10.0**-2 - known**-2, 1 / power)
     low = int(held * exact * UNITS_PER_EPSILON)
     at_low = width(max(low, 1))
     n_looks = 0
-    start = max(int(alone * 10.0 ** (-2 / power) * UNITS_PER_EPSILON), low + 1)
+    start = max(int(alone * math.pow(10.0, -2 / power) * UNITS_PER_EPSILON), low + 1)
     found = smallest_units(width, TARGET, low, start, at_low, power) / UNITS_PER_EPSILON
     assert exact * (1 - 1e-9) <= found <= exact * (1 + 2 * SEARCH_SHARE) + 3 / UNITS_PER_EPSILON
     assert n_looks <= 6
