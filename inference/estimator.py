@@ -15,27 +15,19 @@ import numpy as np
 
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.grid import Grid
 from cube.measurement import Measurement
 from cube.query import Scope
 from cube.schema import Schema
-from inference.blue.estimability import CutIndex
 from inference.blue.partition_reader import N_READ_CELLS_MAX, PartitionReader
-from inference.blue.relevance import RelevantRows, relevant_rows
 from inference.blue.workspace import LinearEstimates, Workspace
-from inference.blue.workspaces import Workspaces
+from inference.combined_rows import CombinedRows
 from inference.earlier import EarlierHistories
-from inference.history import N_JOINT_ROWS_MAX, History
+from inference.history import History
 from inference.noise_law.error_terms import ErrorTerms
 from inference.posterior import NotEstimable, Posterior, RowEstimate, narrowest, widest
 from inference.recalled import RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling, posteriors_of, split_dust
 
-N_WORKING_CELLS_MAX = 2**14  # products of classes in a workspace: built in a fraction of a second
-N_WORKING_ROWS_MAX = 256  # rows from several scopes: combined from scratch in milliseconds
-N_RELATED_ROWS_MAX = 128  # related rows, up to which a block has a workspace of its own
-N_ROWS_TAKEN_IN = 16  # added at once while another estimate is narrow enough; more take too long
-N_RELATED_TAKEN_IN = 64  # the same, for a block's own workspace: some milliseconds
 N_READINGS_TRIED = 4  # scopes from which to read a query, the most promising first
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond this the factorisation is refreshed
 
@@ -46,17 +38,11 @@ class Estimator:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._history = History()
-        axes = tuple(sorted(schema.by_name))
-        self._classes = Grid.undivided(axes, schema.sizes(axes))
-        self._workspaces = Workspaces(schema)
-        self._relevant_by_scope: dict[Scope, RelevantRows] = {}
+        self._combined = CombinedRows(schema, self._history)
         self._readers: dict[Scope, PartitionReader] = {}
         self.answers = RecalledAnswers()
         """The answers given before; read only."""
         self._scalings: WeakKeyDictionary[QueryBlock, Scaling] = WeakKeyDictionary()
-        self._cuts = CutIndex()
-        self._related: WeakKeyDictionary[QueryBlock, tuple[Hashable, frozenset[str] | None]]
-        self._related = WeakKeyDictionary()
         self._earlier = EarlierHistories(self._begun)
 
     @property
@@ -71,7 +57,7 @@ class Estimator:
 
     def snapshot(self) -> "Estimator":
         """The estimator as it is now, for another thread; this one may grow meanwhile."""
-        other = self._forked(self._cuts.snapshot(), self._earlier.n_opened_with)
+        other = self._forked(self._earlier.n_opened_with, lasts=True)
         other.answers = self.answers.copy()
         return other
 
@@ -85,19 +71,15 @@ class Estimator:
 
     def fork(self) -> "Estimator":
         """A short-lived copy, for forecasts of what would be known after some purchases."""
-        return self._forked(self._cuts.fork(), n_opened_with=0)
+        return self._forked(n_opened_with=0, lasts=False)
 
-    def _forked(self, cuts: CutIndex, n_opened_with: int | None) -> "Estimator":
+    def _forked(self, n_opened_with: int | None, *, lasts: bool) -> "Estimator":
         other = Estimator(self._schema)
         other._history = self._history.copy()
-        other._classes = self._classes
-        other._workspaces = self._workspaces.fork()
-        other._relevant_by_scope = self._relevant_by_scope.copy()
+        other._combined = self._combined.forked(other._history, lasts=lasts)
         other._readers = self._readers.copy()
         other._scalings = self._scalings
-        other._cuts = cuts
         other._earlier = EarlierHistories(self._begun, n_opened_with)
-        other._related = self._related
         return other
 
     def add(self, measurements: Sequence[Measurement]) -> None:
@@ -105,14 +87,9 @@ class Estimator:
         self._earlier.begin_with(len(measurements))
         if not measurements:
             return
-        n_rows, classes = dict(self._history.n_rows), self._classes
+        n_rows = dict(self._history.n_rows)
         self._history.add(measurements)
-        self._classes = classes.refined(measurement.block for measurement in measurements)
-        if self._classes is not classes or self._history.n_rows != n_rows:
-            self._relevant_by_scope.clear()
-        for one in measurements:
-            if one.block.n_rows <= N_JOINT_ROWS_MAX:
-                self._cuts.add(one.block)
+        self._combined.add([one.block for one in measurements], n_rows)
 
     def estimate(
         self, block: QueryBlock, confidence: float, half_width: float = 0.0
@@ -185,7 +162,7 @@ class Estimator:
 
         Then, once it is measured, or measured more precisely, `with_measured` is its estimate.
         """
-        if self._has_no_relations(block.primitive[0]):
+        if self._combined.has_no_relations(block.primitive[0]):
             return True
         answer = self.answers.get((fingerprint(block), confidence))
         return answer.is_apart and answer.n_seen == len(self._history)
@@ -201,9 +178,9 @@ class Estimator:
     def noisiest(self, block: QueryBlock) -> int | None:
         """The place of the measurement that contributes most of the noise of the joint estimate."""
         measured, _ = block.primitive
-        if self._has_no_relations(measured):
+        if self._combined.has_no_relations(measured):
             return self._history.most_precise(measured)
-        workspace = self._workspace(measured)
+        workspace = self._combined.workspace(measured)
         estimates = None if workspace.is_apart(measured) else workspace.estimate(measured)
         if estimates is None or not estimates.is_estimable.all():
             return None
@@ -215,53 +192,6 @@ class Estimator:
         if scaling is None:
             scaling = self._scalings[block] = Scaling(block, self._schema.n_records_max)
         return scaling
-
-    def _has_no_relations(self, measured: QueryBlock) -> bool:
-        """Whether it is certain that only a block's own measurement, if any, can estimate it."""
-        is_own_at_most = len(self._history.in_use_of(fingerprint(measured))) <= 1
-        return is_own_at_most and self._relations(measured) == frozenset()
-
-    def _relations(self, measured: QueryBlock) -> frozenset[str] | None:
-        """The other blocks from which a block may be estimated; None if not easily decided."""
-        state = self._cuts.state
-        known, related = self._related.get(measured, (None, None))
-        if known != state:
-            related = self._cuts.related(measured, self._relevant(measured.scope).scopes)
-            self._related[measured] = (state, related)
-        return related
-
-    def _places(self, measured: QueryBlock) -> list[int] | None:
-        """The measurements from which a block is estimated; None for all on the relevant scopes."""
-        related = self._relations(measured)
-        if related is None:
-            return None
-        names = (*related, fingerprint(measured))
-        places = sorted(place for name in names for place in self._history.in_use_of(name))
-        n_rows = sum(self._history[place].block.n_rows for place in places)
-        return places if n_rows <= N_RELATED_ROWS_MAX else None
-
-    def _workspace(self, measured: QueryBlock) -> Workspace:
-        """The workspace in which a block is estimated, updated from the history."""
-        places = self._places(measured)
-        if places is None:
-            return self._workspaces.of_scopes(self._relevant(measured.scope), self._history)
-        axes = self._axes_of(measured, places)
-        return self._workspaces.of_block(fingerprint(measured), axes, places, self._history)
-
-    def _takes_long(self, measured: QueryBlock) -> bool:
-        """Whether that workspace has many rows to add."""
-        places = self._places(measured)
-        if places is None:
-            relevant = self._relevant(measured.scope)
-            return self._workspaces.n_rows_behind(relevant, self._history) > N_ROWS_TAKEN_IN
-        axes = self._axes_of(measured, places)
-        name = fingerprint(measured)
-        n_rows = self._workspaces.n_rows_missing(name, axes, places, self._history)
-        return n_rows > N_RELATED_TAKEN_IN
-
-    def _axes_of(self, measured: QueryBlock, places: Sequence[int]) -> Scope:
-        scopes = (self._history[place].block.scope for place in places)
-        return tuple(sorted({*measured.scope, *(name for scope in scopes for name in scope)}))
 
     def _estimate(
         self, block: QueryBlock, confidence: float, half_width: float, before: RecalledAnswer
@@ -283,12 +213,14 @@ class Estimator:
         rows = narrowest(rows, before.rows, confidence) if before.rows else rows
         for axes in self._scopes_to_read(measured.scope):
             rows = narrowest(rows, self._read(measured, axes, scaling), confidence)
-        if self._has_no_relations(measured) or self._has_only_been_measured(measured, before):
+        if self._combined.has_no_relations(measured) or self._has_only_been_measured(
+            measured, before
+        ):
             return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen)
         is_enough = widest(rows, confidence) <= half_width
-        if is_enough and self._takes_long(measured):
+        if is_enough and self._combined.takes_long(measured):
             return RecalledAnswer(rows, is_narrowest=False, n_seen=n_seen)
-        workspace = self._workspace(measured)
+        workspace = self._combined.workspace(measured)
         if workspace.is_apart(measured):
             return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen, is_apart=True)
         together = self._together(measured, workspace, scaling, confidence)
@@ -400,17 +332,3 @@ class Estimator:
             and bias[place] > BIAS_SHARE_MAX * posterior.half_width(confidence)
             for place, posterior in enumerate(posteriors)
         )
-
-    def _relevant(self, scope: Scope) -> RelevantRows:
-        """The rows from which a query of `scope` is estimated."""
-        relevant = self._relevant_by_scope.get(scope)
-        if relevant is None:
-            n_classes = dict(zip(self._classes.axes, self._classes.shape, strict=True))
-            relevant = self._relevant_by_scope[scope] = relevant_rows(
-                scope,
-                self._history.n_rows,
-                n_classes,
-                n_cells_max=N_WORKING_CELLS_MAX,
-                n_rows_max=N_WORKING_ROWS_MAX,
-            )
-        return relevant

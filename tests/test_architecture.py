@@ -31,7 +31,7 @@ FLOORS = {
     ),
     "inference": (
         "estimator independence",
-        "joint recalled remap scaling earlier",
+        "joint recalled remap scaling earlier combined_rows",
         "posterior marginals blue",
         "noise_law history",
     ),

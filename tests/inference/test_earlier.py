@@ -12,7 +12,7 @@ import pytest
 from cube.block import Partition, QueryBlock
 from cube.measurement import Measurement
 from cube.query import counting
-from inference import estimator as module
+from inference import combined_rows as module
 from inference.estimator import Estimator
 from inference.posterior import widest
 from tests.inference.test_estimator import CONFIDENCE, N_CELLS, SCHEMA, measured

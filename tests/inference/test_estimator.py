@@ -15,7 +15,7 @@ from cube.encoding import fingerprint
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, LinearQuery, counting
 from cube.schema import Schema
-from inference import estimator as estimator_module
+from inference import combined_rows as combined_module
 from inference.blue import workspace as workspace_module
 from inference.blue import workspaces as workspaces_module
 from inference.blue.relevance import relevant_rows
@@ -137,14 +137,14 @@ def test_workspaces_are_forgotten_when_they_hold_too_much(monkeypatch: pytest.Mo
         ]
         for row in ((1, 0), (0, 2), (1, 2))
     )
-    monkeypatch.setattr(estimator_module, "N_WORKING_CELLS_MAX", 1)
+    monkeypatch.setattr(combined_module, "N_WORKING_CELLS_MAX", 1)
     answers = []
     for limit in (2**30, 1):
         monkeypatch.setattr(workspaces_module, "N_WORKSPACE_BYTES_MAX", limit)
         estimator = Estimator(SCHEMA)
         estimator.add([measured(whole(block), counts, 1.0) for block in (*low, *high)])
         answers.append([estimator.estimate(block, CONFIDENCE)[0] for block in both])
-        assert len(estimator._workspaces) == (len(SIZES) if limit > 1 else 1)
+        assert len(estimator._combined._workspaces) == (len(SIZES) if limit > 1 else 1)
     first, second = answers
     for one, other in zip(first, second, strict=True):
         assert isinstance(one, Posterior)
@@ -327,7 +327,7 @@ def test_what_was_known_once_is_not_lost_when_other_rows_are_combined(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The total follows from groups on one column, until rows on another take their room."""
-    monkeypatch.setattr(estimator_module, "N_WORKING_ROWS_MAX", 4)
+    monkeypatch.setattr(combined_module, "N_WORKING_ROWS_MAX", 4)
     counts = np.arange(N_CELLS)
     groups = QueryBlock(
         counting([Factor(("d",), np.array([1, 0, 1]))]), Partition(("a",), np.arange(3))

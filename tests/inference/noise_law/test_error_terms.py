@@ -68,7 +68,7 @@ def ways(estimator: Estimator, asked: QueryBlock) -> list[tuple[RowEstimate, ...
     """The posteriors of a block by each way there is: alone, together, read on some scopes."""
     measured, _ = asked.primitive
     scaling = Scaling(asked, SCHEMA.n_records_max)
-    workspace = estimator._workspace(measured)
+    workspace = estimator._combined.workspace(measured)
     return [
         estimator._alone(measured, scaling),
         estimator._together(measured, workspace, scaling, CONFIDENCE),
