@@ -17,9 +17,9 @@ from cube.gaussian_terms import GaussianTerms, Precision
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 
 
-def row_cost(planned: PlannedMeasurement) -> Profile:
-    """What measuring a block costs each cell, in units."""
-    profile = profile_of(planned.block)
+def row_cost(planned: PlannedMeasurement, profile: Profile | None = None) -> Profile:
+    """What measuring a block costs each cell, in units; `profile` is that of the block."""
+    profile = profile_of(planned.block) if profile is None else profile
     if planned.terms is None:
         units = planned.laplace_weight.units
         return Profile(tuple(part.scaled(units) for part in profile.parts), profile.exact)
