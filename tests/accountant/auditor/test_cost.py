@@ -60,7 +60,8 @@ def cost_of(weight: int | Precision, coefficient: Fraction) -> int:
     """What a row costs a cell, in units, by the definition."""
     if isinstance(weight, int):
         return weight * int(abs(coefficient))
-    return math.ceil(TERMS.order * weight.exact * coefficient**2 * UNITS_PER_EPSILON)
+    units: int = math.ceil(TERMS.order * weight.exact * coefficient**2 * UNITS_PER_EPSILON)
+    return units
 
 
 def paid(purchases: Sequence[Purchase], charged: Sequence[int]) -> list[Paid]:
@@ -245,10 +246,13 @@ def test_what_is_too_large_to_examine_is_left_open_and_never_called_right(
 
 @settings(deadline=None, max_examples=50)
 @given(PURCHASES, st.integers(0, 1))
-def test_numbers_beyond_64_bits_change_nothing(purchases: list[Purchase], missing: int) -> None:
+def test_numbers_beyond_64_bits_change_nothing(
+    purchases: list[tuple[QueryBlock, int]], missing: int
+) -> None:
     many = [(block, units * 2**40) for block, units in purchases]
     large: list[Purchase] = [(QueryBlock(LinearQuery((Term(Fraction(2**39), ()),))), 2**50), *many]
-    costs = [2**89, *(2**89 + 2**40 * max(costs) for costs in costs_of_cells(purchases))]
+    small = [max(costs) for costs in costs_of_cells([*purchases])]
+    costs = [2**89, *(2**89 + 2**40 * units for units in small)]
     charged = [*costs[:-1], costs[-1] - missing]
     found = follow(paid(large, charged))
     assert found.unpaid == (len(large) if missing else None)

@@ -75,13 +75,15 @@ def delta_of(parts: Sequence[Floats], epsilon: float) -> float:
 
 def priced(plan: Sequence[PlannedMeasurement]) -> float:
     units = price_of(CostState(), 0, plan).units_after
-    return (units + CONSTANT) / UNITS_PER_EPSILON
+    epsilon: float = (units + CONSTANT) / UNITS_PER_EPSILON
+    return epsilon
 
 
 def moves(planned: PlannedMeasurement) -> Floats:
     """By how much a record in each cell moves the block's rows."""
     rows = dense_rows(planned.block)
-    return np.abs(np.array([[int(value) for value in row] for row in rows])).sum(axis=0)
+    sizes: Floats = np.abs(np.array([[int(value) for value in row] for row in rows])).sum(axis=0)
+    return sizes
 
 
 def is_small(block: QueryBlock) -> bool:
