@@ -32,8 +32,7 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.payments import BindingLimit, Payment
 from accountant.ledger.raises import StalePlan
 from accountant.ledger.table_history import TableHistory
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import LatticeNoise, NoiseSource
+from accountant.noise.laplace import NoiseSource
 from accountant.source import CellCounts, Source
 from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
@@ -81,16 +80,6 @@ class Gate:
     def refresh(self) -> None:
         """Read what other processes have charged and measured; LedgerUnavailable if that fails."""
         self._ledger.refresh()
-
-    def noise_for(self, planned: PlannedMeasurement) -> LatticeNoise | GaussianNoise:
-        """The noise that would be drawn for a planned measurement.
-
-        Raises
-        ------
-        TooLarge
-            If it raises a measurement whose noise cannot be refined to this weight.
-        """
-        return self.history.raises.noise_for(planned)
 
     def budget(self) -> Budget:
         """The present budget."""

@@ -73,6 +73,31 @@ class Raises:
             )
         return LatticeNoise.of(earlier).refined_to(planned.laplace_weight)
 
+    def foreseen(self, planned: PlannedMeasurement) -> Measurement:
+        """The measurement that a planned one would make, with 0 for every value.
+
+        Of a raise with Gaussian noise the average is foreseen, up to a rounding of its scale.
+
+        Raises
+        ------
+        TooLarge
+            As `noise_for`.
+        """
+        noise = self.noise_for(planned)
+        if isinstance(noise, LatticeNoise):
+            scale = noise.noise_scale
+        else:
+            noise = GaussianNoise.for_precision(planned.precision)
+            scale = laplace_scale(noise.variance)
+        return Measurement(
+            planned.block,
+            planned.weight,
+            noise.lattice_bits,
+            scale,
+            (0,) * planned.block.n_rows,
+            planned.raised_from,
+        )
+
     def planned(self, charge: Charge) -> list[PlannedMeasurement]:
         """The plan that a charge pays for."""
         return [self._planned(charged, charge) for charged in charge.blocks]

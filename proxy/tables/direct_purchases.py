@@ -149,7 +149,7 @@ def _raised(snapshot: TableSnapshot, block: QueryBlock, added: Weight) -> Planne
     weight = Weight(snapshot.history[place].weight.units + added.units)
     raised = PlannedMeasurement(block, weight, place)
     try:
-        snapshot.forecast.noise_for(raised)
+        snapshot.forecast.foreseen(raised)
     except TooLarge:  # its lattice is too coarse: a second look costs the same, and tells as much
         return PlannedMeasurement(block, added)
     return raised

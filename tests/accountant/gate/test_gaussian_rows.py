@@ -108,6 +108,18 @@ def test_the_order_is_the_tables_and_another_delta_is_refused(gate: Gate, ledger
     assert verify(ledger.entries()).problem is None
 
 
+def test_what_is_foreseen_is_what_is_measured_but_for_its_values(gate: Gate) -> None:
+    for planned in (rows(), rows(FINER, 0), PlannedMeasurement(BY_SEX, QUARTER)):
+        foreseen = gate.history.raises.foreseen(planned)
+        buy(gate, planned)
+        bought = gate.measurements()[-1]
+        assert foreseen.noise_scale == pytest.approx(bought.noise_scale, rel=1e-9)
+        assert foreseen.lattice_values == (0, 0)
+        weight, bits, _, _, supersedes = said(bought)
+        assert (foreseen.weight, foreseen.lattice_bits) == (weight, bits)
+        assert foreseen.supersedes == supersedes
+
+
 @pytest.mark.parametrize(
     ("planned", "why"),
     [
