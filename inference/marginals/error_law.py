@@ -179,6 +179,11 @@ class UnknownLaw:
         return np.array([math.nan])
 
     @property
+    def gaussian(self) -> float:
+        """No Gaussian part beside it."""
+        return 0.0
+
+    @property
     def tail_error(self) -> float:
         """Not a number."""
         return math.nan
