@@ -311,12 +311,12 @@ class Estimator:
                 continue
             size = np.abs(coefficients)
             value = float(coefficients @ workspace.values)
-            used, scales = split_dust(size * workspace.noise_scales)
+            used, *noises = split_dust(size * workspace.noise_scales, workspace.is_gaussian)
             terms = ErrorTerms(
                 workspace.noise_places[used], workspace.noise_rows[used], coefficients[used]
             )
             widening = float(size @ workspace.lattice_steps) + float(bias[place])
-            result.append(scaling.posterior(value, scaling.law(scales), widening, terms))
+            result.append(scaling.posterior(value, scaling.law(*noises), widening, terms))
         return tuple(result)
 
     def _bias_is_too_large(

@@ -143,10 +143,10 @@ def _all_raised(snapshot: TableSnapshot, added: Added) -> list[PlannedMeasuremen
 
 def _raised(snapshot: TableSnapshot, block: QueryBlock, added: Weight) -> PlannedMeasurement:
     """The block at a weight that is larger by `added` than what the history has."""
-    place = snapshot.history.most_precise(block)
+    place = snapshot.history.raisable(block, is_gaussian=False)
     if place is None:
         return PlannedMeasurement(block, added)
-    weight = Weight(snapshot.history[place].weight.units + added.units)
+    weight = Weight(snapshot.history[place].laplace_weight.units + added.units)
     raised = PlannedMeasurement(block, weight, place)
     try:
         snapshot.forecast.foreseen(raised)
