@@ -22,8 +22,8 @@ from accountant.cost.cell_function import CellFunction, added
 from accountant.cost.elimination import N_TABLE_CELLS_MAX, Elimination, eliminated, pieces_of
 from accountant.cost.row_cost import most_of, row_cost
 from cube.encoding import fingerprint
-from cube.gaussian_terms import GaussianTerms, Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
+from cube.gaussian_terms import GaussianTerms
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
 
 REORDERED_GROWTH = 1.25  # once the history is this much longer, another order of axes is tried
@@ -219,7 +219,7 @@ class _Known:
         return (*self.functions, *parts), exact
 
 
-_Name: TypeAlias = tuple[tuple[str, Weight | Precision, GaussianTerms | None], ...]
+_Name: TypeAlias = tuple[tuple[str, int, GaussianTerms | None], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,7 +239,7 @@ def _longest_beginning(priced: Sequence[_Priced], name: _Name) -> _Priced | None
 
 def _name(plan: Sequence[PlannedMeasurement]) -> _Name:
     """The name of a plan: its rows, weights and terms, on which its cost depends."""
-    return tuple((fingerprint(planned.block), planned.weight, planned.terms) for planned in plan)
+    return tuple((fingerprint(one.block), one.weight.units, one.terms) for one in plan)
 
 
 def _fewer(functions: Sequence[CellFunction], n_cells_max: int) -> tuple[CellFunction, ...]:

@@ -21,8 +21,7 @@ from accountant.ledger.limits import Payer, Window
 from accountant.ledger.table_history import TableHistory
 from cube.encoding import fingerprint
 from cube.gaussian import Asked
-from cube.gaussian_terms import Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.refusals import BudgetExhausted, CostAboveCap, LimitReached
 from cube.schema import Schema
 from cube.shortfall import Shortfall
@@ -41,7 +40,7 @@ class Pricing:
     def __init__(self, schema: Schema, history: TableHistory) -> None:
         self._schema = schema
         self._history = history
-        self._checked: set[tuple[str, Weight | Precision, int | None]] = set()
+        self._checked: set[tuple[str, int, bool, int | None]] = set()
 
     def price(self, plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked] = ()) -> Price:
         """What a plan, and statistics, would cost.
@@ -97,7 +96,12 @@ class Pricing:
 
     def _check(self, planned: PlannedMeasurement) -> None:
         """Raise unless a row can be measured at its weight; decided once per row and history."""
-        name = (fingerprint(planned.block), planned.weight, planned.raised_from)
+        name = (
+            fingerprint(planned.block),
+            planned.weight.units,
+            planned.is_gaussian,
+            planned.raised_from,
+        )
         if name not in self._checked:
             check_fits(planned.block, self._schema)
             noise = self._history.raises.noise_for(planned)

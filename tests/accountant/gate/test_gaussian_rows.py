@@ -147,6 +147,18 @@ def test_a_row_is_raised_once_from_each_place(gate: Gate) -> None:
     assert gate.measurements()[-1].supersedes == 1
 
 
+def test_a_raise_that_waits_is_known_at_the_precision_that_it_leads_to(gate: Gate) -> None:
+    buy(gate, rows())
+    payment = gate.charge([rows(FINER, 0)], ANN, epsilon_cap=None)
+    charge = gate.history.pending[payment.seq]
+    [waiting] = gate.history.raises.planned(charge)
+    assert (waiting.weight, waiting.raised_from, waiting.terms) == (FINER, 0, TERMS)
+    with pytest.raises(StalePlan, match="while a raise of it waits"):
+        buy(gate, rows(Precision(2 * FINER.units), 0))
+    assert gate.complete(payment.seq) is not None
+    assert gate.measurements()[-1].weight == FINER
+
+
 def test_the_ledger_is_read_back(tmp_path: Path, table: KnownTable) -> None:
     with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
