@@ -37,7 +37,7 @@ from accountant.noise.laplace import LatticeNoise
 from cube.block import QueryBlock
 from cube.encoding import canonical_json
 from cube.gaussian import GaussianCounts, GaussianStatistic
-from cube.gaussian_terms import GaussianTerms, Precision
+from cube.gaussian_terms import GaussianTerms, Precision, Rho
 from cube.measurement import PlannedMeasurement, Weight
 from cube.statistic import Choice, Distance
 
@@ -188,6 +188,10 @@ class ChargedGaussian:
 
     statistic: GaussianStatistic
     noise: GaussianNoise
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.noise.rho, Rho):
+            raise TypeError("a statistic is paid for in rho, rows at a precision")
 
     @property
     def n_released(self) -> int:

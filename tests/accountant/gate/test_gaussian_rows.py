@@ -17,7 +17,7 @@ from accountant.cost.history_cost import TableCost
 from accountant.cost.zcdp_account import GaussianAccount, best_terms
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
-from accountant.ledger.entries import Entry
+from accountant.ledger.entries import ChargedBlock, ChargedGaussian, Entry
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
@@ -34,7 +34,7 @@ from cube.schema import Schema
 from tests.support.audited import Change, rewritten, to
 from tests.support.cubes import SIZES, blocks, dense_rows
 from tests.support.fakes import KnownTable, NoNoise
-from tests.support.gaussian import BILLIONTH, TERMS
+from tests.support.gaussian import BILLIONTH, COUNTS, RHO, TERMS
 from tests.support.seven_people import ADULTS, BUDGET, BY_SEX, EVERYONE, QUARTER, SCHEMA, buy
 
 ANN = Payer("ann")
@@ -75,6 +75,17 @@ def test_a_row_is_charged_measured_raised_and_audited(gate: Gate, ledger: Ledger
     assert found.spent == found.recomputed == gate.budget().spent
     assert found.delta == BILLIONTH
     assert (found.n_measurements, found.n_raised) == (2, 1)
+
+
+def test_noise_of_rows_and_of_statistics_are_not_mistaken_for_each_other() -> None:
+    of_rows = GaussianNoise.for_precision(FINE)
+    of_statistics = GaussianNoise.for_rho(RHO, 1)
+    ChargedBlock(BY_SEX, of_rows)
+    ChargedGaussian(COUNTS, of_statistics)
+    with pytest.raises(TypeError, match="have a precision"):
+        ChargedBlock(BY_SEX, of_statistics)
+    with pytest.raises(TypeError, match="paid for in rho"):
+        ChargedGaussian(COUNTS, of_rows)
 
 
 def test_without_noise_both_kinds_say_the_same(ledger: Ledger, table: KnownTable) -> None:
