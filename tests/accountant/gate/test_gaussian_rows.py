@@ -34,7 +34,7 @@ from cube.schema import Schema
 from tests.support.audited import Change, rewritten, to
 from tests.support.cubes import SIZES, blocks, dense_rows
 from tests.support.fakes import KnownTable, NoNoise
-from tests.support.gaussian import BILLIONTH, COUNTS, RHO, TERMS
+from tests.support.gaussian import BILLIONTH, COUNTS, RHO, TERMS, with_gaussian_noise
 from tests.support.seven_people import ADULTS, BUDGET, BY_SEX, EVERYONE, QUARTER, SCHEMA, buy
 
 ANN = Payer("ann")
@@ -104,6 +104,18 @@ def test_rows_of_both_kinds_are_priced_in_one_sum(gate: Gate, ledger: Ledger) ->
     buy(gate, PlannedMeasurement(ADULTS, FINE, terms=TERMS))
     assert gate.history.units_of_rows == 2 * units_of(FINE) + QUARTER.units
     assert verify(ledger.entries()).problem is None
+
+
+def test_rows_and_statistics_share_the_constant(gate: Gate, ledger: Ledger) -> None:
+    buy(gate, rows())
+    asked = with_gaussian_noise(COUNTS)
+    payment = gate.charge([], ANN, epsilon_cap=None, statistics=asked)
+    account = GaussianAccount(TERMS, RHO.units)
+    assert payment.units == account.units - CONSTANT
+    assert gate.history.units_spent == account.units + units_of(FINE)
+    verdict = verify(ledger.entries())
+    assert verdict.problem is None
+    assert verdict.tables[0].gaussian == Fraction(account.units, UNITS_PER_EPSILON)
 
 
 def test_the_order_is_the_tables_and_another_delta_is_refused(gate: Gate, ledger: Ledger) -> None:
