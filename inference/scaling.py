@@ -90,9 +90,9 @@ class Scaling:
         law = self.law_of(np.array([measurement.noise_scale]), np.array([measurement.is_gaussian]))
         places, one = np.array([place]), np.ones(1)
         every = np.arange(measurement.block.n_rows)[:, np.newaxis]
-        step = measurement.lattice_step
+        widening = measurement.lattice_widening
         return tuple(
-            self.posterior(float(value), law, step, ErrorTerms(places, row, one))
+            self.posterior(float(value), law, widening, ErrorTerms(places, row, one))
             for value, row in zip(measurement.values, every, strict=True)
         )
 
@@ -180,7 +180,7 @@ def posteriors_of(reading: Reading, scaling: Scaling) -> tuple[RowEstimate, ...]
     """The posterior of each row that the groups add up to."""
     n_rows, size = reading.is_covered.size, np.abs(reading.coefficient)
     values = np.bincount(reading.row, reading.coefficient * reading.value, n_rows)
-    widenings = np.bincount(reading.row, size * reading.lattice_step, n_rows)
+    widenings = np.bincount(reading.row, size * reading.lattice_widening, n_rows)
     order = np.argsort(reading.row, kind="stable")
     ends = np.searchsorted(reading.row[order], np.arange(n_rows + 1)).tolist()
     scales, is_gaussian = (size * reading.noise_scale)[order], reading.is_gaussian[order]
