@@ -53,11 +53,14 @@ class Scaling:
             The standard deviation of all Gaussian noises together.
         """
         size = abs(self.multiplier)
-        deviation = rounded_up(np.array(size * gaussian * (1 + SUM_MARGIN)))
-        return law_of_noise(rounded_up(size * scales), gaussian=float(deviation))
+        if gaussian:
+            gaussian = float(rounded_up(np.array(size * gaussian * (1 + SUM_MARGIN))))
+        return law_of_noise(rounded_up(size * scales), gaussian=gaussian)
 
     def law_of(self, scales: NDArray[np.float64], is_gaussian: NDArray[np.bool_]) -> NoiseLaw:
         """The same, from the scale and kind of each noise, (n,) and (n,)."""
+        if not is_gaussian.any():
+            return self.law(scales)
         return self.law(scales[~is_gaussian], standard_deviation(scales[is_gaussian]))
 
     def posterior(
@@ -139,10 +142,10 @@ def split_dust(
     .. [1] F. Proschan, "Peakedness of distributions of convex combinations", Annals of
        Mathematical Statistics 36, 1965.
     """
-    matters = scales > SCALE_MIN * scales.max(initial=0.0)
+    matters, is_laplace = scales > SCALE_MIN * scales.max(initial=0.0), ~is_gaussian
     (places,) = matters.nonzero()
-    kept: NDArray[np.float64] = scales[matters & ~is_gaussian]
-    dust = scales[~matters & ~is_gaussian].sum()
+    kept: NDArray[np.float64] = scales[matters & is_laplace]
+    dust = scales[~matters & is_laplace].sum()
     deviation = standard_deviation(scales[is_gaussian])
     if kept.size:
         if not (matters & is_gaussian).any():
