@@ -97,6 +97,13 @@ class PlannedMeasurement:
             raise TypeError("a measurement with Gaussian noise has a precision")
         return self.weight
 
+    @property
+    def precision(self) -> Precision:
+        """The precision, of a measurement with Gaussian noise; TypeError for another."""
+        if not isinstance(self.weight, Precision):
+            raise TypeError("a measurement with Laplace noise has a weight")
+        return self.weight
+
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
@@ -152,6 +159,13 @@ class Measurement:
         """The weight, of a measurement with Laplace noise; TypeError for another."""
         if not isinstance(self.weight, Weight):
             raise TypeError("a measurement with Gaussian noise has a precision")
+        return self.weight
+
+    @property
+    def precision(self) -> Precision:
+        """The precision, of a measurement with Gaussian noise; TypeError for another."""
+        if not isinstance(self.weight, Precision):
+            raise TypeError("a measurement with Laplace noise has a weight")
         return self.weight
 
     @property

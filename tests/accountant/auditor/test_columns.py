@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from accountant.auditor import columns, tables
 from accountant.auditor.bound import Bound
 from accountant.auditor.columns import ColumnCost, column_costs
+from accountant.auditor.prices import Price
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.tables import Row
 from cube.block import QueryBlock
@@ -36,7 +37,7 @@ paid_blocks = st.lists(st.tuples(measured, st.integers(1, 2**20)), max_size=4)
 def costs(paid: Paid, units_spent: int = NO_CAP) -> tuple[ColumnCost, ...]:
     """What the audit finds of blocks, each at its weight in units."""
     reader = BlockReader()
-    rows = [Row(reader.block(encode_block(block)).share, units) for block, units in paid]
+    rows = [Row(reader.block(encode_block(block)).share, Price(units)) for block, units in paid]
     return column_costs(Bound(rows), units_spent)
 
 
