@@ -43,8 +43,8 @@ class Posterior:
         Law of ``X = value - truth``.
     lattice_widening : float
         A certain bound on what lattice noise, in place of continuous noise, can add to the error:
-        the sum over the rows of ``|A_k|`` times the row's lattice step. Every half-width includes
-        it.
+        the sum over the rows of ``|A_k|`` times `Measurement.lattice_widening`. Every half-width
+        includes it.
     low, high : float
         The public range of the truth; intervals are clipped to it.
     terms : ErrorTerms

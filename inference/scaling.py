@@ -53,11 +53,14 @@ class Scaling:
             The standard deviation of all Gaussian noises together.
         """
         size = abs(self.multiplier)
-        deviation = rounded_up(np.array(size * gaussian * (1 + SUM_MARGIN)))
-        return law_of_noise(rounded_up(size * scales), gaussian=float(deviation))
+        if gaussian:
+            gaussian = float(rounded_up(np.array(size * gaussian * (1 + SUM_MARGIN))))
+        return law_of_noise(rounded_up(size * scales), gaussian=gaussian)
 
     def law_of(self, scales: NDArray[np.float64], is_gaussian: NDArray[np.bool_]) -> NoiseLaw:
         """The same, from the scale and kind of each noise, (n,) and (n,)."""
+        if not is_gaussian.any():
+            return self.law(scales)
         return self.law(scales[~is_gaussian], standard_deviation(scales[is_gaussian]))
 
     def posterior(
@@ -90,9 +93,9 @@ class Scaling:
         law = self.law_of(np.array([measurement.noise_scale]), np.array([measurement.is_gaussian]))
         places, one = np.array([place]), np.ones(1)
         every = np.arange(measurement.block.n_rows)[:, np.newaxis]
-        step = measurement.lattice_step
+        widening = measurement.lattice_widening
         return tuple(
-            self.posterior(float(value), law, step, ErrorTerms(places, row, one))
+            self.posterior(float(value), law, widening, ErrorTerms(places, row, one))
             for value, row in zip(measurement.values, every, strict=True)
         )
 
@@ -139,10 +142,10 @@ def split_dust(
     .. [1] F. Proschan, "Peakedness of distributions of convex combinations", Annals of
        Mathematical Statistics 36, 1965.
     """
-    matters = scales > SCALE_MIN * scales.max(initial=0.0)
+    matters, is_laplace = scales > SCALE_MIN * scales.max(initial=0.0), ~is_gaussian
     (places,) = matters.nonzero()
-    kept: NDArray[np.float64] = scales[matters & ~is_gaussian]
-    dust = scales[~matters & ~is_gaussian].sum()
+    kept: NDArray[np.float64] = scales[matters & is_laplace]
+    dust = scales[~matters & is_laplace].sum()
     deviation = standard_deviation(scales[is_gaussian])
     if kept.size:
         if not (matters & is_gaussian).any():
@@ -180,7 +183,7 @@ def posteriors_of(reading: Reading, scaling: Scaling) -> tuple[RowEstimate, ...]
     """The posterior of each row that the groups add up to."""
     n_rows, size = reading.is_covered.size, np.abs(reading.coefficient)
     values = np.bincount(reading.row, reading.coefficient * reading.value, n_rows)
-    widenings = np.bincount(reading.row, size * reading.lattice_step, n_rows)
+    widenings = np.bincount(reading.row, size * reading.lattice_widening, n_rows)
     order = np.argsort(reading.row, kind="stable")
     ends = np.searchsorted(reading.row[order], np.arange(n_rows + 1)).tolist()
     scales, is_gaussian = (size * reading.noise_scale)[order], reading.is_gaussian[order]

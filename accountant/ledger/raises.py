@@ -19,6 +19,7 @@ from accountant.ledger.append_only import AppendOnly, GrowingSet
 from accountant.ledger.entries import Charge, ChargedBlock
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, may_be_clamped
+from accountant.noise.lattice import rounded_up
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.gaussian_terms import Precision
@@ -202,7 +203,8 @@ def averaged(earlier: Measurement, more: Measurement, place: int) -> Measurement
     Notes
     -----
     All in whole numbers, so that every reader of a ledger computes the same; the average is put on
-    the lattice of the summed precision, which moves it by at most half a step.
+    the lattice of the summed precision, which moves it by at most half a step. From continuous
+    noise it is as far as the two values are, by their shares, and that half step.
     """
     one, two = earlier.precision.units, more.precision.units
     precision = Precision(one + two)
@@ -219,8 +221,19 @@ def averaged(earlier: Measurement, more: Measurement, place: int) -> Measurement
         for before, new in zip(earlier.lattice_values, more.lattice_values, strict=True)
     )
     variance = (one**2 * _variance(earlier) + two**2 * _variance(more)) / (one + two) ** 2
-    scale = laplace_scale(variance)
-    return Measurement(earlier.block, precision, lattice_bits, scale, values, place)
+    step = Fraction(1, 2**lattice_bits)
+    distance = (
+        one * Fraction(earlier.lattice_widening) + two * Fraction(more.lattice_widening)
+    ) / (one + two) + step / 2
+    return Measurement(
+        earlier.block,
+        precision,
+        lattice_bits,
+        laplace_scale(variance),
+        values,
+        place,
+        averaging_error=rounded_up(max(Fraction(0), distance - step)),
+    )
 
 
 def laplace_scale(variance: Fraction) -> float:

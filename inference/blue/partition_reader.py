@@ -37,8 +37,8 @@ class Reading:
     ----------
     row : (n,) ndarray of int64
         The row of the block that the group is a part of.
-    coefficient, value, noise_scale, lattice_step : (n,) ndarray of float64
-        The factor of the group, its noisy count, and the scale and lattice step of its noise.
+    coefficient, value, noise_scale, lattice_widening : (n,) ndarray of float64
+        The factor of the group, its noisy count, the scale of its noise, and what the lattice adds.
     is_gaussian : (n,) ndarray of bool
         Whether that noise is Gaussian; see `Measurement.noise_scale`.
     noise_place, noise_row : (n,) ndarray of int64
@@ -52,7 +52,7 @@ class Reading:
     value: NDArray[np.float64]
     noise_scale: NDArray[np.float64]
     is_gaussian: NDArray[np.bool_]
-    lattice_step: NDArray[np.float64]
+    lattice_widening: NDArray[np.float64]
     noise_place: NDArray[np.int64]
     noise_row: NDArray[np.int64]
     is_covered: NDArray[np.bool_]
@@ -99,7 +99,7 @@ class PartitionReader:
         self._values = np.concatenate([one.values for one in by_fineness])
         self._scales = np.repeat([one.noise_scale for one in by_fineness], n_rows)
         self._is_gaussian = np.repeat([one.is_gaussian for one in by_fineness], n_rows)
-        self._steps = np.repeat([one.lattice_step for one in by_fineness], n_rows)
+        self._widenings = np.repeat([one.lattice_widening for one in by_fineness], n_rows)
         self._places = np.repeat(places, n_rows)
         self._rows = np.concatenate([np.arange(n) for n in n_rows])
 
@@ -132,7 +132,7 @@ class PartitionReader:
             value=self._values[groups],
             noise_scale=self._scales[groups],
             is_gaussian=self._is_gaussian[groups],
-            lattice_step=self._steps[groups],
+            lattice_widening=self._widenings[groups],
             noise_place=self._places[groups],
             noise_row=self._rows[groups],
             is_covered=is_covered,

@@ -97,7 +97,7 @@ def _whole(measurement: Measurement, scope: Scope, kept: Scope) -> WholeTable:
         scope,
         values.reshape(()) if partition is None else values[partition.labels],
         measurement.noise_scale,
-        lattice_step=measurement.lattice_step,
+        lattice_step=measurement.lattice_widening,
         is_gaussian=measurement.is_gaussian,
     )
     weight = 0 if measurement.is_gaussian else measurement.laplace_weight.units

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,7 @@ class Look:
         return self.measured(exact + wrong * draw(0.0, self.size, exact.size))
 
 
+@cache
 def rows_of(block: QueryBlock) -> NDArray[np.float64]:
     """The coefficients of every cell, (n_rows, n_cells)."""
     return np.array(dense_rows(block), dtype=np.float64)
