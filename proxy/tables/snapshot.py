@@ -20,6 +20,8 @@ from cube.schema import Schema
 from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import RowEstimate
+from planner.batch.plan import BatchPlan
+from planner.batch.together import plan_together
 from planner.measuring.choose import plan_purchases
 from planner.measuring.forecast import Forecast
 from planner.measuring.offers import PricingContext, PurchasePlan
@@ -110,6 +112,11 @@ class TableSnapshot:
             except StalePlan:  # it would raise what is not there yet
                 return None
         return plan if plan.planned else None
+
+    def plan_together(self, statements: Sequence[Sequence[Wanted]]) -> BatchPlan:
+        """What to buy for a declared batch of statements."""
+        with self._watcher.stage(Stage.PRICE):
+            return plan_together(statements, self._context, self.charges.measurements)
 
     def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
         """What a plan would cost."""
