@@ -41,8 +41,16 @@ class Pricing:
         self._history = history
         self._checked: set[tuple[str, int, int | None]] = set()
 
-    def price(self, plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked] = ()) -> Price:
+    def price(
+        self,
+        plan: Sequence[PlannedMeasurement],
+        statistics: Sequence[Asked] = (),
+        *,
+        is_charged: bool = False,
+    ) -> Price:
         """What a plan, and statistics, would cost.
+
+        With `is_charged` it takes longer, and may be less: for a plan that is chosen.
 
         Raises
         ------
@@ -57,7 +65,7 @@ class Pricing:
         for asked in statistics:
             check_statistic(asked, self._schema)
         added = [*history.added(plan), *rows_costing(statistics)]
-        price = price_of(history.cost, history.units_of_rows, added)
+        price = price_of(history.cost, history.units_of_rows, added, is_charged=is_charged)
         account = account_with(history.gaussian, statistics)
         return Price(history.units_spent, price.units_after + account.units, price.exact)
 
