@@ -115,8 +115,8 @@ class Portions:
         total = np.zeros(len(left), dtype=np.int64)
         for place, own in enumerate(portions):
             one = self._along[place]
-            part = np.floor(own * self.costs[:, one.places]).astype(np.int64)
-            part = np.clip(part, 0, left[:, one.places])
+            rounded = np.floor(own * self.costs[:, one.places])
+            part = np.clip(rounded, 0, left[:, one.places]).astype(np.int64)  # all below 2**53
             part = np.where(last[one.places] == place, left[:, one.places], part)
             left[:, one.places] -= part
             sums = -(-part * WHOLE // self._largest[place]) @ one.shares

@@ -153,7 +153,7 @@ class _Refinement:
     def step(self) -> bool:
         """Look at the boxes with the largest bounds; whether that may help."""
         above = np.flatnonzero(self._bounds > self._target)
-        if not above.size:
+        if not above.size or not self._names:
             return False
         worst = above[np.argsort(-self._bounds[above], kind="stable")[:N_AT_ONCE]]
         is_known = self._n_known[worst] == self._before.heights.size

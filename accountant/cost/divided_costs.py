@@ -132,8 +132,9 @@ class DividedCosts:
         left = self._costs.copy()
         parts = []
         for own, one in zip(portions, self._along, strict=True):
-            part = np.floor(own * self._costs[:, one.rows]).astype(np.int64)
-            parts.append(np.clip(part, 0, left[:, one.rows]))  # whatever floats have come to
+            part = np.floor(own * self._costs[:, one.rows])
+            # Within what is left, whatever floats have come to; these are below 2**53.
+            parts.append(np.clip(part, 0, left[:, one.rows]).astype(np.int64))
             left[:, one.rows] -= parts[-1]
         total = np.zeros(len(self._boxes), dtype=np.int64)
         for place, (own_part, one) in enumerate(zip(parts, self._along, strict=True)):

@@ -35,8 +35,8 @@ N_CELLS_ALL_MAX = 2**26  # of all tables together, roughly; more functions get s
 N_CELLS_LEAST = 2**8  # of a table; a larger function has a table of its own
 N_COVERED_MAX = 2**12  # rows; the cells of a longer history are not covered anew
 N_BOXES_FIRST = 2**6  # of a new cover, that are looked at at once
-N_LOOKED_AT_MAX = 2**4  # boxes, for one charge; of a long history fewer
-N_COSTS_LOOKED_AT = 2**12  # of rows in boxes, for one charge
+N_LOOKED_AT_MAX = 2**5  # boxes, for one charge; of a long history fewer
+N_COSTS_LOOKED_AT = 2**13  # of rows in boxes, for one charge
 N_PRICED_KEPT = 4  # plans whose cost is kept, so that pricing a longer plan starts from there
 
 
@@ -239,7 +239,7 @@ class _Known:
         return _Known(functions, self.n_ordered, elimination, exact, rows)
 
     def reordered(self, n_cells_max: int) -> "_Known":
-        """The same sum, eliminated again in a new order, or covered if that gives less."""
+        """The same sum, eliminated again in a new order, or covered if that gives no more."""
         functions = _fewer(self.functions, n_cells_max)
         n_cells = min(n_cells_max, max(N_CELLS_ALL_MAX // max(1, len(functions)), N_CELLS_LEAST))
         n_ordered = max(len(functions), N_ORDERED_LEAST)
@@ -251,7 +251,7 @@ class _Known:
         if cover is None:
             return found
         cover = cover.refined(0, N_BOXES_FIRST)
-        return replace(found, cover=cover) if cover.value < found.cost.units else found
+        return replace(found, cover=cover) if cover.value <= found.cost.units else found
 
     def refined(self, enough: int) -> "_Known":
         """The same cost with a lower bound, after a little work."""
