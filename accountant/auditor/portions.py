@@ -121,7 +121,8 @@ class Portions:
             left[:, one.places] -= part
             sums = -(-part * WHOLE // self._largest[place]) @ one.shares
             total += np.where(self._inside[place], sums, 0).max(axis=1)
-        return -(-total // WHOLE)
+        bounds: Numbers = total // WHOLE  # a cost is a whole number, and at most this
+        return bounds
 
 
 def _of_boxes(shares: Numbers, inside: Inside) -> tuple[Numbers, Floats]:

@@ -144,4 +144,5 @@ class DividedCosts:
             paid = per_share @ one.shares
             paid[~one.sets[self._boxes[:, place]]] = 0
             total += paid.max(axis=1)
-        return -(-total // WHOLE)
+        bounds: Numbers = total // WHOLE  # costs are whole: rounding down loses none
+        return bounds

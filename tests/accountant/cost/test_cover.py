@@ -131,6 +131,17 @@ def _zeros(divided: DividedCosts) -> list[divided_costs.Floats]:
     return [np.zeros((len(divided._boxes), one.rows.size)) for one in divided._along]
 
 
+def test_portions_of_many_rows_are_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def halves(self: DividedCosts) -> list[divided_costs.Floats]:
+        return [one + 0.5 for one in _zeros(self)]
+
+    monkeypatch.setattr(DividedCosts, "_first_portions", halves)
+    monkeypatch.setattr(divided_costs, "N_ROUNDS", 0)
+    values = Factor(("a",), np.array([0, 5, 8])), Factor(("c",), np.array([0, 1]))
+    purchases = [(QueryBlock(counting(values)), 3)] * 40
+    check(covered(purchases).refined(0, ENOUGH), purchases)
+
+
 def test_a_bound_of_less_than_the_whole_cost_is_told_by_these_checks() -> None:
     purchases = [(QueryBlock(counting([Factor(("a",), np.array([1, 0, 1]))])), 7)]
     cover = covered(purchases)
