@@ -19,7 +19,7 @@ from accountant.cost.envelope import WHOLE
 from accountant.cost.rows_along import RowsAlong
 from cube.classes import Indices
 
-N_ROUNDS = 20  # in which portions are moved
+N_ROUNDS = 10  # in which portions are moved
 STEP = 3.0  # a portion that is paid in full on the worst class shrinks by exp(-STEP)
 STEP_SHRINKS = 0.7  # after a round that gains nothing
 PORTION_LEAST = 1e-9  # before they are normalised: on axes of a single class, nothing more

@@ -35,8 +35,8 @@ N_CELLS_ALL_MAX = 2**26  # of all tables together, roughly; more functions get s
 N_CELLS_LEAST = 2**8  # of a table; a larger function has a table of its own
 N_COVERED_MAX = 2**12  # rows; the cells of a longer history are not covered anew
 N_BOXES_FIRST = 2**6  # of a new cover, that are looked at at once
-N_LOOKED_AT_MAX = 2**5  # boxes, for one charge; of a long history fewer
-N_COSTS_LOOKED_AT = 2**13  # of rows in boxes, for one charge
+N_LOOKED_AT_MAX = 2**4  # boxes, for one price; of a long history fewer
+N_COSTS_LOOKED_AT = 2**12  # of rows in boxes, for one price
 N_PRICED_KEPT = 4  # plans whose cost is kept, so that pricing a longer plan starts from there
 
 
@@ -107,17 +107,16 @@ class CostState:
         """The largest cost of a cell."""
         return self._computed().cost
 
-    def cost_with(self, plan: Sequence[PlannedMeasurement]) -> TableCost:
-        """What `table_cost` would be after `plan`, or a bound on it that is faster to compute."""
-        return self._priced_with(plan).cost
+    def cost_with(self, plan: Sequence[PlannedMeasurement], enough: int = 0) -> TableCost:
+        """What `table_cost` would be after `plan`, or a bound on it that is faster to compute.
 
-    def cost_to_charge(self, plan: Sequence[PlannedMeasurement], enough: int) -> TableCost:
-        """The same, with some work on a lower bound while it is above `enough`."""
+        Some work is done for a lower bound, if it is above `enough`.
+        """
         found = self._priced_with(plan)
-        if found.after.cover is None or found.cost.units <= enough:
+        if found.after.cover is None or found.is_refined or found.cost.units <= enough:
             return found.cost
         after = found.after.refined(enough)
-        self._keep(_Priced(found.name, after, after.cost))
+        self._keep(_Priced(found.name, after, after.cost, is_refined=True))
         return after.cost
 
     def _priced_with(self, plan: Sequence[PlannedMeasurement]) -> "_Priced":
@@ -272,11 +271,15 @@ class _Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Priced:
-    """A plan by its `_name`, the cost after it in the old order, and the cost that was found."""
+    """A plan by its `_name`, the cost after it in the old order, and the cost that was found.
+
+    `is_refined` says whether work has been done on its cover.
+    """
 
     name: tuple[tuple[str, int], ...]
     after: _Known
     cost: TableCost
+    is_refined: bool = False
 
 
 def _longest_beginning(
@@ -301,16 +304,8 @@ def _fewer(functions: Sequence[CellFunction], n_cells_max: int) -> tuple[CellFun
     return tuple(added(piece) for same in by_scope.values() for piece in pieces_of(same, limit))
 
 
-def price_of(
-    state: CostState,
-    units_spent: int,
-    plan: Sequence[PlannedMeasurement],
-    *,
-    is_charged: bool = False,
-) -> Price:
+def price_of(state: CostState, units_spent: int, plan: Sequence[PlannedMeasurement]) -> Price:
     """What `plan` would add to a history that has been charged `units_spent`.
-
-    With `is_charged`, a lower bound is looked for, which takes longer; the price is no higher.
 
     Notes
     -----
@@ -318,7 +313,7 @@ def price_of(
     most the old one plus the largest cost of each new block; the smaller of the two is used, but
     never less than what is already charged, so that spending never falls.
     """
-    found = state.cost_to_charge(plan, units_spent) if is_charged else state.cost_with(plan)
+    found = state.cost_with(plan, units_spent)
     added_at_most = sum(planned.weight.units * profile_of(planned.block).bound for planned in plan)
     units_after = max(units_spent, min(found.units, units_spent + added_at_most))
     return Price(units_spent, units_after, exact=found.exact and found.units == units_after)

@@ -120,7 +120,7 @@ class Gate:
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
         """
         pricing = Pricing(self.schema, self.history_now())
-        pricing.refuse(pricing.price(plan, is_charged=True), payer, epsilon_cap)
+        pricing.refuse(pricing.price(plan), payer, epsilon_cap)
 
     def allowances(self, payer: Payer) -> tuple[BindingLimit, ...]:
         """The limits that apply to a payer now."""
@@ -246,7 +246,7 @@ class Gate:
     ) -> Charge:
         """The charge for a plan on a history, computed as replay and auditor check it."""
         pricing = Pricing(self.schema, history)
-        price = pricing.price(plan, statistics, is_charged=True)
+        price = pricing.price(plan, statistics)
         pricing.refuse(price, payer, epsilon_cap)
         blocks = tuple(
             ChargedBlock(planned.block, history.noise_for(planned), planned.raised_from)

@@ -41,16 +41,8 @@ class Pricing:
         self._history = history
         self._checked: set[tuple[str, int, int | None]] = set()
 
-    def price(
-        self,
-        plan: Sequence[PlannedMeasurement],
-        statistics: Sequence[Asked] = (),
-        *,
-        is_charged: bool = False,
-    ) -> Price:
+    def price(self, plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked] = ()) -> Price:
         """What a plan, and statistics, would cost.
-
-        With `is_charged` it takes longer, and may be less: for a plan that is chosen.
 
         Raises
         ------
@@ -65,7 +57,7 @@ class Pricing:
         for asked in statistics:
             check_statistic(asked, self._schema)
         added = [*history.added(plan), *rows_costing(statistics)]
-        price = price_of(history.cost, history.units_of_rows, added, is_charged=is_charged)
+        price = price_of(history.cost, history.units_of_rows, added)
         account = account_with(history.gaussian, statistics)
         return Price(history.units_spent, price.units_after + account.units, price.exact)
 

@@ -125,9 +125,7 @@ class TableSnapshot:
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
         """
-        checkpoint()
-        price = self._pricing.price(plan, is_charged=True)
-        self._pricing.refuse(price, payer, epsilon_cap)
+        self._pricing.refuse(self.price(plan), payer, epsilon_cap)
 
     def _left(self) -> Fraction:
         left = self.charges.units_max - self.charges.units_spent

@@ -132,7 +132,7 @@ def test_the_auditor_proves_what_the_server_charges_by_its_own_boxes() -> None:
     state, spent, charged = CostState(2**7), 0, []
     for block, units in purchases:
         plan = [PlannedMeasurement(block, Weight(units))]
-        spent = price_of(state, spent, plan, is_charged=True).units_after
+        spent = price_of(state, spent, plan).units_after
         state = state.charged(plan)
         charged.append(spent)
     found = follow(paid(purchases, charged))

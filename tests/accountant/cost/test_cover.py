@@ -202,9 +202,8 @@ N_CELLS = 2**7
 def test_what_is_charged_is_never_too_little_and_near_the_maximum() -> None:
     plan, state, spent = crowded(60), CostState(N_CELLS), 0
     for n_rows, planned in enumerate(plan, start=1):
-        foreseen = price_of(state, spent, [planned])
-        price = price_of(state, spent, [planned], is_charged=True)
-        assert price.units_after <= foreseen.units_after
+        price = price_of(state, spent, [planned])
+        assert price == price_of(state, spent, [planned])
         spent, state = price.units_after, state.charged([planned])
         assert spent >= largest(plan[:n_rows])
     assert state.table_cost().units == spent
@@ -215,7 +214,7 @@ def test_it_was_far_from_the_maximum_before(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(history_cost, "N_COVERED_MAX", -1)
     plan, state, spent = crowded(60), CostState(N_CELLS), 0
     for planned in plan:
-        spent = price_of(state, spent, [planned], is_charged=True).units_after
+        spent = price_of(state, spent, [planned]).units_after
         state = state.charged([planned])
     assert spent > 1.25 * largest(plan)
 
