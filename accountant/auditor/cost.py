@@ -6,6 +6,7 @@ This must never exceed what had been charged so far. The history is followed row
 on its most expensive cell (bound.py). While the bound is within what was charged, no more is
 needed. Where it is not, it is tightened; where that is not enough, all cells that cost more than
 was charged at the first of a group of charges are found (search.py) and followed through the group.
+Where there are too many, all cells are covered by boxes with bounds of their own (boxes.py).
 
 So each charge ends in one of three states: proved to cover its rows, proved not to, or, where there
 are too many cells to examine, left open and reported as open. Proof: proofs/ledger.md.
@@ -18,12 +19,16 @@ from typing import Final
 import numpy as np
 
 from accountant.auditor.bound import Bound
+from accountant.auditor.boxes import Boxes
 from accountant.auditor.prices import Whole
 from accountant.auditor.search import Cells, cells_above, climbed
 from accountant.auditor.tables import Row
 
 N_SWEEPS_MAX: Final = 64  # for one charge
 GAIN_LEAST: Final = 1 / 32  # of the gap to close; after a sweep that gains less there is no other
+N_BOXED_MAX: Final = 2**17  # rows times boxes, looked at for one charge
+N_BOXED_IN_VAIN_MAX: Final = 2**20  # for all charges that were not proved by it
+N_BOXED_AT_THE_END_MAX: Final = 2**19  # for the cost of all rows
 N_AHEAD_MAX: Final = 2**10  # charges examined together
 N_TRIED_MAX: Final = 2**8  # searches in vain, after which a charge above its bound is left open
 N_CHECKED_MAX: Final = (
@@ -117,6 +122,8 @@ class _Followed:
         self._n_to_skip = 0
         self._n_skipped = 0
         self._n_tried = 0
+        self._boxes: Boxes | None = None  # once cells were too many to be listed
+        self._n_boxed_in_vain = 0
         self._open: list[int] = []
         self.n_done = 0
         self.least = 0
@@ -133,6 +140,9 @@ class _Followed:
         if self._n_to_skip > 0 or self._n_tried == N_TRIED_MAX:
             self._n_to_skip -= 1
             self._leave_open()
+            return
+        if self._boxes is not None and self._is_boxed(self._boxes, charge.units):
+            self.n_done += 1
             return
         self._tighten(charge.units)
         if self.least <= charge.units:
@@ -185,12 +195,28 @@ class _Followed:
             if self._n_ahead == 1:
                 break
             self._n_ahead = max(1, self._n_ahead // 4)
+        if self._boxes is None:
+            self._boxes = Boxes(self.bound.rows, self.bound.layout)
+            if self._is_boxed(self._boxes, self._paid[first].units):
+                self.n_done += 1
+                return
         self._find_unpaid(first)
         if self.unpaid is None:
             self._n_tried += 1
             self._n_skipped = min(2 * self._n_skipped + 1, N_AHEAD_MAX)
             self._n_to_skip = self._n_skipped
             self._leave_open()
+
+    def _is_boxed(self, boxes: Boxes, units: int) -> bool:
+        """Whether boxes show that no cell costs more than the next charge."""
+        if not boxes.is_able or self._n_boxed_in_vain > N_BOXED_IN_VAIN_MAX:
+            return False
+        boxes.go_to(self._n_rows[self.n_done + 1])
+        n_boxed = boxes.lower(units, N_BOXED_MAX)
+        self.least = min(self.least, boxes.value)
+        if boxes.value > units:
+            self._n_boxed_in_vain += n_boxed
+        return boxes.value <= units
 
     def _follows(self, cells: Cells, first: int, last: int) -> bool:
         """Whether the charges from `first` to `last` could be decided from the costs of `cells`."""
@@ -213,13 +239,21 @@ class _Followed:
     def _find_unpaid(self, first: int) -> None:
         """Look for a cell that costs too much where not all cells can be examined."""
         self.bound.go_to(self._n_rows[first + 1])
-        cell = climbed(self.bound)
-        cost = 0
-        for charge in self._paid[: first + 1]:
-            cost += sum(int(cell.costs(row)[0]) for row in charge.rows)
-            if cost > charge.units:
-                self.unpaid = charge.seq, cost
-                return
+        for cell in self._expensive():
+            cost = 0
+            for charge in self._paid[: first + 1]:
+                cost += sum(int(cell.costs(row)[0]) for row in charge.rows)
+                if cost > charge.units:
+                    self.unpaid = charge.seq, cost
+                    return
+
+    def _expensive(self) -> list[Cells]:
+        """Cells of high cost, one at a time."""
+        found = [climbed(self.bound)]
+        if self._boxes is not None and self._boxes.is_able:
+            levels = {axis: np.array([level]) for axis, level in self._boxes.cell().items()}
+            found.append(Cells(levels, found[0].values))
+        return found
 
     def _leave_open(self) -> None:
         self._open.append(self._paid[self.n_done].seq)
@@ -232,14 +266,24 @@ class _Followed:
 
     def _is_attained(self) -> bool:
         """Whether some cell costs as much as the bound, after looking for the largest."""
-        attained = int(self._summed(climbed(self.bound), len(self._paid))[0])
+        attained = self._attained()
         if attained < self.least:
             self.bound.sweep()
             attained = self._searched(attained)
         if attained < self.least:
             self._tighten(attained)
             attained = self._searched(attained)
+        if attained < self.least and self._boxes is not None and self._boxes.is_able:
+            self._boxes.go_to(self._n_rows[-1])
+            self._boxes.lower(attained, N_BOXED_AT_THE_END_MAX)
+            self.least = min(self.least, self._boxes.value)
+            attained = max(attained, self._attained())
         return attained == self.least
+
+    def _attained(self) -> int:
+        """The cost of some cell, as high as was easily found."""
+        n_charges = len(self._paid)
+        return max(int(self._summed(cell, n_charges)[0]) for cell in self._expensive())
 
     def _searched(self, attained: int) -> int:
         """The cost of the most expensive cell; or of some cell, if too many cost more."""

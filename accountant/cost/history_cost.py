@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from accountant.cost.cell_function import CellFunction, added
+from accountant.cost.cover import Cover
 from accountant.cost.elimination import N_TABLE_CELLS_MAX, Elimination, eliminated, pieces_of
 from accountant.cost.row_cost import most_of, row_cost
 from cube.encoding import fingerprint
@@ -36,6 +37,10 @@ N_MERGED_CELLS_MAX = (
 )  # of functions of the same axes: beyond this, two sums are smaller than one
 N_CELLS_ALL_MAX = 2**26  # of all tables together, roughly; more functions get smaller tables
 N_CELLS_LEAST = 2**8  # of a table; a larger function has a table of its own
+N_COVERED_MAX = 2**12  # rows; the cells of a longer history are not covered anew
+N_BOXES_FIRST = 2**6  # of a new cover, that are looked at at once
+N_LOOKED_AT_MAX = 2**4  # boxes, for one price; of a long history fewer
+N_COSTS_LOOKED_AT = 2**12  # of rows in boxes, for one price
 N_PRICED_KEPT = 4  # plans whose cost is kept, so that pricing a longer plan starts from there
 
 
@@ -106,13 +111,24 @@ class CostState:
         """The largest cost of a cell."""
         return self._computed().cost
 
-    def cost_with(self, plan: Sequence[PlannedMeasurement]) -> TableCost:
-        """What `table_cost` would be after `plan`, or a bound on it that is faster to compute."""
+    def cost_with(self, plan: Sequence[PlannedMeasurement], enough: int = 0) -> TableCost:
+        """What `table_cost` would be after `plan`, or a bound on it that is faster to compute.
+
+        Some work is done for a lower bound, if it is above `enough`.
+        """
+        found = self._priced_with(plan)
+        if found.after.cover is None or found.is_refined or found.cost.units <= enough:
+            return found.cost
+        after = found.after.refined(enough)
+        self._keep(_Priced(found.name, after, after.cost, is_refined=True))
+        return after.cost
+
+    def _priced_with(self, plan: Sequence[PlannedMeasurement]) -> "_Priced":
         before = self._computed()
         name, priced = _name(plan), self._priced
         start = _longest_beginning(priced, name)
         if start is not None and start.name == name:
-            return start.cost
+            return start
         known, n_known = (before, 0) if start is None else (start.after, len(start.name))
         after = known.with_added(plan[n_known:])
         cost = after.cost
@@ -120,10 +136,15 @@ class CostState:
             afresh = after.reordered(self.n_cells_max)
             self._is_at_its_limit = not afresh.cost.exact  # do not try again for every price
             cost = min(cost, afresh.cost, key=lambda one: one.units)
-        others = (one for one in priced if one is not start)
-        latest = (_Priced(name, after, cost), *([] if start is None else [start]), *others)
-        self._priced = latest[:N_PRICED_KEPT]
-        return cost
+        found = _Priced(name, after, cost)
+        self._keep(found, start)
+        return found
+
+    def _keep(self, latest: "_Priced", start: "_Priced | None" = None) -> None:
+        """Keep a priced plan, and the one that it started from, before others."""
+        first = [latest, *([] if start is None else [start])]
+        others = [one for one in self._priced if all(one.name != kept.name for kept in first)]
+        self._priced = (*first, *others)[:N_PRICED_KEPT]
 
     def _computed(self) -> "_Known":
         """The eliminated cost, computed from the nearest earlier state that has it."""
@@ -162,16 +183,25 @@ class _Known:
         The elimination of the sum of all functions.
     exact : bool
         Whether that sum is ``B``, or only nowhere below it.
+    rows : tuple of CellFunction
+        The same sum with nothing added up.
+    cover : Cover, optional
+        Where elimination is too large to be exact, boxes with lower bounds; it then takes the
+        place of the elimination, which is no longer added to.
     """
 
     functions: tuple[CellFunction, ...]
     n_ordered: int
     elimination: Elimination
     exact: bool
+    rows: tuple[CellFunction, ...] = ()
+    cover: Cover | None = None
 
     @property
     def cost(self) -> TableCost:
         """The largest value of the sum."""
+        if self.cover is not None:
+            return TableCost(self.cover.value, exact=False)
         found = self.elimination.maximum
         return TableCost(found.value, found.exact and self.exact)
 
@@ -183,10 +213,12 @@ class _Known:
         `after` is the cost in the old order, if it is already computed.
         """
         n_functions = len(self.functions) + len(plan)
-        if n_functions > BULK_GROWTH * self.n_ordered:
-            functions, exact = self._functions_with(plan)
-            return _Known(functions, 0, Elimination(), exact).reordered(n_cells_max)
+        if self.cover is None and n_functions > BULK_GROWTH * self.n_ordered:
+            functions, rows, exact = self._functions_with(plan)
+            return _Known(functions, 0, Elimination(), exact, rows).reordered(n_cells_max)
         after = self.with_added(plan) if after is None else after
+        if after.cover is not None:
+            return after
         has_grown = n_functions > REORDERED_GROWTH * self.n_ordered
         if has_grown or (self.cost.exact and not after.cost.exact):
             afresh = after.reordered(n_cells_max)
@@ -197,26 +229,48 @@ class _Known:
         return after
 
     def with_added(self, plan: Sequence[PlannedMeasurement]) -> "_Known":
-        """The cost once `plan` is paid for too, in the present order."""
-        functions, exact = self._functions_with(plan)
+        """The cost once `plan` is paid for too, in the present order, or of the present boxes."""
+        functions, rows, exact = self._functions_with(plan)
         added_now = functions[len(self.functions) :]
-        return _Known(functions, self.n_ordered, self.elimination.added(added_now), exact)
+        if self.cover is not None:
+            cover = self.cover.added(added_now)
+            if cover is not None:
+                return _Known(functions, self.n_ordered, self.elimination, exact, rows, cover)
+            n_cells_max = self.elimination.n_cells_max
+            return _Known(functions, 0, Elimination(), exact, rows).reordered(n_cells_max)
+        elimination = self.elimination.added(added_now)
+        return _Known(functions, self.n_ordered, elimination, exact, rows)
 
     def reordered(self, n_cells_max: int) -> "_Known":
-        """The same sum, eliminated again in a new order."""
+        """The same sum, eliminated again in a new order, or covered if that gives no more."""
         functions = _fewer(self.functions, n_cells_max)
         n_cells = min(n_cells_max, max(N_CELLS_ALL_MAX // max(1, len(functions)), N_CELLS_LEAST))
         n_ordered = max(len(functions), N_ORDERED_LEAST)
-        return _Known(functions, n_ordered, eliminated(functions, n_cells), self.exact)
+        elimination = eliminated(functions, n_cells)
+        found = _Known(functions, n_ordered, elimination, self.exact, self.rows)
+        if elimination.maximum.exact or len(self.rows) > N_COVERED_MAX:
+            return found
+        cover = Cover().added(self.rows)
+        if cover is None:
+            return found
+        cover = cover.refined(0, N_BOXES_FIRST)
+        return replace(found, cover=cover) if cover.value <= found.cost.units else found
+
+    def refined(self, enough: int) -> "_Known":
+        """The same cost with a lower bound, after a little work."""
+        if self.cover is None:
+            return self
+        n_boxes = min(N_LOOKED_AT_MAX, N_COSTS_LOOKED_AT // max(1, len(self.rows)))
+        return replace(self, cover=self.cover.refined(enough, max(1, n_boxes)))
 
     def _functions_with(
         self, plan: Sequence[PlannedMeasurement]
-    ) -> tuple[tuple[CellFunction, ...], bool]:
-        """The functions followed by those of `plan`, and whether their sum is ``B``."""
+    ) -> tuple[tuple[CellFunction, ...], tuple[CellFunction, ...], bool]:
+        """Functions and rows followed by those of `plan`, and whether their sum is ``B``."""
         costs = [row_cost(planned) for planned in plan]
         parts = [part for cost in costs for part in cost.parts]
         exact = self.exact and all(cost.exact for cost in costs)
-        return (*self.functions, *parts), exact
+        return (*self.functions, *parts), (*self.rows, *parts), exact
 
 
 _Name: TypeAlias = tuple[tuple[str, int, GaussianTerms | None], ...]
@@ -224,11 +278,15 @@ _Name: TypeAlias = tuple[tuple[str, int, GaussianTerms | None], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Priced:
-    """A plan by its `_name`, the cost after it in the old order, and the cost that was found."""
+    """A plan by its `_name`, the cost after it in the old order, and the cost that was found.
+
+    `is_refined` says whether work has been done on its cover.
+    """
 
     name: _Name
     after: _Known
     cost: TableCost
+    is_refined: bool = False
 
 
 def _longest_beginning(priced: Sequence[_Priced], name: _Name) -> _Priced | None:
@@ -260,7 +318,7 @@ def price_of(state: CostState, units_spent: int, plan: Sequence[PlannedMeasureme
     most the old one plus the largest cost of each new block; the smaller of the two is used, but
     never less than what is already charged, so that spending never falls.
     """
-    found = state.cost_with(plan)
+    found = state.cost_with(plan, units_spent)
     added_at_most = sum(most_of(planned) for planned in plan)
     units_after = max(units_spent, min(found.units, units_spent + added_at_most))
     return Price(units_spent, units_after, exact=found.exact and found.units == units_after)

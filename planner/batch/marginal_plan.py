@@ -123,7 +123,8 @@ def _missed(
     plan: Sequence[PlannedMeasurement], wanted: Sequence[Wanted], forecast: Forecast
 ) -> Floats:
     widths = np.array(promised(plan, wanted, forecast))
-    return widths / np.array([one.target.half_width for one in wanted])
+    missed: Floats = widths / np.array([one.target.half_width for one in wanted])
+    return missed
 
 
 def _model(
@@ -202,7 +203,7 @@ def _purchases(
         units = min(math.ceil(found * UNITS_PER_EPSILON), WEIGHT_UNITS_MAX)
         raised = PlannedMeasurement(candidate.block, Weight(units), candidate.place)
         try:
-            forecast.noise_for(raised)
+            forecast.foreseen(raised)
         except TooLarge:  # its lattice is too coarse for a weight this large
             raised = PlannedMeasurement(candidate.block, Weight(units))
         planned.append(raised)
