@@ -71,8 +71,8 @@ def asked_of(parts: Sequence[Part], cap: Fraction | None) -> list[Asked]:
             n_rows = sum(block.n_rows for block in aggregate.blocks)
             is_row_by_row = n_rows == part.n_rows and not aggregate.is_total
             for block in aggregate.blocks:
-                target = replace(aggregate.target, epsilon_cap=cap)
-                wanted = Wanted(block, target, part.is_searched)
+                target = aggregate.target
+                wanted = _at(Wanted(block, target, part.is_searched), target.half_width, cap)
                 found.append(Asked(place, number, wanted, first_row, is_row_by_row))
                 first_row += block.n_rows
     return found
@@ -88,17 +88,21 @@ def at_widths(
     asked: Sequence[Asked], half_widths: Mapping[int, float], cap: Fraction | None
 ) -> list[Wanted]:
     """What is wanted with some half-widths in place of those asked for, and a cap."""
-    wanted = []
-    for place, one in enumerate(asked):
-        target = one.wanted.target
-        half_width = half_widths.get(place, target.half_width)
-        target = replace(target, half_width=half_width, epsilon_cap=cap)
-        wanted.append(replace(one.wanted, target=target))
-    return wanted
+    return [
+        _at(one.wanted, half_widths.get(place, one.wanted.target.half_width), cap)
+        for place, one in enumerate(asked)
+    ]
 
 
 def take_step(asked: Sequence[Asked], step: Step) -> None:
     """Ask for the half-widths of a step from now on."""
-    for one, wanted in zip(asked, at_widths(asked, step.half_widths, None), strict=True):
-        target = replace(wanted.target, epsilon_cap=one.wanted.target.epsilon_cap)
-        one.wanted = replace(wanted, target=target)
+    for place, half_width in step.half_widths.items():
+        wanted = asked[place].wanted
+        asked[place].wanted = _at(wanted, half_width, wanted.target.epsilon_cap)
+
+
+def _at(wanted: Wanted, half_width: float, cap: Fraction | None) -> Wanted:
+    target = wanted.target
+    if (half_width, cap) == (target.half_width, target.epsilon_cap):
+        return wanted
+    return replace(wanted, target=replace(target, half_width=half_width, epsilon_cap=cap))
