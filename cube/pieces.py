@@ -108,7 +108,8 @@ class Pieces:
         """The values at some places."""
         which = self.starts.searchsorted(places, side="right") - 1
         if not self.degree:
-            return self.coefficients[which, 0]
+            constants: Whole = self.coefficients[which, 0]
+            return constants
         return evaluated(self.coefficients[which], places)
 
     def dense(self) -> Whole:
