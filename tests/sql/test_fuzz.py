@@ -23,11 +23,8 @@ from tests.sql.fuzz_worlds import N_RECORDS, MovedRelease
 from tests.sql.fuzzing import Find, Tally, ask, finds
 from tests.support.fakes import KnownTable, NoNoise
 
-# Of the first 160, the quarter that takes least time.
-_QUICK = (
-    "0 1 4 14 17 19 25 29 30 38 39 40 41 45 48 56 57 59 62 63 "
-    "66 68 70 73 75 76 80 88 98 104 109 117 120 125 131 133 136 145 155 156"
-)
+# Of the first 160, some of those that take least time.
+_QUICK = "0 1 4 14 17 19 25 29 30 38 39 40 41 45 48 56 57 59 62 63 66 68 70 73 75"
 SEEDS = tuple(map(int, _QUICK.split()))
 N_STATEMENTS_QUICK = 4
 SECONDS_LONG = 600
@@ -48,7 +45,7 @@ def all_finds(seeds: Sequence[int], folder: Path, tally: Tally) -> Iterator[Find
         yield from finds(seed, folder, tally, N_STATEMENTS_QUICK)
 
 
-def test_a_hundred_and_sixty_statements_find_nothing(tmp_path: Path) -> None:
+def test_a_hundred_statements_find_nothing(tmp_path: Path) -> None:
     tally = Tally()
     found = list(all_finds(SEEDS, tmp_path, tally))
     assert not found, "\n".join(map(str, found))

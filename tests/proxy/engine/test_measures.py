@@ -98,7 +98,7 @@ def write_parquet(path: Path, values: Sequence[Any], kind: pa.DataType) -> Path:
     return path
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(case=filled())
 def test_doubles_are_clamped_and_rounded_as_their_decimals_are(
     tmp_path_factory: pytest.TempPathFactory, case: tuple[MeasureAxis, list[float | None]]

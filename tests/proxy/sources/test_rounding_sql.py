@@ -17,10 +17,10 @@ from proxy.sources.location import SourceLocation
 
 N_POINTS = 400
 MEASURES = {
-    "cents": (Fraction(0), Fraction(5000), Fraction(1, 100)),
+    "cents": (Fraction(0), Fraction(700), Fraction(1, 100)),
     "thirds": (Fraction(-1, 3), Fraction(1000), Fraction(1, 3)),
     "below zero": (Fraction(-250), Fraction(-1, 20), Fraction(1, 20)),
-    "millions": (Fraction(10**9), Fraction(10**9 + 10**5), Fraction(1)),
+    "millions": (Fraction(10**9), Fraction(10**9 + 2 * 10**4), Fraction(1)),
     "tiny": (Fraction(0), Fraction(1, 10**6), Fraction(1, 10**9)),
     "two levels": (Fraction(0), Fraction(7), Fraction(7)),
 }

@@ -1,0 +1,118 @@
+"""The kinds of noise that a measurement may have, as the planner weighs them.
+
+    Laplace     a weight: epsilon for each unit of a row's coefficient
+    Gaussian    a precision: rho for each squared unit; where the table's owner offers a delta
+
+What a measurement needs is searched in whole units of either (`weights.py`), and priced by the
+gate. Nothing here draws noise, or knows what was measured.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Protocol
+
+from cube.block import QueryBlock
+from cube.gaussian_terms import (
+    PRECISION_UNITS_MAX,
+    UNITS_PER_PRECISION,
+    GaussianTerms,
+    Precision,
+)
+from cube.measurement import (
+    UNITS_PER_EPSILON,
+    WEIGHT_UNITS_MAX,
+    PlannedMeasurement,
+    Weight,
+)
+from cube.target import AccuracyTarget
+from planner.measuring.weights import Power, precision_for, weight_for
+
+
+class NoiseKind(Protocol):
+    """A kind of noise, and the units in which it is bought."""
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether it is Gaussian noise."""
+        ...
+
+    @property
+    def power(self) -> Power:
+        """How the information of a measurement, one over its variance, grows with its units."""
+        ...
+
+    @property
+    def units_max(self) -> int:
+        """The most units of one measurement."""
+        ...
+
+    def fresh(self, target: AccuracyTarget, multiplier: Fraction) -> int:
+        """The units at which a fresh answer to ``multiplier * row`` meets a target."""
+        ...
+
+    def planned(
+        self, block: QueryBlock, units: int, raised_from: int | None = None
+    ) -> PlannedMeasurement:
+        """A block to be measured with this noise."""
+        ...
+
+    def affordable(self, cost_units: int) -> int:
+        """The units that some table cost buys for a row with coefficients of 1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceKind:
+    """Laplace noise: every table has it."""
+
+    is_gaussian: bool = False
+    power: Power = Power.SQUARE
+    units_max: int = WEIGHT_UNITS_MAX
+
+    def fresh(self, target: AccuracyTarget, multiplier: Fraction) -> int:
+        """The units of `weight_for`."""
+        return weight_for(target, multiplier).units
+
+    def planned(
+        self, block: QueryBlock, units: int, raised_from: int | None = None
+    ) -> PlannedMeasurement:
+        """A block at a weight."""
+        return PlannedMeasurement(block, Weight(units), raised_from)
+
+    def affordable(self, cost_units: int) -> int:
+        """The same number: a count costs its weight."""
+        return cost_units
+
+
+LAPLACE: Final = LaplaceKind()
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianKind:
+    """Gaussian noise on the terms of a table.
+
+    Parameters
+    ----------
+    terms : GaussianTerms
+        The table's; before its first Gaussian noise, those that it would have.
+    """
+
+    terms: GaussianTerms
+    is_gaussian: bool = True
+    power: Power = Power.LINEAR
+    units_max: int = PRECISION_UNITS_MAX
+
+    def fresh(self, target: AccuracyTarget, multiplier: Fraction) -> int:
+        """The units of `precision_for`."""
+        return precision_for(target, multiplier).units
+
+    def planned(
+        self, block: QueryBlock, units: int, raised_from: int | None = None
+    ) -> PlannedMeasurement:
+        """A block at a precision."""
+        return PlannedMeasurement(block, Precision(units), raised_from, self.terms)
+
+    def affordable(self, cost_units: int) -> int:
+        """What is left of the cost at the table's order, rounded down."""
+        cost = Fraction(cost_units, UNITS_PER_EPSILON) / self.terms.order
+        return int(cost * UNITS_PER_PRECISION)
