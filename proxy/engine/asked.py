@@ -39,27 +39,38 @@ class Step:
     half_widths : dict
         What to ask for next.
     likely : dict
-        What will probably be asked for in the end, where it is less.
+        What will probably be asked for in the end, where it is less: no more than is plausible.
+    foreseen : dict
+        The same if the records are spread evenly over groups of which nothing is known.
     """
 
     half_widths: dict[int, float] = field(default_factory=dict)
     likely: dict[int, float] = field(default_factory=dict)
+    foreseen: dict[int, float] = field(default_factory=dict)
 
     @property
     def looks_ahead(self) -> bool:
         """Whether more than what is asked for next will probably be asked for in the end."""
         return any(self.likely[place] < width for place, width in self.half_widths.items())
 
-    def ask(self, place: int, half_width: float, likely: float | None = None) -> None:
+    def ask(
+        self,
+        place: int,
+        half_width: float,
+        likely: float | None = None,
+        foreseen: float | None = None,
+    ) -> None:
         """Ask for a half-width of a block; of several, the narrowest is asked for."""
         likely = half_width if likely is None else min(likely, half_width)
+        foreseen = likely if foreseen is None else min(foreseen, likely)
         self.half_widths[place] = min(half_width, self.half_widths.get(place, half_width))
         self.likely[place] = min(likely, self.likely.get(place, likely))
+        self.foreseen[place] = min(foreseen, self.foreseen.get(place, foreseen))
 
     def join(self, other: Self) -> None:
         """Ask for what another step asks for, too."""
         for place, half_width in other.half_widths.items():
-            self.ask(place, half_width, other.likely[place])
+            self.ask(place, half_width, other.likely[place], other.foreseen[place])
 
 
 def asked_of(parts: Sequence[Part], cap: Fraction | None) -> list[Asked]:

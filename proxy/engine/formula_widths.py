@@ -12,7 +12,7 @@ value and asks for nothing: what is bought is decided by the other rows. If ther
 what is divided by is narrowed a few times, in case it is merely small.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -24,7 +24,7 @@ from planner.workload import Answer, Part
 from proxy.engine.asked import Asked, Step
 from proxy.engine.relative_widths import COARSE_SHARE, TOLD
 from proxy.engine.results import AnsweredItem, AnsweredPart
-from proxy.engine.wide_start import first_width, next_share
+from proxy.engine.wide_start import first_width, foreseen_width, next_share
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -76,13 +76,14 @@ class PartsOfFormula:
         largest : sequence of (n_rows,) ndarray of float64
             For every block of the statement, bounds on the sizes of its rows' answers.
         """
-        start = self._first_width(largest)
+        start, end = self._first_width(largest), self._foreseen_width(largest)
         if item is None or found is None:
             for place, one in self.blocks:
-                step.ask(place, start * _unit(one))
+                step.ask(place, start * _unit(one), foreseen=end * _unit(one))
             return
-        shares, telling, least = _shares(item), _telling_share(item, found), self._least
+        telling, least = _telling_share(item, found), self._least
         widths = {place: _known_width(one, found) / _unit(one) for place, one in self.blocks}
+        shares = _shares(item, is_coarse=max(widths.values()) > least)
         for place, one in self.blocks:
             known = _known_width(one, found)
             level, share = self._level(one, widths), _share_of_block(one, shares)
@@ -94,15 +95,18 @@ class PartsOfFormula:
             is_wide = wanted * _unit(one) < known
             asked_for = wanted * _unit(one) if is_wide else known
             likely = min(share * level * _unit(one), asked_for)
-            step.ask(place, asked_for or one.wanted.target.half_width, likely or None)
+            foreseen = min(likely, end * _unit(one)) if telling < 1 else likely
+            first = asked_for or one.wanted.target.half_width
+            step.ask(place, first, likely or None, foreseen or None)
 
     def narrow(self, step: Step, item: AnsweredItem, found: AnsweredPart) -> None:
         """Ask for narrower blocks after a round, if the formula does not meet its target."""
-        shares, telling, least = _shares(item), _telling_share(item, found), self._least
+        telling, least = _telling_share(item, found), self._least
         widths = {
             place: min(_known_width(one, found), one.wanted.target.half_width) / _unit(one)
             for place, one in self.blocks
         }
+        shares = _shares(item, is_coarse=max(widths.values()) > least)
         for place, one in self.blocks:
             width, share = widths[place], _share_of_block(one, shares)
             level = self._level(one, widths)
@@ -127,13 +131,21 @@ class PartsOfFormula:
 
     def _first_width(self, largest: Sequence[Floats]) -> float:
         """The half-width to begin with if nothing is known, in records."""
-        divisors = [
-            largest[place] / _unit(one)
-            for place, one in self.blocks
-            if one.aggregate in self.answer.divisors
-        ]
-        widths = [first_width(self.answer, sizes, self._least) for sizes in divisors]
+        widths = [first_width(self.answer, sizes, self._least) for sizes in self._divisors(largest)]
         return min(widths, default=self._least)
+
+    def _foreseen_width(self, largest: Sequence[Floats]) -> float:
+        """About the half-width that the search will end with, in records."""
+        widths = [
+            foreseen_width(self.answer, sizes, self._least) for sizes in self._divisors(largest)
+        ]
+        return min(widths, default=self._least)
+
+    def _divisors(self, largest: Sequence[Floats]) -> Iterator[Floats]:
+        """How large the rows of each divisor can be, in records."""
+        for place, one in self.blocks:
+            if one.aggregate in self.answer.divisors and largest[place].size:
+                yield largest[place] / _unit(one)
 
     def _level(self, one: Asked, widths: Mapping[int, float]) -> float:
         """The half-width of the widest block beside which the formula reads one, in records."""
@@ -175,11 +187,17 @@ def _share_of_block(one: Asked, shares: Floats) -> float:
     return float(own.min(initial=1.0))
 
 
-def _shares(item: AnsweredItem) -> Floats:
-    """The share of its half-width that each row of a formula should have; 1 if it has enough."""
-    answer = item.answer
-    has_target = item.has_target
-    widths = np.where(has_target, item.half_widths(item.part.confidence), 0.0)
+def _shares(item: AnsweredItem, *, is_coarse: bool) -> Floats:
+    """The share of its half-width that each row of a formula should have; 1 if it has enough.
+
+    Of coarse parts, an interval that is narrow because it was cut to the public range is no end of
+    a search: each round could end one so, by its noise.
+    """
+    answer, part = item.answer, item.part
+    widths = item.half_widths(part.confidence)
+    if is_coarse and item.law is not None:
+        widths = np.maximum(widths, item.law.spreads(part.cut_at(part.confidence)))
+    widths = np.where(item.has_target, widths, 0.0)
     if answer.relative is None:
         enough = wanted = np.full(widths.shape, answer.half_width)
     else:

@@ -56,7 +56,7 @@ def opening(
             if answer.formula is None and answer.relative is not None:
                 for place, one in blocks:
                     rows = _known_rows(one, known[place], largest[place])
-                    _ask_relative(step, place, one, answer, *rows)
+                    _ask_relative(step, place, one, answer, *rows, is_first=found is None)
             elif has_target(answer):
                 formula = PartsOfFormula(part, answer, tuple(blocks))
                 formula.open(step, found.answers[index] if found else None, found, largest)
@@ -95,7 +95,14 @@ def _relative(answer: Answer) -> RelativeTarget:
 
 
 def _ask_relative(  # noqa: PLR0913, PLR0917 - a block, its answer, and what is known of it
-    step: Step, place: int, one: Asked, answer: Answer, values: Floats, half_widths: Floats
+    step: Step,
+    place: int,
+    one: Asked,
+    answer: Answer,
+    values: Floats,
+    half_widths: Floats,
+    *,
+    is_first: bool = False,
 ) -> None:
     """Ask for a block of a linear answer with a relative target: what it has, if that is enough."""
     target = _relative(answer)
@@ -103,7 +110,10 @@ def _ask_relative(  # noqa: PLR0913, PLR0917 - a block, its answer, and what is 
     if is_open.any():
         next_widths = target.next_widths(values, half_widths)[is_open]
         likely = target.likely_widths(values, half_widths)[is_open]
-        step.ask(place, float(next_widths.min()), float(likely.min()))
+        # At first, rows are as large as all together may be: the records are spread over them.
+        evenly = likely.min() / (likely.size if is_first else 1)
+        foreseen = max(float(evenly), min(target.floor, float(likely.min())))
+        step.ask(place, float(next_widths.min()), float(likely.min()), foreseen)
     else:
         step.ask(place, float(half_widths.max(initial=0.0)) or one.wanted.target.half_width)
 

@@ -21,6 +21,8 @@ from planner.workload import Answer
 Floats: TypeAlias = NDArray[np.float64]
 
 TELLING: Final = 1 / 8  # of a divisor: the widest half-width with which a quotient is worth a look
+TOLD_WIDTHS: Final = 2  # half-widths of a divisor that is told from 0
+ROUGHLY: Final = 1 / 2  # of the widest useful half-width: errors of two parts add up
 SLOWEST: Final = 1 / 2  # of its half-width, to which a round narrows a divisor at least
 
 
@@ -48,11 +50,22 @@ def first_width(answer: Answer, largest: Floats, least: float) -> float:
     ----------
     answer : Answer
     largest : (n_rows,) ndarray of float64
-        How large the divisor can be in each row. The smallest row decides.
+        How large the divisor can be in each row, of at least one. The smallest row decides.
     least : float
         The half-width that it has without a target.
     """
-    return max(least, float(useful_widths(answer, largest).min())) if largest.size else least
+    return max(least, float(useful_widths(answer, largest).min()))
+
+
+def foreseen_width(answer: Answer, largest: Floats, least: float) -> float:
+    """About the half-width of a divisor that a search will end with.
+
+    The parameters are those of `first_width`. Rows of which nothing is known have equal bounds;
+    their records are taken to be spread evenly. Rows that will not be told from 0 are left out.
+    """
+    sizes = largest / largest.size if np.ptp(largest) == 0 else largest
+    told = sizes[sizes > TOLD_WIDTHS * least]
+    return ROUGHLY * float(useful_widths(answer, told).min()) if told.size else least
 
 
 def next_share(answer: Answer, values: Floats, half_widths: Floats) -> float:

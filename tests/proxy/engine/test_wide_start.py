@@ -95,7 +95,6 @@ def test_no_search_begins_narrower_than_without_a_target() -> None:
     answer = Answer("a", "AVG(x)", uses=(0, 1), low=0.0, high=100.0, half_width=2.0)
     assert first_width(answer, np.array([10.0]), 20.0) == 20.0
     assert first_width(answer, np.array([1e6, 1e5]), 100.0) == 4000.0  # the smaller row decides
-    assert first_width(answer, np.array([]), 20.0) == 20.0
 
 
 def test_rows_without_a_value_are_narrowed_by_half_at_least() -> None:
@@ -104,3 +103,28 @@ def test_rows_without_a_value_are_narrowed_by_half_at_least() -> None:
     assert next_share(answer, empty, empty) == 1.0
     assert next_share(answer, np.array([0.0]), np.array([100.0])) == 0.04
     assert next_share(answer, np.array([1e9]), np.array([1.0])) == 0.5
+
+
+def test_explain_foresees_a_search_where_the_sizes_of_groups_are_known(tmp_path: Path) -> None:
+    """Over few small groups: `epsilon` was the price of a first round, a fraction of the whole."""
+    groups = "FROM people WHERE visits <= 5 GROUP BY city"
+    average = f"{DP}(half_width => 3) city, AVG(age) AS a {groups}"
+    with people_engine(tmp_path, ROWS, budget=Fraction(50)) as engine:
+        blind = engine.explain(QueryRequest(sql=average))
+        engine.answer(QueryRequest(sql=f"{DP}(half_width => 30) city, COUNT(*) AS n {groups}"))
+        explained = engine.explain(QueryRequest(sql=average))
+        before = _spent(engine)
+        engine.answer(QueryRequest(sql=average))
+        cost = float(_spent(engine) - before)
+    (foreseen,) = set(explained.data.column("epsilon_foreseen").to_pylist())
+    assert float(explained.epsilon) == foreseen
+    assert cost / 3 < foreseen < 3 * cost
+    assert blind.epsilon < explained.epsilon  # as if the whole table were in these groups
+    assert all(explained.data.column("is_at_least").to_pylist())
+
+
+def test_an_explanation_without_a_search_foresees_nothing(tmp_path: Path) -> None:
+    with people_engine(tmp_path, ROWS, budget=Fraction(50)) as engine:
+        explained = engine.explain(QueryRequest(sql="SELECT COUNT(*) AS n FROM people"))
+    assert explained.data.column("epsilon_foreseen").null_count == explained.data.num_rows
+    assert explained.epsilon > 0
