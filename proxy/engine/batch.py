@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from accountant.ledger.table_history import StalePlan
+from accountant.ledger.raises import StalePlan
 from cube.measurement import Measurement
 from cube.refusals import BudgetExhausted, CannotStart, InvalidRequest, LimitReached
 from cube.schema import Schema
