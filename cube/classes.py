@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.cached import cached_property
-from cube.pieces import Pieces, constant_pieces, runs_of
+from cube.pieces import Pieces, runs_of
 
 N_FEW = 48  # up to this many labels are numbered faster by a dictionary than by sorting
 
 Indices = NDArray[np.int64]
+
+_NOTHING: Indices = np.zeros(1, dtype=np.int64)
+_NOTHING.flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,58 +32,55 @@ class AxisClasses:
 
     Parameters
     ----------
-    classes : (n_levels,) ndarray of int64, or Pieces
-        The class of each level.
+    n_levels : int
+        The number of levels.
+    starts : (n_runs,) ndarray of int64
+        Where each run of levels of one class begins; the first at 0, and increasing.
+    of_run : (n_runs,) ndarray of int64
+        The class of each run.
     degree : int
         The highest power that has a part.
     """
 
-    classes: Indices | Pieces
+    n_levels: int
+    starts: Indices
+    of_run: Indices
     degree: int = 0
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.classes, Pieces):
-            object.__setattr__(self, "classes", runs_of(self.classes))
+    @classmethod
+    def of_labels(cls, labels: Indices | Pieces) -> "AxisClasses":
+        """The classes of levels, (n_levels,) or constant pieces, numbered by first appearance."""
+        if isinstance(labels, Pieces):
+            return cls(labels.size, labels.starts, np.ascontiguousarray(labels.coefficients[:, 0]))
+        starts = run_starts(labels)
+        return cls(labels.size, starts, labels[starts])
 
     @classmethod
     def undivided(cls, n_levels: int) -> "AxisClasses":
         """One class of all levels."""
-        nothing = np.zeros(1, dtype=np.int64)
-        return cls(constant_pieces(nothing, nothing.copy(), n_levels))
-
-    @property
-    def runs(self) -> Pieces:
-        """The class of each level."""
-        if not isinstance(self.classes, Pieces):
-            raise TypeError("converted when it was made")
-        return self.classes
+        return cls(n_levels, _NOTHING, _NOTHING)
 
     @property
     def of_level(self) -> Indices:
         """The class of each level, (n_levels,); made anew each time."""
-        return self.runs.dense()
-
-    @property
-    def n_levels(self) -> int:
-        """The number of levels."""
-        return self.runs.size
+        return np.repeat(self.of_run, self.lengths)
 
     @cached_property
-    def of_run(self) -> Indices:
-        """The class of each of the runs."""
-        return np.ascontiguousarray(self.runs.coefficients[:, 0])
+    def lengths(self) -> Indices:
+        """The number of levels of each run."""
+        return _lengths(self.starts, self.n_levels)
 
     @cached_property
     def n_classes(self) -> int:
         """The number of classes."""
         return int(self.of_run.max()) + 1
 
-    @property
+    @cached_property
     def n_powers(self) -> int:
         """The number of parts of each class."""
         return self.degree + 1
 
-    @property
+    @cached_property
     def n_parts(self) -> int:
         """The number of parts of all classes; the powers of one class are next to each other."""
         return self.n_classes * self.n_powers
@@ -93,25 +93,28 @@ class AxisClasses:
     @cached_property
     def first_levels(self) -> Indices:
         """The first level of each class, (n_classes,)."""
-        return self.runs.starts[first_places(self.of_run)]
+        return self.starts[first_places(self.of_run)]
 
     @cached_property
     def last_levels(self) -> Indices:
         """The last level of each class, (n_classes,)."""
         last = np.zeros(self.n_classes, dtype=np.int64)
-        last[self.of_run] = self.runs.starts + self.runs.lengths - 1  # the last written stays
+        last[self.of_run] = self.starts + self.lengths - 1  # the last written stays
         return last
 
     @cached_property
     def representatives(self) -> Indices:
         """A level of the class of each part, (n_parts,)."""
-        return np.repeat(self.first_levels, self.n_powers)
+        return self._for_parts(self.first_levels)
 
     @cached_property
     def sizes(self) -> Indices:
         """The number of levels of the class of each part, (n_parts,)."""
-        sizes = np.bincount(self.of_run, self.runs.lengths, self.n_classes).astype(np.int64)
-        return np.repeat(sizes, self.n_powers)
+        sizes = np.bincount(self.of_run, self.lengths, self.n_classes).astype(np.int64)
+        return self._for_parts(sizes)
+
+    def _for_parts(self, by_class: Indices) -> Indices:
+        return np.repeat(by_class, self.n_powers) if self.degree else by_class
 
     def refined(self, keys: Indices | Pieces) -> "AxisClasses":
         """Split the classes where an array, (n_levels,), differs within one."""
@@ -119,56 +122,56 @@ class AxisClasses:
         # range on an axis of a million levels is three runs.
         pieces = keys if isinstance(keys, Pieces) else runs_of(keys)
         degree = max(self.degree, pieces.degree)
-        starts = _merged(self.runs.starts, pieces.starts)
-        labels = self.of_run[_containing(self.runs.starts, starts)]
+        starts = _merged(self.starts, pieces.starts)
+        labels = self.at(starts)
         which = _containing(pieces.starts, starts)
         n_classes = self.n_classes
         for power in range(pieces.degree + 1):
             labels, n_classes = _numbered(labels, pieces.coefficients[which, power])
         if n_classes == self.n_classes and degree == self.degree:
             return self
-        return AxisClasses(constant_pieces(starts, labels, self.n_levels), degree)
+        return AxisClasses(self.n_levels, starts, labels, degree)
 
     def refined_by(self, other: "AxisClasses") -> "AxisClasses":
         """The coarsest classes that refine these and others."""
-        found = self.refined(other.runs)
-        return found if found.degree >= other.degree else AxisClasses(found.runs, other.degree)
+        starts = _merged(self.starts, other.starts)
+        labels, _ = _numbered(self.at(starts), other.at(starts))
+        return AxisClasses(self.n_levels, starts, labels, max(self.degree, other.degree))
 
     def refines(self, coarser: "AxisClasses") -> bool:
         """Whether each class is within one of the coarser classes, which have no higher degree."""
         if coarser.degree > self.degree:
             return False
-        starts = _merged(self.runs.starts, coarser.runs.starts)
-        own = self.of_run[_containing(self.runs.starts, starts)]
-        theirs = coarser.of_run[_containing(coarser.runs.starts, starts)]
-        return bool((coarser.at(self.first_levels)[own] == theirs).all())
+        starts = _merged(self.starts, coarser.starts)
+        return bool((coarser.at(self.first_levels)[self.at(starts)] == coarser.at(starts)).all())
 
     def equals(self, other: "AxisClasses") -> bool:
         """Whether both have the same classes and powers."""
         return (
             self.degree == other.degree
-            and np.array_equal(self.runs.starts, other.runs.starts)
+            and np.array_equal(self.starts, other.starts)
             and np.array_equal(self.of_run, other.of_run)
         )
 
     def merged(self, into: Indices) -> "AxisClasses":
         """Coarser classes: for each class, the number of the one it becomes a part of."""
-        runs = constant_pieces(self.runs.starts, into[self.of_run], self.n_levels)
-        return AxisClasses(runs, self.degree)
+        return AxisClasses(self.n_levels, self.starts, into[self.of_run], self.degree)
 
     @property
     def constant(self) -> "AxisClasses":
         """The same classes with one part each."""
-        return AxisClasses(self.runs)
+        return AxisClasses(self.n_levels, self.starts, self.of_run)
 
     def parents(self, finer: "AxisClasses") -> Indices:
         """The part that each part of finer classes is a piece of; -1 for a power that is new."""
+        if not finer.degree:
+            return self.at(finer.representatives)
         old = self.at(finer.representatives) * self.n_powers + finer.powers
         return np.where(finer.powers < self.n_powers, old, -1)
 
     def at(self, levels: Indices) -> Indices:
         """The class of some levels."""
-        return self.of_run[_containing(self.runs.starts, levels)]
+        return self.of_run[_containing(self.starts, levels)]
 
     def coefficients(self, numbers: Indices | Pieces) -> Indices:
         """What an array that distinguishes no more is on each part, (n_parts,).
@@ -186,6 +189,8 @@ class AxisClasses:
     @property
     def part_scales(self) -> NDArray[np.float64]:
         """The largest magnitude, over all levels, of the power of each part, (n_parts,)."""
+        if not self.degree:
+            return np.ones(self.n_classes)
         n = float(max(1, self.n_levels - 1))
         return np.array([1.0, n, max(1.0, n * (n - 1) / 2)])[self.powers]
 
@@ -200,7 +205,7 @@ def first_places(labels: Indices) -> Indices:
 
 def run_starts(values: Indices) -> Indices:
     """Place 0, and the places where a vector differs from the place before."""
-    changes = np.flatnonzero(values[1:] != values[:-1])
+    (changes,) = (values[1:] != values[:-1]).nonzero()
     starts = np.empty(changes.size + 1, dtype=np.int64)
     starts[0] = 0
     np.add(changes, 1, out=starts[1:])
@@ -240,7 +245,7 @@ def _lengths(starts: Indices, end: int) -> Indices:
 
 def _containing(starts: Indices, places: Indices) -> Indices:
     """The piece that each place is in."""
-    return np.searchsorted(starts, places, side="right") - 1
+    return starts.searchsorted(places, side="right") - 1
 
 
 def _merged(first: Indices, second: Indices) -> Indices:

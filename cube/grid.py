@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cube.block import QueryBlock
 from cube.cached import cached_property
 from cube.classes import AxisClasses
-from cube.pieces import Pieces
+from cube.pieces import Pieces, runs_of
 from cube.query import Factor, LinearQuery, Scope, Term, check_scope
 from cube.tiles import Tiles
 
@@ -56,12 +56,12 @@ class Grid:
         """The place of each axis, by name."""
         return {name: place for place, name in enumerate(self.axes)}
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The number of parts of each axis."""
         return tuple(classes.n_parts for classes in self.classes)
 
-    @property
+    @cached_property
     def n_cells(self) -> int:
         """The number of products of parts, exactly."""
         return math.prod(self.shape)
@@ -99,8 +99,9 @@ class Grid:
         for dimension, (old, new) in enumerate(zip(self.classes, finer.classes, strict=True)):
             along = self._along(old.parents(new), dimension)
             place = place * old.n_parts + along
-            is_new = is_new | (along < 0)
-        return np.where(is_new, -1, place).ravel()
+            if new.degree:
+                is_new = is_new | (along < 0)
+        return (np.where(is_new, -1, place) if finer.n_powers > 1 else place).ravel()
 
     def labels(self, axes: Scope, groups: NDArray[np.int64] | Pieces | Tiles) -> NDArray[np.int64]:
         """The group of each cell, of an array over levels of `axes` that is constant on classes.
@@ -123,9 +124,10 @@ class Grid:
         classes = [self.classes[self.position[name]] for name in factor.axes]
         if len(classes) == 1:
             (along,) = classes
-            return self._spread(factor.axes, along.coefficients(factor.numbers) * along.part_scales)
+            found = along.coefficients(factor.numbers).astype(np.float64)
+            return self._spread(factor.axes, found * along.part_scales if along.degree else found)
         found = self.labels(factor.axes, factor.numbers).astype(np.float64)
-        return found * self._constants(factor.axes)
+        return found * self._constants(factor.axes)  # 1 unless some axis has powers
 
     def term(self, term: Term) -> NDArray[np.float64]:
         """The product of a term's factors (without its scale), broadcastable to the grid."""
@@ -137,7 +139,7 @@ class Grid:
     def _constants(self, axes: Scope) -> NDArray[np.float64]:
         """1 on the cells of the lowest power of each of some axes, 0 on others."""
         product = np.ones([1] * len(self.axes))
-        for name in axes:
+        for name in axes if self.n_powers > 1 else ():
             classes = self.classes[self.position[name]]
             if classes.degree:
                 product = product * self._spread((name,), (classes.powers == 0).astype(np.float64))
@@ -174,20 +176,24 @@ def arrays_of(
 
 
 # Weak: a block may hold megabytes. Each statement refines grids by much of the history again.
-_KEYS: WeakKeyDictionary[QueryBlock, tuple[tuple[str, NDArray[np.int64] | Pieces], ...]]
+_KEYS: WeakKeyDictionary[QueryBlock, tuple[tuple[str, Pieces], ...]]
 _KEYS = WeakKeyDictionary()
 
 
-def _keys_of(block: QueryBlock) -> tuple[tuple[str, NDArray[np.int64] | Pieces], ...]:
+def _keys_of(block: QueryBlock) -> tuple[tuple[str, Pieces], ...]:
     """For every array of a block and each of its axes, the axis and the keys of its slices."""
     known = _KEYS.get(block)
     if known is None:
         known = _KEYS[block] = tuple(
-            (name, slice_keys(values, dimension))
+            (name, _as_pieces(slice_keys(values, dimension)))
             for axes, values in arrays_of([block])
             for dimension, name in enumerate(axes)
         )
     return known
+
+
+def _as_pieces(keys: NDArray[np.int64] | Pieces) -> Pieces:
+    return keys if isinstance(keys, Pieces) else runs_of(keys)
 
 
 def slice_keys(

@@ -106,7 +106,10 @@ class Pieces:
 
     def at(self, places: Whole) -> Whole:
         """The values at some places."""
-        which = np.searchsorted(self.starts, places, side="right") - 1
+        which = self.starts.searchsorted(places, side="right") - 1
+        if not self.degree:
+            constants: Whole = self.coefficients[which, 0]
+            return constants
         return evaluated(self.coefficients[which], places)
 
     def dense(self) -> Whole:

@@ -64,13 +64,13 @@ class CellFunction:
                 cls((), (), found.reshape(())) if found.size == 1 else cls(axes, (divided,), found)
             )
         if numbers.ndim == 1:
-            classes = AxisClasses(by_first_appearance(numbers))
+            classes = AxisClasses.of_labels(by_first_appearance(numbers))
             found = numbers[classes.representatives]
             return (
                 cls((), (), found.reshape(())) if found.size == 1 else cls(axes, (classes,), found)
             )
         sizes = numbers.shape
-        all_levels = tuple(AxisClasses(np.arange(size, dtype=np.int64)) for size in sizes)
+        all_levels = tuple(AxisClasses.of_labels(np.arange(size, dtype=np.int64)) for size in sizes)
         return cls(axes, all_levels, numbers).reduced()
 
     @classmethod
@@ -79,7 +79,7 @@ class CellFunction:
         dtype = whole_dtype(abs(value))
         return cls((), (), np.array(value, dtype=dtype))
 
-    @property
+    @cached_property
     def degree(self) -> int:
         """The highest power that any axis has."""
         return max((classes.degree for classes in self.classes), default=0)

@@ -117,7 +117,7 @@ def _groups(block: QueryBlock) -> list[CellFunction]:
     groups = block.partition.groups
     if isinstance(groups, Tiles):
         is_in = (groups.values >= 0).astype(np.int64)
-        classes = tuple(AxisClasses(one) for one in groups.along)
+        classes = tuple(AxisClasses.of_labels(one) for one in groups.along)
         found = CellFunction(block.partition.axes, classes, is_in).reduced()
         return [] if is_in.all() else [found]
     if isinstance(groups, Pieces):

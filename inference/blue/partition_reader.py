@@ -80,7 +80,7 @@ class PartitionReader:
         measured: Mapping[int, Measurement],
         known: "Mapping[str, _Groups]" = MappingProxyType({}),
     ) -> None:
-        self._grid = Grid(axes, tuple(AxisClasses(np.arange(size)) for size in sizes))
+        self._grid = Grid(axes, tuple(AxisClasses.of_labels(np.arange(size)) for size in sizes))
         self._measured = frozenset(measured)
         places = sorted(measured, key=lambda place: -measured[place].block.n_rows)
         by_fineness = [measured[place] for place in places]

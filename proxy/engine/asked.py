@@ -39,27 +39,38 @@ class Step:
     half_widths : dict
         What to ask for next.
     likely : dict
-        What will probably be asked for in the end, where it is less.
+        What will probably be asked for in the end, where it is less: no more than is plausible.
+    foreseen : dict
+        The same if the records are spread evenly over groups of which nothing is known.
     """
 
     half_widths: dict[int, float] = field(default_factory=dict)
     likely: dict[int, float] = field(default_factory=dict)
+    foreseen: dict[int, float] = field(default_factory=dict)
 
     @property
     def looks_ahead(self) -> bool:
         """Whether more than what is asked for next will probably be asked for in the end."""
         return any(self.likely[place] < width for place, width in self.half_widths.items())
 
-    def ask(self, place: int, half_width: float, likely: float | None = None) -> None:
+    def ask(
+        self,
+        place: int,
+        half_width: float,
+        likely: float | None = None,
+        foreseen: float | None = None,
+    ) -> None:
         """Ask for a half-width of a block; of several, the narrowest is asked for."""
         likely = half_width if likely is None else min(likely, half_width)
+        foreseen = likely if foreseen is None else min(foreseen, likely)
         self.half_widths[place] = min(half_width, self.half_widths.get(place, half_width))
         self.likely[place] = min(likely, self.likely.get(place, likely))
+        self.foreseen[place] = min(foreseen, self.foreseen.get(place, foreseen))
 
     def join(self, other: Self) -> None:
         """Ask for what another step asks for, too."""
         for place, half_width in other.half_widths.items():
-            self.ask(place, half_width, other.likely[place])
+            self.ask(place, half_width, other.likely[place], other.foreseen[place])
 
 
 def asked_of(parts: Sequence[Part], cap: Fraction | None) -> list[Asked]:
@@ -71,8 +82,8 @@ def asked_of(parts: Sequence[Part], cap: Fraction | None) -> list[Asked]:
             n_rows = sum(block.n_rows for block in aggregate.blocks)
             is_row_by_row = n_rows == part.n_rows and not aggregate.is_total
             for block in aggregate.blocks:
-                target = replace(aggregate.target, epsilon_cap=cap)
-                wanted = Wanted(block, target, part.is_searched)
+                target = aggregate.target
+                wanted = _at(Wanted(block, target, part.is_searched), target.half_width, cap)
                 found.append(Asked(place, number, wanted, first_row, is_row_by_row))
                 first_row += block.n_rows
     return found
@@ -88,17 +99,21 @@ def at_widths(
     asked: Sequence[Asked], half_widths: Mapping[int, float], cap: Fraction | None
 ) -> list[Wanted]:
     """What is wanted with some half-widths in place of those asked for, and a cap."""
-    wanted = []
-    for place, one in enumerate(asked):
-        target = one.wanted.target
-        half_width = half_widths.get(place, target.half_width)
-        target = replace(target, half_width=half_width, epsilon_cap=cap)
-        wanted.append(replace(one.wanted, target=target))
-    return wanted
+    return [
+        _at(one.wanted, half_widths.get(place, one.wanted.target.half_width), cap)
+        for place, one in enumerate(asked)
+    ]
 
 
 def take_step(asked: Sequence[Asked], step: Step) -> None:
     """Ask for the half-widths of a step from now on."""
-    for one, wanted in zip(asked, at_widths(asked, step.half_widths, None), strict=True):
-        target = replace(wanted.target, epsilon_cap=one.wanted.target.epsilon_cap)
-        one.wanted = replace(wanted, target=target)
+    for place, half_width in step.half_widths.items():
+        wanted = asked[place].wanted
+        asked[place].wanted = _at(wanted, half_width, wanted.target.epsilon_cap)
+
+
+def _at(wanted: Wanted, half_width: float, cap: Fraction | None) -> Wanted:
+    target = wanted.target
+    if (half_width, cap) == (target.half_width, target.epsilon_cap):
+        return wanted
+    return replace(wanted, target=replace(target, half_width=half_width, epsilon_cap=cap))

@@ -18,7 +18,7 @@ from proxy.api.requests import (
     BudgetStatus,
     Explanation,
 )
-from proxy.engine.asked import asked_of, smallest_cap, take_step
+from proxy.engine.asked import asked_of, at_widths, smallest_cap, take_step
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.search import opened
 from proxy.tables.snapshot import TableSnapshot
@@ -41,6 +41,9 @@ EXPLANATION_SCHEMA = pa.schema(
         pa.field("epsilon_left_after", pa.float64(), nullable=False),
         pa.field("fits_budget", pa.bool_(), nullable=False),
         pa.field("is_at_least", pa.bool_(), nullable=False),  # noisy values decide about more
+        pa.field(
+            "epsilon_foreseen", pa.float64()
+        ),  # of the whole search; null: nothing is searched
     ]
 )
 
@@ -50,11 +53,13 @@ class ExplainedPart:
     """One part before anything is bought.
 
     `blocks` holds, for each block, its aggregate, its target, what is known of its rows, and what
-    could be bought for it.
+    could be bought for it. `foreseen` is about what all searches of the statement on this table
+    will have cost in the end; None if there is none.
     """
 
     part: Part
     blocks: tuple[tuple[int, Wanted, tuple[RowEstimate, ...], tuple[Offer, ...]], ...]
+    foreseen: Fraction | None = None
 
 
 def explained(
@@ -62,10 +67,15 @@ def explained(
 ) -> list[ExplainedPart]:
     """What is known of every block of the parts, and what could be bought for it."""
     asked = asked_of(parts, smallest_cap(parts))
-    take_step(asked, opened(table, schema, parts, asked, outer))
+    step = opened(table, schema, parts, asked, outer)
+    take_step(asked, step)
     wanted = [one.wanted for one in asked]
     known = table.estimates(wanted)
     plan = table.plan(wanted, known, every_offer=True)
+    foreseen = None
+    if any(part.is_searched for part in parts):
+        in_the_end = at_widths(asked, step.foreseen, smallest_cap(parts))
+        foreseen = table.price(table.plan(in_the_end, known).planned).epsilon
     rows = list(zip(asked, known, plan.offers, strict=True))
     return [
         ExplainedPart(
@@ -75,6 +85,7 @@ def explained(
                 for one, found, offers in rows
                 if one.part == place
             ),
+            foreseen=foreseen if part.is_searched else None,
         )
         for place, part in enumerate(parts)
     ]
@@ -83,15 +94,23 @@ def explained(
 def build_explanation(
     explained: Sequence[ExplainedPart], budgets: Sequence[BudgetStatus]
 ) -> Explanation:
-    """The explanation as a table: one row per candidate of an aggregate; at least one row."""
+    """The explanation as a table: one row per candidate of an aggregate; at least one row.
+
+    Its epsilon is that of the first round, or what is foreseen of a search, whichever is more.
+    """
     left = {budget.table: budget.left for budget in budgets}
     rows: list[dict[str, Any]] = []
-    total = Fraction(0)
+    totals = dict.fromkeys(left, Fraction(0))
+    foreseen = dict.fromkeys(left, Fraction(0))
     for one in explained:
         table = one.part.table
+        foreseen[table] = max(foreseen[table], one.foreseen or Fraction(0))
         for number, wanted, known, offers in one.blocks:
             public = _public(one.part, number, wanted, known)
-            public |= {"is_at_least": one.part.is_searched and bool(offers)}
+            public |= {
+                "is_at_least": one.part.is_searched and bool(offers),
+                "epsilon_foreseen": None if one.foreseen is None else float(one.foreseen),
+            }
             rows += [
                 public | _offered(offer) | _remaining(left[table] - offer.epsilon)
                 for offer in offers
@@ -100,8 +119,9 @@ def build_explanation(
                 rows.append(public | _not_needed() | _remaining(left[table]))
             chosen = sum((offer.epsilon for offer in offers if offer.is_chosen), Fraction(0))
             left[table] -= chosen
-            total += chosen
+            totals[table] += chosen
     data = pa.Table.from_pylist(rows, schema=EXPLANATION_SCHEMA)
+    total = sum((max(totals[name], foreseen[name]) for name in left), Fraction(0))
     return Explanation(data=data, epsilon=total, budget=budgets[0] if budgets else None)
 
 

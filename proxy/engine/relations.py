@@ -114,7 +114,7 @@ def missing_notes(answered: Sequence[AnsweredPart]) -> tuple[str, ...]:
         "price; a narrower half_width may tell them from 0."
         for part in answered
         for item in part.answers
-        if item.is_undivided.any()
+        if item.law is not None and item.is_undivided.any()
     )
     return tuple(dict.fromkeys(notes))
 

@@ -164,4 +164,9 @@ def _largest(
             if isinstance(row, Posterior):
                 plausible = row.value + row.half_width(target.confidence)
                 n_records[number] = min(max(plausible, 1.0), n_records[number])
-    return n_records * float(query.bound) + abs(float(query.constant))
+    sizes = n_records * float(query.bound) + abs(float(query.constant))
+    for number, row in enumerate(rows):
+        if isinstance(row, Posterior):
+            plausible = abs(row.value) + row.half_width(one.wanted.target.confidence)
+            sizes[number] = min(sizes[number], plausible)
+    return sizes

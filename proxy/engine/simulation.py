@@ -85,6 +85,17 @@ class SimulatedLaw:
             found = self._ends[cut_at] = self._cut(tail / 2 if self.is_bracketed else tail)
         return found
 
+    def spreads(self, cut_at: float) -> Floats:
+        """Half of how far the draws of each row lie apart, whatever the public range is, (n_rows,).
+
+        An interval that is cut to the public range may be narrow only because its noise erred.
+        """
+        tail = 0.0 if self.is_boxed else (1 - cut_at) / 2
+        is_drawn = ~np.isnan(self.draws)
+        filled = np.where(is_drawn, self.draws, self.values[:, None])
+        low, high = np.quantile(filled, [tail, 1 - tail], axis=1)
+        return np.where(is_drawn.any(axis=1), (high - low) / 2, 0.0)
+
     def standard_errors(self) -> Floats:
         """The standard deviation of the true value about the answer, (n_rows,)."""
         if self.is_boxed:

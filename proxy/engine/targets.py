@@ -35,7 +35,7 @@ from proxy.tables.in_flight import ANSWER_SECONDS
 from proxy.tables.private_table import ServedTable
 
 N_ROUNDS_MAX: Final = 24  # each brings a target much closer
-FORESEEN_SLACK: Final = 2  # how far the price may rise above the first forecast
+FORESEEN_SLACK: Final = 4  # how far the price may rise above the forecast; a wide look errs by 2
 
 
 def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
@@ -106,6 +106,7 @@ class _Search:
         take_step(self._asked, self._step)
         self._spent = Fraction(0)
         self._foreseen: Fraction | None = None
+        self._was_far = False  # whether more than one round was left when that was foreseen
         self._n_with_targets = 0
         self.answered: list[AnsweredPart] = []
         """The parts as they are known; empty before the first round."""
@@ -130,7 +131,8 @@ class _Search:
     def is_as_foreseen(self) -> bool:
         """Whether the price of the search stays about what it was; a refusal if it is too high.
 
-        It does not for an answer that does not narrow as its parts do.
+        It does not for an answer that does not narrow as its parts do. The forecast of the first
+        round that may be the last one is kept; until then, each is compared with the one before.
         """
         follows_parts = self._n_with_targets > 0 and not _may_cost_more(self._parts)
         guide = self._empty_history or self._table
@@ -139,8 +141,11 @@ class _Search:
         needed = self._spent + _checked_price(guide, self.likely, self._payer, self.left)
         if not follows_parts:
             return True
-        self._foreseen = self._foreseen or needed
-        return needed <= FORESEEN_SLACK * self._foreseen
+        is_new = not self._foreseen or self._was_far  # what was free tells nothing of prices
+        is_foreseen = not self._foreseen or needed <= FORESEEN_SLACK * self._foreseen
+        if is_new:
+            self._foreseen, self._was_far = needed, self._step.looks_ahead
+        return is_foreseen
 
     def buy(self) -> None:
         """Buy what is asked for, look at the answers, and decide what to ask for next."""

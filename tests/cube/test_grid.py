@@ -19,7 +19,7 @@ keys = st.lists(st.lists(st.integers(-2, 2), min_size=6, max_size=6), min_size=1
 
 @given(keys)
 def test_levels_share_a_class_where_every_array_agrees(arrays: list[list[int]]) -> None:
-    classes = AxisClasses(np.zeros(6, dtype=np.int64))
+    classes = AxisClasses.of_labels(np.zeros(6, dtype=np.int64))
     for array in arrays:
         classes = classes.refined(np.array(array, dtype=np.int64))
     told = list(zip(*arrays, strict=True))
@@ -32,7 +32,7 @@ def test_levels_share_a_class_where_every_array_agrees(arrays: list[list[int]]) 
 
 
 def test_an_array_that_distinguishes_nothing_returns_the_same_classes() -> None:
-    classes = AxisClasses(np.array([0, 0, 1, 1, 0], dtype=np.int64))
+    classes = AxisClasses.of_labels(np.array([0, 0, 1, 1, 0], dtype=np.int64))
     assert classes.refined(np.array([7, 7, 3, 3, 7], dtype=np.int64)) is classes
 
 
@@ -57,7 +57,7 @@ def test_many_runs_are_numbered_as_few_are(n_levels: int) -> None:
     first, second = rng.integers(-4, 4, size=(2, n_levels))
     both = list(zip(first.tolist(), second.tolist(), strict=True))
     order = list(dict.fromkeys(both))
-    classes = AxisClasses(by_first_appearance(first)).refined(second)
+    classes = AxisClasses.of_labels(by_first_appearance(first)).refined(second)
     assert classes.of_level.tolist() == [order.index(one) for one in both]
     assert classes.n_classes == len(order)
 
