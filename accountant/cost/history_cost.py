@@ -39,8 +39,8 @@ N_CELLS_ALL_MAX = 2**26  # of all tables together, roughly; more functions get s
 N_CELLS_LEAST = 2**8  # of a table; a larger function has a table of its own
 N_COVERED_MAX = 2**12  # rows; the cells of a longer history are not covered anew
 N_BOXES_FIRST = 2**6  # of a new cover, that are looked at at once
-N_LOOKED_AT_MAX = 2**4  # boxes, for one price; of a long history fewer
-N_COSTS_LOOKED_AT = 2**12  # of rows in boxes, for one price
+N_LOOKED_AT_MAX = 2**5  # boxes, for one price; of a long history fewer
+N_COSTS_LOOKED_AT = 2**13  # of rows in boxes, for one price
 N_PRICED_KEPT = 4  # plans whose cost is kept, so that pricing a longer plan starts from there
 
 

@@ -56,8 +56,8 @@ def costs_of_cells(purchases: Sequence[Purchase]) -> NDArray[np.int64]:
         for block, units in purchases
         for row in dense_rows(block)
     ]
-    total: NDArray[np.int64] = np.array(rows, dtype=np.int64).sum(axis=0)
-    return total.reshape([SIZES[name] for name in "abcd"])
+    costs: NDArray[np.int64] = np.array(rows, dtype=np.int64).sum(axis=0)
+    return costs.reshape([SIZES[name] for name in "abcd"])
 
 
 def covered(purchases: Sequence[Purchase]) -> Cover:
