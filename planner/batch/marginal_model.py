@@ -51,7 +51,7 @@ class MarginalModel:
     @property
     def n_marginals(self) -> int:
         """The number of blocks that are marginals; they come first."""
-        return self.informed.shape[1]
+        return int(self.informed.shape[1])
 
     def fitted(self, deviations: Floats, missed: Floats) -> "MarginalModel":
         """The model whose goals are those at which each query would have met its target.

@@ -122,7 +122,7 @@ def _between(low: _Tried, high: _Tried, aimed: float) -> float:
     share = 0.5
     if low.epsilon > aimed > high.epsilon > 0:
         share = math.log(low.epsilon / aimed) / math.log(low.epsilon / high.epsilon)
-    return low.factor * (high.factor / low.factor) ** min(max(share, 0.1), 0.95)
+    return low.factor * math.pow(high.factor / low.factor, min(max(share, 0.1), 0.95))
 
 
 def _widened(wanted: Sequence[Wanted], factor: float) -> list[Wanted]:

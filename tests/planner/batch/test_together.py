@@ -138,7 +138,7 @@ def test_all_pairs_of_columns_share_what_they_say_of_each_column() -> None:
     names = sorted(SIZES)
     statements = [[group_by(a, b)] for i, a in enumerate(names) for b in names[i + 1 :]]
     table = context()
-    plan = plan_together(statements, table, (), seconds=SECONDS)
+    plan = plan_together(statements, table, (), seconds=20 * SECONDS)  # on a busy machine, too
     check_kept(statements, plan, table)
     assert plan.epsilon < 0.93 * epsilon_one_by_one(statements, table)
 
