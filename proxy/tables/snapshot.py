@@ -12,8 +12,8 @@ from fractions import Fraction
 from accountant.cost.history_cost import Price
 from accountant.gate.pricing import Pricing
 from accountant.ledger.limits import Payer
-from accountant.ledger.table_history import StalePlan, TableHistory
-from accountant.noise.laplace import LatticeNoise
+from accountant.ledger.raises import StalePlan
+from accountant.ledger.table_history import TableHistory
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.schema import Schema
@@ -69,7 +69,7 @@ class TableSnapshot:
         self._estimator = known.estimator
         self._watcher = watcher
         self._pricing = Pricing(schema, known.charges)
-        self.forecast = Forecast(known.estimator, self._noise_for)
+        self.forecast = Forecast(known.estimator, known.charges.raises.foreseen)
         self._context = PricingContext(
             schema, strategy, self.forecast, self.price, known.ski_rental, self._left
         )
@@ -137,9 +137,6 @@ class TableSnapshot:
     def _left(self) -> Fraction:
         left = self.charges.units_max - self.charges.units_spent
         return Fraction(max(0, left), UNITS_PER_EPSILON)
-
-    def _noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
-        return self.charges.noise_for(planned)
 
 
 def _estimates(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
