@@ -126,7 +126,7 @@ def empty_table(schema: Schema, strategy: Strategy) -> PricingContext:
     return PricingContext(
         schema=schema,
         strategy=strategy,
-        forecast=Forecast(Estimator(schema), nothing.noise_for),
+        forecast=Forecast(Estimator(schema), nothing.raises.foreseen),
         price=Pricing(schema, nothing).price,
         ski_rental=SkiRental(),
         left=lambda: Fraction(1000),

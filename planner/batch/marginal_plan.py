@@ -203,7 +203,7 @@ def _purchases(
         units = min(math.ceil(found * UNITS_PER_EPSILON), WEIGHT_UNITS_MAX)
         raised = PlannedMeasurement(candidate.block, Weight(units), candidate.place)
         try:
-            forecast.noise_for(raised)
+            forecast.foreseen(raised)
         except TooLarge:  # its lattice is too coarse for a weight this large
             raised = PlannedMeasurement(candidate.block, Weight(units))
         planned.append(raised)

@@ -17,7 +17,7 @@ from accountant.cost.history_cost import Price
 from accountant.ledger.entries import Charge, ChargedBlock
 from accountant.ledger.limits import Payer
 from accountant.noise.laplace import LatticeNoise
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from planner.measuring.choose import plan_purchases
 from planner.measuring.forecast import Forecast
@@ -68,7 +68,7 @@ class _Future:
         self._units = self._units_before = context.price(()).units_before
         self._context = replace(
             context,
-            forecast=Forecast(context.forecast.estimator, self._noise_for),
+            forecast=Forecast(context.forecast.estimator, self._foreseen),
             price=self._price,
             ski_rental=context.ski_rental.copy(),
             left=self._left,
@@ -117,8 +117,8 @@ class _Future:
         spent = Fraction(self._units - self._units_before, UNITS_PER_EPSILON)
         return max(Fraction(0), self._before.left() - spent)
 
-    def _noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
+    def _foreseen(self, planned: PlannedMeasurement) -> Measurement:
         origin = planned.raised_from
         while origin is not None and origin >= self._n_measured:
             origin = self._added[origin - self._n_measured].raised_from
-        return self._before.forecast.noise_for(replace(planned, raised_from=origin))
+        return self._before.forecast.foreseen(replace(planned, raised_from=origin))

@@ -62,7 +62,7 @@ def context(
     return PricingContext(
         schema=SCHEMA,
         strategy=strategy,
-        forecast=Forecast(estimator, known.noise_for),
+        forecast=Forecast(estimator, known.raises.foreseen),
         price=pricing.price,
         ski_rental=SkiRental(),
         left=lambda: Fraction(100),
@@ -70,14 +70,7 @@ def context(
 
 
 def measured(plan: Sequence[PlannedMeasurement], table: PricingContext) -> list[Measurement]:
-    found = []
-    for one in plan:
-        noise = table.forecast.noise_for(one)
-        values = (0,) * one.block.n_rows
-        found.append(
-            Measurement(one.block, one.weight, noise.lattice_bits, noise.noise_scale, values)
-        )
-    return found
+    return [table.forecast.foreseen(one) for one in plan]
 
 
 def group_by(*scope: str, half_width: float = 100.0, ages: tuple[int, int] | None = None) -> Wanted:
