@@ -123,8 +123,8 @@ def _missed(
     plan: Sequence[PlannedMeasurement], wanted: Sequence[Wanted], forecast: Forecast
 ) -> Floats:
     widths = np.array(promised(plan, wanted, forecast))
-    missed: Floats = widths / np.array([one.target.half_width for one in wanted])
-    return missed
+    wanted_widths = np.array([one.target.half_width for one in wanted])
+    return np.asarray(widths / wanted_widths, dtype=np.float64)
 
 
 def _model(

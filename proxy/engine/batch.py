@@ -121,8 +121,8 @@ def _planned_and_bought(
         snapshot = table.snapshot()
         items = _items(snapshot, workloads)
         history = snapshot.charges.measurements
-        plan = _planned(snapshot, items)
         try:
+            plan = _planned(snapshot, items)
             epsilon = snapshot.price(plan.measurements).epsilon
             if request.buy and plan.measurements:
                 payer = request.caller.payer

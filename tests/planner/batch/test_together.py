@@ -1,7 +1,6 @@
 """Batches of statements over many columns: never dearer than one by one, and every target met."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -71,7 +70,7 @@ def context(
 
 
 def measured(plan: Sequence[PlannedMeasurement], table: PricingContext) -> list[Measurement]:
-    return [replace(table.forecast.foreseen(one), supersedes=None) for one in plan]
+    return [table.forecast.foreseen(one) for one in plan]
 
 
 def group_by(*scope: str, half_width: float = 100.0, ages: tuple[int, int] | None = None) -> Wanted:
@@ -132,7 +131,7 @@ def test_all_pairs_of_columns_share_what_they_say_of_each_column() -> None:
     names = sorted(SIZES)
     statements = [[group_by(a, b)] for i, a in enumerate(names) for b in names[i + 1 :]]
     table = context()
-    plan = plan_together(statements, table, (), seconds=SECONDS)
+    plan = plan_together(statements, table, (), seconds=20 * SECONDS)  # on a busy machine, too
     check_kept(statements, plan, table)
     assert plan.epsilon < 0.93 * epsilon_one_by_one(statements, table)
 
