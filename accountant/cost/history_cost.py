@@ -121,6 +121,20 @@ class CostState:
         self._priced = latest[:N_PRICED_KEPT]
         return cost
 
+    def units_without(self, rows: Sequence[PlannedMeasurement]) -> int:
+        """What the history would cost, had some of its rows not been paid for, or at less weight.
+
+        For comparisons only: nothing is charged by it.
+        """
+        known = self._computed()
+        spared = [
+            part.scaled(-planned.weight.units)
+            for planned in rows
+            for part in profile_of(planned.block).parts
+            if not part.degree
+        ]
+        return max(0, known.elimination.added(spared).maximum.value)
+
     def _computed(self) -> "_Known":
         """The eliminated cost, computed from the nearest earlier state that has it."""
         plans: list[Sequence[PlannedMeasurement]] = []

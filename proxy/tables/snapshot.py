@@ -22,6 +22,7 @@ from inference.history import History
 from inference.posterior import RowEstimate
 from planner.measuring.choose import plan_purchases
 from planner.measuring.forecast import Forecast
+from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PricingContext, PurchasePlan
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
@@ -41,11 +42,13 @@ class KnownHistory:
         Of what was measured; nobody else asks it.
     ski_rental : SkiRental
         Of what was charged.
+    hindsight : Hindsight
     """
 
     charges: TableHistory
     estimator: Estimator
     ski_rental: SkiRental
+    hindsight: Hindsight
 
 
 class TableSnapshot:
@@ -69,7 +72,14 @@ class TableSnapshot:
         self._pricing = Pricing(schema, known.charges)
         self.forecast = Forecast(known.estimator, self._noise_for)
         self._context = PricingContext(
-            schema, strategy, self.forecast, self.price, known.ski_rental, self._left
+            schema,
+            strategy,
+            self.forecast,
+            self.price,
+            known.ski_rental,
+            known.hindsight,
+            known.charges.cost.units_without,
+            self._left,
         )
 
     @property
