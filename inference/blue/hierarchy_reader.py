@@ -119,7 +119,8 @@ class HierarchyReader:
             coefficient=np.concatenate(coefficients),
             value=values[starts_of[which] + noise_row],
             noise_scale=np.array([one.noise_scale for one in self._tables])[which],
-            lattice_step=np.array([one.lattice_step for one in self._tables])[which],
+            is_gaussian=np.array([one.is_gaussian for one in self._tables])[which],
+            lattice_widening=np.array([one.lattice_widening for one in self._tables])[which],
             noise_place=np.array([one.place for one in self._tables])[which],
             noise_row=noise_row,
             is_covered=np.ones(n_rows, dtype=np.bool_),
@@ -227,7 +228,8 @@ class _Table:
     place : int
         In the history.
     values : (n_groups,) ndarray of float64
-    noise_scale, lattice_step : float
+    noise_scale, lattice_widening : float
+    is_gaussian : bool
     group : (n_groups,) ndarray of int64
         The row of the measurement for each product, the last axis fastest.
     """
@@ -235,7 +237,8 @@ class _Table:
     place: int
     values: Floats
     noise_scale: float
-    lattice_step: float
+    lattice_widening: float
+    is_gaussian: bool
     group: NDArray[np.int64]
 
     @classmethod
@@ -245,7 +248,8 @@ class _Table:
             raise ValueError("a partition of nothing")
         grid = Grid(partition.axes, classes)
         group = grid.labels(partition.axes, partition.groups).ravel()
-        return cls(place, one.values, one.noise_scale, one.lattice_step, group)
+        widening, is_gaussian = one.lattice_widening, one.is_gaussian
+        return cls(place, one.values, one.noise_scale, widening, is_gaussian, group)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -57,6 +57,10 @@ class NoiseKind(Protocol):
         """A block to be measured with this noise."""
         ...
 
+    def affordable(self, cost_units: int) -> int:
+        """The units that some table cost buys for a row with coefficients of 1."""
+        ...
+
     def cost(self, units: int) -> Fraction:
         """What a row with coefficients of 1 costs, in epsilon."""
         ...
@@ -87,6 +91,10 @@ class LaplaceKind:
     def cost(self, units: int) -> Fraction:
         """A count costs its weight."""
         return Fraction(units, UNITS_PER_EPSILON)
+
+    def affordable(self, cost_units: int) -> int:
+        """The same number: a count costs its weight."""
+        return cost_units
 
     def as_precise_as(self, rate: float) -> int:
         """The weight of that noise."""
@@ -125,6 +133,11 @@ class GaussianKind:
     def cost(self, units: int) -> Fraction:
         """Its precision is rho, which costs the order of the table."""
         return Fraction(units, UNITS_PER_PRECISION) * self.terms.order
+
+    def affordable(self, cost_units: int) -> int:
+        """What is left of the cost at the table's order, rounded down."""
+        cost = Fraction(cost_units, UNITS_PER_EPSILON) / self.terms.order
+        return int(cost * UNITS_PER_PRECISION)
 
     def as_precise_as(self, rate: float) -> int:
         """Its variance is ``2 / rate**2``, its precision one over twice that."""

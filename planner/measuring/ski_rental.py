@@ -90,7 +90,7 @@ class SkiRental:
                 if self._is_finest(one.block):
                     self._redeem(one.block.scope)
             for one in charge.blocks:
-                if self._is_finest(one.block) is None and not one.planned.is_gaussian:
+                if self._is_finest(one.block) is None and not one.is_gaussian:
                     self._rent(self._rented.setdefault(one.block.scope, {}), one)
 
     def on(self, scope: Scope) -> tuple[RentedRows, ...]:
@@ -104,7 +104,7 @@ class SkiRental:
         )
 
     def _rent(self, rows: dict[str, RentedRows], charged: ChargedBlock) -> None:
-        name, units = fingerprint(charged.block), charged.noise.weight.units
+        name, units = fingerprint(charged.block), charged.laplace_noise.weight.units
         raised = self._weights.get(name, 0) if charged.raised_from is not None else 0
         before = rows[name].units if name in rows else 0
         self._weights[name] = units
