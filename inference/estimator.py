@@ -18,6 +18,7 @@ from cube.encoding import fingerprint
 from cube.measurement import Measurement
 from cube.query import Scope
 from cube.schema import Schema
+from inference.blue.hierarchy_reader import HierarchyReader
 from inference.blue.partition_reader import N_READ_CELLS_MAX, PartitionReader
 from inference.blue.workspace import LinearEstimates, Workspace
 from inference.combined_rows import CombinedRows
@@ -40,6 +41,7 @@ class Estimator:
         self._history = History()
         self._combined = CombinedRows(schema, self._history)
         self._readers: dict[Scope, PartitionReader] = {}
+        self._hierarchies: dict[Scope, HierarchyReader] = {}
         self.answers = RecalledAnswers()
         """The answers given before; read only."""
         self._scalings: WeakKeyDictionary[QueryBlock, Scaling] = WeakKeyDictionary()
@@ -78,6 +80,7 @@ class Estimator:
         other._history = self._history.copy()
         other._combined = self._combined.forked(other._history, lasts=lasts)
         other._readers = self._readers.copy()
+        other._hierarchies = self._hierarchies.copy()
         other._scalings = self._scalings
         other._earlier = EarlierHistories(self._begun, n_opened_with)
         return other
@@ -213,6 +216,8 @@ class Estimator:
         rows = narrowest(rows, before.rows, confidence) if before.rows else rows
         for axes in self._scopes_to_read(measured.scope):
             rows = narrowest(rows, self._read(measured, axes, scaling), confidence)
+        for axes in self._scopes_of_hierarchies(measured.scope):
+            rows = narrowest(rows, self._read_levels(measured, axes, scaling), confidence)
         if self._combined.has_no_relations(measured) or self._has_only_been_measured(
             measured, before
         ):
@@ -285,6 +290,33 @@ class Estimator:
             reader = known.reading(measured)
         self._readers[axes] = reader
         return posteriors_of(reader.read(block), scaling)
+
+    def _scopes_of_hierarchies(self, scope: Scope) -> list[Scope]:
+        """Scopes with several partitions, or too wide to be read by cells; the smallest first."""
+        wanted, history = frozenset(scope), self._history
+        found = [
+            axes
+            for axes in history.partition_scopes
+            if wanted.issubset(axes)
+            and (
+                len(history.partition_places(axes)) > 1
+                or self._schema.n_cells(axes) > N_READ_CELLS_MAX
+            )
+        ]
+        return sorted(found, key=lambda axes: (len(axes), axes))[:N_READINGS_TRIED]
+
+    def _read_levels(
+        self, block: QueryBlock, axes: Scope, scaling: Scaling
+    ) -> tuple[RowEstimate, ...]:
+        """Estimates from all levels of a hierarchy that was counted on `axes`."""
+        measured = self._history.partition_places(axes)
+        reader = self._hierarchies.get(axes)
+        if reader is None or not reader.is_of(measured):
+            reader = self._hierarchies[axes] = HierarchyReader(axes, measured)
+        reading = reader.read(block)
+        if reading is None:
+            return (NotEstimable("no hierarchy of groups adds up to it"),) * block.n_rows
+        return posteriors_of(reading, scaling)
 
     def _together(
         self, block: QueryBlock, workspace: Workspace, scaling: Scaling, confidence: float

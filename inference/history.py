@@ -107,6 +107,10 @@ class History:
             for place in known.values()
         }
 
+    def partition_places(self, scope: Scope) -> dict[int, Measurement]:
+        """The most precise measurement of each partition whose axes are these, by its place."""
+        return {place: self._measurements[place] for place in self._partitions[scope].values()}
+
     def partitions_on(self, scope: Scope) -> list[Measurement]:
         """The most precise measurement of each partition whose axes are these."""
         return [self._measurements[place] for place in self._partitions[scope].values()]

@@ -146,6 +146,20 @@ class CostState:
         others = [one for one in self._priced if all(one.name != kept.name for kept in first)]
         self._priced = (*first, *others)[:N_PRICED_KEPT]
 
+    def units_without(self, rows: Sequence[PlannedMeasurement]) -> int:
+        """What the history would cost, had some of its rows not been paid for, or at less weight.
+
+        For comparisons only: nothing is charged by it.
+        """
+        known = self._computed()
+        spared = [
+            part.scaled(-1)
+            for planned in rows
+            for part in row_cost(planned).parts
+            if not part.degree
+        ]
+        return max(0, known.elimination.added(spared).maximum.value)
+
     def _computed(self) -> "_Known":
         """The eliminated cost, computed from the nearest earlier state that has it."""
         plans: list[Sequence[PlannedMeasurement]] = []

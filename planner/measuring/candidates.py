@@ -4,15 +4,18 @@
     top_up       the earlier measurement that contributes most of the noise, raised
     cells        every cell of the query's scope
     cuboid       every cell of a larger scope, made of columns that are queried together
-    dyadic       cells, and intervals of cells over an ordered column, so that a long range is a
-                 sum of a few intervals
+    dyadic       cells, and intervals of cells over one or two ordered columns, so that a long range
+                 is a sum of a few intervals
 
 A candidate is only a list of blocks. The weight that each block needs, and its price, are computed
 in `choose.py`. Nothing here sees a noisy value.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 
@@ -20,15 +23,18 @@ from cube.axis import BooleanAxis, CategoryAxis
 from cube.block import Partition, QueryBlock
 from cube.query import Scope, counting
 from cube.schema import Schema
-from inference.history import counts_groups
 from planner.measuring.strategy import Strategy
 
-N_CUBOID_CELLS_MAX = 4096  # the most noisy counts that may be summed in one answer
-N_CUBOIDS_MAX = 4  # larger scopes that are priced for one query
+N_CUBOID_CELLS_MAX = 2**13  # the most cells of several columns that are counted at once
+N_COLUMN_CELLS_MAX = 2**16  # of one column: measured in a few seconds, and rarely
 BRANCHING = 16  # children of an interval; Qardaji, Yang & Li 2013, "Understanding hierarchical
 # methods for differentially private histograms", find 8 to 16 best for ranges
 
-N_BLOCKS_KEPT = 256  # the same cells are needed again and again; they are built and named once
+N_CUBOIDS_MAX = 4  # larger scopes that are priced for one query
+N_DIVIDED_LEAST = 24  # levels of an ordered column: too few to gain from intervals of them
+N_AXES_DIVIDED_MAX = 2
+N_LEVELS_OF_AXIS = {1: (2, 3, 4), 2: (2,)}  # of the hierarchies over one column, and over two
+N_BLOCKS_KEPT = 1024  # the same cells are needed again and again; they are built and named once
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,49 +65,78 @@ def wide_candidates(strategy: Strategy, scopes: list[Scope], schema: Schema) -> 
     """What a strategy would measure instead of the query; `scopes` begins with the query's own."""
     found: list[Candidate] = []
     for place, scope in enumerate(scopes):
-        if not scope or schema.n_cells(scope) > N_CUBOID_CELLS_MAX:
+        if not may_be_whole(scope, schema):
             continue
         name = "cells" if place == 0 else "cuboid"
-        levels = hierarchy(scope, schema)
+        levels = families(scope, schema)
         if strategy is not Strategy.DYADIC or len(levels) == 1:
-            found.append(Candidate(name, levels[:1], scope))
-        if strategy is not Strategy.CELLS and len(levels) > 1:
-            found.append(Candidate("dyadic", levels, scope))
+            found.append(Candidate(name, levels[0], scope))
+        if strategy is Strategy.DYADIC and len(levels) > 1:
+            found.append(Candidate("dyadic", _of_branching(levels[1:]), scope))
+        if strategy is Strategy.AUTO:
+            found += [Candidate("dyadic", blocks, scope) for blocks in levels[1:]]
     return found
 
 
-def hierarchy(scope: Scope, schema: Schema) -> tuple[QueryBlock, ...]:
-    """Every cell of `scope`, and coarser blocks over its longest ordered column if it has one."""
+def may_be_whole(scope: Scope, schema: Schema) -> bool:
+    """Whether all cells of a scope are few enough to be counted at once."""
+    n_cells_max = N_COLUMN_CELLS_MAX if len(scope) == 1 else N_CUBOID_CELLS_MAX
+    return bool(scope) and schema.n_cells(scope) <= n_cells_max
+
+
+def families(scope: Scope, schema: Schema) -> tuple[tuple[QueryBlock, ...], ...]:
+    """Every cell of `scope`, then hierarchies over its longest ordered columns, the finest first.
+
+    A hierarchy of ``k`` levels along a column of ``n`` levels has intervals of ``1, b, b**2, ...``
+    of them, with ``b`` about the ``k``-th root of ``n``. Over two columns it has the products.
+    """
+    return _families(scope, schema.sizes(scope), _ordered(scope, schema))
+
+
+def _ordered(scope: Scope, schema: Schema) -> tuple[int, ...]:
+    """The places of the longest ordered columns, the longest first."""
     sizes = schema.sizes(scope)
-    ordered = [
+    places = (
         place
         for place, name in enumerate(scope)
         if not isinstance(schema.by_name[name], CategoryAxis | BooleanAxis)
-    ]
-    blocks = [_counted(scope, sizes, 0, 1)]
-    if not ordered:
-        return tuple(blocks)
-    longest = max(ordered, key=lambda place: (sizes[place], scope[place]))
-    width = BRANCHING
-    while sizes[longest] > width * 2:
-        blocks.append(_counted(scope, sizes, longest, width))
-        width *= BRANCHING
-    return tuple(blocks)
+        and sizes[place] >= N_DIVIDED_LEAST
+    )
+    by_length = sorted(places, key=lambda place: (-sizes[place], scope[place]))
+    return tuple(by_length[:N_AXES_DIVIDED_MAX])
 
 
 @lru_cache(maxsize=N_BLOCKS_KEPT)
-def _counted(scope: Scope, sizes: tuple[int, ...], place: int, width: int) -> QueryBlock:
-    """The count of every cell, with the levels of one axis grouped into intervals."""
+def _families(
+    scope: Scope, sizes: tuple[int, ...], ordered: tuple[int, ...]
+) -> tuple[tuple[QueryBlock, ...], ...]:
+    found: list[tuple[QueryBlock, ...]] = [(_counted(scope, sizes, (1,) * len(scope)),)]
+    for n_axes in range(1, len(ordered) + 1):
+        for n_levels in N_LEVELS_OF_AXIS[n_axes]:
+            widths = [(1,)] * len(scope)
+            for place in ordered[:n_axes]:
+                branching = math.ceil(sizes[place] ** (1 / n_levels))
+                widths[place] = tuple(branching**power for power in range(n_levels))
+            found.append(tuple(_counted(scope, sizes, one) for one in product(*widths)))
+    return tuple(found)
+
+
+def _of_branching(levels: Sequence[tuple[QueryBlock, ...]]) -> tuple[QueryBlock, ...]:
+    """The hierarchy over one column with the fewest levels and no more children than `BRANCHING`.
+
+    That is, the first whose second level has at least one interval for so many cells.
+    """
+    for blocks in levels[: len(N_LEVELS_OF_AXIS[1])]:
+        if blocks[0].n_rows <= blocks[1].n_rows * BRANCHING:
+            return blocks
+    return levels[len(N_LEVELS_OF_AXIS[1]) - 1]
+
+
+@lru_cache(maxsize=N_BLOCKS_KEPT)
+def _counted(scope: Scope, sizes: tuple[int, ...], widths: tuple[int, ...]) -> QueryBlock:
+    """The count of every cell, with the levels of each axis grouped into intervals."""
     labels = np.zeros((), dtype=np.int64)
-    for axis, size in enumerate(sizes):
-        interval = np.arange(size, dtype=np.int64) // (width if axis == place else 1)
+    for size, width in zip(sizes, widths, strict=True):
+        interval = np.arange(size, dtype=np.int64) // width
         labels = np.add.outer(labels * (int(interval[-1]) + 1), interval)
     return QueryBlock(counting(), Partition(scope, labels))
-
-
-def is_every_cell(block: QueryBlock) -> bool:
-    """Whether a block counts every cell of its scope."""
-    partition = block.partition
-    if partition is None or not counts_groups(block):
-        return False
-    return partition.n_groups == partition.n_cells

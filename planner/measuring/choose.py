@@ -2,8 +2,8 @@
 
 Under `auto` the choice is between renting and buying. The rent is the price of the row that is
 asked for, at the smallest weight that meets the target together with the history. Every cell of a
-scope is bought as soon as everything spent on the scope, this purchase included, is at most twice
-what renting alone would have cost (`ski_rental.py`).
+scope, or a hierarchy, is bought at the weight at which it would have answered the rows rented
+there, as soon as it costs no more than these rows are worth (`ski_rental.py`, `hindsight.py`).
 
 Weights, prices and choices follow from targets, the history's weights and the public schema alone,
 never from noisy values.
@@ -16,20 +16,29 @@ from fractions import Fraction
 
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.measurement import PlannedMeasurement
 from cube.pace import checkpoint
 from cube.query import Scope
 from cube.refusals import InvalidTarget, TooLarge
 from cube.target import AccuracyTarget
 from inference.posterior import RowEstimate, widest
-from planner.measuring.candidates import N_CUBOIDS_MAX, Candidate, query_itself, wide_candidates
+from planner.measuring.candidates import (
+    N_CUBOIDS_MAX,
+    Candidate,
+    may_be_whole,
+    query_itself,
+    wide_candidates,
+)
 from planner.measuring.forecast import Forecast
+from planner.measuring.hindsight import demands_of
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.offers import Offer, PricingContext, PurchasePlan
+from planner.measuring.ski_rental import rent_at_most, worth
 from planner.measuring.strategy import Strategy
-from planner.measuring.weights import affordable_units, smallest_units
+from planner.measuring.weights import smallest_units
 from planner.workload import Wanted
 
+NOTHING = Fraction(-1)  # what an offer is worth that must not be chosen even if it costs nothing
 N_LOOKS_MAX = 3  # at a whole plan; a second one is rarely needed
 
 
@@ -151,11 +160,11 @@ class _Chooser:
             offers = self._narrow()
             narrow = chosen = min(offers, key=lambda offer: offer.weighed)
             if every_offer or (narrow.weighed and not self._only_rents):
-                wide = self._wide(self._scopes(), narrow.weighed, every_offer=every_offer)
+                wide = self._instead_of_rent(narrow.weighed, every_offer=every_offer)
                 offers += wide
                 chosen = narrow if self._only_rents else _best(narrow, wide)
         else:
-            offers = [] if strategy is Strategy.QUERY else self._wide([self._block.scope])
+            offers = [] if strategy is Strategy.QUERY else self._wide()
             offers = offers or self._narrow()
             chosen = min(offers, key=lambda offer: offer.weighed)
         if chosen.epsilon > self._limit():
@@ -199,35 +208,68 @@ class _Chooser:
         return offers
 
     def _scopes(self) -> list[Scope]:
-        """The query's own scope, and larger ones on which rent was paid."""
+        """The query's own scope, and larger ones on which rows are rented."""
         own = self._block.scope
         rental = self._context.ski_rental
-        larger = {tuple(sorted({*own, *scope})) for scope in rental.scopes} - {own}
-        by_rent = sorted(larger, key=lambda scope: (-rental.on(scope), len(scope), scope))
+        axes = frozenset(own)
+        offered = [
+            scope
+            for scope in rental.scopes
+            if axes < frozenset(scope) and may_be_whole(scope, self._context.schema)
+        ]
+        rent = {scope: rent_at_most(rental.on(scope)) for scope in offered}
+        by_rent = sorted(offered, key=lambda scope: (-rent[scope], len(scope), scope))
         return [own, *by_rent[:N_CUBOIDS_MAX]]
 
-    def _wide(
-        self, scopes: list[Scope], rent_now: Fraction | None = None, *, every_offer: bool = True
-    ) -> list[Offer]:
-        """Offers of every cell of a scope; without `every_offer`, only those the rent may cover."""
+    def _wide(self) -> list[Offer]:
+        """What the strategy measures instead of the query, for its own scope."""
         offers = []
+        scopes = [self._block.scope]
         for candidate in wide_candidates(self._context.strategy, scopes, self._context.schema):
-            if not every_offer and rent_now is not None:
-                budget = int(_worth(rent_now, self._rent(candidate.scope)) * UNITS_PER_EPSILON)
-                if not any(self._suffices(candidate, kind, budget) for kind in self._context.kinds):
-                    continue
             with suppress(InvalidTarget):
                 offers += self._offered(candidate)
         return offers
 
-    def _suffices(self, candidate: Candidate, kind: NoiseKind, units: int) -> bool:
-        """Whether a candidate bought for `units` of table cost would meet the target."""
-        affordable = affordable_units(self._held(candidate, kind), kind.affordable(units))
-        common = min(affordable, kind.units_max)
-        if common < 1:
-            return False
-        plan = self._raised(candidate, kind, common)
-        return self._half_width(plan) <= self._target.half_width
+    def _instead_of_rent(self, rent_now: Fraction, *, every_offer: bool) -> list[Offer]:
+        """Offers of whole scopes; without `every_offer`, only those the rent may cover."""
+        context = self._context
+        wide = wide_candidates(context.strategy, self._scopes(), context.schema)
+        found = (
+            self._in_hindsight(candidate, kind, rent_now, every_offer=every_offer)
+            for candidate in wide
+            for kind in context.kinds
+        )
+        return [offer for offer in found if offer is not None]
+
+    def _in_hindsight(
+        self, candidate: Candidate, kind: NoiseKind, rent_now: Fraction, *, every_offer: bool
+    ) -> Offer | None:
+        """A wide offer at the weight at which it would have answered all that was rented."""
+        rented = self._context.ski_rental.on(candidate.scope)
+        demands = demands_of(rented, self._block, self._target)
+        at_most = worth(rent_now, rent_at_most(rented), len(rented))
+        is_covered, units = True, 0
+        for asked in (demands[:1], demands):  # the first alone says that most cost too much
+            needed = self._context.hindsight.common_units(
+                candidate.blocks, asked, self._target.confidence, kind
+            )
+            if needed is None:
+                return None
+            units = needed
+            is_covered = is_covered and self._added(candidate, kind, units) <= at_most
+            if not (is_covered or every_offer):
+                return None
+        plan = self._raised(candidate, kind, units)
+        if not plan or self._half_width(plan) > self._target.half_width:
+            return None
+        rent = self._context.rent(rented)
+        covers = worth(rent_now, rent, len(rented)) if is_covered else NOTHING
+        return replace(self._offer(candidate, plan), rent=rent, worth=covers)
+
+    def _added(self, candidate: Candidate, kind: NoiseKind, units: int) -> Fraction:
+        """What whole scopes add to every cell, and so to the table's cost, at a common weight."""
+        bought = (max(0, units - held) for held in self._held(candidate, kind))
+        return sum((kind.cost(one) for one in bought), Fraction(0))
 
     def _weighed(self, candidate: Candidate, kind: NoiseKind) -> tuple[PlannedMeasurement, ...]:
         """The candidate at the smallest weight that meets the target."""
@@ -285,36 +327,24 @@ class _Chooser:
             return kind.planned(block, units)
         return raised
 
-    def _rent(self, scope: Scope) -> Fraction:
-        return Fraction(self._context.ski_rental.on(scope), UNITS_PER_EPSILON)
-
     def _offer(self, candidate: Candidate, plan: Sequence[PlannedMeasurement]) -> Offer:
         together = _merged(self._base, plan)
         epsilon = self._context.price(together).epsilon - self._base_epsilon
         is_first = any(one.is_gaussian for one in plan) and not self._base_is_gaussian
         opening = self._context.opening if is_first else Fraction(0)
-        rent = self._rent(candidate.scope)
-        return Offer(candidate.name, candidate.scope, together, epsilon, rent, opening)
+        return Offer(candidate.name, candidate.scope, together, epsilon, Fraction(0), opening)
 
 
 def _best(narrow: Offer, wide: Sequence[Offer]) -> Offer:
-    """The wide offer with the most rent behind it, if the rent covers any; else the narrow one.
+    """The wide offer that would have saved most, if the rent covers any; else the narrow one.
 
     An offer that costs nothing now is never passed over for one that costs something.
     """
     if not narrow.weighed:
         return narrow
-    paid_for = [offer for offer in wide if offer.weighed <= _worth(narrow.weighed, offer.rent)]
-    return min(paid_for, key=lambda offer: (-offer.rent, offer.weighed), default=narrow)
-
-
-def _worth(rent_now: Fraction, rent_before: Fraction) -> Fraction:
-    """What a wide purchase may cost, so that at most twice the rent is spent altogether.
-
-    Renting alone would cost the rent paid before plus the rent now. At most twice that may be
-    spent, and the rent paid before is spent already.
-    """
-    return 2 * rent_now + rent_before
+    left = [offer.worth - offer.weighed for offer in wide]
+    most = max(left, default=Fraction(-1))
+    return wide[left.index(most)] if most >= 0 else narrow
 
 
 def _merged(

@@ -7,6 +7,7 @@ What a measurement needs is searched in whole units of either (`weights.py`), an
 gate. Nothing here draws noise, or knows what was measured.
 """
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Protocol
@@ -60,6 +61,14 @@ class NoiseKind(Protocol):
         """The units that some table cost buys for a row with coefficients of 1."""
         ...
 
+    def cost(self, units: int) -> Fraction:
+        """What a row with coefficients of 1 costs, in epsilon."""
+        ...
+
+    def as_precise_as(self, rate: float) -> int:
+        """The units of noise with the deviation of Laplace noise of scale ``1 / rate``."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LaplaceKind:
@@ -79,9 +88,18 @@ class LaplaceKind:
         """A block at a weight."""
         return PlannedMeasurement(block, Weight(units), raised_from)
 
+    def cost(self, units: int) -> Fraction:
+        """A count costs its weight."""
+        return Fraction(units, UNITS_PER_EPSILON)
+
     def affordable(self, cost_units: int) -> int:
         """The same number: a count costs its weight."""
         return cost_units
+
+    def as_precise_as(self, rate: float) -> int:
+        """The weight of that noise."""
+        units: int = math.ceil(rate * UNITS_PER_EPSILON)
+        return max(1, units)
 
 
 LAPLACE: Final = LaplaceKind()
@@ -112,7 +130,15 @@ class GaussianKind:
         """A block at a precision."""
         return PlannedMeasurement(block, Precision(units), raised_from, self.terms)
 
+    def cost(self, units: int) -> Fraction:
+        """Its precision is rho, which costs the order of the table."""
+        return Fraction(units, UNITS_PER_PRECISION) * self.terms.order
+
     def affordable(self, cost_units: int) -> int:
         """What is left of the cost at the table's order, rounded down."""
         cost = Fraction(cost_units, UNITS_PER_EPSILON) / self.terms.order
         return int(cost * UNITS_PER_PRECISION)
+
+    def as_precise_as(self, rate: float) -> int:
+        """Its variance is ``2 / rate**2``, its precision one over twice that."""
+        return max(1, math.ceil(Fraction(rate**2) / 4 * int(UNITS_PER_PRECISION)))

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price
-from cube.measurement import PlannedMeasurement
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Scope
 from cube.schema import Schema
 from planner.measuring.forecast import Forecast
+from planner.measuring.hindsight import Hindsight
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind
-from planner.measuring.ski_rental import SkiRental
+from planner.measuring.ski_rental import RentedRows, SkiRental
 from planner.measuring.strategy import Strategy
 
 
@@ -32,9 +33,11 @@ class Offer:
     epsilon : Fraction
         What this offer adds to the table's cost.
     rent : Fraction
-        The rent paid before that this offer would have saved.
+        What the table's cost would fall by without the rows that this offer replaces.
     opening : Fraction
         The part of the epsilon that pays once for all Gaussian noise of the table.
+    worth : Fraction
+        The most that it may cost to be chosen instead of the rent.
     is_chosen : bool
     """
 
@@ -44,6 +47,7 @@ class Offer:
     epsilon: Fraction
     rent: Fraction
     opening: Fraction = Fraction(0)
+    worth: Fraction = Fraction(0)
     is_chosen: bool = False
 
     @property
@@ -80,6 +84,9 @@ class PricingContext:
     price : callable
         `Gate.price`.
     ski_rental : SkiRental
+    hindsight : Hindsight
+    cost_without : callable
+        What the rows of the history would cost without some of them, in units of 2**-40 epsilon.
     left : callable
         What may still be spent on the table.
     kinds : tuple of NoiseKind
@@ -93,6 +100,16 @@ class PricingContext:
     forecast: Forecast
     price: Callable[[Sequence[PlannedMeasurement]], Price]
     ski_rental: SkiRental
+    hindsight: Hindsight
+    cost_without: Callable[[Sequence[PlannedMeasurement]], int]
     left: Callable[[], Fraction]
     kinds: tuple[NoiseKind, ...] = (LAPLACE,)
     opening: Fraction = Fraction(0)
+
+    def rent(self, rented: Sequence[RentedRows]) -> Fraction:
+        """What the table's cost would fall by, had some rows not been bought."""
+        if not rented:
+            return Fraction(0)
+        rows = [PlannedMeasurement(one.block, Weight(one.units)) for one in rented]
+        units = self.cost_without(()) - self.cost_without(rows)
+        return Fraction(max(0, units), UNITS_PER_EPSILON)

@@ -1,33 +1,75 @@
-"""Ski rental: the rent is what was spent on narrow measurements that no wider one has replaced.
+"""Ski rental: the rows that were bought one by one, and that no wider purchase has replaced since.
 
-Whether to buy every cell of a scope, or only the row that is asked for, is the ski-rental problem.
-Without knowing the future, no rule can be sure to pay less than about twice the best choice in
-hindsight (Karlin et al. 1988, "Competitive snoopy caching"). The rule here keeps to that factor:
-cells are bought once they cost no more than the rent paid on their scope before, plus twice the
-rent asked now. So at most twice the rent is ever spent, and the rent paid before a purchase is less
-than its price. Rent that a purchase has redeemed no longer counts.
+Whether to buy every cell of a scope, or only the row that is asked for, is the ski-rental problem
+(Karlin et al. 1988, "Competitive snoopy caching"). The rent of a scope is what the table's cost
+would fall by, had the rows on the scope not been bought: rows that never met in the most expensive
+cell cost nothing, and save nothing if they are replaced. The wide purchase is priced at the weight
+at which it would have answered all of them (`hindsight.py`).
+
+Proved: as long as everything is asked on one scope, at most three times the rent is spent, that of
+rows bought and of rows that a wide purchase came instead of. A wide purchase costs at most the row
+that was due, or twice what that row and those since the last purchase add to the table's cost. What
+they add telescopes: cells raise the cost of all cells alike, so the largest sum of narrow rows is
+what it would be without any. On many scopes at once it is measured: `benchmarks/thrift_mix.py` puts
+`auto` beside `query`.
 
 Everything is computed again from the ledger's charges, so a restart forgets nothing.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 
-from accountant.ledger.entries import Charge
+from accountant.ledger.entries import Charge, ChargedBlock
+from cube.block import QueryBlock
+from cube.encoding import fingerprint
+from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Scope
-from planner.measuring.candidates import is_every_cell
+from cube.schema import Schema
+from inference.history import counts_groups
+from planner.measuring.candidates import families, may_be_whole
+
+N_BEFORE_DOUBTED = 3  # after so many blocks, half of the rent is taken to come again
+
+
+@dataclass(frozen=True, slots=True)
+class RentedRows:
+    """A block that was paid for.
+
+    Parameters
+    ----------
+    block : QueryBlock
+    units : int
+        The weight that was paid for since the last wider purchase, in units of 2**-40 epsilon.
+    weight_units : int
+        The weight that the block has in all.
+    """
+
+    block: QueryBlock
+    units: int
+    weight_units: int
 
 
 class SkiRental:
-    """The rent of one table, in units of 2**-40 epsilon of table cost, scope by scope."""
+    """The rows rented on one table, scope by scope.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    schema : Schema
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._levels: dict[Scope, dict[str, bool]] = {}
         self._n_charges = 0
-        self._paid: dict[tuple[Scope, Scope | None], int] = {}
+        self._weights: dict[str, int] = {}  # of each block, the weight that it was raised to
+        self._rented: dict[Scope, dict[str, RentedRows]] = {}
 
     def copy(self) -> "SkiRental":
         """A copy that does not change when this one does."""
-        other = SkiRental()
-        other._n_charges, other._paid = self._n_charges, self._paid.copy()
+        other = SkiRental(self._schema)
+        other._n_charges, other._weights = self._n_charges, self._weights.copy()
+        other._rented = {scope: rows.copy() for scope, rows in self._rented.items()}
         return other
 
     @property
@@ -37,36 +79,68 @@ class SkiRental:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The scopes on which rent is left, the highest rent first."""
-        left: dict[Scope, int] = {}
-        for (scope, _), units in self._paid.items():
-            left[scope] = left.get(scope, 0) + units
-        return tuple(sorted((one for one in left if left[one]), key=lambda one: (-left[one], one)))
+        """The scopes on which rows are rented."""
+        return tuple(sorted(self._rented))
 
     def add(self, charges: Sequence[Charge]) -> None:
         """Take in charges, in order."""
         for charge in charges:
             self._n_charges += 1
-            units = charge.units_after - charge.units_before
-            if not (units and charge.blocks):  # what statistics cost would not have been saved
-                continue
-            scope = tuple(sorted({axis for one in charge.blocks for axis in one.block.scope}))
-            wide = [one.block.scope for one in charge.blocks if is_every_cell(one.block)]
-            widest = max(wide, key=len, default=None)
-            if widest is not None:
-                self._redeem(widest, units)
-            self._paid[scope, widest] = self._paid.get((scope, widest), 0) + units
+            for one in charge.blocks:
+                if self._is_finest(one.block):
+                    self._redeem(one.block.scope)
+            for one in charge.blocks:
+                if self._is_finest(one.block) is None and not one.is_gaussian:
+                    self._rent(self._rented.setdefault(one.block.scope, {}), one)
 
-    def on(self, scope: Scope) -> int:
-        """The rent paid within a scope, except what was paid for the scope's own cells."""
-        return sum(self._paid[key] for key in self._within(scope))
-
-    def _redeem(self, scope: Scope, units: int) -> None:
-        for key in sorted(self._within(scope), key=str):
-            redeemed = min(units, self._paid[key])
-            self._paid[key] -= redeemed
-            units -= redeemed
-
-    def _within(self, scope: Scope) -> list[tuple[Scope, Scope | None]]:
+    def on(self, scope: Scope) -> tuple[RentedRows, ...]:
+        """The rows rented within a scope; wide purchases of smaller scopes are not among them."""
         axes = frozenset(scope)
-        return [key for key in self._paid if key[1] != scope and axes.issuperset(key[0])]
+        return tuple(
+            rows
+            for one, blocks in self._rented.items()
+            if axes.issuperset(one)
+            for rows in blocks.values()
+        )
+
+    def _rent(self, rows: dict[str, RentedRows], charged: ChargedBlock) -> None:
+        name, units = fingerprint(charged.block), charged.laplace_noise.weight.units
+        raised = self._weights.get(name, 0) if charged.raised_from is not None else 0
+        before = rows[name].units if name in rows else 0
+        self._weights[name] = units
+        rows[name] = RentedRows(charged.block, before + units - raised, units)
+
+    def _is_finest(self, block: QueryBlock) -> bool | None:
+        """Whether a block is the finest of a wide purchase; None if it is no part of any."""
+        if not (counts_groups(block) and may_be_whole(block.scope, self._schema)):
+            return None
+        known = self._levels.get(block.scope)
+        if known is None:
+            known = self._levels[block.scope] = {
+                fingerprint(one): place == 0
+                for blocks in families(block.scope, self._schema)
+                for place, one in enumerate(blocks)
+            }
+        return known.get(fingerprint(block))
+
+    def _redeem(self, scope: Scope) -> None:
+        """The rows within a scope are replaced by its cells."""
+        axes = frozenset(scope)
+        for one in [one for one in self._rented if axes.issuperset(one)]:
+            del self._rented[one]
+
+
+def rent_at_most(rented: Sequence[RentedRows]) -> Fraction:
+    """At least what rows can have added to the table's cost."""
+    units = sum(one.units * one.block.query.bound for one in rented)
+    return Fraction(units, UNITS_PER_EPSILON)
+
+
+def worth(rent_now: Fraction, rent_before: Fraction, n_before: int) -> Fraction:
+    """What a wide purchase may cost instead of the rent now, after rent for `n_before` blocks.
+
+    Whatever costs no more than the rent now is worth it. Beyond that, at most twice the rent is,
+    and less as long as few rows speak for it: what was asked once may not be asked again.
+    """
+    share = Fraction(n_before, n_before + N_BEFORE_DOUBTED)
+    return max(rent_now, 2 * share * (rent_now + rent_before))

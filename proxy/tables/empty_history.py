@@ -15,6 +15,7 @@ from cube.encoding import fingerprint
 from inference.estimator import Estimator
 from inference.posterior import RowEstimate
 from planner.cache import BoundedCache
+from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PurchasePlan
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
@@ -44,6 +45,7 @@ class EmptyHistory:
         self.info = info
         self._gate = gate
         self._strategy = strategy
+        self._hindsight = Hindsight(info.schema)
         self._plans: Plans = BoundedCache(n_entries_max=N_PLANS_MAX, n_bytes_max=PLANS_BYTES_MAX)
 
     def snapshot(self) -> TableSnapshot:
@@ -52,7 +54,9 @@ class EmptyHistory:
         empty = TableHistory(
             opened=history.opened, declaration=history.declaration, budget=history.budget
         )
-        known = KnownHistory(empty, Estimator(self.info.schema), SkiRental())
+        known = KnownHistory(
+            empty, Estimator(self.info.schema), SkiRental(self.info.schema), self._hindsight
+        )
         return _Remembering(self.info, self._strategy, known, self._plans)
 
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:

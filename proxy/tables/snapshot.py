@@ -24,6 +24,7 @@ from planner.batch.plan import BatchPlan
 from planner.batch.together import plan_together
 from planner.measuring.choose import plan_purchases
 from planner.measuring.forecast import Forecast
+from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PricingContext, PurchasePlan
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
@@ -43,11 +44,13 @@ class KnownHistory:
         Of what was measured; nobody else asks it.
     ski_rental : SkiRental
         Of what was charged.
+    hindsight : Hindsight
     """
 
     charges: TableHistory
     estimator: Estimator
     ski_rental: SkiRental
+    hindsight: Hindsight
 
 
 class TableSnapshot:
@@ -71,7 +74,14 @@ class TableSnapshot:
         self._pricing = Pricing(schema, known.charges)
         self.forecast = Forecast(known.estimator, known.charges.raises.foreseen)
         self._context = PricingContext(
-            schema, strategy, self.forecast, self.price, known.ski_rental, self._left
+            schema,
+            strategy,
+            self.forecast,
+            self.price,
+            known.ski_rental,
+            known.hindsight,
+            known.charges.cost.units_without,
+            self._left,
         )
 
     @property

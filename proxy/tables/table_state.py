@@ -17,6 +17,7 @@ from cube.schema import Schema
 from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import RowEstimate
+from planner.measuring.hindsight import Hindsight
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
@@ -47,7 +48,8 @@ class TableState:
         self._watcher = watcher
         self._lock = threading.Lock()  # of what follows; held for moments
         self._estimator = Estimator(schema)
-        self._ski_rental = SkiRental()
+        self._ski_rental = SkiRental(schema)
+        self._hindsight = Hindsight(schema)
 
     @property
     def history(self) -> History:
@@ -82,7 +84,9 @@ class TableState:
         with self._held():
             charges = self._gate.history_now()
             self._take_in(charges)
-            known = KnownHistory(charges, self._estimator.snapshot(), self._ski_rental.copy())
+            known = KnownHistory(
+                charges, self._estimator.snapshot(), self._ski_rental.copy(), self._hindsight
+            )
         checkpoint()
         return TableSnapshot(self._schema, self._strategy, known, self._watcher)
 

@@ -22,6 +22,7 @@ from planner.batch.plan import BatchPlan
 from planner.batch.promise import promised
 from planner.batch.together import plan_together
 from planner.measuring.forecast import Forecast
+from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PricingContext
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
@@ -64,7 +65,9 @@ def context(
         strategy=strategy,
         forecast=Forecast(estimator, known.raises.foreseen),
         price=pricing.price,
-        ski_rental=SkiRental(),
+        ski_rental=SkiRental(SCHEMA),
+        hindsight=Hindsight(SCHEMA),
+        cost_without=cost.units_without,
         left=lambda: Fraction(100),
     )
 

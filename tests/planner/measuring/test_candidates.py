@@ -7,12 +7,11 @@ import pytest
 
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.block import QueryBlock
-from cube.query import Factor, counting
+from cube.query import Factor, Scope, counting
 from cube.schema import Schema
 from planner.measuring.candidates import (
     BRANCHING,
-    hierarchy,
-    is_every_cell,
+    families,
     query_itself,
     wide_candidates,
 )
@@ -25,34 +24,57 @@ SCHEMA = Schema(
         CategoryAxis(name="city", values=("Oslo", "Rome")),
         BooleanAxis(name="member"),
         IntegerAxis(name="visits", low=0, high=9),
-        IntegerAxis(name="wide", low=0, high=9_999),
+        IntegerAxis(name="wide", low=0, high=99_999),
+        IntegerAxis(name="hour", low=1, high=40),
+        IntegerAxis(name="quarter", low=1, high=25),
     ),
     n_records_max=1000,
 )
 
 
-def test_a_hierarchy_is_nested_and_every_level_counts_every_cell_once() -> None:
-    levels = hierarchy(("age", "city"), SCHEMA)
-    assert [level.n_rows for level in levels] == [2000, 2 * -(-1000 // BRANCHING), 2 * 4]
-    assert is_every_cell(levels[0])
-    for fine, coarse in itertools.pairwise(levels):
-        assert fine.partition is not None
-        assert coarse.partition is not None
-        pairs = np.stack([fine.partition.labels.ravel(), coarse.partition.labels.ravel()])
-        assert np.unique(pairs, axis=1).shape[1] == fine.n_rows
-        assert coarse.partition.labels.min() == 0
-        assert not is_every_cell(coarse)
+@pytest.mark.parametrize(
+    "scope", [("age",), ("age", "city"), ("age", "visits"), ("hour", "quarter")]
+)
+def test_every_level_counts_every_cell_once_and_levels_are_nested(scope: Scope) -> None:
+    for levels in families(scope, SCHEMA):
+        assert levels[0].n_rows == SCHEMA.n_cells(scope)
+        for level in levels:
+            assert level.partition is not None
+            assert level.partition.labels.min() == 0
+            finest = levels[0].partition
+            assert finest is not None
+            pairs = np.stack([finest.labels.ravel(), level.partition.labels.ravel()])
+            assert np.unique(pairs, axis=1).shape[1] == levels[0].n_rows
 
 
-def test_only_ordered_columns_have_intervals() -> None:
-    assert len(hierarchy(("city", "member"), SCHEMA)) == 1
-    assert len(hierarchy(("visits",), SCHEMA)) == 1  # too short to gain from it
+def test_hierarchies_have_two_to_four_levels_over_the_longest_column() -> None:
+    (cells,), *hierarchies = families(("age", "city"), SCHEMA)
+    assert cells.n_rows == 2000
+    n_rows = [[level.n_rows for level in levels] for levels in hierarchies]
+    assert n_rows == [[2000, 2 * 32], [2000, 2 * 100, 2 * 10], [2000, 2 * 167, 2 * 28, 2 * 5]]
+
+
+def test_over_two_columns_a_hierarchy_has_the_products_of_their_intervals() -> None:
+    *_, both = families(("hour", "quarter"), SCHEMA)
+    assert [level.n_rows for level in both] == [40 * 25, 40 * 5, 6 * 25, 6 * 5]
+
+
+def test_only_long_ordered_columns_have_intervals() -> None:
+    assert len(families(("city", "member"), SCHEMA)) == 1
+    assert len(families(("visits",), SCHEMA)) == 1  # too short to gain from it
+
+
+def test_a_fixed_hierarchy_has_no_more_children_than_its_branching() -> None:
+    (found,) = wide_candidates(Strategy.DYADIC, [("age",)], SCHEMA)
+    n_rows = [block.n_rows for block in found.blocks]
+    assert n_rows == [1000, 100, 10]
+    assert all(fine <= coarse * BRANCHING for fine, coarse in itertools.pairwise(n_rows))
 
 
 @pytest.mark.parametrize(
     ("strategy", "names"),
     [
-        (Strategy.AUTO, ["cells", "dyadic", "cuboid", "dyadic"]),
+        (Strategy.AUTO, ["cells", *["dyadic"] * 3, "cuboid", *["dyadic"] * 3]),
         (Strategy.CELLS, ["cells", "cuboid"]),
         (Strategy.DYADIC, ["dyadic", "dyadic"]),
     ],
@@ -69,15 +91,3 @@ def test_the_query_itself_is_in_lowest_terms() -> None:
     (block,) = candidate.blocks
     assert candidate.scope == ("visits",)
     assert block.query.bound == 1
-
-
-@pytest.mark.parametrize(
-    ("block", "answer"),
-    [
-        (QueryBlock(counting()), False),
-        (QueryBlock(counting([Factor(("visits",), np.arange(10, dtype=np.int64))])), False),
-        (hierarchy(("member", "visits"), SCHEMA)[0], True),
-    ],
-)
-def test_blocks_of_every_cell_are_recognised(block: QueryBlock, answer: bool) -> None:
-    assert is_every_cell(block) is answer

@@ -1,26 +1,33 @@
-"""Ski rental: what counts as rent for a scope, and what a purchase redeems."""
+"""Ski rental: which rows are rented on a scope, what redeems them, what may be paid for that."""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from accountant.ledger.entries import Charge, ChargedBlock, ChargedDistance
 from accountant.ledger.limits import Payer
 from accountant.noise.laplace import LatticeNoise
 from cube.axis import IntegerAxis
 from cube.block import QueryBlock
+from cube.encoding import fingerprint
 from cube.measurement import Weight
 from cube.query import Factor, Scope, counting
 from cube.schema import Schema
 from cube.statistic import Distance
-from planner.measuring.candidates import hierarchy
-from planner.measuring.ski_rental import SkiRental
+from planner.measuring.candidates import families
+from planner.measuring.ski_rental import SkiRental, rent_at_most, worth
 
 SCHEMA = Schema(
     table="t",
-    axes=tuple(IntegerAxis(name=name, low=0, high=2) for name in "abc"),
+    axes=(
+        *(IntegerAxis(name=name, low=0, high=2) for name in "abc"),
+        IntegerAxis(name="long", low=0, high=99),
+    ),
     n_records_max=1000,
 )
-NOISE = LatticeNoise.for_weight(Weight.at_least(1.0))
 
 
 def narrow(*axes: str) -> QueryBlock:
@@ -31,56 +38,90 @@ def narrow(*axes: str) -> QueryBlock:
 
 def cells(scope: Scope) -> QueryBlock:
     """Every cell of a scope."""
-    return hierarchy(scope, SCHEMA)[0]
+    return families(scope, SCHEMA)[0][0]
+
+
+def charged(block: QueryBlock, units: int, raised_from: int | None = None) -> Charge:
+    """A charge of one block at a weight."""
+    noise = LatticeNoise.for_weight(Weight(units))
+    return Charge(Payer("me"), (ChargedBlock(block, noise, raised_from),), 0, units)
 
 
 def paid(*purchases: tuple[int, QueryBlock]) -> SkiRental:
-    """The rental after purchases at these prices, one after the other."""
-    rental, spent = SkiRental(), 0
-    for units, block in purchases:
-        rental.add([Charge(Payer("me"), (ChargedBlock(block, NOISE),), spent, spent + units)])
-        spent += units
+    """The rental after blocks were bought at these weights, one after the other."""
+    rental = SkiRental(SCHEMA)
+    rental.add([charged(block, units) for units, block in purchases])
     return rental
 
 
-def test_rent_counts_for_every_scope_that_contains_it() -> None:
-    rental = paid((5, narrow("a")), (7, narrow("a", "b")), (9, narrow("c")))
-    assert rental.on(("a",)) == 5
-    assert rental.on(("a", "b")) == 12
-    assert rental.on(("a", "b", "c")) == 21
-    assert rental.on(("b",)) == 0
-    assert rental.scopes == (("c",), ("a", "b"), ("a",))
+def rented(rental: SkiRental, *scope: str) -> dict[str, int]:
+    """What was paid for each block that is rented on a scope."""
+    return {fingerprint(rows.block): rows.units for rows in rental.on(scope)}
+
+
+def test_rows_are_rented_on_every_scope_that_contains_theirs() -> None:
+    a, ab, c = narrow("a"), narrow("a", "b"), narrow("c")
+    rental = paid((5, a), (7, ab), (9, c))
+    assert rented(rental, "a") == {fingerprint(a): 5}
+    assert rented(rental, "a", "b") == {fingerprint(a): 5, fingerprint(ab): 7}
+    assert rent_at_most(rental.on(("a", "b", "c"))) == Fraction(21, 2**40)
+    assert not rental.on(("b",))
+    assert rental.scopes == (("a",), ("a", "b"), ("c",))
     assert rental.n_charges == 3
 
 
-def test_a_purchase_redeems_rent_once() -> None:
-    rental = paid((5, narrow("a")), (7, narrow("a", "b")), (10, cells(("a", "b"))))
-    assert rental.on(("a", "b")) == 2
-    rental = paid((5, narrow("a")), (20, cells(("a", "b"))), (3, narrow("b")))
-    assert rental.on(("a", "b")) == 3
-    assert rental.on(("a",)) == 0
+def test_a_raise_adds_what_it_was_paid() -> None:
+    rental = SkiRental(SCHEMA)
+    rental.add([charged(narrow("a"), 5), charged(narrow("a"), 8, raised_from=0)])
+    (rows,) = rental.on(("a",))
+    assert (rows.units, rows.weight_units) == (8, 8)
 
 
-def test_cells_count_as_rent_only_for_larger_scopes() -> None:
-    rental = paid((4, cells(("a",))))
-    assert rental.on(("a",)) == 0
-    assert rental.on(("a", "b")) == 4
+def test_after_a_purchase_only_what_is_paid_later_is_rent() -> None:
+    rental = SkiRental(SCHEMA)
+    rental.add([charged(narrow("a"), 5), charged(cells(("a", "b")), 4)])
+    assert not rental.on(("a",))
+    assert not rental.on(("a", "b"))
+    rental.add([charged(narrow("a"), 8, raised_from=0)])
+    (rows,) = rental.on(("a", "b"))
+    assert (rows.units, rows.weight_units) == (3, 8)
 
 
-def test_a_free_purchase_is_not_rent() -> None:
-    assert paid((0, narrow("a"))).scopes == ()
+def test_cells_and_the_levels_of_a_hierarchy_are_no_rent() -> None:
+    hierarchy = families(("long",), SCHEMA)[2]
+    assert len(hierarchy) == 3
+    rental = paid((3, narrow("a")), (4, cells(("b",))), *((4, level) for level in hierarchy))
+    assert rental.scopes == (("a",),)
 
 
 def test_the_cost_of_statistics_is_not_rent() -> None:
-    rental = SkiRental()
-    asked = ChargedDistance(Distance(narrow("a"), (3,)), NOISE)
+    rental = SkiRental(SCHEMA)
+    asked = ChargedDistance(
+        Distance(narrow("a"), (3,)), LatticeNoise.for_weight(Weight.at_least(1.0))
+    )
     rental.add([Charge(Payer("me"), (), 0, 5, (asked,))])
     assert rental.n_charges == 1
-    assert rental.on(("a",)) == 0
+    assert not rental.on(("a",))
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_rent_is_computed_from_the_charges_alone(order: tuple[int, int]) -> None:
     charges = [(5, narrow("a")), (6, narrow("b"))]
     rental = paid(*(charges[place] for place in order))
-    assert rental.on(("a", "b")) == 11
+    assert rent_at_most(rental.on(("a", "b"))) == Fraction(11, 2**40)
+
+
+def test_a_copy_does_not_change() -> None:
+    rental = paid((5, narrow("a")))
+    copy = rental.copy()
+    rental.add([charged(narrow("a", "b"), 7)])
+    assert len(copy.on(("a", "b"))) == 1
+
+
+@given(now=st.fractions(0, 10), before=st.fractions(0, 10), n_before=st.integers(0, 1000))
+def test_what_may_be_paid_is_the_rent_now_or_at_most_twice_all_rent(
+    now: Fraction, before: Fraction, n_before: int
+) -> None:
+    found = worth(now, before, n_before)
+    assert now <= found <= 2 * (now + before)
+    assert found <= worth(now, before, n_before + 1)

@@ -1,0 +1,132 @@
+"""A day of one dashboard: thirty tiles, which twenty people look at through filters of their own.
+
+A tile is a count, or a GROUP BY of one or two columns. Everybody has filters of their own beside
+the one they all have, no filter at all: one to three conditions, each a level of a category or a
+window of an ordered column. A load of the dashboard asks for every tile through one of these; most
+loads are of a filter that was used before.
+
+These are inputs of benchmarks; nothing here computes an answer.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.thrift_workloads import target_of
+from cube.axis import Axis, CategoryAxis
+from cube.block import Partition, QueryBlock
+from cube.query import Factor, counting
+from cube.schema import Schema
+from planner.workload import Wanted
+
+N_RECORDS = 48_842
+N_USERS = 20
+N_LOADS_PER_USER = (36, 45)  # of the dashboard, in one day: 810 in the mean
+N_FILTERS_OWN = (1, 2, 3)
+N_CONDITIONS_SHARES = (0.55, 0.35, 0.1)  # of filters with one, two and three conditions
+WINDOW_SHARES = (0.1, 0.34)  # of an ordered column, in one condition
+FILTER_COLUMNS = (
+    "age", "workclass", "education_num", "marital_status", "occupation", "race", "sex",
+    "hours_per_week", "native_country", "income",
+)  # fmt: skip
+KEYS: tuple[tuple[str, ...], ...] = (
+    ("sex",), ("race",), ("workclass",), ("education",), ("marital_status",), ("occupation",),
+    ("relationship",), ("income",), ("native_country",), ("age",), ("hours_per_week",),
+    ("income", "sex"), ("income", "race"), ("education", "income"), ("income", "occupation"),
+    ("income", "marital_status"), ("income", "workclass"), ("race", "sex"),
+    ("marital_status", "sex"), ("occupation", "sex"), ("age", "sex"), ("education", "sex"),
+)  # fmt: skip
+BIN_WIDTHS = {"age": 10, "hours_per_week": 10}  # of columns that are grouped by ranges
+THRESHOLDS: tuple[tuple[str, int], ...] = (
+    ("age", 13), ("age", 48), ("hours_per_week", 40), ("hours_per_week", 60),
+    ("education_num", 12), ("capital_gain", 1), ("income", 1),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One query of the dashboard: a condition or none, and columns to group by or none."""
+
+    conditions: tuple[tuple[str, int], ...] = ()
+    keys: tuple[str, ...] = ()
+
+
+TILES = (
+    Tile(),
+    *(Tile(keys=keys) for keys in KEYS),
+    *(Tile(conditions=(one,)) for one in THRESHOLDS),
+)
+
+Filter = dict[str, NDArray[np.int64]]
+
+
+def day(schema: Schema, draw: np.random.Generator) -> list[list[Wanted]]:
+    """Every statement of the day, in its order; equal statements are one object."""
+    filters = [_own_filters(schema, draw) for _ in range(N_USERS)]
+    loads = [
+        (user, int(draw.integers(len(filters[user]))))
+        for user in range(N_USERS)
+        for _ in range(int(draw.integers(N_LOADS_PER_USER[0], N_LOADS_PER_USER[1] + 1)))
+    ]
+    known: dict[tuple[int, int], list[list[Wanted]]] = {}
+    statements = []
+    for place in draw.permutation(len(loads)):
+        user, chosen = loads[place]
+        key = (user, chosen) if chosen else (0, 0)  # the first filter is everybody's: none
+        if key not in known:
+            known[key] = list(_load(schema, filters[user][chosen]))
+        statements += known[key]
+    return statements
+
+
+def _own_filters(schema: Schema, draw: np.random.Generator) -> list[Filter]:
+    """No filter, and those of one person."""
+    found: list[Filter] = [{}]
+    for _ in range(int(draw.choice(N_FILTERS_OWN))):
+        n_columns = 1 + int(draw.choice(len(N_CONDITIONS_SHARES), p=N_CONDITIONS_SHARES))
+        names = draw.permutation(FILTER_COLUMNS)[:n_columns]
+        found.append({str(name): _condition(schema.by_name[name], draw) for name in names})
+    return found
+
+
+def _condition(axis: Axis, draw: np.random.Generator) -> NDArray[np.int64]:
+    """One level of a category, or a window of a tenth to a third of an ordered column."""
+    holds = np.zeros(axis.size, dtype=np.int64)
+    if isinstance(axis, CategoryAxis):
+        holds[int(draw.integers(axis.size))] = 1
+        return holds
+    width = max(1, int(draw.uniform(*WINDOW_SHARES) * axis.size))
+    first = int(draw.integers(axis.size - width + 1))
+    holds[first : first + width] = 1
+    return holds
+
+
+def _load(schema: Schema, filter_: Filter) -> Iterator[list[Wanted]]:
+    """Every tile through one filter."""
+    target = target_of(N_RECORDS)
+    for tile in TILES:
+        factors = dict(filter_)
+        for name, first in tile.conditions:
+            above = (np.arange(schema.by_name[name].size) >= first).astype(np.int64)
+            factors[name] = factors.get(name, 1) * above
+        if not all(holds.any() for holds in factors.values()):
+            continue  # nobody meets both conditions
+        partition = _partition(schema, tile.keys, factors) if tile.keys else None
+        given = [Factor((name,), factors[name]) for name in sorted(factors)]
+        yield [Wanted(QueryBlock(counting(given), partition).primitive[0], target)]
+
+
+def _partition(schema: Schema, keys: tuple[str, ...], factors: Filter) -> Partition:
+    """The groups of some columns that meet the conditions."""
+    labels = np.zeros((), dtype=np.int64)
+    for name in keys:
+        of_level = np.arange(schema.by_name[name].size) // BIN_WIDTHS.get(name, 1)
+        labels = np.add.outer(labels * (int(of_level[-1]) + 1), of_level)
+    for place, name in enumerate(keys):
+        if name in factors:
+            shape = [-1 if place == dimension else 1 for dimension in range(len(keys))]
+            labels = np.where(factors[name].reshape(shape), labels, -1)
+    groups = np.unique(labels[labels >= 0])
+    return Partition(keys, np.where(labels >= 0, np.searchsorted(groups, labels), -1))

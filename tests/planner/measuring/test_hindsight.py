@@ -1,0 +1,110 @@
+"""Hindsight: the common weight of wide purchases, against brute force; what raises the maximum."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from accountant.cost.history_cost import CostState
+from accountant.noise.laplace import LatticeNoise
+from cube.axis import IntegerAxis
+from cube.block import QueryBlock
+from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement, Weight
+from cube.query import Factor, counting
+from cube.schema import Schema
+from cube.target import AccuracyTarget
+from inference.estimator import Estimator
+from inference.posterior import widest
+from planner.measuring.candidates import families
+from planner.measuring.hindsight import Demand, Hindsight, demands_of
+from planner.measuring.noise_kinds import LAPLACE
+from planner.measuring.ski_rental import RentedRows
+
+N_LEVELS = 64
+SCHEMA = Schema(
+    table="t",
+    axes=(IntegerAxis(name="x", low=0, high=N_LEVELS - 1),),
+    n_records_max=10**6,
+)
+TARGET = AccuracyTarget(half_width=200.0, confidence=0.95)
+
+
+def between(first: int, last: int) -> QueryBlock:
+    """The count of a range."""
+    places = np.arange(N_LEVELS)
+    held = ((first <= places) & (places <= last)).astype(np.int64)
+    return QueryBlock(counting([Factor(("x",), held)]))
+
+
+RANGES = [between(first, last) for first, last in itertools.product((0, 5, 17), (17, 40, 62))]
+
+
+@pytest.mark.parametrize("family", range(4))
+def test_at_the_common_weight_every_demand_is_met_and_barely(family: int) -> None:
+    blocks = families(("x",), SCHEMA)[family]
+    demands = [Demand(block, 100.0 + 7 * place) for place, block in enumerate(RANGES)]
+    units = Hindsight(SCHEMA).common_units(blocks, demands, 0.95, LAPLACE)
+    assert units is not None
+
+    def spare(units: int) -> float:
+        """The least share of a half-width that is left, according to the estimator."""
+        noise = LatticeNoise.for_weight(Weight(units))
+        estimator = Estimator(SCHEMA)
+        estimator.add(
+            [
+                Measurement(
+                    one, noise.weight, noise.lattice_bits, noise.noise_scale, (0,) * one.n_rows
+                )
+                for one in blocks
+            ]
+        )
+        return min(
+            1 - widest(estimator.estimate(one.block, 0.95), 0.95) / one.half_width
+            for one in demands
+        )
+
+    assert 0 <= spare(units) < 1e-3
+    assert spare(int(units / 1.01)) < 0
+
+
+def test_a_demand_that_the_blocks_do_not_determine_has_no_weight() -> None:
+    coarse = families(("x",), SCHEMA)[1][1:]
+    assert (
+        Hindsight(SCHEMA).common_units(coarse, [Demand(between(0, 2), 1.0)], 0.95, LAPLACE) is None
+    )
+
+
+def test_what_was_rented_is_asked_as_precisely_as_it_was_measured() -> None:
+    weight = 2**40 // 100
+    now, before = demands_of([RentedRows(RANGES[1], weight, weight)], RANGES[0], TARGET)
+    assert (now.block, now.half_width) == (RANGES[0], 200.0)
+    assert before.block is RANGES[1]
+    assert before.half_width == pytest.approx(100 * math.log(20), rel=1e-6)
+
+
+def test_rent_is_what_the_largest_cost_of_a_cell_falls_by() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        ends = np.sort(rng.integers(0, N_LEVELS, size=(8, 2)), axis=1)
+        units = rng.integers(1, 50, size=8).tolist()
+        rows = [
+            PlannedMeasurement(between(int(first), int(last)), Weight(one))
+            for (first, last), one in zip(ends, units, strict=True)
+        ]
+        n_spared = int(rng.integers(0, 8))
+        costs = np.zeros((8, N_LEVELS), dtype=np.int64)
+        for cost, (first, last), one in zip(costs, ends, units, strict=True):
+            cost[first : last + 1] = one
+        state = CostState().charged(rows)
+        assert state.units_without(()) == costs.sum(axis=0).max()
+        left = costs[n_spared:].sum(axis=0).max() if n_spared < 8 else 0
+        assert state.units_without(rows[:n_spared]) == left
+        assert state.table_cost().units == costs.sum(axis=0).max()
+
+
+def test_a_weight_that_was_partly_paid_is_partly_spared() -> None:
+    state = CostState().charged([PlannedMeasurement(RANGES[0], Weight(10))])
+    assert state.units_without([PlannedMeasurement(RANGES[0], Weight(4))]) == 6
+    assert Fraction(6, UNITS_PER_EPSILON) > 0
