@@ -189,7 +189,7 @@ class _Chooser:
     def _offered(self, candidate: Candidate) -> list[Offer]:
         """A candidate with each kind of noise, at the smallest weight that meets the target."""
         offers, refusals = [], []
-        for kind in self._context.kinds:
+        for kind in self._context.offered.kinds:
             try:
                 offers.append(self._offer(candidate, self._weighed(candidate, kind)))
             except InvalidTarget as refusal:
@@ -214,7 +214,9 @@ class _Chooser:
         for candidate in wide_candidates(self._context.strategy, scopes, self._context.schema):
             if not every_offer and rent_now is not None:
                 budget = int(_worth(rent_now, self._rent(candidate.scope)) * UNITS_PER_EPSILON)
-                if not any(self._suffices(candidate, kind, budget) for kind in self._context.kinds):
+                if not any(
+                    self._suffices(candidate, kind, budget) for kind in self._context.offered.kinds
+                ):
                     continue
             with suppress(InvalidTarget):
                 offers += self._offered(candidate)
@@ -292,7 +294,7 @@ class _Chooser:
         together = _merged(self._base, plan)
         epsilon = self._context.price(together).epsilon - self._base_epsilon
         is_first = any(one.is_gaussian for one in plan) and not self._base_is_gaussian
-        opening = self._context.opening if is_first else Fraction(0)
+        opening = self._context.offered.opening if is_first else Fraction(0)
         rent = self._rent(candidate.scope)
         return Offer(candidate.name, candidate.scope, together, epsilon, rent, opening)
 

@@ -84,9 +84,6 @@ class LaplaceKind:
         return cost_units
 
 
-LAPLACE: Final = LaplaceKind()
-
-
 @dataclass(frozen=True, slots=True)
 class GaussianKind:
     """Gaussian noise on the terms of a table.
@@ -116,3 +113,22 @@ class GaussianKind:
         """What is left of the cost at the table's order, rounded down."""
         cost = Fraction(cost_units, UNITS_PER_EPSILON) / self.terms.order
         return int(cost * UNITS_PER_PRECISION)
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedKinds:
+    """The kinds of noise that may be bought for a table now.
+
+    Parameters
+    ----------
+    kinds : tuple of NoiseKind
+    opening : Fraction
+        The epsilon that the table's first Gaussian noise costs beyond its own; 0 once it is paid.
+    """
+
+    kinds: tuple[NoiseKind, ...]
+    opening: Fraction = Fraction(0)
+
+
+LAPLACE: Final = LaplaceKind()
+ONLY_LAPLACE: Final = OfferedKinds((LAPLACE,))

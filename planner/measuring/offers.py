@@ -12,7 +12,7 @@ from cube.measurement import PlannedMeasurement
 from cube.query import Scope
 from cube.schema import Schema
 from planner.measuring.forecast import Forecast
-from planner.measuring.noise_kinds import LAPLACE, NoiseKind
+from planner.measuring.noise_kinds import ONLY_LAPLACE, OfferedKinds
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
 
@@ -82,10 +82,8 @@ class PricingContext:
     ski_rental : SkiRental
     left : callable
         What may still be spent on the table.
-    kinds : tuple of NoiseKind
+    offered : OfferedKinds
         The kinds of noise that may be bought now.
-    opening : Fraction
-        What the first Gaussian noise of the table costs beyond its own price; 0 once it is paid.
     """
 
     schema: Schema
@@ -94,5 +92,4 @@ class PricingContext:
     price: Callable[[Sequence[PlannedMeasurement]], Price]
     ski_rental: SkiRental
     left: Callable[[], Fraction]
-    kinds: tuple[NoiseKind, ...] = (LAPLACE,)
-    opening: Fraction = Fraction(0)
+    offered: OfferedKinds = ONLY_LAPLACE

@@ -22,6 +22,7 @@ from inference.history import History
 from inference.posterior import RowEstimate
 from planner.measuring.choose import plan_purchases
 from planner.measuring.forecast import Forecast
+from planner.measuring.gaussian_opening import GaussianOffer, offered_kinds
 from planner.measuring.offers import PricingContext, PurchasePlan
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
@@ -58,18 +59,32 @@ class TableSnapshot:
         How measurements are chosen.
     known : KnownHistory
     watcher : Watcher
+    gaussian : GaussianOffer, optional
+        The owner's offer of Gaussian noise.
     """
 
     def __init__(
-        self, schema: Schema, strategy: Strategy, known: KnownHistory, watcher: Watcher
+        self,
+        schema: Schema,
+        strategy: Strategy,
+        known: KnownHistory,
+        watcher: Watcher,
+        gaussian: GaussianOffer | None = None,
     ) -> None:
         self.charges = known.charges
         self._estimator = known.estimator
         self._watcher = watcher
         self._pricing = Pricing(schema, known.charges)
         self.forecast = Forecast(known.estimator, self._noise_for)
+        offered = offered_kinds(gaussian, known.charges.gaussian, known.charges.units_of_rows)
         self._context = PricingContext(
-            schema, strategy, self.forecast, self.price, known.ski_rental, self._left
+            schema,
+            strategy,
+            self.forecast,
+            self.price,
+            known.ski_rental,
+            self._left,
+            offered,
         )
 
     @property
