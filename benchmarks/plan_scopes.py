@@ -32,6 +32,7 @@ from inference.estimator import Estimator
 from planner.batch.one_by_one import bought_one_by_one
 from planner.batch.together import plan_together
 from planner.measuring.forecast import Forecast
+from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PricingContext
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
@@ -128,7 +129,9 @@ def empty_table(schema: Schema, strategy: Strategy) -> PricingContext:
         strategy=strategy,
         forecast=Forecast(Estimator(schema), nothing.raises.foreseen),
         price=Pricing(schema, nothing).price,
-        ski_rental=SkiRental(),
+        ski_rental=SkiRental(schema),
+        hindsight=Hindsight(schema),
+        cost_without=nothing.cost.units_without,
         left=lambda: Fraction(1000),
     )
 

@@ -23,6 +23,7 @@ from accountant.noise.laplace import SystemNoise
 from cube.axis import Axis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
+from planner.measuring.gaussian_opening import GaussianOffer
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.synthetic_tables.decoding import arrow_type
@@ -125,4 +126,5 @@ def served(table: BenchTable, delta: Fraction | None = None) -> Iterator[ServedT
         source = DuckDbSource(table.schema, SourceLocation(path=table.path))
         with open_ledger(Path(folder) / "bench.ledger") as ledger:
             gate = open_table(ledger, table.schema, BUDGET, source, SystemNoise())
-            yield ServedTable(table.schema, DEFAULT, gate, delta=delta)
+            offer = None if delta is None else GaussianOffer(delta, Fraction(1))
+            yield ServedTable(table.schema, DEFAULT, gate, gaussian=offer)

@@ -81,7 +81,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
                 table.strategy,
                 watcher,
                 sums=table.sums,
-                delta=table.delta,
+                gaussian=table.gaussian,
                 sharing=table.sharing,
             )
             for table in settings.tables

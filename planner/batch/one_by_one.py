@@ -21,7 +21,7 @@ from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
 from planner.measuring.choose import plan_purchases
 from planner.measuring.forecast import Forecast
-from planner.measuring.noise_kinds import LAPLACE
+from planner.measuring.noise_kinds import ONLY_LAPLACE
 from planner.measuring.offers import PricingContext
 from planner.workload import Wanted
 
@@ -72,7 +72,7 @@ class _Future:
             price=self._price,
             ski_rental=context.ski_rental.copy(),
             left=self._left,
-            kinds=(LAPLACE,),
+            offered=ONLY_LAPLACE,
         )
 
     def planned(self, wanted: Sequence[Wanted]) -> tuple[PlannedMeasurement, ...]:

@@ -198,7 +198,7 @@ class _Chooser:
     def _offered(self, candidate: Candidate) -> list[Offer]:
         """A candidate with each kind of noise, at the smallest weight that meets the target."""
         offers, refusals = [], []
-        for kind in self._context.kinds:
+        for kind in self._context.offered.kinds:
             try:
                 offers.append(self._offer(candidate, self._weighed(candidate, kind)))
             except InvalidTarget as refusal:
@@ -237,7 +237,7 @@ class _Chooser:
         found = (
             self._in_hindsight(candidate, kind, rent_now, every_offer=every_offer)
             for candidate in wide
-            for kind in context.kinds
+            for kind in context.offered.kinds
         )
         return [offer for offer in found if offer is not None]
 
@@ -331,7 +331,7 @@ class _Chooser:
         together = _merged(self._base, plan)
         epsilon = self._context.price(together).epsilon - self._base_epsilon
         is_first = any(one.is_gaussian for one in plan) and not self._base_is_gaussian
-        opening = self._context.opening if is_first else Fraction(0)
+        opening = self._context.offered.opening if is_first else Fraction(0)
         return Offer(candidate.name, candidate.scope, together, epsilon, Fraction(0), opening)
 
 

@@ -102,9 +102,6 @@ class LaplaceKind:
         return max(1, units)
 
 
-LAPLACE: Final = LaplaceKind()
-
-
 @dataclass(frozen=True, slots=True)
 class GaussianKind:
     """Gaussian noise on the terms of a table.
@@ -142,3 +139,22 @@ class GaussianKind:
     def as_precise_as(self, rate: float) -> int:
         """Its variance is ``2 / rate**2``, its precision one over twice that."""
         return max(1, math.ceil(Fraction(rate**2) / 4 * int(UNITS_PER_PRECISION)))
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedKinds:
+    """The kinds of noise that may be bought for a table now.
+
+    Parameters
+    ----------
+    kinds : tuple of NoiseKind
+    opening : Fraction
+        The epsilon that the table's first Gaussian noise costs beyond its own; 0 once it is paid.
+    """
+
+    kinds: tuple[NoiseKind, ...]
+    opening: Fraction = Fraction(0)
+
+
+LAPLACE: Final = LaplaceKind()
+ONLY_LAPLACE: Final = OfferedKinds((LAPLACE,))

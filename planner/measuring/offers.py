@@ -13,7 +13,7 @@ from cube.query import Scope
 from cube.schema import Schema
 from planner.measuring.forecast import Forecast
 from planner.measuring.hindsight import Hindsight
-from planner.measuring.noise_kinds import LAPLACE, NoiseKind
+from planner.measuring.noise_kinds import ONLY_LAPLACE, OfferedKinds
 from planner.measuring.ski_rental import RentedRows, SkiRental
 from planner.measuring.strategy import Strategy
 
@@ -89,10 +89,8 @@ class PricingContext:
         What the rows of the history would cost without some of them, in units of 2**-40 epsilon.
     left : callable
         What may still be spent on the table.
-    kinds : tuple of NoiseKind
+    offered : OfferedKinds
         The kinds of noise that may be bought now.
-    opening : Fraction
-        What the first Gaussian noise of the table costs beyond its own price; 0 once it is paid.
     """
 
     schema: Schema
@@ -103,8 +101,7 @@ class PricingContext:
     hindsight: Hindsight
     cost_without: Callable[[Sequence[PlannedMeasurement]], int]
     left: Callable[[], Fraction]
-    kinds: tuple[NoiseKind, ...] = (LAPLACE,)
-    opening: Fraction = Fraction(0)
+    offered: OfferedKinds = ONLY_LAPLACE
 
     def rent(self, rented: Sequence[RentedRows]) -> Fraction:
         """What the table's cost would fall by, had some rows not been bought."""

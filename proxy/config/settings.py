@@ -21,6 +21,7 @@ from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
 from cube.refusals import ConfigurationInvalid
 from cube.schema import N_RECORDS_MAX, Neighbours, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
+from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.strategy import Strategy
 from proxy.config.axes import read_axis, read_sum_target
 from proxy.config.ledger import LedgerSettings, read_ledger
@@ -37,6 +38,7 @@ EPSILON_MAX = Fraction(
     WEIGHT_UNITS_MAX, UNITS_PER_EPSILON
 )  # above it there is no meaningful guarantee
 DELTA_MAX = Fraction(1, 10**5)  # delta times the number of records must be far below 1
+EXPECTED_SHARE = Fraction(1, 4)  # of the budget, that is spent before the owner looks again
 DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?", re.ASCII)
 SCIENTIFIC = re.compile(r"[0-9](\.[0-9]{1,20})?[eE]-[0-9]{1,2}", re.ASCII)
 
@@ -59,9 +61,9 @@ class TableSettings:
         The declared targets for sums of measures, by their names.
     strategy : Strategy
         How measurements are chosen when the history is not enough.
-    delta : Fraction, optional
-        The delta under which synthetic tables may be measured with Gaussian noise; None to allow no
-        Gaussian noise.
+    gaussian : GaussianOffer, optional
+        The delta under which Gaussian noise may be bought, and what is expected to be spent; None
+        to allow no Gaussian noise.
     sharing : Sharing
         Whether analysts may see what others have asked; `history` in the file.
     """
@@ -72,7 +74,7 @@ class TableSettings:
     default: AccuracyTarget
     sums: Mapping[str, SumTarget] = field(default_factory=dict)
     strategy: Strategy = Strategy.AUTO
-    delta: Fraction | None = None
+    gaussian: GaussianOffer | None = None
     sharing: Sharing = Sharing.SHARED
 
 
@@ -110,6 +112,7 @@ class TableSection(Section):
     neighbours: str = Neighbours.ADD_REMOVE.value
     strategy: str = Strategy.AUTO.value
     delta: str | int | float = 0
+    expected_epsilon: str | int | float | None = None
     history: str = Sharing.SHARED.value
     columns: Any
 
@@ -125,6 +128,13 @@ class TableSection(Section):
     def _delta_is_exact(cls, value: Any) -> Any:
         if parse_delta(value) is None:
             raise ValueError("should be 0, or from 1e-30 to 1e-5, such as 1e-9")
+        return value
+
+    @field_validator("expected_epsilon", mode="before")
+    @classmethod
+    def _expected_is_exact(cls, value: Any) -> Any:
+        if value is not None and parse_epsilon(value) is None:
+            raise ValueError('should be a positive decimal, such as "0.5"')
         return value
 
     @field_validator("neighbours")
@@ -277,9 +287,25 @@ def _read_table(
         default=target,
         sums=_read_sums(columns),
         strategy=Strategy(section.strategy),
-        delta=parse_delta(section.delta) or None,
+        gaussian=_read_gaussian(section, budget, problems, keys),
         sharing=Sharing(section.history),
     )
+
+
+def _read_gaussian(
+    section: TableSection, budget: Fraction, problems: Problems, keys: tuple[str, ...]
+) -> GaussianOffer | None:
+    """The offer of Gaussian noise; where nothing is said, a part of the budget is expected."""
+    delta, expected = parse_delta(section.delta), parse_epsilon(section.expected_epsilon)
+    if expected is not None and not delta:
+        problems.add((*keys, "expected_epsilon"), "is for a table with a delta")
+    if expected is not None and expected > budget:
+        problems.add((*keys, "expected_epsilon"), "should be at most the budget")
+    if not delta:
+        return None
+    if expected is None:
+        return GaussianOffer(delta, budget * EXPECTED_SHARE)
+    return GaussianOffer(delta, expected, is_declared=True)
 
 
 def _build_schema(

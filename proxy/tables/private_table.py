@@ -18,6 +18,7 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from inference.history import History
 from inference.posterior import RowEstimate
+from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
@@ -47,9 +48,9 @@ class ServedTable:
     watcher : Watcher
     sums : mapping
         The declared targets for sums of measures, by their names.
-    delta : Fraction, optional
-        The probability with which nothing is promised once Gaussian noise is asked for, if its
-        owner offers one.
+    gaussian : GaussianOffer, optional
+        The owner's offer of Gaussian noise. Where analysts do not see each other's history, it is
+        for synthetic tables alone: what SQL costs would tell whether others have begun with it.
     sharing : Sharing
         Whether analysts are shown what others have asked.
     """
@@ -63,16 +64,16 @@ class ServedTable:
         watcher: Watcher = UNWATCHED,
         *,
         sums: Mapping[str, SumTarget] = MappingProxyType({}),
-        delta: Fraction | None = None,
+        gaussian: GaussianOffer | None = None,
         sharing: Sharing = Sharing.SHARED,
     ) -> None:
         self.info = TableInfo(schema, default, sums)
         is_private = sharing is Sharing.PRIVATE
         self.empty_history = EmptyHistory(self.info, gate, strategy) if is_private else None
-        self.delta = delta
+        self.delta = None if gaussian is None else gaussian.delta
         self.gate = gate
         self.watcher = watcher
-        self._state = TableState(schema, gate, strategy, watcher)
+        self._state = TableState(schema, gate, strategy, watcher, None if is_private else gaussian)
         purchasing = Purchasing(gate, self._state, Purchases(gate, watcher), watcher)
         self._purchasing = purchasing
         self._acquisition = Acquisition(purchasing)

@@ -24,6 +24,7 @@ from planner.batch.plan import BatchPlan
 from planner.batch.together import plan_together
 from planner.measuring.choose import plan_purchases
 from planner.measuring.forecast import Forecast
+from planner.measuring.gaussian_opening import GaussianOffer, offered_kinds
 from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PricingContext, PurchasePlan
 from planner.measuring.ski_rental import SkiRental
@@ -63,16 +64,24 @@ class TableSnapshot:
         How measurements are chosen.
     known : KnownHistory
     watcher : Watcher
+    gaussian : GaussianOffer, optional
+        The owner's offer of Gaussian noise.
     """
 
     def __init__(
-        self, schema: Schema, strategy: Strategy, known: KnownHistory, watcher: Watcher
+        self,
+        schema: Schema,
+        strategy: Strategy,
+        known: KnownHistory,
+        watcher: Watcher,
+        gaussian: GaussianOffer | None = None,
     ) -> None:
         self.charges = known.charges
         self._estimator = known.estimator
         self._watcher = watcher
         self._pricing = Pricing(schema, known.charges)
         self.forecast = Forecast(known.estimator, known.charges.raises.foreseen)
+        offered = offered_kinds(gaussian, known.charges.gaussian, known.charges.units_of_rows)
         self._context = PricingContext(
             schema,
             strategy,
@@ -82,6 +91,7 @@ class TableSnapshot:
             known.hindsight,
             known.charges.cost.units_without,
             self._left,
+            offered,
         )
 
     @property

@@ -17,6 +17,7 @@ from cube.schema import Schema
 from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import RowEstimate
+from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.hindsight import Hindsight
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
@@ -39,13 +40,23 @@ class TableState:
     strategy : Strategy
         How measurements are chosen on its snapshots.
     watcher : Watcher
+    gaussian : GaussianOffer, optional
+        The owner's offer of Gaussian noise.
     """
 
-    def __init__(self, schema: Schema, gate: Gate, strategy: Strategy, watcher: Watcher) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        gate: Gate,
+        strategy: Strategy,
+        watcher: Watcher,
+        gaussian: GaussianOffer | None = None,
+    ) -> None:
         self._schema = schema
         self._gate = gate
         self._strategy = strategy
         self._watcher = watcher
+        self._gaussian = gaussian
         self._lock = threading.Lock()  # of what follows; held for moments
         self._estimator = Estimator(schema)
         self._ski_rental = SkiRental(schema)
@@ -88,7 +99,7 @@ class TableState:
                 charges, self._estimator.snapshot(), self._ski_rental.copy(), self._hindsight
             )
         checkpoint()
-        return TableSnapshot(self._schema, self._strategy, known, self._watcher)
+        return TableSnapshot(self._schema, self._strategy, known, self._watcher, self._gaussian)
 
     def _take_in(self, charges: TableHistory) -> None:
         """Bring what is known up to date. The lock is held."""

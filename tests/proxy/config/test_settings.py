@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Neighbours
 from cube.target import AccuracyTarget
+from planner.measuring.gaussian_opening import GaussianOffer
 from proxy.config.ledger import LedgerSettings
 from proxy.config.settings import load, parse_epsilon
 from proxy.config.sharing import Sharing
@@ -85,7 +86,7 @@ def test_all_problems_are_listed_at_once_each_with_its_key(folder: Path) -> None
         ]
     )
     assert "tables.people.columns.b: low 9 is above high 3" in found
-    known = "half_width, confidence, neighbours, strategy, delta, history, columns"
+    known = "confidence, neighbours, strategy, delta, expected_epsilon, history, columns"
     assert any(problem.endswith(known) for problem in found if "typo" in problem)
 
 
@@ -173,7 +174,34 @@ def test_a_delta_is_what_is_written_and_none_is_offered_for_0(
     folder: Path, value: str, delta: Fraction | None
 ) -> None:
     (table,) = loaded(folder, GOOD.replace("budget =", f"delta = {value}\nbudget =")).tables
-    assert table.delta == delta
+    assert (table.gaussian and table.gaussian.delta) == delta
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "is_declared"),
+    [("", Fraction(3, 8), False), ('expected_epsilon = "0.3"', Fraction(3, 10), True)],
+)
+def test_a_delta_is_for_what_is_expected_to_be_spent(
+    folder: Path, line: str, expected: Fraction, is_declared: bool
+) -> None:
+    text = GOOD.replace("budget =", f"delta = 1e-9\n{line}\nbudget =")
+    (table,) = loaded(folder, text).tables
+    assert table.gaussian == GaussianOffer(Fraction(1, 10**9), expected, is_declared)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('delta = 1e-9\nexpected_epsilon = "0"', "should be a positive decimal"),
+        ('delta = 1e-9\nexpected_epsilon = "2"', "should be at most the budget"),
+        ('expected_epsilon = "0.3"', "is for a table with a delta"),
+    ],
+)
+def test_what_is_expected_needs_a_delta_and_fits_the_budget(
+    folder: Path, line: str, said: str
+) -> None:
+    (problem,) = problems(folder, GOOD.replace("budget =", f"{line}\nbudget ="))
+    assert problem.startswith(f"tables.people.expected_epsilon: {said}")
 
 
 @pytest.mark.parametrize("value", ["0.5", "-1e-9", "true", '"small"', "1e-40", "[]"])
