@@ -41,7 +41,7 @@ from benchmarks.report import Bar, progress, run, wants_quick
 from cube.axis import Axis, CategoryAxis
 from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json
-from cube.measurement import UNITS_PER_EPSILON, Weight
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, counting
 from cube.schema import Schema
 from examples.adult.demo import prepare
@@ -103,8 +103,9 @@ def written(schema: Schema, n_charges: int) -> tuple[list[Entry], list[int]]:
     for place in range(n_charges):
         weight = Weight.at_least(WEIGHT * rng.uniform(0.5, 1.5))
         charged = ChargedBlock(block(schema, rng), LatticeNoise.for_weight(weight))
-        price = price_of(state, spent, [charged.planned])
-        state = state.charged([charged.planned])
+        planned = PlannedMeasurement(charged.block, weight)
+        price = price_of(state, spent, [planned])
+        state = state.charged([planned])
         spent = price.units_after
         bodies.append(Charge(Payer("ann"), (charged,), price.units_before, spent))
         if price.exact:

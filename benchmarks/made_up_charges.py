@@ -67,7 +67,9 @@ class MadeUpCharges:
             self._can_be_raised.append(len(self._measured))
             self._measured.append(charged)
             # More than was needed for a raise: what is charged only has to be enough.
-            self._units_spent += charged.noise.weight.units * profile_of(charged.block).bound
+            self._units_spent += (
+                charged.laplace_noise.weight.units * profile_of(charged.block).bound
+            )
         return Charge(payer, blocks, before, self._units_spent)
 
     def values(self, charged: ChargedBlock) -> tuple[int, ...]:
@@ -79,8 +81,8 @@ class MadeUpCharges:
         if self._can_be_raised and self._rng.random() < SHARE_RAISED:
             place = self._can_be_raised.pop(int(self._rng.integers(len(self._can_be_raised))))
             earlier = self._measured[place]
-            weight = Weight(earlier.noise.weight.units * 3 // 2)
-            return ChargedBlock(earlier.block, earlier.noise.refined_to(weight), place)
+            weight = Weight(earlier.laplace_noise.weight.units * 3 // 2)
+            return ChargedBlock(earlier.block, earlier.laplace_noise.refined_to(weight), place)
         weight = Weight.at_least(WEIGHT * self._rng.uniform(0.5, 1.5))
         return ChargedBlock(self._block(), LatticeNoise.for_weight(weight))
 

@@ -1,6 +1,6 @@
 """What is released with Gaussian noise and is no row of the history.
 
-    GaussianCounts    the rows of a block
+    GaussianCounts    the rows of a block: in older ledgers, where Gaussian rows were no history yet
     Distance          the same as with Laplace noise (statistic.py)
 
 The price is a `Rho` of zero-concentrated differential privacy, not a weight of the history: no

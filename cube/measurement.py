@@ -97,6 +97,13 @@ class PlannedMeasurement:
             raise TypeError("a measurement with Gaussian noise has a precision")
         return self.weight
 
+    @property
+    def precision(self) -> Precision:
+        """The precision, of a measurement with Gaussian noise; TypeError for another."""
+        if not isinstance(self.weight, Precision):
+            raise TypeError("a measurement with Laplace noise has a weight")
+        return self.weight
+
 
 @dataclass(frozen=True, eq=False)
 class Measurement:
@@ -120,6 +127,9 @@ class Measurement:
         The place, in the order of purchase, of the measurement from which this one was raised.
         The earlier one is this one plus independent noise: it adds no information, and nothing is
         paid twice.
+    averaging_error : float
+        For values that are averages of others, what the lattices of those and the rounding of the
+        average add to `lattice_widening`.
     """
 
     block: QueryBlock
@@ -128,8 +138,11 @@ class Measurement:
     noise_scale: float
     lattice_values: tuple[int, ...]
     supersedes: int | None = None
+    averaging_error: float = 0.0
 
     def __post_init__(self) -> None:
+        if not 0 <= self.averaging_error < math.inf:
+            raise ValueError("an error of averaging is finite and not negative")
         if len(self.lattice_values) != self.block.n_rows:
             raise ValueError(f"{len(self.lattice_values)} values for {self.block.n_rows} rows")
         if self._share_paid < 1:
@@ -149,6 +162,13 @@ class Measurement:
         return self.weight
 
     @property
+    def precision(self) -> Precision:
+        """The precision, of a measurement with Gaussian noise; TypeError for another."""
+        if not isinstance(self.weight, Precision):
+            raise TypeError("a measurement with Laplace noise has a weight")
+        return self.weight
+
+    @property
     def deviation(self) -> float:
         """The standard deviation of the noise, in units of the answer."""
         return math.sqrt(2) * self.noise_scale
@@ -165,6 +185,11 @@ class Measurement:
     def lattice_step(self) -> float:
         """The lattice step in units of the answer, a power of two."""
         return 2.0**-self.lattice_bits
+
+    @property
+    def lattice_widening(self) -> float:
+        """A certain bound on how far the noise is from continuous noise of its law."""
+        return self.lattice_step + self.averaging_error
 
     @cached_property
     def values(self) -> NDArray[np.float64]:

@@ -311,12 +311,14 @@ class Estimator:
                 continue
             size = np.abs(coefficients)
             value = float(coefficients @ workspace.values)
-            used, scales = split_dust(size * workspace.noise_scales)
+            used, scales, gaussian = split_dust(
+                size * workspace.noise_scales, workspace.is_gaussian
+            )
             terms = ErrorTerms(
                 workspace.noise_places[used], workspace.noise_rows[used], coefficients[used]
             )
-            widening = float(size @ workspace.lattice_steps) + float(bias[place])
-            result.append(scaling.posterior(value, scaling.law(scales), widening, terms))
+            widening = float(size @ workspace.lattice_widenings) + float(bias[place])
+            result.append(scaling.posterior(value, scaling.law(scales, gaussian), widening, terms))
         return tuple(result)
 
     def _bias_is_too_large(

@@ -10,6 +10,7 @@ are rounded: an answer's `lattice_widening` bounds the effect, and code that use
 law: noise that protects data comes from the accountant alone.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,9 +55,11 @@ def draw_errors(
     Notes
     -----
     An error is ``sum coefficient * noise(place, row)``. The noises of different measurements, and
-    of different rows, are independent Laplace variables, except for a measurement that was raised
-    to a larger weight. In each row its earlier noise, of scale ``b1``, is the later noise, of scale
-    ``b2 < b1``, plus an independent jump [1]_. The quotient of their characteristic functions,
+    of different rows, are independent variables, except for a measurement that was raised to a
+    larger weight. In each row its earlier noise is the later noise plus an independent jump. For
+    Gaussian noise, of which a raise is an average with a further value, the jump is Gaussian, and
+    its variance is the difference of theirs. For Laplace noise of scale ``b1``, raised to scale
+    ``b2 < b1`` [1]_, the quotient of their characteristic functions,
 
         (1 + b2**2 u**2) / (1 + b1**2 u**2)  =  r + (1 - r) / (1 + b1**2 u**2),   r = (b2 / b1)**2
 
@@ -93,7 +96,7 @@ def draw_errors(
 
 def error_parts(
     posteriors: Sequence[Posterior], history: History
-) -> tuple[sparse.csr_array, NDArray[np.float64]]:
+) -> tuple[sparse.csr_array, NDArray[np.float64], NDArray[np.bool_]]:
     """Independent variables whose sums are the errors of several answers.
 
     Parameters
@@ -104,13 +107,14 @@ def error_parts(
 
     Returns
     -------
-    (coefficients, scales)
-        ``(len(posteriors), n_parts)`` and ``(n_parts,)``: ``error = coefficients @ parts``. A part
-        is either a Laplace variable of its scale, or a jump between a measurement and its raise.
-        A jump is such a variable that is sometimes 0, so a sum with it is never wider.
+    (coefficients, scales, is_gaussian)
+        ``(len(posteriors), n_parts)``, ``(n_parts,)`` and ``(n_parts,)``: ``error = coefficients @
+        parts``. A part is either a variable of its scale and kind, or a jump between a measurement
+        and its raise. A Laplace jump is such a variable that is sometimes 0, so a sum with it is
+        never wider; a Gaussian jump is such a variable itself.
     """
     parts = _parts(posteriors, history)
-    return parts.coefficients, parts.scale
+    return parts.coefficients, parts.scale, parts.is_gaussian
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,14 +126,17 @@ class _Parts:
     coefficients : (n_posteriors, n_parts) sparse array of float64
         ``error = coefficients @ parts``.
     scale : (n_parts,) ndarray of float64
-        The scale of the Laplace law of a part where it is not 0.
+        The scale of the Laplace law of a part where it is not 0; of a Gaussian part, the scale of
+        a Laplace law of the same variance.
     zero : (n_parts,) ndarray of float64
-        The probability that a part is 0; 0 for a noise.
+        The probability that a part is 0; 0 for a noise, and for a Gaussian part.
+    is_gaussian : (n_parts,) ndarray of bool
     """
 
     coefficients: sparse.csr_array
     scale: NDArray[np.float64]
     zero: NDArray[np.float64]
+    is_gaussian: NDArray[np.bool_]
 
     @property
     def variance(self) -> NDArray[np.float64]:
@@ -138,7 +145,11 @@ class _Parts:
 
     def draw(self, n_draws: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Independent draws of the parts, (n_parts, n_draws)."""
-        drawn = rng.laplace(size=(self.scale.size, n_draws))
+        drawn = np.empty((self.scale.size, n_draws))
+        n_gaussian = int(np.count_nonzero(self.is_gaussian))
+        drawn[~self.is_gaussian] = rng.laplace(size=(self.scale.size - n_gaussian, n_draws))
+        if n_gaussian:
+            drawn[self.is_gaussian] = rng.normal(scale=math.sqrt(2), size=(n_gaussian, n_draws))
         drawn *= self.scale[:, np.newaxis]
         (jumps,) = np.nonzero(self.zero)
         drawn[jumps] *= rng.random((jumps.size, n_draws)) >= self.zero[jumps, np.newaxis]
@@ -161,8 +172,9 @@ def _parts(posteriors: Sequence[Posterior], history: History) -> _Parts:
     n_rows, n_steps = int(row.max(initial=0)) + 1, int(step.max(initial=0)) + 1
     number = (chain[which] * n_rows + row) * n_steps + step[which]
     number, first, noise = np.unique(number, return_index=True, return_inverse=True)
-    scales = np.array([history[int(one)].noise_scale for one in places])
-    scale = scales[which[first]] if places.size else np.empty(0)
+    measured = [history[int(one)] for one in places]
+    scale = np.array([one.noise_scale for one in measured])[which[first]]
+    is_gaussian = np.array([one.is_gaussian for one in measured], dtype=np.bool_)[which[first]]
     is_jump = np.zeros(number.size, dtype=np.bool_)
     is_jump[1:] = number[1:] // n_steps == number[:-1] // n_steps
     zero = np.zeros(number.size)
@@ -170,9 +182,14 @@ def _parts(posteriors: Sequence[Posterior], history: History) -> _Parts:
     zero[jumps] = np.square(scale[jumps - 1] / scale[jumps])
     if zero.max(initial=0.0) > 1:
         raise ValueError("a measurement was raised to a noisier one")
+    if (is_gaussian[jumps] != is_gaussian[jumps - 1]).any():
+        raise ValueError("a measurement was raised to one with noise of another kind")
+    scale[is_gaussian] *= np.sqrt(1 - zero[is_gaussian])
+    zero[is_gaussian] = 0.0
     shape = (len(posteriors), number.size)
     of_noises = sparse.csr_array((coefficient, (answer, noise)), shape=shape)
-    return _Parts(of_noises @ _sums(is_jump) if jumps.size else of_noises, scale, zero)
+    of_parts = of_noises @ _sums(is_jump) if jumps.size else of_noises
+    return _Parts(of_parts, scale, zero, is_gaussian)
 
 
 def _check_rows(

@@ -43,8 +43,8 @@ class Posterior:
         Law of ``X = value - truth``.
     lattice_widening : float
         A certain bound on what lattice noise, in place of continuous noise, can add to the error:
-        the sum over the rows of ``|A_k|`` times the row's lattice step. Every half-width includes
-        it.
+        the sum over the rows of ``|A_k|`` times `Measurement.lattice_widening`. Every half-width
+        includes it.
     low, high : float
         The public range of the truth; intervals are clipped to it.
     terms : ErrorTerms
@@ -78,7 +78,10 @@ class Posterior:
         """Half the width of the unclipped interval: ``Pr(|truth - value| <= it) >= confidence``.
 
         With noise ``g floor(E / g)`` in place of each exponential ``E`` (lattice step ``g``), the
-        error always moves by less than `lattice_widening`, so adding it keeps the coverage.
+        error always moves by less than `lattice_widening`, so adding it keeps the coverage. A
+        Gaussian variable on the lattice is within ``g`` of a continuous one too: its distribution
+        function lies between that of the continuous one ``g`` lower and ``g`` higher
+        (``noise_law/gaussian.md``).
         """
         return self.law.half_width(confidence) + self.lattice_widening
 
@@ -110,8 +113,8 @@ class Posterior:
 
     @property
     def standard_deviation(self) -> float:
-        """Standard deviation of the truth about `value`, from the scales alone."""
-        return standard_deviation(self.law.scales)
+        """Standard deviation of the truth about `value`, from the sizes of the noises alone."""
+        return standard_deviation(self.law.scales, self.law.gaussian)
 
     def pmf(self, step: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The posterior as a histogram, for plotting.
@@ -128,7 +131,7 @@ class Posterior:
             each bin, always from the Fourier series, whatever the method of the law. At most
             1e-12 of the mass lies beyond the ends.
         """
-        indices, masses, _ = masses_on_grid(self.law.scales, step)
+        indices, masses, _ = masses_on_grid(self.law.scales, step, gaussian=self.law.gaussian)
         return self.value + indices.astype(np.float64) * step, masses
 
     def _clipped(self, end: float) -> float:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from inference.posterior import Posterior
 
@@ -122,12 +123,7 @@ def count_posterior(released: float, *, noise_scale: float, prior: Floats) -> Fl
     if not math.isfinite(released):
         raise ValueError(f"a noisy count must be a finite number, not {released}")
     nearest = min(max(released, 0.0), float(prior.size - 1))
-    (possible,) = np.nonzero(prior)
-    # In logarithms: every count that the prior allows may be far from the released one.
-    log_weights = np.log(prior[possible]) - np.abs(possible - nearest) / noise_scale
-    weights = np.zeros(prior.size)
-    weights[possible] = np.exp(log_weights - log_weights.max())
-    return np.asarray(weights / weights.sum(), dtype=np.float64)
+    return _by_density(nearest, prior, noise_scale, 0.0)
 
 
 def posterior_under(estimate: Posterior, prior: Floats) -> Floats:
@@ -145,25 +141,57 @@ def posterior_under(estimate: Posterior, prior: Floats) -> Floats:
 
     Notes
     -----
-    With one noise, this is `count_posterior`. With several, ``Pr(estimate | i)`` is approximated by
-    the probability that the error is within a half of ``estimate - i``. If every count that the
-    prior allows is so far away that this is rounding error, only the far tails of the error's law
-    matter, and they fall as those of its largest scale.
+    With one Laplace noise, this is `count_posterior`; with one Gaussian noise, its density takes
+    the place of the Laplace one. With several, ``Pr(estimate | i)`` is approximated by the
+    probability that the error is within a half of ``estimate - i``. If every count that the prior
+    allows is so far away that this is rounding error, only the far tails of the error's law matter,
+    and they fall as those of its largest scale and its Gaussian part.
     """
-    scales = estimate.law.scales
-    if scales.size == 0:
+    scales, deviation = estimate.law.scales, estimate.law.gaussian
+    if scales.size == 0 and deviation == 0:
         raise ValueError("an estimate without noise is exact and needs no remapping")
-    largest = float(scales.max())
-    if scales.size == 1:
+    largest = float(scales.max(initial=0.0))
+    if scales.size == 1 and deviation == 0:
         return count_posterior(estimate.value, noise_scale=largest, prior=prior)
     prior = _probabilities(prior, "a prior")
+    if scales.size == 0:
+        return _by_density(estimate.value, prior, largest, deviation)
     weights = np.zeros(prior.size)
     for count in np.flatnonzero(prior):
         weights[count] = prior[count] * estimate.probability(count - 0.5, count + 0.5)
     everything = float(weights.sum())
     if everything <= LEAST_EVIDENCE:
-        return count_posterior(estimate.value, noise_scale=largest, prior=prior)
+        return _by_density(estimate.value, prior, largest, deviation)
     return np.asarray(weights / everything, dtype=np.float64)
+
+
+def _by_density(value: float, prior: Floats, scale: float, deviation: float) -> Floats:
+    """The law of a true count, from the density of the error at its distance from each count.
+
+    The error is a Laplace variable and a Gaussian one; a scale or a deviation of 0 is none.
+    """
+    # In logarithms: every count that the prior allows may be far from the value.
+    (possible,) = np.nonzero(prior)
+    logs = np.log(prior[possible]) + _log_density(np.abs(possible - value), scale, deviation)
+    weights = np.zeros(prior.size)
+    weights[possible] = np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+def _log_density(distances: Floats, scale: float, deviation: float) -> Floats:
+    """The logarithm of the density of ``b L + sigma Z`` at some distances, up to a constant.
+
+    With ``r = sigma / b`` and ``Q`` the normal tail, the density is
+    ``exp(r**2 / 2) (exp(-z / b) Q(r - z / sigma) + exp(z / b) Q(r + z / sigma)) / 2 b``.
+    """
+    if deviation == 0:
+        return -distances / scale
+    if scale == 0:
+        return -np.square(distances / deviation) / 2
+    ratio, standard, slope = deviation / scale, distances / deviation, distances / scale
+    near = log_ndtr(standard - ratio) - slope
+    far = log_ndtr(-standard - ratio) + slope
+    return np.asarray(np.logaddexp(near, far), dtype=np.float64)
 
 
 def best_report(posterior: Floats, loss: Loss) -> BestReport:

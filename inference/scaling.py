@@ -2,8 +2,11 @@
 
 Scales are simplified: they are rounded up, so that equal noise has equal numbers and laws are
 shared, and dust (scales as small as rounding) is removed. Both can only widen an interval.
+
+Noise has two kinds. Its scale is that of Laplace noise of the same variance, whatever its kind.
 """
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -14,11 +17,16 @@ from cube.measurement import Measurement
 from cube.query import LinearQuery
 from inference.blue.partition_reader import Reading
 from inference.noise_law.error_terms import ErrorTerms
+from inference.noise_law.laplace_sum import standard_deviation
 from inference.noise_law.law import NoiseLaw, law_of_noise
 from inference.posterior import NotEstimable, Posterior, RowEstimate
 
 SCALE_BITS = 30  # scales are rounded up to this many bits: a billionth wider, and laws are shared
 SCALE_MIN = 1e-13  # relative to the largest; less is rounding and needs no term of its own
+SUM_MARGIN = 2.0**-40  # relative: above the rounding of a sum of variances
+# The scale of Laplace noise that is nowhere more peaked than Gaussian noise of deviation 1.
+LAPLACE_OVER_DEVIATION = math.sqrt(math.pi / 2)
+EXPONENTIAL_MAX = 746.0  # exceeded with a probability below 2**-1074, the smallest float
 
 
 class Scaling:
@@ -34,9 +42,26 @@ class Scaling:
         self._low = float(min(low, zero) * n_records_max + block.query.constant)
         self._high = float(max(high, zero) * n_records_max + block.query.constant)
 
-    def law(self, scales: NDArray[np.float64]) -> NoiseLaw:
-        """The law of the multiple's noise, from the scales in the measured row's estimate."""
-        return law_of_noise(rounded_up(abs(self.multiplier) * scales))
+    def law(self, scales: NDArray[np.float64], gaussian: float = 0.0) -> NoiseLaw:
+        """The law of the multiple's noise, from the noise in the measured row's estimate.
+
+        Parameters
+        ----------
+        scales : (n,) ndarray of float64
+            Of the Laplace noises.
+        gaussian : float
+            The standard deviation of all Gaussian noises together.
+        """
+        size = abs(self.multiplier)
+        if gaussian:
+            gaussian = float(rounded_up(np.array(size * gaussian * (1 + SUM_MARGIN))))
+        return law_of_noise(rounded_up(size * scales), gaussian=gaussian)
+
+    def law_of(self, scales: NDArray[np.float64], is_gaussian: NDArray[np.bool_]) -> NoiseLaw:
+        """The same, from the scale and kind of each noise, (n,) and (n,)."""
+        if not is_gaussian.any():
+            return self.law(scales)
+        return self.law(scales[~is_gaussian], standard_deviation(scales[is_gaussian]))
 
     def posterior(
         self, value: float, law: NoiseLaw, widening: float, terms: ErrorTerms
@@ -65,12 +90,12 @@ class Scaling:
 
     def of_own(self, measurement: Measurement, place: int) -> tuple[Posterior, ...]:
         """From a measurement of the very same rows, at its place in the history."""
-        law = self.law(np.array([measurement.noise_scale]))
+        law = self.law_of(np.array([measurement.noise_scale]), np.array([measurement.is_gaussian]))
         places, one = np.array([place]), np.ones(1)
         every = np.arange(measurement.block.n_rows)[:, np.newaxis]
-        step = measurement.lattice_step
+        widening = measurement.lattice_widening
         return tuple(
-            self.posterior(float(value), law, step, ErrorTerms(places, row, one))
+            self.posterior(float(value), law, widening, ErrorTerms(places, row, one))
             for value, row in zip(measurement.values, every, strict=True)
         )
 
@@ -80,27 +105,55 @@ class Scaling:
 
 
 def without_dust(scales: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The scales without dust; the sum of the dust is added to the largest scale.
+    """The scales of Laplace noises without dust; its sum is added to the largest scale.
 
     >>> without_dust(np.array([1e-15, 2.0, 0.0, 1.0]))
     array([2., 1.])
     """
-    return split_dust(scales)[1]
+    return split_dust(scales, np.zeros(scales.size, dtype=np.bool_))[1]
 
 
-def split_dust(scales: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The places of the scales that are not dust, and the result of `without_dust`.
+def split_dust(
+    scales: NDArray[np.float64], is_gaussian: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
+    """Noises without dust.
 
-    This never narrows an interval: of two sums of identically distributed symmetric log-concave
-    variables, the one whose scales majorize the other's is less peaked (Proschan, "Peakedness of
-    distributions of convex combinations", Annals of Mathematical Statistics 36, 1965).
+    Parameters
+    ----------
+    scales : (n,) ndarray of float64
+    is_gaussian : (n,) ndarray of bool
+        The kind of each.
+
+    Returns
+    -------
+    (places, scales, gaussian)
+        Which noises are not dust; the scales of the Laplace ones among them; the standard deviation
+        of all Gaussian ones together, which needs no dust removed. What the dust adds is included.
+
+    Notes
+    -----
+    This never narrows an interval. Of two sums of identically distributed symmetric log-concave
+    variables, the one whose scales majorize the other's is less peaked [1]_: the sum of Laplace
+    dust is added to the largest scale. Where all of one kind is dust, it is added to the other:
+    proofs in ``noise_law/gaussian.md``.
+
+    References
+    ----------
+    .. [1] F. Proschan, "Peakedness of distributions of convex combinations", Annals of
+       Mathematical Statistics 36, 1965.
     """
-    matters = scales > SCALE_MIN * scales.max(initial=0.0)
+    matters, is_laplace = scales > SCALE_MIN * scales.max(initial=0.0), ~is_gaussian
     (places,) = matters.nonzero()
-    kept: NDArray[np.float64] = scales[places]
+    kept: NDArray[np.float64] = scales[matters & is_laplace]
+    dust = scales[~matters & is_laplace].sum()
+    deviation = standard_deviation(scales[is_gaussian])
     if kept.size:
-        kept[kept.argmax()] += scales[~matters].sum()
-    return places, kept
+        if not (matters & is_gaussian).any():
+            dust, deviation = dust + LAPLACE_OVER_DEVIATION * deviation, 0.0
+        kept[kept.argmax()] += dust
+    else:
+        deviation = math.hypot(deviation, math.sqrt(2 * EXPONENTIAL_MAX) * dust)
+    return places, kept, deviation
 
 
 def rounded_up(scales: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -130,10 +183,10 @@ def posteriors_of(reading: Reading, scaling: Scaling) -> tuple[RowEstimate, ...]
     """The posterior of each row that the groups add up to."""
     n_rows, size = reading.is_covered.size, np.abs(reading.coefficient)
     values = np.bincount(reading.row, reading.coefficient * reading.value, n_rows)
-    widenings = np.bincount(reading.row, size * reading.lattice_step, n_rows)
+    widenings = np.bincount(reading.row, size * reading.lattice_widening, n_rows)
     order = np.argsort(reading.row, kind="stable")
     ends = np.searchsorted(reading.row[order], np.arange(n_rows + 1)).tolist()
-    scales = (size * reading.noise_scale)[order]
+    scales, is_gaussian = (size * reading.noise_scale)[order], reading.is_gaussian[order]
     places, rows = reading.noise_place[order], reading.noise_row[order]
     coefficients = reading.coefficient[order]
     result: list[RowEstimate] = []
@@ -143,6 +196,6 @@ def posteriors_of(reading: Reading, scaling: Scaling) -> tuple[RowEstimate, ...]
             continue
         used = slice(ends[row], ends[row + 1])
         terms = ErrorTerms(places[used], rows[used], coefficients[used])
-        law = scaling.law(scales[used])
+        law = scaling.law_of(scales[used], is_gaussian[used])
         result.append(scaling.posterior(float(values[row]), law, float(widenings[row]), terms))
     return tuple(result)

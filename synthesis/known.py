@@ -1,9 +1,9 @@
 """What the history of a private table knows already: noisy tables of one or two columns.
 
 Only counts of whole partitions are read, each from its most precise measurement. Queries on a part
-of the table, and sums, are not used; counts by more columns give the tables of their pairs. Counts
-that were released with Gaussian noise, which are not rows of the history, are read in addition.
-Everything read here is paid for already, so reading it is free.
+of the table, and sums, are not used; counts by more columns give the tables of their pairs. Older
+ledgers have counts with Gaussian noise beside the history; they are read in addition. Everything
+read here is paid for already, so reading it is free.
 """
 
 import math
@@ -61,7 +61,7 @@ class KnownEstimates:
         history : History
         columns : sequence of Column
         beside : iterable of GaussianNoisyCounts
-            Counts with Gaussian noise.
+            Counts with Gaussian noise that are no rows of the history: of older ledgers.
         """
         names = {column.name for column in columns}
         everything = [*_of_history(history, names), *_of_gaussian(beside, names)]

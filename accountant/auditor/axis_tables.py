@@ -17,7 +17,8 @@ from typing import Final, Self
 import numpy as np
 
 from accountant.auditor.classes import Indices
-from accountant.auditor.tables import Table, Whole
+from accountant.auditor.prices import Whole
+from accountant.auditor.tables import Table
 
 N_SMALL_MAX: Final = 2**10  # cells; larger tables are worth calls of their own
 

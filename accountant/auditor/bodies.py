@@ -25,7 +25,7 @@ from accountant.auditor.fields import (
     text,
     whole,
 )
-from accountant.auditor.gaussian import Terms, terms_of
+from accountant.auditor.gaussian import RowNoise, Terms, row_noise_of, terms_of
 from accountant.auditor.noises import Noise, noise_of
 from accountant.auditor.rows import Block, BlockReader
 from accountant.auditor.statistics import Gaussian, Statistic, statistic_of
@@ -73,10 +73,10 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Bought:
-    """Rows that were paid for; perhaps with finer noise for rows that were measured before."""
+    """Rows that were paid for; perhaps finer, or again, for rows that were measured before."""
 
     block: Block
-    noise: Noise
+    noise: Noise | RowNoise
     raised_from: int | None
 
 
@@ -94,9 +94,16 @@ class Charge:
 
     @property
     def rho_units(self) -> int:
-        """The rho charged for its Gaussian noise."""
+        """The rho charged for the Gaussian noise of its statistics."""
         gaussian = (one for one in self.statistics if isinstance(one, Gaussian))
         return sum(one.noise.rho_units for one in gaussian)
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether anything that it pays for has Gaussian noise."""
+        return any(isinstance(one.noise, RowNoise) for one in self.bought) or any(
+            isinstance(one, Gaussian) for one in self.statistics
+        )
 
     @property
     def accounts(self) -> tuple[str, ...]:
@@ -215,18 +222,21 @@ def _charge(value: Json, blocks: BlockReader) -> Charge:
         asked = list_of(fields, "statistics", dict)
         statistics = tuple(statistic_of(one, blocks) for one in asked)
     terms = terms_of(fields["normal"]) if "normal" in fields else None
-    if (terms is not None) != any(isinstance(one, Gaussian) for one in statistics):
-        raise Wrong("a charge has terms if it is for Gaussian noise, and only then")
     before, after = whole(fields, "units_before"), whole(fields, "units_after")
     analyst = check_name(text(fields, "analyst"))
-    return Charge(analyst, groups, bought, before, after, statistics, terms)
+    charge = Charge(analyst, groups, bought, before, after, statistics, terms)
+    if (terms is not None) != charge.is_gaussian:
+        raise Wrong("a charge has terms if it is for Gaussian noise, and only then")
+    return charge
 
 
 def _bought(value: Json, blocks: BlockReader) -> Bought:
-    required = ("block", "lattice_bits", "noise_scale", "weight_units")
-    fields = fields_of(value, required, ("raised_from",))
+    is_gaussian = "precision_units" in value
+    paid = "precision_units" if is_gaussian else "weight_units"
+    fields = fields_of(value, ("block", "lattice_bits", "noise_scale", paid), ("raised_from",))
     raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
-    return Bought(blocks.block(fields["block"]), noise_of(fields), raised_from)
+    noise = row_noise_of(fields) if is_gaussian else noise_of(fields)
+    return Bought(blocks.block(fields["block"]), noise, raised_from)
 
 
 def _taken_over(value: Json) -> TakenOver:

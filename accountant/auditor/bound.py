@@ -17,7 +17,8 @@ from typing import Any, Final
 import numpy as np
 
 from accountant.auditor.axis_tables import AxisTables, Tilted
-from accountant.auditor.tables import TOTAL_MAX, Layout, Row, Whole
+from accountant.auditor.prices import Whole
+from accountant.auditor.tables import TOTAL_MAX, Layout, Row
 
 SUM_MAX: Final = 2**62  # of the sum of all tables of one axis, in int64
 
@@ -124,15 +125,14 @@ class Bound:
         return costs
 
     def _add(self, place: int, sign: int) -> None:
-        units = sign * self.rows[place].units
         for part in self.layout.parts[place]:
             if part.table is None:
-                self.value += part.share.bound * units
+                self.value += sign * part.row.bound
                 continue
             self._use(part.table)
             tilted = self.tables[part.table]
             before = tilted.peak
-            tilted.add(tilted.table.cost(part.share, units, self.layout.dtype))
+            tilted.add(sign * tilted.table.cost(part.row, self.layout.dtype))
             self.value += tilted.peak - before
             if tilted.peak > before and tilted.tilted.ndim > 1:
                 self._make_up_for(part.table, before)

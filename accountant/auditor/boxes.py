@@ -40,7 +40,7 @@ class Boxes:
             return
         self._axes = list(layout.classes)
         self._classes = layout.classes
-        self._products = Products(rows, layout)
+        self._products = Products(layout)
         self._n_rows = 0
         sizes = [classes.levels.size for classes in layout.classes.values()]
         self._inside: list[Inside] = [np.ones((1, size), dtype=bool) for size in sizes]

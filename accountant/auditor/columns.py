@@ -19,8 +19,9 @@ import numpy as np
 
 from accountant.auditor.bound import Bound
 from accountant.auditor.classes import AxisClasses, Indices
+from accountant.auditor.prices import Whole
 from accountant.auditor.rows import Scope
-from accountant.auditor.tables import Table, Whole
+from accountant.auditor.tables import Table
 
 N_TABLE_CELLS_MAX: Final = 2**20  # of one table, before it gives up a column
 N_CELLS_ALL_MAX: Final = 2**25  # of all tables: 256 MB; the more there are, the smaller each
@@ -131,11 +132,11 @@ class _Paid:
         n_classes = {axis: one.levels.size for axis, one in layout.classes.items()}
         constant, sure_constant, doubtful = 0, 0, set()
         for row, parts in zip(bound.rows, layout.parts, strict=True):
-            is_sure = len(parts) == 1 and parts[0].share is row.share
+            is_sure = len(parts) == 1 and parts[0].row is row
             for part in parts:
                 if part.table is None:
-                    constant += part.share.bound * row.units
-                    sure_constant += part.share.bound * row.units if is_sure else 0
+                    constant += part.row.bound
+                    sure_constant += part.row.bound if is_sure else 0
                 elif not is_sure:
                     doubtful.add(part.table)
         n_cells_max = min(N_TABLE_CELLS_MAX, N_CELLS_ALL_MAX // max(1, len(bound.tables)))

@@ -20,8 +20,9 @@ import numpy as np
 
 from accountant.auditor.bound import Bound
 from accountant.auditor.boxes import Boxes
+from accountant.auditor.prices import Whole
 from accountant.auditor.search import Cells, cells_above, climbed
-from accountant.auditor.tables import Row, Whole
+from accountant.auditor.tables import Row
 
 N_SWEEPS_MAX: Final = 64  # for one charge
 GAIN_LEAST: Final = 1 / 32  # of the gap to close; after a sweep that gains less there is no other

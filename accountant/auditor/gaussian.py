@@ -3,7 +3,9 @@
     rho      = (sensitivity / sigma)**2 / 2 at least, sigma in units of the answer
     epsilon  = order * rho + log(1 / (order * delta)) / (order - 1) + log(1 - 1 / order)
 
-for the sum of a table's rho, at one delta and one order that never change. The logarithms are
+for the sum of the rho of a table's statistics, at one delta and one order that never change. Rows
+have a precision, the rho of one unit: a cell pays ``order * precision * coefficient**2`` for them,
+in the cost of rows (tables.py). The logarithms are
 computed here in whole numbers, by a series; the result is at most `SLACK` below the exact epsilon
 and never above it, so that no charge that pays enough is rejected.
 Proof: proofs/gaussian_noise.md.
@@ -17,16 +19,20 @@ from typing import Final
 
 from accountant.auditor.fields import Fields, Json, fields_of, fraction, whole
 from accountant.auditor.noises import LATTICE_BITS_MAX, scale_of
+from accountant.auditor.prices import Price
 from accountant.auditor.wrong import Wrong
 from cube.gaussian_terms import (
     DELTA_MAX,
     DELTA_MIN,
     ORDER_MAX,
     ORDER_UNIT_BITS,
+    PRECISION_UNIT_BITS,
+    PRECISION_UNITS_MAX,
     RHO_UNITS_MAX,
+    UNITS_PER_PRECISION,
     UNITS_PER_RHO,
 )
-from cube.measurement import UNITS_PER_EPSILON
+from cube.measurement import EPSILON_UNIT_BITS, UNITS_PER_EPSILON
 
 SLACK: Final = Fraction(1, 10**40)
 BITS: Final = 256  # of the fixed point in which logarithms are computed
@@ -41,6 +47,14 @@ class GaussianNoise:
 
 
 @dataclass(frozen=True, slots=True)
+class RowNoise:
+    """Discrete Gaussian noise with a standard deviation, for the precision of a row."""
+
+    precision_units: int
+    scale: float
+
+
+@dataclass(frozen=True, slots=True)
 class Terms:
     """The terms on which a table's Gaussian noise is accounted."""
 
@@ -49,7 +63,7 @@ class Terms:
 
 
 class GaussianAccount:
-    """All Gaussian noise of one table, after the entries read so far."""
+    """The Gaussian noise of one table's statistics, and the terms of all such noise."""
 
     def __init__(self) -> None:
         self._terms: Terms | None = None
@@ -87,6 +101,30 @@ def check_gaussian(noise: GaussianNoise, sensitivity: int) -> None:
     """Raise Wrong unless the noise loses no more than its rho."""
     if (sensitivity / Fraction(noise.scale)) ** 2 > Fraction(2 * noise.rho_units, UNITS_PER_RHO):
         raise Wrong("the noise is smaller than the paid rho allows")
+
+
+def row_noise_of(fields: Fields) -> RowNoise:
+    """The Gaussian noise of rows among the fields of a purchase; Wrong if there is none."""
+    units, bits = whole(fields, "precision_units", 1), whole(fields, "lattice_bits")
+    if units > PRECISION_UNITS_MAX or bits > LATTICE_BITS_MAX:
+        raise Wrong(f"a precision of {units} units on a lattice of {bits} bits")
+    return RowNoise(units, scale_of(fields, "noise_scale"))
+
+
+def check_row_noise(noise: RowNoise) -> None:
+    """Raise Wrong unless the noise loses no more than its precision, for each squared unit."""
+    if 1 / Fraction(noise.scale) ** 2 > Fraction(2 * noise.precision_units, UNITS_PER_PRECISION):
+        raise Wrong("the noise is smaller than the paid precision allows")
+
+
+def price_per_square(noise: RowNoise, terms: Terms) -> Price:
+    """What a row costs a cell, by the size of its coefficient there.
+
+    ``order * precision * size**2`` in units of 2**-40, rounded up.
+    """
+    order_units = terms.order * 2**ORDER_UNIT_BITS
+    shift = ORDER_UNIT_BITS + PRECISION_UNIT_BITS - EPSILON_UNIT_BITS
+    return Price(order_units.numerator * noise.precision_units, shift, power=2)
 
 
 def terms_of(value: Json) -> Terms:

@@ -14,7 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.auditor.tables import Layout, Part, Row, Table, Whole
+from accountant.auditor.prices import Whole
+from accountant.auditor.tables import Layout, Part, Table
 
 WHOLE: Final = 2**12
 N_COMPARED_MAX: Final = 2**12  # cells of a row; of a larger one, only where it is paid is used
@@ -48,7 +49,6 @@ class Products:
 
     Parameters
     ----------
-    rows : sequence of Row
     layout : Layout
 
     Attributes
@@ -62,17 +62,17 @@ class Products:
         What the first rows cost every cell beside them.
     """
 
-    def __init__(self, rows: Sequence[Row], layout: Layout) -> None:
+    def __init__(self, layout: Layout) -> None:
         heights: list[int] = []
         shares: dict[str, list[tuple[int, Numbers]]] = {axis: [] for axis in layout.classes}
         self.ends, self.constants = [0], [0]
-        for row, parts in zip(rows, layout.parts, strict=True):
+        for parts in layout.parts:
             constant = self.constants[-1]
             for part in parts:
                 if part.table is None:
-                    constant += part.share.bound * row.units
+                    constant += part.row.bound
                     continue
-                height, of_axis = _product(part, row, layout)
+                height, of_axis = _product(part, layout)
                 for axis, share in of_axis.items():
                     shares[axis].append((len(heights), share))
                 heights.append(height)
@@ -89,11 +89,11 @@ def _along(found: Sequence[tuple[int, Numbers]], n_classes: int) -> Along:
     return Along(places, np.array([own for _, own in found], np.int64).reshape(-1, n_classes))
 
 
-def _product(part: Part, row: Row, layout: Layout) -> tuple[int, dict[str, Numbers]]:
+def _product(part: Part, layout: Layout) -> tuple[int, dict[str, Numbers]]:
     """The height of a part of a row, and its share in each class of the axes it depends on."""
-    axes = part.share.axes
-    table = Table(axes, [part.share], layout.classes)
-    costs = np.broadcast_to(table.cost(part.share, row.units, layout.dtype), table.shape)
+    axes = part.row.share.axes
+    table = Table(axes, [part.row.share], layout.classes)
+    costs = np.broadcast_to(table.cost(part.row, layout.dtype), table.shape)
     height = int(costs.max())
     most = [_most(costs, dimension) for dimension in range(costs.ndim)]
     shares = [-(-one.astype(object) * WHOLE // max(1, height)) for one in most]

@@ -4,19 +4,28 @@ A charge that was taken over is measured in its latest turn, so that nobody can 
 draws.
 
 Finer noise for a row that was measured before (a raise) is on the same lattice, smaller, and made
-once: see proofs/refinement.md.
+once: see proofs/refinement.md. A raise with Gaussian noise is another value of the row, with noise
+of its own: only what the two cost together is limited.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 from accountant.auditor.bodies import Bought, Charge, Measured, TakenOver
-from accountant.auditor.gaussian import check_gaussian
-from accountant.auditor.noises import check_noise
+from accountant.auditor.gaussian import (
+    RowNoise,
+    Terms,
+    check_gaussian,
+    check_row_noise,
+    price_per_square,
+)
+from accountant.auditor.noises import Noise, check_noise
+from accountant.auditor.prices import Price
 from accountant.auditor.rows import LevelArray
 from accountant.auditor.statistics import Choice, Distance, Gaussian
 from accountant.auditor.tables import Row
 from accountant.auditor.wrong import Wrong
+from cube.gaussian_terms import PRECISION_UNITS_MAX
 
 # Whatever the public bound on answers was, a value up to here was not clamped.
 UNCLAMPED_MAX: Final = 2**63 - 2 - 2**62
@@ -24,11 +33,12 @@ UNCLAMPED_MAX: Final = 2**63 - 2 - 2**62
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A block that was measured."""
+    """A block that was measured; with Gaussian noise, at a precision in all of its values."""
 
     seq: int
     bought: Bought
     may_be_clamped: bool
+    precision_units: int = 0
 
 
 class Purchases:
@@ -56,7 +66,7 @@ class Purchases:
         """The rows paid for, with the weights that were added; Wrong if they are not valid."""
         if not (charge.bought or charge.statistics):
             raise Wrong("a charge for nothing")
-        rows = [self._row(bought) for bought in charge.bought]
+        rows = [self._row(bought, charge.terms) for bought in charge.bought]
         for statistic in charge.statistics:
             for array in statistic.arrays:
                 self._check_levels(array)
@@ -91,17 +101,37 @@ class Purchases:
         self.completed.append(seq)
         for bought, values in zip(charge.bought, body.values, strict=True):
             may_be_clamped = any(abs(value) > UNCLAMPED_MAX for value in values)
-            self.measurements.append(Measurement(seq, bought, may_be_clamped))
+            precision = self._precision(bought)
+            self.measurements.append(Measurement(seq, bought, may_be_clamped, precision))
 
-    def _row(self, bought: Bought) -> Row:
-        check_noise(bought.noise)
+    def _row(self, bought: Bought, terms: Terms | None) -> Row:
         for array in bought.block.share.arrays:
             self._check_levels(array)
         earlier = self._raised_measurement(bought)
+        noise = bought.noise
+        if isinstance(noise, RowNoise):
+            return Row(bought.block.share, self._price_of_another(bought, noise, terms))
+        check_noise(noise)
         if earlier is None:
-            return Row(bought.block.share, bought.noise.weight_units)
-        units = bought.noise.weight_units - earlier.bought.noise.weight_units
-        return Row(bought.block.share, units)
+            return Row(bought.block.share, Price(noise.weight_units))
+        return Row(bought.block.share, Price(_refined_by(noise, earlier)))
+
+    def _price_of_another(self, bought: Bought, noise: RowNoise, terms: Terms | None) -> Price:
+        """The price of a value with Gaussian noise, the first of its row or a further one."""
+        check_row_noise(noise)
+        if self._precision(bought) > PRECISION_UNITS_MAX:
+            raise Wrong(f"a measurement raised to a precision of {self._precision(bought)} units")
+        if terms is None:
+            raise Wrong("Gaussian noise without terms")
+        return price_per_square(noise, terms)
+
+    def _precision(self, bought: Bought) -> int:
+        """The precision of the row so far, with this value of it; 0 for Laplace noise."""
+        if not isinstance(bought.noise, RowNoise):
+            return 0
+        place = bought.raised_from
+        before = 0 if place is None else self.measurements[place].precision_units
+        return before + bought.noise.precision_units
 
     def _raised_measurement(self, bought: Bought) -> Measurement | None:
         place = bought.raised_from
@@ -114,15 +144,8 @@ class Purchases:
         earlier = self.measurements[place]
         if earlier.bought.block is not bought.block:
             raise Wrong("a measurement raised for other rows than it is of")
-        before, after = earlier.bought.noise, bought.noise
-        if after.weight_units <= before.weight_units:
-            raise Wrong("a measurement raised to a weight that is no larger")
-        if (
-            earlier.may_be_clamped
-            or after.lattice_bits != before.lattice_bits
-            or after.scale >= before.scale
-        ):
-            raise Wrong("a measurement raised to noise that is no refinement of its own")
+        if type(earlier.bought.noise) is not type(bought.noise):
+            raise Wrong("a measurement raised with noise of another kind")
         self._raised.add(place)
         return earlier
 
@@ -132,8 +155,24 @@ class Purchases:
                 raise Wrong(f"{axis} has {self._n_levels[axis]} levels before and {n_levels} here")
 
 
+def _refined_by(after: Noise, earlier: Measurement) -> int:
+    """The weight that is added; Wrong unless the noise is a refinement of the earlier one."""
+    before = earlier.bought.noise
+    if not isinstance(before, Noise):
+        raise Wrong("a measurement raised with noise of another kind")
+    if after.weight_units <= before.weight_units:
+        raise Wrong("a measurement raised to a weight that is no larger")
+    if (
+        earlier.may_be_clamped
+        or after.lattice_bits != before.lattice_bits
+        or after.scale >= before.scale
+    ):
+        raise Wrong("a measurement raised to noise that is no refinement of its own")
+    return after.weight_units - before.weight_units
+
+
 def _cost_of(statistic: Distance | Choice) -> Row:
     """The cost of a statistic for each cell, as a row."""
     if isinstance(statistic, Distance):
         check_noise(statistic.noise)
-    return Row(statistic.share, statistic.weight_units)
+    return Row(statistic.share, Price(statistic.weight_units))

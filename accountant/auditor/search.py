@@ -14,8 +14,9 @@ import numpy as np
 
 from accountant.auditor.bound import Bound
 from accountant.auditor.classes import Indices
+from accountant.auditor.prices import Whole
 from accountant.auditor.rows import LevelArray, Share
-from accountant.auditor.tables import Row, Whole
+from accountant.auditor.tables import Row
 
 N_FOUND_MAX: Final = 2**14  # cells, also partial ones
 N_LOOKED_AT_MAX: Final = 2**21  # candidates at one axis
@@ -53,8 +54,7 @@ class Cells:
 
     def costs(self, row: Row) -> Whole:
         """The exact cost of one row for each cell."""
-        costs: Whole = self._share(row.share) * np.array(row.units, dtype=self.values.dtype)
-        return costs
+        return row.price.of_all(self._share(row.share))
 
     def _share(self, share: Share) -> Whole:
         total: Whole = np.zeros(self.values.size, dtype=self.values.dtype)

@@ -11,31 +11,30 @@ Proof: proofs/ledger.md, "The most expensive cell".
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from accountant.auditor.classes import AxisClasses, Indices, classes_of
+from accountant.auditor.prices import Price, Whole
 from accountant.auditor.rows import LevelArray, Scope, Share, Term
 
 N_TABLE_CELLS_MAX: Final = 2**18  # of one table; rows that need more are split over several
 TOTAL_MAX: Final = 2**50  # totals below this leave room for the sums inside a bound
 
-Whole: TypeAlias = NDArray[Any]  # int64, or Python's integers where those could overflow
-
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A share at a weight, in units of 2**-40 epsilon."""
+    """A share at a price."""
 
     share: Share
-    units: int
+    price: Price
 
     @property
     def bound(self) -> int:
         """A bound on its cost for every cell."""
-        return self.share.bound * self.units
+        return self.price.of(self.share.bound)
 
 
 class Table:
@@ -63,15 +62,18 @@ class Table:
         self.shape = tuple(levels.size for levels in self._levels)
         self._at_classes: dict[LevelArray, NDArray[np.int64]] = {}
 
-    def cost(self, share: Share, units: int, dtype: type[Any]) -> Whole:
+    def cost(self, row: Row, dtype: type[Any]) -> Whole:
         """The cost of one row, in a shape that broadcasts to the table."""
+        return row.price.of_all(self._size(row.share, dtype))
+
+    def _size(self, share: Share, dtype: type[Any]) -> Whole:
         if len(share.terms) == 1:
-            return self._product(share.terms[0].scale * units, share.arrays, dtype)
+            return self._product(share.terms[0].scale, share.arrays, dtype)
         total = self._product(0, (), dtype)
         for term in share.terms:
             total = total + self._product(term.scale, term.arrays, dtype)
         inside = () if share.inside is None else (share.inside,)
-        return np.abs(total) * self._product(units, inside, dtype)
+        return np.abs(total) * self._product(1, inside, dtype)
 
     def _product(self, scale: int, arrays: Sequence[LevelArray], dtype: type[Any]) -> Whole:
         product: Whole = np.array(scale, dtype=dtype)
@@ -96,7 +98,7 @@ class Table:
 class Part:
     """What a row adds to one table; or to the constant, without a table, if it is constant."""
 
-    share: Share
+    row: Row
     table: int | None
 
 
@@ -124,14 +126,15 @@ class Layout:
         self.parts: list[list[Part]] = [[] for _ in rows]
         self.own: dict[str, int] = {}
         total = sum(row.bound for row in rows)
-        self.dtype: type[Any] = np.int64 if total < TOTAL_MAX else object
-        by_scope: dict[Scope, list[tuple[int, Share]]] = {}
+        largest = max((row.share.bound for row in rows), default=0)
+        self.dtype: type[Any] = np.int64 if max(total, largest) < TOTAL_MAX else object
+        by_scope: dict[Scope, list[tuple[int, Row]]] = {}
         bounding: dict[Share, list[Share]] = {}
         for place, row in enumerate(rows):
             if row.share not in bounding:
                 bounding[row.share] = _bounding(row.share)
-            for share in bounding[row.share]:
-                by_scope.setdefault(share.axes, []).append((place, share))
+            for part in _parts(row, bounding[row.share]):
+                by_scope.setdefault(part.share.axes, []).append((place, part))
         for axis in self.classes:
             shares = [share for share in bounding if axis in share.axes]
             self.own[axis] = len(self.tables)
@@ -139,22 +142,30 @@ class Layout:
         for axes, placed in by_scope.items():
             self._make(axes, placed)
 
-    def _make(self, axes: Scope, placed: Sequence[tuple[int, Share]]) -> None:
+    def _make(self, axes: Scope, placed: Sequence[tuple[int, Row]]) -> None:
         """A table for rows on the same axes, or several if one would be too large."""
         if not axes or axes[1:] == ():
             own = self.own[axes[0]] if axes else None
-            for place, share in placed:
-                self.parts[place].append(Part(share, own))
+            for place, row in placed:
+                self.parts[place].append(Part(row, own))
             return
-        table = Table(axes, [share for _, share in placed], self.classes)
+        table = Table(axes, [row.share for _, row in placed], self.classes)
         middle = len(placed) // 2
         if middle and math.prod(table.shape) > N_TABLE_CELLS_MAX:
             self._make(axes, placed[:middle])
             self._make(axes, placed[middle:])
             return
-        for place, share in placed:
-            self.parts[place].append(Part(share, len(self.tables)))
+        for place, row in placed:
+            self.parts[place].append(Part(row, len(self.tables)))
         self.tables.append(table)
+
+
+def _parts(row: Row, shares: Sequence[Share]) -> list[Row]:
+    """The row at each of the shares whose sum bounds its own."""
+    if len(shares) == 1:
+        return [row if shares[0] is row.share else Row(shares[0], row.price)]
+    price = row.price.of_part(sum(share.bound for share in shares))
+    return [Row(share, price) for share in shares]
 
 
 def _bounding(share: Share) -> list[Share]:

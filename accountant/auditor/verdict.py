@@ -18,7 +18,7 @@ class TableVerdict:
     spent : Fraction
         What was charged.
     recomputed : Fraction
-        The cost of the rows for the most expensive cell, plus the cost of Gaussian noise.
+        The cost of the rows for the most expensive cell, plus what Gaussian noise costs beside.
     exact : bool
         Whether `recomputed` is that cost; otherwise it is a proved upper bound.
     n_measurements, n_raised : int
@@ -26,7 +26,8 @@ class TableVerdict:
     n_pending : int
         The number of charges without a measurement.
     gaussian : Fraction
-        The part of `recomputed` for Gaussian noise.
+        The part of `recomputed` that Gaussian noise costs every cell alike: for statistics, and for
+        the terms on which that of rows is accounted. What rows cost a cell is not in it.
     delta : Fraction, optional
         The probability with which the guarantee may fail; None without Gaussian noise.
     columns : tuple of ColumnCost, optional

@@ -11,6 +11,7 @@ Nothing here knows about weights, budgets or data. Proof: proofs/table_cost.md.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -125,6 +126,16 @@ class CellFunction:
         dtype = whole_dtype(self.stored_bound * abs(factor))
         values = self.values.astype(dtype)
         return CellFunction(self.axes, self.classes, _array(values * factor, values), self.exact)
+
+    def priced(self, price: Callable[[int], Fraction]) -> "CellFunction":
+        """The price of each value, rounded up, of a function that is constant on classes."""
+        if self.degree:
+            raise ValueError("the price of a polynomial is not constant on its classes")
+        values, places = np.unique(self.values, return_inverse=True)
+        prices = [math.ceil(price(int(value))) for value in values.tolist()]
+        dtype = whole_dtype(max(map(abs, prices)))
+        priced = np.array(prices, dtype=dtype)[places.ravel()].reshape(self.values.shape)
+        return CellFunction(self.axes, self.classes, _array(priced, priced), self.exact)
 
     def magnitude(self) -> "CellFunction":
         """The absolute value on every cell, of a function that is constant on classes."""

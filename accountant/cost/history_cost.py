@@ -5,8 +5,10 @@
 
 This is Theorem 5.4 of Xiao & Xiong 2012, "Bayesian Inference under Differential Privacy", for
 neighbours that differ by one record added or removed, and it holds for rows and weights chosen
-adaptively. Costs are whole units of 2**-40 epsilon; no float is involved, and where the maximum is
-out of reach it is replaced by a proved upper bound, never by an estimate.
+adaptively. A row with Gaussian noise costs order * precision * coefficient**2 in the same sum
+(row_cost.py); what it costs beside that is in zcdp_account.py. Costs are whole units of 2**-40
+epsilon; no float is involved, and where the maximum is out of reach it is replaced by a proved
+upper bound, never by an estimate.
 
 Nothing here reads data or stores charges. Proof: proofs/table_cost.md.
 """
@@ -14,12 +16,14 @@ Nothing here reads data or stores charges. Proof: proofs/table_cost.md.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeAlias
 
 from accountant.cost.cell_function import CellFunction, added
 from accountant.cost.cover import Cover
 from accountant.cost.elimination import N_TABLE_CELLS_MAX, Elimination, eliminated, pieces_of
-from accountant.cost.profile import profile_of
+from accountant.cost.row_cost import most_of, row_cost
 from cube.encoding import fingerprint
+from cube.gaussian_terms import GaussianTerms
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
 
@@ -172,7 +176,7 @@ class _Known:
     Parameters
     ----------
     functions : tuple of CellFunction
-        Profiles times weights, in units; some are added up.
+        What each row costs, in units; some are added up.
     n_ordered : int
         The number of functions when the order of elimination was chosen.
     elimination : Elimination
@@ -263,10 +267,13 @@ class _Known:
         self, plan: Sequence[PlannedMeasurement]
     ) -> tuple[tuple[CellFunction, ...], tuple[CellFunction, ...], bool]:
         """Functions and rows followed by those of `plan`, and whether their sum is ``B``."""
-        profiles = [(profile_of(planned.block), planned.weight.units) for planned in plan]
-        costs = [part.scaled(units) for profile, units in profiles for part in profile.parts]
-        exact = self.exact and all(profile.exact for profile, _ in profiles)
-        return (*self.functions, *costs), (*self.rows, *costs), exact
+        costs = [row_cost(planned) for planned in plan]
+        parts = [part for cost in costs for part in cost.parts]
+        exact = self.exact and all(cost.exact for cost in costs)
+        return (*self.functions, *parts), (*self.rows, *parts), exact
+
+
+_Name: TypeAlias = tuple[tuple[str, int, GaussianTerms | None], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,23 +283,21 @@ class _Priced:
     `is_refined` says whether work has been done on its cover.
     """
 
-    name: tuple[tuple[str, int], ...]
+    name: _Name
     after: _Known
     cost: TableCost
     is_refined: bool = False
 
 
-def _longest_beginning(
-    priced: Sequence[_Priced], name: tuple[tuple[str, int], ...]
-) -> _Priced | None:
+def _longest_beginning(priced: Sequence[_Priced], name: _Name) -> _Priced | None:
     """Of the priced plans, the longest one with which a plan begins."""
     beginnings = (one for one in priced if one.name == name[: len(one.name)])
     return max(beginnings, key=lambda one: len(one.name), default=None)
 
 
-def _name(plan: Sequence[PlannedMeasurement]) -> tuple[tuple[str, int], ...]:
-    """The name of a plan: its rows and weights, on which its cost depends."""
-    return tuple((fingerprint(planned.block), planned.weight.units) for planned in plan)
+def _name(plan: Sequence[PlannedMeasurement]) -> _Name:
+    """The name of a plan: its rows, weights and terms, on which its cost depends."""
+    return tuple((fingerprint(one.block), one.weight.units, one.terms) for one in plan)
 
 
 def _fewer(functions: Sequence[CellFunction], n_cells_max: int) -> tuple[CellFunction, ...]:
@@ -314,6 +319,6 @@ def price_of(state: CostState, units_spent: int, plan: Sequence[PlannedMeasureme
     never less than what is already charged, so that spending never falls.
     """
     found = state.cost_with(plan, units_spent)
-    added_at_most = sum(planned.weight.units * profile_of(planned.block).bound for planned in plan)
+    added_at_most = sum(most_of(planned) for planned in plan)
     units_after = max(units_spent, min(found.units, units_spent + added_at_most))
     return Price(units_spent, units_after, exact=found.exact and found.units == units_after)

@@ -2,16 +2,17 @@
 
     price -> refuse -> durable charge -> the only read -> noise -> durable measurement -> return
 
-A row that was measured before may be raised to a larger weight for the difference: its noise is
-then recovered, as the earlier value less the exact one, and refined.
+A row that was measured before may be raised to a larger weight for the difference: Laplace noise
+is then recovered, as the earlier value less the exact one, and refined; with Gaussian noise, an
+independent value is drawn and averaged with the earlier one.
 
 All refusals come before the charge and depend on public things alone: the plan, the schema, the
 budget, earlier charges. Between the charge and the measurement a failure loses time, not privacy
 and not budget: the charge is pending, and is completed once, without another charge.
 
 Statistics that are not rows (a noisy distance, a choice among candidates) go the same way: priced
-as rows that cost every cell no less, charged, then read. Gaussian noise is priced by the table's
-account of it (`zcdp_account.py`), on top of the cost of rows.
+as rows that cost every cell no less, charged, then read. Gaussian noise is priced on the terms of
+the table's account of it (`zcdp_account.py`): of rows cell by cell, of statistics on top of that.
 
 Only release.py reads; nothing else has exact values or recovered noise. Proof: proofs/gate.md.
 """
@@ -23,13 +24,15 @@ from fractions import Fraction
 from accountant.cost.history_cost import Price
 from accountant.gate.pricing import Pricing
 from accountant.gate.release import Release
-from accountant.gate.statistics import charged_statistic, terms_of
+from accountant.gate.statistics import charged_statistic
+from accountant.gate.terms import terms_of
 from accountant.ledger.entries import Charge, ChargedBlock, Measured, TakenOver
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import BindingLimit, Payment
-from accountant.ledger.table_history import StalePlan, TableHistory
-from accountant.noise.laplace import LatticeNoise, NoiseSource
+from accountant.ledger.raises import StalePlan
+from accountant.ledger.table_history import TableHistory
+from accountant.noise.laplace import NoiseSource
 from accountant.source import CellCounts, Source
 from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
@@ -77,16 +80,6 @@ class Gate:
     def refresh(self) -> None:
         """Read what other processes have charged and measured; LedgerUnavailable if that fails."""
         self._ledger.refresh()
-
-    def noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
-        """The noise that a planned measurement would have.
-
-        Raises
-        ------
-        TooLarge
-            If it raises a measurement whose noise cannot be refined to this weight.
-        """
-        return self.history.noise_for(planned)
 
     def budget(self) -> Budget:
         """The present budget."""
@@ -249,11 +242,11 @@ class Gate:
         price = pricing.price(plan, statistics)
         pricing.refuse(price, payer, epsilon_cap)
         blocks = tuple(
-            ChargedBlock(planned.block, history.noise_for(planned), planned.raised_from)
+            ChargedBlock(planned.block, history.raises.noise_for(planned), planned.raised_from)
             for planned in plan
         )
         charged = tuple(map(charged_statistic, statistics))
-        terms = terms_of(history.gaussian, statistics)
+        terms = terms_of(history.gaussian, plan, statistics)
         return Charge(payer, blocks, price.units_before, price.units_after, charged, terms)
 
 

@@ -15,7 +15,8 @@ from fractions import Fraction
 
 from accountant.cost.history_cost import Price, price_of
 from accountant.exact.exact_answers import answer_bound
-from accountant.gate.statistics import account_with, check_fits, check_statistic, rows_costing
+from accountant.gate.statistics import check_fits, check_statistic, rows_costing
+from accountant.gate.terms import account_with, on_terms
 from accountant.ledger.limits import Payer, Window
 from accountant.ledger.table_history import TableHistory
 from cube.encoding import fingerprint
@@ -39,7 +40,7 @@ class Pricing:
     def __init__(self, schema: Schema, history: TableHistory) -> None:
         self._schema = schema
         self._history = history
-        self._checked: set[tuple[str, int, int | None]] = set()
+        self._checked: set[tuple[str, int, bool, int | None]] = set()
 
     def price(self, plan: Sequence[PlannedMeasurement], statistics: Sequence[Asked] = ()) -> Price:
         """What a plan, and statistics, would cost.
@@ -50,15 +51,17 @@ class Pricing:
             If a row cannot be measured at its weight, or raised to it.
         StalePlan
             If a measurement that the plan raises has been raised since.
+        InvalidRequest
+            If Gaussian noise is planned at another delta than the table's.
         """
         history = self._history
         for planned in plan:
             self._check(planned)
         for asked in statistics:
             check_statistic(asked, self._schema)
-        added = [*history.added(plan), *rows_costing(statistics)]
-        price = price_of(history.cost, history.units_of_rows, added)
-        account = account_with(history.gaussian, statistics)
+        account = account_with(history.gaussian, plan, statistics)
+        added = history.raises.added(on_terms(plan, account.terms))
+        price = price_of(history.cost, history.units_of_rows, [*added, *rows_costing(statistics)])
         return Price(history.units_spent, price.units_after + account.units, price.exact)
 
     def refuse(self, price: Price, payer: Payer, epsilon_cap: Fraction | None) -> None:
@@ -93,9 +96,14 @@ class Pricing:
 
     def _check(self, planned: PlannedMeasurement) -> None:
         """Raise unless a row can be measured at its weight; decided once per row and history."""
-        name = (fingerprint(planned.block), planned.weight.units, planned.raised_from)
+        name = (
+            fingerprint(planned.block),
+            planned.weight.units,
+            planned.is_gaussian,
+            planned.raised_from,
+        )
         if name not in self._checked:
             check_fits(planned.block, self._schema)
-            noise = self._history.noise_for(planned)
+            noise = self._history.raises.noise_for(planned)
             noise.lattice_bound(answer_bound(planned.block, self._schema))
             self._checked.add(name)

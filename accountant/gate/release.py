@@ -27,6 +27,7 @@ from accountant.ledger.entries import (
     ChargedGaussian,
     ChargedStatistic,
 )
+from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
 from accountant.source import CellCounts, Source
 from cube.gaussian import GaussianStatistic
@@ -102,7 +103,9 @@ class Release:
         """The noisy values of a block in lattice steps, newly drawn or refined."""
         block, noise = charged.block, charged.noise
         exact = exact_answers(block, counts, self.schema)
-        if charged.raised_from is None:
+        if isinstance(noise, GaussianNoise):
+            drawn = self.noise.discrete_gaussian(noise, len(exact))
+        elif charged.raised_from is None:
             drawn = self.noise.discrete_laplace(noise, len(exact))
         else:
             earlier = known[charged.raised_from]

@@ -1,7 +1,7 @@
 """Statistics (releases that are not rows): checked, priced and written into a charge.
 
 A noisy distance or a choice costs what rows would cost; Gaussian noise has an account of its own
-(`zcdp_account.py`). Every decision depends on the plan, the public schema and the history of
+(`terms.py`). Every decision depends on the plan, the public schema and the history of
 charges alone.
 
 Proof: proofs/gate.md, "Statistics"; proofs/gaussian_noise.md.
@@ -9,7 +9,6 @@ Proof: proofs/gate.md, "Statistics"; proofs/gaussian_noise.md.
 
 from collections.abc import Sequence
 
-from accountant.cost.zcdp_account import GaussianAccount
 from accountant.exact.exact_answers import statistic_bound
 from accountant.ledger.entries import (
     ChargedChoice,
@@ -22,11 +21,9 @@ from accountant.noise.laplace import LatticeNoise
 from accountant.noise.lattice import OnLattice
 from cube.block import QueryBlock
 from cube.gaussian import Asked, PlannedGaussian
-from cube.gaussian_terms import GaussianTerms
 from cube.grid import arrays_of
 from cube.measurement import PlannedMeasurement
 from cube.query import counting, shape_of
-from cube.refusals import InvalidRequest
 from cube.schema import Schema
 from cube.statistic import Choice, Distance, PlannedStatistic
 
@@ -71,38 +68,3 @@ def charged_statistic(asked: Asked) -> ChargedStatistic:
 def rows_costing(statistics: Sequence[Asked]) -> list[PlannedMeasurement]:
     """Rows with the same cost for every cell as the statistics that are paid for in epsilon."""
     return [asked.costing for asked in statistics if isinstance(asked, PlannedStatistic)]
-
-
-def account_with(account: GaussianAccount, statistics: Sequence[Asked]) -> GaussianAccount:
-    """The account of Gaussian noise once the statistics with such noise are paid for.
-
-    Raises
-    ------
-    InvalidRequest
-        As `terms_of`.
-    """
-    terms = terms_of(account, statistics)
-    if terms is None:
-        return account
-    with_gaussian = (asked for asked in statistics if isinstance(asked, PlannedGaussian))
-    return account.followed_by(sum(asked.rho.units for asked in with_gaussian), terms)
-
-
-def terms_of(account: GaussianAccount, statistics: Sequence[Asked]) -> GaussianTerms | None:
-    """The terms for Gaussian noise: the table's, if it has any. None if no statistic has it.
-
-    Raises
-    ------
-    InvalidRequest
-        If the table has another delta.
-    """
-    wanted = {asked.terms for asked in statistics if isinstance(asked, PlannedGaussian)}
-    if not wanted:
-        return None
-    terms = account.terms or min(wanted, key=lambda one: one.order)
-    if any(one.delta != terms.delta for one in wanted):
-        raise InvalidRequest(
-            "The table's Gaussian noise is already accounted with another delta.",
-            hint=f"Ask with delta {float(terms.delta):g}.",
-        )
-    return terms

@@ -8,8 +8,8 @@
     limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: by whom, which, at which weight, cost before and after;
                     a row that was measured before may be raised, and names that measurement;
-                    statistics, which are not rows, are paid for in the same way; those with
-                    Gaussian noise are paid for in rho, on terms that are the same for the table
+                    statistics, which are not rows, are paid for in the same way; what has
+                    Gaussian noise is paid for in rho, on terms that are the same for the table
     taken_over      another attempt is made to measure a charge; earlier ones no longer count
     measurement     the noisy values of the rows of one charge, and of its statistics
     served          how many answers were given, free and paid, and how wide they were
@@ -37,8 +37,8 @@ from accountant.noise.laplace import LatticeNoise
 from cube.block import QueryBlock
 from cube.encoding import canonical_json
 from cube.gaussian import GaussianCounts, GaussianStatistic
-from cube.gaussian_terms import GaussianTerms
-from cube.measurement import Measurement, PlannedMeasurement, Weight
+from cube.gaussian_terms import GaussianTerms, Precision, Rho
+from cube.measurement import PlannedMeasurement, Weight
 from cube.statistic import Choice, Distance
 
 GENESIS: Final = "0" * 64  # the digest before the first entry
@@ -96,29 +96,38 @@ class LimitSet:
 class ChargedBlock:
     """Rows that were paid for, and the noise that they get.
 
-    With `raised_from`, the place of an earlier measurement of the block, its noise is refined and
-    only the difference of the weights is paid.
+    `raised_from` is the place of an earlier measurement of the block. Laplace noise is then refined
+    to the weight of `noise`, and the difference of the weights is paid; with Gaussian noise,
+    `noise` is that of a further value, whose precision is paid and adds to the earlier one.
     """
 
     block: QueryBlock
-    noise: LatticeNoise
+    noise: LatticeNoise | GaussianNoise
     raised_from: int | None = None
 
-    @property
-    def planned(self) -> PlannedMeasurement:
-        """The rows and their weight, in the form that is priced."""
-        return PlannedMeasurement(self.block, self.noise.weight, self.raised_from)
+    def __post_init__(self) -> None:
+        PlannedMeasurement(self.block, Weight(1))  # raises unless the block can be measured
+        if self.is_gaussian:
+            self.precision  # noqa: B018 - raises unless the noise is that of rows
 
-    def measured(self, lattice_values: tuple[int, ...]) -> Measurement:
-        """The measurement with these noisy values."""
-        return Measurement(
-            self.block,
-            self.noise.weight,
-            self.noise.lattice_bits,
-            self.noise.noise_scale,
-            lattice_values,
-            self.raised_from,
-        )
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether its noise is Gaussian; Laplace otherwise."""
+        return isinstance(self.noise, GaussianNoise)
+
+    @property
+    def laplace_noise(self) -> LatticeNoise:
+        """The noise, of rows with Laplace noise; TypeError for others."""
+        if not isinstance(self.noise, LatticeNoise):
+            raise TypeError("rows with Gaussian noise have another")
+        return self.noise
+
+    @property
+    def precision(self) -> Precision:
+        """The precision that is paid for, of Gaussian noise; TypeError for another."""
+        if not isinstance(self.noise, GaussianNoise) or not isinstance(self.noise.rho, Precision):
+            raise TypeError("rows with Gaussian noise have a precision")
+        return self.noise.rho
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +189,10 @@ class ChargedGaussian:
     statistic: GaussianStatistic
     noise: GaussianNoise
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.noise.rho, Rho):
+            raise TypeError("a statistic is paid for in rho, rows at a precision")
+
     @property
     def n_released(self) -> int:
         """A number for each row of counts; one for a distance."""
@@ -211,10 +224,14 @@ class Charge:
     terms: GaussianTerms | None = None
 
     def __post_init__(self) -> None:
-        if (self.terms is not None) != any(
-            isinstance(one, ChargedGaussian) for one in self.statistics
-        ):
+        if (self.terms is not None) != self._is_gaussian:
             raise ValueError("a charge has terms if it is for Gaussian noise, and only then")
+
+    @property
+    def _is_gaussian(self) -> bool:
+        return any(one.is_gaussian for one in self.blocks) or any(
+            isinstance(one, ChargedGaussian) for one in self.statistics
+        )
 
     @property
     def costing(self) -> tuple[PlannedMeasurement, ...]:
@@ -224,7 +241,7 @@ class Charge:
 
     @property
     def rho_units(self) -> int:
-        """The rho of all its Gaussian noise."""
+        """The rho of all its Gaussian noise that is not of rows."""
         gaussian = (one for one in self.statistics if isinstance(one, ChargedGaussian))
         return sum(one.noise.rho.units for one in gaussian)
 

@@ -44,7 +44,7 @@ from cube.encoding import (
     encode_statistic,
 )
 from cube.gaussian import GaussianCounts
-from cube.gaussian_terms import GaussianTerms, Rho
+from cube.gaussian_terms import GaussianTerms, Precision, Rho
 from cube.measurement import Weight
 from cube.statistic import Choice
 
@@ -158,20 +158,25 @@ def _read_terms(fields: Fields) -> GaussianTerms:
 
 
 def _write_charged(charged: ChargedBlock) -> Fields:
-    encoded: Fields = {"block": encode_block(charged.block), **_write_noise(charged.noise)}
+    noise = charged.noise
+    paid = (
+        _write_noise(noise)
+        if isinstance(noise, LatticeNoise)
+        else {"precision_units": charged.precision.units, **_write_lattice(noise)}
+    )
+    encoded: Fields = {"block": encode_block(charged.block), **paid}
     if charged.raised_from is not None:
         encoded["raised_from"] = charged.raised_from
     return encoded
 
 
 def _read_charged(fields: Fields) -> ChargedBlock:
-    charged = ChargedBlock(
+    is_gaussian = "precision_units" in fields
+    return ChargedBlock(
         decode_block(fields["block"]),
-        _read_noise(fields),
+        _read_precise_noise(fields) if is_gaussian else _read_noise(fields),
         _typed(fields["raised_from"], int) if "raised_from" in fields else None,
     )
-    charged.planned  # noqa: B018 - checks that the rows are whole and have no constant
-    return charged
 
 
 def _write_statistic(charged: ChargedStatistic) -> Fields:
@@ -214,6 +219,12 @@ def _write_lattice(noise: OnLattice) -> Fields:
 
 def _read_noise(fields: Fields) -> LatticeNoise:
     return LatticeNoise(Weight(_typed(fields["weight_units"], int)), *_read_lattice(fields))
+
+
+def _read_precise_noise(fields: Fields) -> GaussianNoise:
+    return GaussianNoise(
+        Precision(_typed(fields["precision_units"], int)), 1, *_read_lattice(fields)
+    )
 
 
 def _read_lattice(fields: Fields) -> tuple[int, float]:

@@ -8,7 +8,7 @@ Nothing here does input or output. Proof: proofs/gate.md, "The history".
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -19,7 +19,6 @@ from accountant.ledger.append_only import AppendOnly, GrowingSet
 from accountant.ledger.entries import (
     BudgetSet,
     Charge,
-    ChargedBlock,
     DataPinned,
     LimitSet,
     Measured,
@@ -38,14 +37,8 @@ from accountant.ledger.payments import (
     none_later,
     units_of,
 )
-from accountant.noise.laplace import LatticeNoise, may_be_clamped
-from cube.encoding import fingerprint
-from cube.measurement import Measurement, PlannedMeasurement, Weight
-from cube.refusals import TooLarge
-
-
-class StalePlan(ValueError):
-    """A plan made for a history that has changed: plan again, nothing was charged."""
+from accountant.ledger.raises import Raises
+from cube.measurement import Measurement
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +70,8 @@ class TableHistory:
     cost : CostState
         The cost of every cell, computed from the rows of every charge.
     gaussian : GaussianAccount
-        All Gaussian noise; its cost is part of `units_spent`, but not of the cost of any cell.
+        All Gaussian noise that is not of rows, and the terms of all of it; its cost is part of
+        `units_spent`, but not of the cost of any cell.
     superseded : GrowingSet
         Places of measurements from which a later one was raised.
     payments : sequence of Payment
@@ -196,62 +190,10 @@ class TableHistory:
                 f"the rows cost {found.units} units and {self.units_of_rows} were charged"
             )
 
-    def added(self, plan: Sequence[PlannedMeasurement]) -> list[PlannedMeasurement]:
-        """What a plan adds to the rows that are paid for: a raise adds only the difference.
-
-        Raises
-        ------
-        ValueError
-            If it contains an impossible raise: of another block, to no larger weight, or twice.
-        StalePlan
-            If it raises a measurement that has been raised since.
-        """
-        places = [planned.raised_from for planned in plan if planned.raised_from is not None]
-        if len(set(places)) < len(places):
-            raise ValueError("one measurement raised twice at once")
-        rows = []
-        for planned in plan:
-            earlier = self._earlier(planned)
-            if earlier is None:
-                rows.append(planned)
-            else:
-                difference = Weight(planned.weight.units - earlier.weight.units)
-                rows.append(PlannedMeasurement(earlier.block, difference))
-        return rows
-
-    def noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
-        """The noise for a planned measurement.
-
-        Raises
-        ------
-        TooLarge
-            If it raises a measurement whose noise cannot be refined. This depends on public things.
-        """
-        earlier = self._earlier(planned)
-        if earlier is None:
-            return LatticeNoise.for_weight(planned.laplace_weight)
-        if may_be_clamped(earlier):
-            raise TooLarge(
-                "An earlier answer is at the limit of what can be stored, and cannot be raised.",
-                hint="Sum a column with smaller values.",
-            )
-        return LatticeNoise.of(earlier).refined_to(planned.laplace_weight)
-
-    def _earlier(self, planned: PlannedMeasurement) -> Measurement | None:
-        """The measurement that a planned one raises; None if it raises none."""
-        place = planned.raised_from
-        if place is None:
-            return None
-        if place >= len(self.measurements):
-            raise StalePlan("a measurement raised that is not there")
-        earlier = self.measurements[place]
-        if fingerprint(earlier.block) != fingerprint(planned.block):
-            raise StalePlan("a measurement raised for other rows than it is of")
-        if planned.laplace_weight <= earlier.laplace_weight:
-            raise StalePlan("a measurement raised to a weight that is no larger")
-        if place in self.superseded:
-            raise StalePlan("a measurement raised that has been raised since")
-        return earlier
+    @property
+    def raises(self) -> Raises:
+        """What may be raised."""
+        return Raises(self.measurements, self.superseded)
 
     def _ruled(
         self, body: TableOpened | DataPinned | TableDeclared | BudgetSet | LimitSet | Served
@@ -293,16 +235,16 @@ class TableHistory:
             )
         payment = Payment(seq, self.now, charge)
         self._check_payment(payment)
-        added = [
-            *self.added([charged.planned for charged in charge.blocks]),
-            *charge.costing,
-        ]
+        raises = self.raises
+        added = [*raises.added(raises.planned(charge)), *charge.costing]
         gaussian = self.gaussian
         if charge.terms is not None:
             gaussian = gaussian.followed_by(charge.rho_units, charge.terms)
         if charge.units_after - gaussian.units < self.units_of_rows:
             raise ValueError("a charge that does not pay for its Gaussian noise")
-        checked = replace(charge, blocks=tuple(map(self._checked, charge.blocks)))
+        waiting = tuple(self.pending.values())
+        blocks = tuple(raises.checked(charged, waiting) for charged in charge.blocks)
+        checked = replace(charge, blocks=blocks)
         return replace(
             self,
             pending=MappingProxyType({**self.pending, seq: checked}),
@@ -331,23 +273,6 @@ class TableHistory:
             accounts[account] = spendings.followed_by([(payment.at, before + payment.units)])
         return MappingProxyType(accounts)
 
-    def _checked(self, charged: ChargedBlock) -> ChargedBlock:
-        """The same charged block; a raised block shares its arrays with the earlier one."""
-        earlier = self._earlier(charged.planned)
-        if earlier is None:
-            return charged
-        raised = {other.raised_from for charge in self.pending.values() for other in charge.blocks}
-        if charged.raised_from in raised:
-            raise StalePlan("a measurement raised while a raise of it waits")
-        before = LatticeNoise.of(earlier)
-        if (
-            may_be_clamped(earlier)
-            or charged.noise.lattice_bits != before.lattice_bits
-            or charged.noise.scale_in_steps >= before.scale_in_steps
-        ):
-            raise ValueError("a measurement raised to noise that is no refinement of its own")
-        return replace(charged, block=earlier.block)
-
     def _taken_over(self, seq: int, body: TakenOver) -> "TableHistory":
         if body.charge not in self.pending:
             raise ValueError(f"{body.charge} taken over, which is no charge waiting")
@@ -365,7 +290,7 @@ class TableHistory:
             raise ValueError("a measurement of other rows than were charged")
         statistics = ReleasedStatistics(body.charge, charge.statistics, body.released)
         new = tuple(
-            charged.measured(values)
+            self.raises.measured(charged, values)
             for charged, values in zip(charge.blocks, body.lattice_values, strict=True)
         )
         waiting = {seq: other for seq, other in self.pending.items() if seq != body.charge}

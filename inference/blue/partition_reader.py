@@ -37,8 +37,10 @@ class Reading:
     ----------
     row : (n,) ndarray of int64
         The row of the block that the group is a part of.
-    coefficient, value, noise_scale, lattice_step : (n,) ndarray of float64
-        The factor of the group, its noisy count, and the scale and lattice step of its noise.
+    coefficient, value, noise_scale, lattice_widening : (n,) ndarray of float64
+        The factor of the group, its noisy count, the scale of its noise, and what the lattice adds.
+    is_gaussian : (n,) ndarray of bool
+        Whether that noise is Gaussian; see `Measurement.noise_scale`.
     noise_place, noise_row : (n,) ndarray of int64
         The place in the history of the measurement that counted the group, and the row there.
     is_covered : (n_rows,) ndarray of bool
@@ -49,7 +51,8 @@ class Reading:
     coefficient: NDArray[np.float64]
     value: NDArray[np.float64]
     noise_scale: NDArray[np.float64]
-    lattice_step: NDArray[np.float64]
+    is_gaussian: NDArray[np.bool_]
+    lattice_widening: NDArray[np.float64]
     noise_place: NDArray[np.int64]
     noise_row: NDArray[np.int64]
     is_covered: NDArray[np.bool_]
@@ -95,7 +98,8 @@ class PartitionReader:
         n_rows = np.diff(starts)
         self._values = np.concatenate([one.values for one in by_fineness])
         self._scales = np.repeat([one.noise_scale for one in by_fineness], n_rows)
-        self._steps = np.repeat([one.lattice_step for one in by_fineness], n_rows)
+        self._is_gaussian = np.repeat([one.is_gaussian for one in by_fineness], n_rows)
+        self._widenings = np.repeat([one.lattice_widening for one in by_fineness], n_rows)
         self._places = np.repeat(places, n_rows)
         self._rows = np.concatenate([np.arange(n) for n in n_rows])
 
@@ -127,7 +131,8 @@ class PartitionReader:
             coefficient=coefficient[cell],
             value=self._values[groups],
             noise_scale=self._scales[groups],
-            lattice_step=self._steps[groups],
+            is_gaussian=self._is_gaussian[groups],
+            lattice_widening=self._widenings[groups],
             noise_place=self._places[groups],
             noise_row=self._rows[groups],
             is_covered=is_covered,

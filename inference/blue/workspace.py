@@ -82,9 +82,11 @@ class Workspace:
         self.values: NDArray[np.float64] = np.empty(0)
         """The noisy values in use, (n_values,)."""
         self.noise_scales: NDArray[np.float64] = np.empty(0)
-        """The Laplace scale of each, (n_values,)."""
-        self.lattice_steps: NDArray[np.float64] = np.empty(0)
-        """The lattice step of each, (n_values,)."""
+        """The scale of each one's noise, (n_values,); see `Measurement.noise_scale`."""
+        self.is_gaussian: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        """Whether each one's noise is Gaussian, (n_values,)."""
+        self.lattice_widenings: NDArray[np.float64] = np.empty(0)
+        """What the lattice adds to the error of each, (n_values,)."""
         self.noise_places: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         """The place in the history of the measurement of each value, (n_values,)."""
         self.noise_rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -115,7 +117,8 @@ class Workspace:
         other._rows = self._rows.copy()
         other.values = self.values.copy()
         other.noise_scales = self.noise_scales.copy()
-        other.lattice_steps = self.lattice_steps.copy()
+        other.is_gaussian = self.is_gaussian.copy()
+        other.lattice_widenings = self.lattice_widenings.copy()
         other.noise_places = self.noise_places.copy()
         other.noise_rows = self.noise_rows.copy()
         return other
@@ -147,7 +150,8 @@ class Workspace:
             rows = self._rows[place] = self._rows.pop(before)
             self.values[rows] = history[place].values
             self.noise_scales[rows] = history[place].noise_scale
-            self.lattice_steps[rows] = history[place].lattice_step
+            self.is_gaussian[rows] = history[place].is_gaussian
+            self.lattice_widenings[rows] = history[place].lattice_widening
             self.noise_places[rows] = place
         changed = np.concatenate([np.r_[self._rows[place]] for _, place in raised])
         self._blue.raise_weights(changed, 1.0 / self.noise_scales[changed])
@@ -186,14 +190,16 @@ class Workspace:
             self._blue.split(parents, atoms.sizes)
         self._atoms, self._asked = atoms, _Asked()
         scales = np.repeat([one.noise_scale for one in measurements], n_rows)
-        steps = np.repeat([one.lattice_step for one in measurements], n_rows)
+        is_gaussian = np.repeat([one.is_gaussian for one in measurements], n_rows)
+        widenings = np.repeat([one.lattice_widening for one in measurements], n_rows)
         self._blue.add(rows, 1.0 / scales)
         ends = self.values.size + np.cumsum([0, *n_rows])
         for place, start, end in zip(places, ends[:-1], ends[1:], strict=True):
             self._rows[place] = slice(int(start), int(end))
         self.values = np.concatenate((self.values, *(one.values for one in measurements)))
         self.noise_scales = np.concatenate((self.noise_scales, scales))
-        self.lattice_steps = np.concatenate((self.lattice_steps, steps))
+        self.is_gaussian = np.concatenate((self.is_gaussian, is_gaussian))
+        self.lattice_widenings = np.concatenate((self.lattice_widenings, widenings))
         self.noise_places = np.concatenate((self.noise_places, np.repeat(places, n_rows)))
         self.noise_rows = np.concatenate((self.noise_rows, *(np.arange(n) for n in n_rows)))
         return True

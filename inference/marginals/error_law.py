@@ -9,14 +9,14 @@ Nothing here reads values.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cube.query import Scope
 from inference.marginals.projection import projected
 from inference.marginals.table import Floats, NoisyTable, marginal
-from inference.noise_law.law import NoiseLaw, law_of_noise
+from inference.noise_law.law import NoiseLaw, law_of_noises
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +28,13 @@ class MeasuredTable:
     scope : tuple of str
     values : (n_levels of scope[0], ...) ndarray of float64
     scale : float
-        The Laplace scale of one measured count.
+        The scale of one measured count's noise; see `Measurement.noise_scale`.
     n_summed : int
         How many measured counts, with independent noise, were added up for each cell.
     lattice_step : float
         The lattice step of the measured counts' noise.
+    is_gaussian : bool
+        Whether that noise is Gaussian; Laplace otherwise.
     """
 
     scope: Scope
@@ -40,6 +42,7 @@ class MeasuredTable:
     scale: float
     n_summed: int = 1
     lattice_step: float = 0.0
+    is_gaussian: bool = False
 
     def __post_init__(self) -> None:
         if self.n_summed < 1 or not 0 < self.scale < math.inf or self.lattice_step < 0:
@@ -54,7 +57,7 @@ class MeasuredTable:
         """The sums over all axes that are not in `scope`."""
         values = marginal(self.values, self.scope, scope)
         n_summed = self.n_summed * (self.values.size // values.size)
-        return MeasuredTable(scope, values, self.scale, n_summed, self.lattice_step)
+        return replace(self, scope=scope, values=values, n_summed=n_summed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +78,7 @@ class CellError:
     @property
     def standard_error(self) -> float:
         """The standard deviation of the error."""
-        return math.sqrt(2 * float(np.square(self.law.scales).sum()))
+        return math.sqrt(2 * float(np.square(self.law.scales).sum()) + self.law.gaussian**2)
 
     def half_width(self, confidence: float) -> float:
         """Half the width of the interval around the estimate."""
@@ -124,11 +127,12 @@ def cell_error(
         np.repeat(shares * table.scale, table.n_summed)
         for shares, table in zip(coefficients, tables, strict=True)
     ]
+    is_gaussian = np.repeat([one.is_gaussian for one in tables], [one.size for one in scales])
     widenings = [
         float(shares.sum()) * table.n_summed * table.lattice_step
         for shares, table in zip(coefficients, tables, strict=True)
     ]
-    return CellError(law_of_noise(np.concatenate(scales)), math.fsum(widenings))
+    return CellError(law_of_noises(np.concatenate(scales), is_gaussian), math.fsum(widenings))
 
 
 def cell_coefficients(
@@ -177,6 +181,11 @@ class UnknownLaw:
     def scales(self) -> Floats:
         """One scale, not a number."""
         return np.array([math.nan])
+
+    @property
+    def gaussian(self) -> float:
+        """No Gaussian part beside it."""
+        return 0.0
 
     @property
     def tail_error(self) -> float:

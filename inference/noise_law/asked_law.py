@@ -14,7 +14,7 @@ SCALE_OF_DEVIATION: Final = math.sqrt(0.5)  # a Laplace variable's scale over st
 
 
 class AskedLaw:
-    """An upper bound on a sum of Laplace variables whose half-width is at most a given one.
+    """An upper bound on a law of noise, of either kind, whose half-width is at most a given one.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ class AskedLaw:
 
     Notes
     -----
-    Let ``S(t) = Pr(|X| > t)`` for a sum ``X`` of independent Laplace variables. Its density is
-    symmetric and log-concave, so ``log S`` is concave on ``t >= 0``, with ``S(0) = 1``; and ``S``
-    is convex there, since the density decreases. Let ``S(h) <= a``. Then
+    Let ``S(t) = Pr(|X| > t)`` for a sum ``X`` of independent Laplace and Gaussian variables. Its
+    density is symmetric and log-concave, so ``log S`` is concave on ``t >= 0``, with ``S(0) = 1``;
+    and ``S`` is convex there, since the density decreases. Let ``S(h) <= a``. Then
 
         t >= h:   log S(t) <= (t / h) log S(h),   that is   S(t) <= a ** (t / h)
         t <= h:   S(t) <= 1 - (1 - a) t / h
@@ -42,7 +42,7 @@ class AskedLaw:
     (10.0, 10.0, 20.0)
     """
 
-    __slots__ = ("_alpha", "_confidence", "_half_width", "scales", "tail_error")
+    __slots__ = ("_alpha", "_confidence", "_half_width", "gaussian", "scales", "tail_error")
 
     def __init__(self, half_width: float, confidence: float) -> None:
         if not (0 <= half_width < math.inf and 0 < confidence < 1):
@@ -52,6 +52,7 @@ class AskedLaw:
         self._alpha = 1 - confidence
         self.scales: NDArray[np.float64] = np.array([SCALE_OF_DEVIATION * self._deviation()])
         self.scales.flags.writeable = False
+        self.gaussian = 0.0
         self.tail_error = 0.5  # `tail` is a bound, not a probability
 
     def tail(self, z: float) -> float:

@@ -1,4 +1,4 @@
-"""The law of a sum of Laplace variables by a contour integral, with a proved error bound.
+"""The law of Laplace variables and one Gaussian, added, by a contour integral with a proved bound.
 
 The tail ``Pr(X > z)`` is an inverse Laplace transform of the moment generating function ``M``. All
 its singularities are real, so the path of integration is bent into a hyperbola that avoids them and
@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from scipy.special import k0e
 
 from inference.noise_law.laplace_sum import (
+    LEAST_SCALE,
     check_bound,
     check_confidence,
+    check_deviation,
     check_tolerance,
     chernoff_half_width,
     log_moment,
@@ -53,7 +55,7 @@ N_HALF_WIDTHS_KEPT = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Nodes:
-    """A midpoint rule for the tail at every ``z >= z_min``, for scales whose largest is 1.
+    """A midpoint rule for the tail at every ``z >= z_min``, in units of the largest scale.
 
     ``tail(z) = Re sum(weights * exp(-points * z))`` to within `error`.
     """
@@ -69,20 +71,23 @@ class _Nodes:
 
 
 class ContourLaw:
-    """The law of ``X = sum_k b_k L_k`` by contour inversion.
+    """The law of ``X = sum_k b_k L_k + sigma Z`` by contour inversion.
 
     Parameters
     ----------
     scales : (n,) ndarray of float64
-        The ``b_k``; zeros are dropped, at least one must be positive.
+        The ``b_k``; zeros are dropped.
+    gaussian : float
+        The deviation ``sigma`` of the Gaussian part; 0 for none. It, or a scale, must be positive.
     tolerance : float
         Bound on the error of the quadrature in each tail probability. `tail_error` adds the
         rounding of the sums, which grows with the number of scales.
 
     Notes
     -----
-    Computes ``(1 / 2 pi i) int exp(-s z) M(s) / s ds``, ``M(s) = prod_k 1 / (1 - (s b_k)**2)``:
-    the transform of Xiao & Xiong 2012 (Lemma 4.1) continued to the complex plane.
+    Computes ``(1 / 2 pi i) int exp(-s z) M(s) / s ds`` with
+    ``M(s) = exp((s sigma)**2 / 2) prod_k 1 / (1 - (s b_k)**2)``: the transform of Xiao & Xiong 2012
+    (Lemma 4.1) continued to the complex plane, times that of the Gaussian part.
 
     Examples
     --------
@@ -91,16 +96,24 @@ class ContourLaw:
     0.105821404909
     """
 
-    def __init__(self, scales: NDArray[np.float64], *, tolerance: float = 1e-12) -> None:
+    def __init__(
+        self, scales: NDArray[np.float64], *, gaussian: float = 0.0, tolerance: float = 1e-12
+    ) -> None:
         self.scales = positive_scales(scales)
-        if self.scales.size == 0:
+        check_deviation(gaussian)
+        self.gaussian = gaussian
+        if self.scales.size == 0 and gaussian == 0:
             raise ValueError("a contour needs at least one positive scale")
         check_tolerance(tolerance)
         self._tolerance = tolerance
-        self._largest = float(self.scales.max())
+        # The unit of length; a Gaussian part counts with the scale of Laplace noise as wide.
+        self._largest = max(float(self.scales.max(initial=0.0)), gaussian / math.sqrt(2))
         self._unit = np.sort(self.scales / self._largest)[::-1]
+        self._unit_gaussian = gaussian / self._largest
+        self._half_gaussian = self._unit_gaussian**2 / 2  # factor of s**2 in log M
         self._squares = np.square(self._unit)
         self._sum_of_squares = float(self._squares.sum())
+        self._focus_max = 0.5 / max(float(self._unit.max(initial=0.0)), LEAST_SCALE)
         self._nodes: dict[int, _Nodes] = {}
         self._half_widths: dict[float, float] = {}
         self._zero_beyond: float | None = None
@@ -138,8 +151,11 @@ class ContourLaw:
     def _negligible_beyond(self) -> float:
         """Where the tail falls below the tolerance, in units of the largest scale."""
         if self._zero_beyond is None:
-            self._zero_beyond = chernoff_half_width(self._unit, math.log(self._tolerance))
+            self._zero_beyond = self._chernoff(math.log(self._tolerance))
         return self._zero_beyond
+
+    def _chernoff(self, log_probability: float) -> float:
+        return chernoff_half_width(self._unit, log_probability, self._unit_gaussian)
 
     def _nodes_for(self, z: float) -> _Nodes:
         octave = math.frexp(z)[1] - 1
@@ -151,9 +167,9 @@ class ContourLaw:
     def _unit_half_width(self, probability: float) -> float:
         """Smallest ``z`` found with tail at most `probability`, reduced by the error first."""
         if probability <= 2 * self.tail_error:
-            return chernoff_half_width(self._unit, math.log(probability))
-        normal = standard_deviation(self._unit) * -NormalDist().inv_cdf(probability)
-        start = max(normal, 2 * self._tolerance)
+            return self._chernoff(math.log(probability))
+        deviation = standard_deviation(self._unit, self._unit_gaussian)
+        start = max(deviation * -NormalDist().inv_cdf(probability), 2 * self._tolerance)
         nodes = self._nodes_for(start)
         while nodes.tail_and_density(nodes.z_min)[0] <= probability - nodes.error:
             # The answer lies below the range of these nodes: rare, as X is log-concave.
@@ -189,22 +205,24 @@ class ContourLaw:
     def _focus(self, z: float) -> float:
         """Half the distance of the foci: the contour crosses near the saddle of ``M exp(-sz)/s``.
 
-        Every focus in (0, 1/2] satisfies the bounds, so three Newton steps from the normal
-        approximation, which lies to the right of the saddle, are enough.
+        Every focus up to half the first pole satisfies the bounds, so three Newton steps from the
+        normal approximation, which lies to the right of the saddle, are enough.
         """
-        highest = CROSSING / 2
-        variance = 2 * self._sum_of_squares
+        highest = CROSSING * self._focus_max
+        of_gaussian = 2 * self._half_gaussian
+        variance = 2 * self._sum_of_squares + of_gaussian
         crossing = (z + math.sqrt(z * z + 4 * variance)) / (2 * variance)
         for _ in range(3):
             crossing = min(crossing, highest)
             remainders = 1 / (1 - self._squares * crossing**2)
             ratios = self._squares * remainders
-            slope = 2 * crossing * float(ratios.sum()) - z - 1 / crossing
+            slope = crossing * (2 * float(ratios.sum()) + of_gaussian) - z - 1 / crossing
             curvature = float((2 * ratios * (2 * remainders - 1)).sum()) + 1 / crossing**2
+            curvature += of_gaussian
             if crossing == highest and slope <= 0:
                 break
             crossing = max(crossing - slope / curvature, crossing / 2)
-        return min(crossing / CROSSING, 0.5)
+        return min(crossing / CROSSING, self._focus_max)
 
     def _step(self, z: float, focus: float) -> float:
         """The widest step whose two discretisation terms are each a quarter of the tolerance."""
@@ -212,7 +230,7 @@ class ContourLaw:
         for angle in (ANGLE_RIGHT, ANGLE_LEFT):
             sine = math.sin(angle)
             log_bound = (
-                log_moment(self._unit, focus * math.sqrt(_real_square_max(sine)))
+                self._log_moment(focus * math.sqrt(_real_square_max(sine)))
                 + math.log(float(k0e(z * focus * sine)))
                 - z * focus * (1 + sine)
                 - math.log(math.pi)
@@ -221,15 +239,19 @@ class ContourLaw:
             steps.append(2 * math.pi * abs(angle - ANGLE) / float(np.logaddexp(0.0, excess)))
         return min(steps)
 
+    def _log_moment(self, tilt: float) -> float:
+        return log_moment(self._unit, tilt, self._unit_gaussian)
+
     def _parameters(self, z: float, focus: float, step: float) -> tuple[NDArray[np.float64], float]:
         """The nodes' parameters ``u > 0``, and the bound on all that lies beyond the last."""
         count = 64
         while True:
             parameters = (np.arange(count, dtype=np.float64) + 0.5) * step
             sinh, cosh = np.sinh(parameters), np.cosh(parameters)
-            # -Re s**2, divided by focus**2; |M| <= (1 - Re s**2) ** -(sum of squares) there.
+            # -Re s**2. There, |M| <= (1 - Re s**2) ** -(sum of squares), times the Gaussian factor.
             negative = (1 - 2 * SIN**2) * cosh**2 - 2 * SIN * cosh - 2 + SIN**2
-            decay = self._sum_of_squares * np.log1p(focus**2 * np.maximum(negative, 0.0))
+            negative = focus**2 * np.maximum(negative, 0.0)
+            decay = self._sum_of_squares * np.log1p(negative) + self._half_gaussian * negative
             log_beyond = -decay - z * focus * (1 + SIN * cosh)
             log_beyond -= np.log(math.pi * z * focus * SIN * sinh)
             enough = (log_beyond <= math.log(self._tolerance / 4)) & (parameters > FIRST_NEGATIVE)
@@ -250,7 +272,8 @@ class ContourLaw:
         series = np.zeros_like(squares)
         for power_sum in power_sums[::-1]:
             series = (series + power_sum) * squares
-        errors = 64 * power_sums[0] * sizes + 32.0 * n_factors
+        series = series + self._half_gaussian * squares
+        errors = 64 * (power_sums[0] + self._half_gaussian) * sizes + 32.0 * n_factors
         group = max(1, min(GROUP, int(LOG_RANGE / math.log1p(float(sizes[-1])))))
         for first in range(0, n_factors, BLOCK):
             factors = self._squares[first : min(first + BLOCK, n_factors)]

@@ -1,7 +1,8 @@
-"""The common base of all laws of ``X = sum_k b_k L_k``: scales, cumulants, Chernoff's bound.
+"""The common base of all laws of ``X = sum_k b_k L_k + sigma Z``: cumulants, Chernoff's bound.
 
 The ``L_k`` are independent standard Laplace variables (density ``exp(-|t|) / 2``), the ``b_k`` the
-scales. `X` is symmetric about 0 and, as a convolution of log-concave laws, log-concave.
+scales; ``Z`` is standard normal, ``sigma`` the deviation of the Gaussian part, 0 where there is
+none. `X` is symmetric about 0 and, as a convolution of log-concave laws, log-concave.
 
 Nothing here approximates a law: `chernoff_half_width` is a proved bound, the rest are definitions.
 """
@@ -18,6 +19,7 @@ TOLERANCE_MIN = 1e-14  # below this, the error of a tail is its rounding
 TOLERANCE_MAX = 1e-3
 SOLVE_STEPS_MAX = 200
 SOLVE_PRECISION = 1e-14
+LEAST_SCALE = 1e-100  # relative to a Gaussian part; what is smaller limits no tilt
 
 
 def positive_scales(scales: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -37,6 +39,12 @@ def positive_scales(scales: NDArray[np.float64]) -> NDArray[np.float64]:
     array = array[array > 0]
     array.flags.writeable = False
     return array
+
+
+def check_deviation(gaussian: float) -> None:
+    """Raise ValueError unless `gaussian` is the deviation of a Gaussian part, or 0 for none."""
+    if not 0 <= gaussian < math.inf:
+        raise ValueError(f"a deviation must be finite and not negative, not {gaussian}")
 
 
 def check_confidence(confidence: float) -> None:
@@ -59,20 +67,28 @@ def check_bound(bound: float) -> None:
         raise ValueError("the argument of a tail must be a number, not NaN")
 
 
-def standard_deviation(scales: NDArray[np.float64]) -> float:
+def standard_deviation(scales: NDArray[np.float64], gaussian: float = 0.0) -> float:
     """Standard deviation of `X`: each term has variance ``2 b_k**2``."""
-    if scales.size == 0:
+    # Taken out so that no square over- or underflows.
+    largest = max(float(scales.max(initial=0.0)), gaussian)
+    if largest == 0.0:
         return 0.0
-    largest = float(scales.max())  # taken out so that no square over- or underflows
-    return largest * math.sqrt(2 * float(np.square(scales / largest).sum()))
+    of_terms = 2 * float(np.square(scales / largest).sum())
+    return largest * math.sqrt(of_terms + (gaussian / largest) ** 2)
 
 
-def log_moment(scales: NDArray[np.float64], tilt: float) -> float:
-    """``log E exp(tilt * X) = -sum_k log(1 - (tilt b_k)**2)``, for ``|tilt| < 1 / max(b)``."""
-    return -float(np.log1p(-np.square(scales * tilt)).sum())
+def log_moment(scales: NDArray[np.float64], tilt: float, gaussian: float = 0.0) -> float:
+    """``log E exp(tilt * X)``, for ``|tilt| < 1 / max(b)``.
+
+    It is ``(sigma tilt)**2 / 2 - sum_k log(1 - (tilt b_k)**2)``.
+    """
+    of_terms = -float(np.log1p(-np.square(scales * tilt)).sum())
+    return of_terms + (gaussian * tilt) ** 2 / 2
 
 
-def chernoff_half_width(scales: NDArray[np.float64], log_probability: float) -> float:
+def chernoff_half_width(
+    scales: NDArray[np.float64], log_probability: float, gaussian: float = 0.0
+) -> float:
     """A half-width that is proved large enough: ``Pr(X > h) <= exp(log_probability)``.
 
     Parameters
@@ -81,12 +97,15 @@ def chernoff_half_width(scales: NDArray[np.float64], log_probability: float) -> 
         Positive.
     log_probability : float
         Negative: the logarithm of the allowed one-sided tail.
+    gaussian : float
+        The deviation of the Gaussian part.
 
     Notes
     -----
     ``Pr(X > h) <= E exp(t (X - h))`` for each tilt ``0 < t < 1 / max(b)``; solved for ``h``, and
     the smallest over a grid of tilts. It overshoots the exact half-width by a factor that tends
-    to 1 as the tail gets thinner.
+    to 1 as the tail gets thinner. With ``L`` the negative of `log_probability`, the best tilt is
+    at most ``sqrt(2 L) / sigma``, the best one for the Gaussian part alone.
 
     Examples
     --------
@@ -96,15 +115,18 @@ def chernoff_half_width(scales: NDArray[np.float64], log_probability: float) -> 
     True
     """
     if scales.size == 0:
-        return 0.0
-    largest = float(scales.max())
-    spread = standard_deviation(scales) / largest
+        return gaussian * math.sqrt(-2 * log_probability) * (1 + 1e-12)
+    largest = max(float(scales.max()), LEAST_SCALE * gaussian)
+    spread = standard_deviation(scales, gaussian) / largest
     # The best tilt is near sqrt(2 log(1/p)) / sd for a nearly normal X, and near 1 for one term.
     lowest = min(0.5, 0.5 * math.sqrt(-log_probability) / spread)
-    odds = np.geomspace(lowest / (1 - lowest), HIGHEST_ODDS, N_TILTS)
+    unit, deviation, highest = scales / largest, gaussian / largest, HIGHEST_ODDS
+    best_alone = math.sqrt(-2 * log_probability) / deviation if deviation else 1.0
+    if best_alone < 1:
+        highest = min(highest, best_alone / (1 - best_alone))
+    odds = np.geomspace(lowest / (1 - lowest), highest, N_TILTS)
     tilts = odds / (1 + odds)
-    unit = scales / largest
-    heights = [(log_moment(unit, float(t)) - log_probability) / float(t) for t in tilts]
+    heights = [(log_moment(unit, float(t), deviation) - log_probability) / float(t) for t in tilts]
     return largest * min(heights) * (1 + 1e-12)  # the margin covers the rounding of the sums
 
 

@@ -1,9 +1,11 @@
-"""The law of a sum of Laplace variables by simulation: Algorithm 1 of Xiao & Xiong 2012.
+"""The law of Laplace variables and one Gaussian, added, by simulation.
+
+This is Algorithm 1 of Xiao & Xiong 2012, with a Gaussian part beside the Laplace variables.
 
 It is for laws without a closed transform, and a test of the other methods. Its error bound holds
 with high probability only, and falls with the square root of the number of draws.
 
-The draws are double-precision Laplace variates, suitable for studying a law and never for releasing
+The draws are double-precision variates, suitable for studying a law and never for releasing
 an answer: noise that protects data comes from the accountant alone.
 """
 
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from inference.noise_law.laplace_sum import (
     check_bound,
     check_confidence,
+    check_deviation,
     chernoff_half_width,
     positive_scales,
 )
@@ -24,7 +27,7 @@ BLOCK = 64  # scales whose draws are in memory at once
 
 
 class MonteCarloLaw:
-    """The empirical law of draws of ``|X|``, ``X = sum_k b_k L_k``.
+    """The empirical law of draws of ``|X|``, ``X = sum_k b_k L_k + sigma Z``.
 
     Parameters
     ----------
@@ -34,6 +37,8 @@ class MonteCarloLaw:
         Passed by the caller, so that a study can be repeated.
     n_draws : int
         Number of draws of `X`.
+    gaussian : float
+        The deviation ``sigma`` of the Gaussian part.
 
     Notes
     -----
@@ -43,15 +48,24 @@ class MonteCarloLaw:
     """
 
     def __init__(
-        self, scales: NDArray[np.float64], *, generator: np.random.Generator, n_draws: int
+        self,
+        scales: NDArray[np.float64],
+        *,
+        generator: np.random.Generator,
+        n_draws: int,
+        gaussian: float = 0.0,
     ) -> None:
         if n_draws < 1:
             raise ValueError(f"n_draws must be at least 1, not {n_draws}")
         self.scales = positive_scales(scales)
+        check_deviation(gaussian)
+        self.gaussian = gaussian
         draws = np.zeros(n_draws)
         for first in range(0, self.scales.size, BLOCK):
             block = self.scales[first : first + BLOCK]
             draws += block @ generator.laplace(size=(block.size, n_draws))
+        if gaussian:
+            draws += gaussian * generator.standard_normal(n_draws)
         self._sizes = np.sort(np.abs(draws))
 
     @property
@@ -80,7 +94,9 @@ class MonteCarloLaw:
         bound, which it never exceeds.
         """
         check_confidence(confidence)
-        proved = chernoff_half_width(self.scales, math.log((1 - confidence) / 2))
+        proved = chernoff_half_width(
+            self.scales, math.log((1 - confidence) / 2), gaussian=self.gaussian
+        )
         n_beyond = math.floor((1 - confidence - 2 * self.tail_error) * self._sizes.size)
         if n_beyond < 0:
             return proved

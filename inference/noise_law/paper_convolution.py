@@ -54,6 +54,7 @@ class PaperConvolutionLaw:
         self, scales: NDArray[np.float64], *, grid_step: float = 1.0, lost_mass: float = 1e-12
     ) -> None:
         self.scales = positive_scales(scales)
+        self.gaussian = 0.0
         if self.scales.size == 0:
             raise ValueError("a convolution needs at least one positive scale")
         if not (math.isfinite(grid_step) and grid_step > 0):

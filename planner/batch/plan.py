@@ -1,12 +1,13 @@
-"""A declared batch of queries, planned together: what to measure to meet all targets at least cost.
+"""A declared batch of queries on few columns: the weight of every row, to meet all targets cheaply.
 
     plan = plan_batch(queries, schema, gate.measurements())
     gate.measure(plan.measurements, ...)
 
-Queries are written on their common atoms, together with the measurements of the history on the same
-columns, which are paid for already. Where a batch has too many columns for that, the queries of
-each set of columns are planned separately; where even that is too large, each query is bought as
-it is asked.
+It is one of the ways in which a batch is planned (`together.py`). Queries are written on their
+common atoms, together with the measurements of the history on the same columns, which are paid for
+already. Where a batch has too many columns for that, the queries of each set of columns are planned
+separately; where even that is too large, each query is bought as it is asked. Each part gets its
+share of the time that is left; its plan is the best that was found by then.
 
 The plan depends on queries, targets, weights and the public schema, never on noisy values.
 """
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.noise.laplace import may_be_clamped
+from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import (
     UNITS_PER_EPSILON,
@@ -27,8 +29,9 @@ from cube.measurement import (
     PlannedMeasurement,
     Weight,
 )
+from cube.pace import seconds_left, within
 from cube.query import N_FACTOR_CELLS_MAX, Scope
-from cube.refusals import InvalidTarget, TooLarge
+from cube.refusals import InvalidTarget
 from cube.schema import Schema
 from inference.blue.atoms import Atoms
 from planner.batch.candidate_rows import (
@@ -42,7 +45,8 @@ from planner.batch.weights import Solution, WeightProblem
 from planner.measuring.weights import weight_for
 from planner.workload import Wanted
 
-N_ROWS_MAX = 2000  # rows of all queries of a batch; certifying takes a millisecond a row
+N_ROWS_MAX = 2000  # of queries planned together; certifying takes a millisecond a row
+SECONDS_MAX = 60.0  # for a batch, where its caller sets no time
 N_ATOMS_MAX = 2000  # the work grows with the cube of this number
 N_HISTORY_ROWS_MAX = (
     1000  # the plan builds on the most precise; the others still narrow the answers
@@ -87,15 +91,7 @@ def plan_batch(
     ------
     InvalidTarget
         If a target asks for practically no noise.
-    TooLarge
-        If the batch has too many rows.
     """
-    n_rows = sum(query.block.n_rows for query in queries)
-    if n_rows > N_ROWS_MAX:
-        raise TooLarge(
-            f"The batch has {n_rows} answers; {N_ROWS_MAX} are planned together.",
-            hint="Plan a part of the statements at a time.",
-        )
     for query in queries:
         if not query.block.query.is_constant:
             weight_for(query.target, query.block.primitive[1])  # raises if it cannot be met
@@ -103,9 +99,11 @@ def plan_batch(
     half_widths = [(0.0,) * query.block.n_rows for query in queries]
     measurements: list[PlannedMeasurement] = []
     epsilon = 0.0
-    for places in _planned_together([queries[place].block.scope for place in asked], schema):
+    parts = _planned_together([queries[place].block for place in asked], schema)
+    for number, places in enumerate(parts):
         chosen = [asked[place] for place in places]
-        part = _planned([queries[place] for place in chosen], schema, history)
+        with within(seconds_left(SECONDS_MAX) / (len(parts) - number)):
+            part = _planned([queries[place] for place in chosen], schema, history)
         for place, known in zip(chosen, part.half_widths, strict=True):
             half_widths[place] = known
         measurements += part.measurements
@@ -113,20 +111,25 @@ def plan_batch(
     return BatchPlan(_without_repeats(measurements), tuple(half_widths), epsilon)
 
 
-def _planned_together(scopes: Sequence[Scope], schema: Schema) -> list[list[int]]:
+def _planned_together(blocks: Sequence[QueryBlock], schema: Schema) -> list[list[int]]:
     """The places of the queries that are planned together on common cells."""
-    everything = tuple(sorted({name for scope in scopes for name in scope}))
-    if scopes and schema.n_cells(everything) <= N_FACTOR_CELLS_MAX:
-        return [list(range(len(scopes)))]
+    everything = tuple(sorted({name for block in blocks for name in block.scope}))
+    if blocks and schema.n_cells(everything) <= N_FACTOR_CELLS_MAX:
+        rows = [block.primitive[0] for block in blocks]
+        atoms = Atoms.undivided(everything, schema.sizes(everything))
+        if atoms.refined(rows, N_ATOMS_MAX) is not None:
+            return [list(range(len(blocks)))]
     alike: dict[Scope, list[int]] = {}
-    for place, scope in enumerate(scopes):
-        alike.setdefault(scope, []).append(place)
+    for place, block in enumerate(blocks):
+        alike.setdefault(block.scope, []).append(place)
     return list(alike.values())
 
 
 def _planned(
     queries: Sequence[Wanted], schema: Schema, history: Sequence[Measurement]
 ) -> BatchPlan:
+    if sum(query.block.n_rows for query in queries) > N_ROWS_MAX:
+        return _bought_alone(queries)
     scope = tuple(sorted({name for query in queries for name in query.block.scope}))
     blocks = [query.block.primitive[0] for query in queries]
     bought = _relevant(history, scope, max(_alone(query) for query in queries))
@@ -186,16 +189,19 @@ def _relevant(
     ]
     found: list[EarlierMeasurement] = []
     n_rows = 0
-    for place in sorted(places, key=lambda place: -history[place].weight.units):
+    for place in sorted(places, key=lambda place: history[place].noise_scale):
         one = history[place]
         n_rows += one.block.n_rows
         if n_rows > N_HISTORY_ROWS_MAX:
             break
-        is_near = one.weight.exact >= heaviest.exact * RAISABLE
-        found.append(
-            EarlierMeasurement(one, place, may_be_raised=is_near and not may_be_clamped(one))
-        )
+        found.append(EarlierMeasurement(one, place, _may_be_raised(one, heaviest)))
     return tuple(found)
+
+
+def _may_be_raised(one: Measurement, heaviest: Weight) -> bool:
+    if one.is_gaussian or may_be_clamped(one):
+        return False
+    return one.laplace_weight.exact >= heaviest.exact * RAISABLE
 
 
 def _problem(

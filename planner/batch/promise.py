@@ -6,6 +6,7 @@ checked with the same code that will answer, and its weights are raised together
 is met there too.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -20,29 +21,37 @@ N_RAISES_MAX = 20
 MARGIN = 1 + 2.0**-20  # so that rounding does not leave a target just missed
 
 
-def with_kept_promises(plan: BatchPlan, queries: Sequence[Wanted], forecast: Forecast) -> BatchPlan:
-    """The plan at weights at which the estimator meets every target.
+def promised(
+    measurements: Sequence[PlannedMeasurement], queries: Sequence[Wanted], forecast: Forecast
+) -> tuple[float, ...]:
+    """The half-width of each query, its widest row's, once a plan is bought."""
+    beside = forecast.with_planned(measurements)
+    return tuple(beside.half_width(query.block, query.target) for query in queries)
+
+
+def with_kept_promises(
+    measurements: Sequence[PlannedMeasurement], queries: Sequence[Wanted], forecast: Forecast
+) -> BatchPlan:
+    """The plan at weights at which the estimator meets every target; its epsilon is left at 0.
 
     Raises
     ------
     InvalidTarget
         If no weights are enough.
     """
-    measurements = plan.measurements
     for _ in range(N_RAISES_MAX):
-        widths = [forecast.half_width(query.block, query.target, measurements) for query in queries]
+        widths = promised(measurements, queries, forecast)
         excess = [
             width / query.target.half_width for width, query in zip(widths, queries, strict=True)
         ]
         worst = max(excess, default=0.0)
         if worst <= 1:
-            return replace(
-                plan, measurements=measurements, half_widths=tuple((width,) for width in widths)
-            )
-        if measurements:
-            measurements = tuple(_raised(planned, worst * MARGIN) for planned in measurements)
+            return BatchPlan(tuple(measurements), tuple((width,) for width in widths), 0.0)
+        if measurements and math.isfinite(worst):
+            measurements = [_raised(planned, worst * MARGIN) for planned in measurements]
         else:
-            measurements = (_itself(queries[excess.index(worst)], forecast),)
+            query = queries[excess.index(worst)]
+            measurements = [*measurements, _itself(query, forecast)]
     raise InvalidTarget(
         "The targets of the batch are not met together.", hint="Ask for wider intervals."
     )
@@ -58,6 +67,8 @@ def _itself(query: Wanted, forecast: Forecast) -> PlannedMeasurement:
     row, multiplier = query.block.primitive
     weight = weight_for(query.target, multiplier)
     place = forecast.estimator.history.most_precise(row)
-    if place is not None and forecast.estimator.history[place].laplace_weight >= weight:
-        place = None
+    if place is not None:
+        earlier = forecast.estimator.history[place]
+        if earlier.is_gaussian or earlier.laplace_weight >= weight:
+            place = None
     return PlannedMeasurement(row, weight, place)

@@ -8,10 +8,12 @@ Deterministic: the same batch gives the same plan.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cube.refusals import TooSlow
 from planner.batch.candidate_rows import BRANCHINGS, CandidateRows
 from planner.batch.weights import N_ROUNDS_MAX, Solution, WeightProblem, improved, scaled_to_meet
 
@@ -34,6 +36,7 @@ def cheapest(problem: WeightProblem, candidates: CandidateRows) -> Solution | No
     """The cheapest solution found; None if the candidates do not determine every query.
 
     It never costs more than the atoms at one common weight, or than the queries each bought alone.
+    When time runs out, it is the cheapest found by then.
     """
     simple = [
         found
@@ -42,27 +45,39 @@ def cheapest(problem: WeightProblem, candidates: CandidateRows) -> Solution | No
     ]
     least = _least_cost(problem)
     if simple and min(found.cost for found in simple) <= least * (1 + NOTHING_TO_GAIN):
-        return min(simple, key=lambda solution: solution.cost)
-    coarse = list(_coarse(problem, candidates))
-    known = sorted((*simple, *coarse), key=lambda solution: solution.cost)
+        return _best(simple)
+    known, further = list(simple), list[Solution]()
+    with suppress(TooSlow):
+        for solution in _coarse(problem, candidates):
+            known.append(solution)  # noqa: PERF402 - keeps what was found before time runs out
+        for solution in _fine(problem, candidates, known):
+            further.append(solution)
+        return _tidied(problem, _best([*known, *further]), _best(known).cost) if known else None
+    return _best([*known, *further]) if known else None
+
+
+def _best(solutions: Sequence[Solution]) -> Solution:
+    return min(solutions, key=lambda solution: solution.cost)
+
+
+def _fine(
+    problem: WeightProblem, candidates: CandidateRows, known: Sequence[Solution]
+) -> Iterator[Solution]:
+    """What becomes of several starts with a weight for every row, the best of them followed."""
     if not known:
-        return None
-    starts = _fine_starts(problem, candidates, known)
-    begun = _improved_from(problem, starts, n_rounds=N_ROUNDS_BEGUN)[:N_FOLLOWED]
-    followed = _improved_from(problem, [found.weights for found in begun], n_rounds=N_ROUNDS_MAX)
-    best = min((*known, *begun, *followed), key=lambda solution: solution.cost)
-    return _tidied(problem, best, known[0].cost)
-
-
-def _improved_from(
-    problem: WeightProblem, starts: Sequence[Floats], n_rounds: int
-) -> list[Solution]:
-    """What each start leads to in this many rounds, the cheapest first."""
-    found = [improved(problem, start, n_rounds=n_rounds) for start in starts]
-    return sorted(
-        (solution for solution in found if solution is not None),
-        key=lambda solution: solution.cost,
-    )
+        return
+    in_order = sorted(known, key=lambda solution: solution.cost)
+    begun: list[Solution] = []
+    for start in _fine_starts(problem, candidates, in_order):
+        solution = improved(problem, start, n_rounds=N_ROUNDS_BEGUN)
+        if solution is not None:
+            begun.append(solution)
+            yield solution
+    begun.sort(key=lambda solution: solution.cost)
+    for one in begun[:N_FOLLOWED]:
+        solution = improved(problem, one.weights, n_rounds=N_ROUNDS_MAX)
+        if solution is not None:
+            yield solution
 
 
 def _least_cost(problem: WeightProblem) -> float:

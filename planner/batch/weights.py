@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cube.cached import cached_property
+from cube.pace import checkpoint
 from inference.blue.blue import OnlineBlue
 from inference.noise_law.law import law_of_noise
 from inference.scaling import without_dust
@@ -195,6 +196,7 @@ def _least_factor(problem: WeightProblem, added: Floats, guess: float) -> float:
     """By bisection, as weights bought before do not scale: to within a millionth."""
 
     def is_met(factor: float) -> bool:
+        checkpoint()
         found = certified(problem, problem.bought + factor * added)
         return found is not None and _worst(problem, found) <= 1 - MARGIN
 
@@ -242,6 +244,7 @@ def improved(
     solution = best = scaled_to_meet(problem, start)
     descent = _Descent(problem)
     for _ in range(n_rounds):
+        checkpoint()
         if solution is None or best is None:
             return best
         weights = descent.lowered(solution)

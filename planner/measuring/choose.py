@@ -280,7 +280,7 @@ class _Chooser:
     ) -> PlannedMeasurement:
         raised = kind.planned(block, units, place)
         try:
-            self._context.forecast.noise_for(raised)
+            self._context.forecast.foreseen(raised)
         except TooLarge:  # its lattice is too coarse for a weight this large
             return kind.planned(block, units)
         return raised

@@ -7,11 +7,10 @@ will have. Nothing is bought here, and no noisy value plays a part.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from accountant.noise.laplace import LatticeNoise
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import Measurement, PlannedMeasurement
@@ -46,8 +45,8 @@ class Forecast:
     ----------
     estimator : Estimator
         The history, with what is planned so far.
-    noise_for : callable
-        The noise that a planned measurement would have (`Gate.noise_for`).
+    foreseen : callable
+        What a planned measurement would make, without its values (`Raises.foreseen`).
     planned : mapping of (str, bool) to (int, int), optional
         What is planned and already added to that history, by fingerprint and whether its noise is
         Gaussian: its place, and the units of its weight. A later plan may give it more.
@@ -56,11 +55,11 @@ class Forecast:
     def __init__(
         self,
         estimator: Estimator,
-        noise_for: Callable[[PlannedMeasurement], LatticeNoise],
+        foreseen: Callable[[PlannedMeasurement], Measurement],
         planned: Mapping[_Named, tuple[int, int]] = MappingProxyType({}),
     ) -> None:
         self.estimator = estimator
-        self.noise_for = noise_for
+        self.foreseen = foreseen
         self._planned = planned
 
     def half_width(
@@ -74,7 +73,7 @@ class Forecast:
 
     def after(self, plan: Sequence[PlannedMeasurement]) -> "Forecast":
         """The forecast once `plan` is bought: its rows count as measured."""
-        return Forecast(self.with_planned(plan).estimator, self.noise_for)
+        return Forecast(self.with_planned(plan).estimator, self.foreseen)
 
     def with_planned(self, plan: Sequence[PlannedMeasurement]) -> "Forecast":
         """The forecast with the rows of `plan` added to the history.
@@ -89,7 +88,7 @@ class Forecast:
         estimator.add([self._imagined(planned) for planned in further])
         places = enumerate(further, start=self.estimator.n_measurements)
         added = {_name(one): (place, one.weight.units) for place, one in places}
-        return Forecast(estimator, self.noise_for, {**self._planned, **added})
+        return Forecast(estimator, self.foreseen, {**self._planned, **added})
 
     def rising(
         self, block: QueryBlock, target: AccuracyTarget, lightest: Sequence[PlannedMeasurement]
@@ -137,15 +136,7 @@ class Forecast:
         return widest(rows, target.confidence)
 
     def _imagined(self, planned: PlannedMeasurement) -> Measurement:
-        noise = self.noise_for(planned)
-        return Measurement(
-            block=planned.block,
-            weight=planned.weight,
-            lattice_bits=noise.lattice_bits,
-            noise_scale=noise.noise_scale,
-            lattice_values=(0,) * planned.block.n_rows,
-            supersedes=self._replaced_by(planned),
-        )
+        return replace(self.foreseen(planned), supersedes=self._replaced_by(planned))
 
     def _replaced_by(self, planned: PlannedMeasurement) -> int | None:
         """The place of the measurement, planned or real, that this one would replace."""

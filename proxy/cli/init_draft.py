@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import duckdb
@@ -212,6 +213,8 @@ def _table_section(
     bound = "# n_records_max = ..." if n_records_max is None else f"n_records_max = {n_records_max}"
     lines += [
         'budget = "1.0"          # the epsilon that may ever be spent on this table',
+        "# So that it lasts, cap what one query may cost, at a twentieth of the budget, say:",
+        _comment(f"#   tacit limit set {quote(table)} each_analyst --per-query 0.05"),
         f"{bound}  # a public upper bound on the number of records",
         "half_width = 100        # the accuracy of a request that names none",
         "confidence = 0.95",

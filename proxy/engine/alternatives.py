@@ -6,23 +6,26 @@ budgets, never from data. Where either takes long to find, it goes unsaid.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
 from accountant.ledger.limits import Payer
 from cube.pace import within
 from cube.refusals import InvalidTarget, NotCovered, TooLarge, TooSlow
-from cube.shortfall import OfferedWidth
+from cube.shortfall import OfferedWidth, Shortfall
 from inference.posterior import RowEstimate, widest
 from planner.workload import Wanted
 from proxy.tables.snapshot import TableSnapshot
 
 FACTOR_MAX: Final = 2.0**20  # of the width asked for; beyond it nobody is helped
-SECONDS_MAX: Final = 1.0  # of a refusal's time: it comes without advice rather than late
-N_STEPS: Final = 7  # of the search, each of which halves the factor's logarithm
+SECONDS_MAX: Final = 0.1  # of a refusal's time: it comes without advice rather than late
+N_TRIED_MAX: Final = 2  # factors, each of which takes as long as planning the request
+FIRST_GUESS: Final = 1.1  # times what is lacking
+AIMED: Final = 0.97  # of what is left, for the price of the next guess
+WIDER: Final = 2.0  # times a guess that may not be paid
 
 
 def advised(
@@ -36,9 +39,29 @@ def advised(
     free = fits = math.inf
     with suppress(TooSlow), within(SECONDS_MAX):
         free = _free_factor(wanted, snapshot.estimates(wanted))
-        fits = _fitting_factor(snapshot, wanted, payer, cap, min(free, FACTOR_MAX))
+        payable = _Payable(snapshot, wanted, payer, cap)
+        fits = fitting_factor(payable.at, refusal.shortfall, min(free, FACTOR_MAX))
     fitting = _offered(fits, wanted) if fits < free else None
     return type(refusal)(replace(refusal.shortfall, free=_offered(free, wanted), fitting=fitting))
+
+
+@dataclass(frozen=True, slots=True)
+class _Payable:
+    """What is wanted by whom, and how it is paid for."""
+
+    table: TableSnapshot
+    wanted: Sequence[Wanted]
+    payer: Payer
+    cap: Fraction | None
+
+    def at(self, factor: float) -> float | None:
+        """What all of it costs at so many times the widths; None if that may not be spent."""
+        wanted = _widened(self.wanted, factor)
+        with suppress(NotCovered, InvalidTarget, TooLarge):
+            plan = self.table.plan(wanted, self.table.estimates(wanted)).planned
+            self.table.check(plan, self.payer, epsilon_cap=self.cap)
+            return float(self.table.price(plan).epsilon)
+        return None
 
 
 def _free_factor(wanted: Sequence[Wanted], known: Sequence[Sequence[RowEstimate]]) -> float:
@@ -50,24 +73,56 @@ def _free_factor(wanted: Sequence[Wanted], known: Sequence[Sequence[RowEstimate]
     return float(max(factors))
 
 
-def _fitting_factor(
-    table: TableSnapshot,
-    wanted: Sequence[Wanted],
-    payer: Payer,
-    cap: Fraction | None,
-    too_wide: float,
+def fitting_factor(
+    price_at: Callable[[float], float | None], shortfall: Shortfall, too_wide: float
 ) -> float:
-    """The smallest factor found on the widths asked for that may be paid; infinite if none is."""
-    low, high = 0.0, math.log2(max(too_wide, 1.0))
-    if not _may_be_paid(table, _widened(wanted, 2.0**high), payer, cap):
-        return math.inf
-    for _ in range(N_STEPS):
-        middle = (low + high) / 2
-        if _may_be_paid(table, _widened(wanted, 2.0**middle), payer, cap):
-            high = middle
+    """The smallest factor found on the widths asked for that may be paid; infinite if none is.
+
+    Parameters
+    ----------
+    price_at : callable
+        The epsilon at a factor; None where it may not be spent.
+    shortfall : Shortfall
+        Of the widths asked for.
+    too_wide : float
+        The largest factor that helps anybody.
+
+    Notes
+    -----
+    A price falls about as fast as widths grow, or faster, so the first factor tried is what is
+    lacking; the next follow from the prices found.
+    """
+    left = float(shortfall.epsilon_left or 0)
+    low = high = _Tried(1.0, float(shortfall.epsilon_needed))
+    factor = min(too_wide, FIRST_GUESS * low.epsilon / left if left else too_wide)
+    fits = math.inf
+    for _ in range(N_TRIED_MAX):
+        epsilon = price_at(factor)
+        if epsilon is not None:
+            fits, high = factor, _Tried(factor, epsilon)
+        elif factor >= too_wide:
+            break
         else:
-            low = middle
-    return float(2.0**high)
+            low = replace(low, factor=factor)
+        is_found = math.isfinite(fits)
+        factor = _between(low, high, AIMED * left) if is_found else min(too_wide, WIDER * factor)
+    return fits
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """A factor on the widths asked for, and a price about there."""
+
+    factor: float
+    epsilon: float
+
+
+def _between(low: _Tried, high: _Tried, aimed: float) -> float:
+    """Where a price is likely, on a line between logarithms; or the middle."""
+    share = 0.5
+    if low.epsilon > aimed > high.epsilon > 0:
+        share = math.log(low.epsilon / aimed) / math.log(low.epsilon / high.epsilon)
+    return low.factor * (high.factor / low.factor) ** min(max(share, 0.1), 0.95)
 
 
 def _widened(wanted: Sequence[Wanted], factor: float) -> list[Wanted]:
@@ -75,16 +130,6 @@ def _widened(wanted: Sequence[Wanted], factor: float) -> list[Wanted]:
         replace(one, target=replace(one.target, half_width=one.target.half_width * factor))
         for one in wanted
     ]
-
-
-def _may_be_paid(
-    table: TableSnapshot, wanted: Sequence[Wanted], payer: Payer, cap: Fraction | None
-) -> bool:
-    with suppress(NotCovered, InvalidTarget, TooLarge):
-        plan = table.plan(wanted, table.estimates(wanted))
-        table.check(plan.planned, payer, epsilon_cap=cap)
-        return True
-    return False
 
 
 def _offered(factor: float, wanted: Sequence[Wanted]) -> OfferedWidth | None:

@@ -7,18 +7,16 @@ again. Nothing is charged before every check has passed.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import groupby
 from typing import Any, Final
 
 import pyarrow as pa
 
-from accountant.ledger.table_history import StalePlan
-from cube.measurement import Measurement
+from accountant.ledger.raises import StalePlan
 from cube.refusals import BudgetExhausted, CannotStart, InvalidRequest, LimitReached
-from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.posterior import Posterior, RowEstimate
-from planner.batch.plan import BatchPlan, plan_batch
-from planner.batch.promise import with_kept_promises
+from planner.batch.plan import BatchPlan
 from planner.sql.statements import Explain, Query, Statement, not_answered, read_file
 from planner.workload import Aggregate, Part, RequestedTarget, Wanted, Workload
 from proxy.api.requests import BatchReport, BatchRequest, BudgetStatus
@@ -101,8 +99,7 @@ def _by_empty_history(
     """The plan on an empty history; refused if its price is above the cap or what is left."""
     snapshot = empty_history.snapshot()
     items = _items(snapshot, workloads)
-    plan = _planned(items, empty_history.info.schema, ())
-    plan = with_kept_promises(plan, _queries(items), snapshot.forecast)
+    plan = _planned(snapshot, items)
     epsilon = snapshot.price(plan.measurements).epsilon
     if request.buy:
         try:
@@ -124,9 +121,8 @@ def _planned_and_bought(
         snapshot = table.snapshot()
         items = _items(snapshot, workloads)
         history = snapshot.charges.measurements
-        plan = _planned(items, table.info.schema, history)
+        plan = _planned(snapshot, items)
         try:
-            plan = with_kept_promises(plan, _queries(items), snapshot.forecast)
             epsilon = snapshot.price(plan.measurements).epsilon
             if request.buy and plan.measurements:
                 payer = request.caller.payer
@@ -210,15 +206,13 @@ def _sure_target(part: Part, aggregate: int) -> AccuracyTarget:
     return replace(target, half_width=min([target.half_width, *floors]))
 
 
-def _planned(items: Sequence[_Item], schema: Schema, history: Sequence[Measurement]) -> BatchPlan:
+def _planned(snapshot: TableSnapshot, items: Sequence[_Item]) -> BatchPlan:
+    by_statement = groupby(items, key=lambda item: item.statement)
+    statements = [[item.wanted for item in some] for _, some in by_statement]
     try:
-        return plan_batch(_queries(items), schema, history)
+        return snapshot.plan_together(statements)
     except CannotStart as missing:  # an optional dependency is missing; the server keeps serving
         raise InvalidRequest(missing.message, hint=missing.hint) from None
-
-
-def _queries(items: Sequence[_Item]) -> list[Wanted]:
-    return [item.wanted for item in items]
 
 
 def _widest(rows: Sequence[RowEstimate], confidence: float) -> float | None:

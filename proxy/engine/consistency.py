@@ -18,7 +18,7 @@ from inference.marginals.error_law import UnknownLaw, cell_coefficients
 from inference.marginals.joint import reconciled_globally
 from inference.marginals.projection import projected
 from inference.marginals.table import Floats, NoisyTable
-from inference.noise_law.law import law_of_noise
+from inference.noise_law.law import law_of_noises
 from inference.posterior import Posterior
 from planner.consistent_sets import Consistency, ConsistentSets
 from proxy.engine.results import AnsweredPart
@@ -84,7 +84,7 @@ def _exact(
     history: History,
 ) -> tuple[Posterior, ...]:
     """The projection, each cell with the law of the noises that it combines."""
-    noises, scales = error_parts(posteriors, history)
+    noises, scales, is_gaussian = error_parts(posteriors, history)
     widenings = np.array([one.lattice_widening for one in posteriors])
     values = _in_rows(sets, projected(tables))
     found: list[Posterior] = []
@@ -96,7 +96,7 @@ def _exact(
             probe = np.transpose(summed.reshape(shape), np.argsort(keys))
             shares = _in_rows(sets, cell_coefficients(tables, holder, probe))
             own = posteriors[len(found)]
-            law = law_of_noise(np.abs(shares @ noises) * scales)
+            law = law_of_noises(np.abs(shares @ noises) * scales, is_gaussian)
             widening = float(np.abs(shares) @ widenings)
             found.append(Posterior(float(values[len(found)]), law, widening, own.low, own.high))
     return tuple(found)

@@ -43,6 +43,7 @@ from proxy.engine.catalog_views import catalog_rows, is_catalog_view, listed_tab
 from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
 from proxy.engine.history_fallback import NOTE
+from proxy.engine.large_purchases import note_if_large
 from proxy.engine.model_fallback import ModelFallback
 from proxy.engine.other_statements import columns_of_other, explain_other, run_other
 from proxy.engine.postprocessing import OuterSql
@@ -238,9 +239,8 @@ class Engine:
         notes: list[str] = []
         for found in answered_tables(workload, self._tables, caller, self._outer):
             budgets.append(shown_budget(found.table, caller))
-            name = budgets[-1].table
-            self._note_answers(name, caller.payer, found.settled)
-            notes += () if found.settled else (NOTE.format(name),)
+            self._note_answers(found.table, caller.payer, found.settled)
+            notes += () if found.settled else (NOTE.format(budgets[-1].table),)
             answered |= {one.part.name: one for one in found.parts}
         if not workload.tables:
             self._watcher.answered("", AnswerKind.PUBLIC)
@@ -264,10 +264,14 @@ class Engine:
             relations = {part.name: stand_in(part) for part in workload.parts}
             self._outer.run(outer.sql, relations | public)
 
-    def _note_answers(self, table: str, payer: Payer, answered: Sequence[AnsweredPart]) -> None:
-        self.usage.add(table, payer.analyst, answered)
+    def _note_answers(
+        self, table: ServedTable, payer: Payer, answered: Sequence[AnsweredPart]
+    ) -> None:
+        name = table.info.schema.table
+        self.usage.add(name, payer.analyst, answered)
+        note_if_large(self._watcher, table, payer.analyst, answered)
         is_paid = any(one.source == SOURCE_MEASURED for part in answered for one in part.aggregates)
-        self._watcher.answered(table, AnswerKind.PAID if is_paid else AnswerKind.FREE)
+        self._watcher.answered(name, AnswerKind.PAID if is_paid else AnswerKind.FREE)
 
     def _released(
         self,

@@ -101,7 +101,7 @@ VIEW_SCHEMAS: Final[Mapping[str, pa.Schema]] = MappingProxyType(
             n_statistics=pa.int64(),
         ),
         "history": _columns(
-            may_be_null=("raised_from",),
+            may_be_null=("epsilon", "noise_scale", "rho", "raised_from"),
             place=pa.int64(),
             table_name=pa.string(),
             columns=pa.string(),
@@ -109,6 +109,9 @@ VIEW_SCHEMAS: Final[Mapping[str, pa.Schema]] = MappingProxyType(
             n_rows=pa.int64(),
             epsilon=pa.float64(),
             noise_scale=pa.float64(),
+            noise=pa.string(),
+            rho=pa.float64(),
+            deviation=pa.float64(),
             raised_from=pa.int64(),
             superseded=pa.bool_(),
         ),
@@ -231,18 +234,26 @@ def _loss_rows(record: TableRecord) -> Iterator[Row]:
 
 
 def _history_rows(record: TableRecord) -> Iterator[Row]:
-    """One row per measurement; `raised_from` is the position of the one that it refines."""
+    """One row per measurement; `raised_from` is the position of the one that it refines.
+
+    Weight and scale are of Laplace noise; Gaussian noise has the rho of a record that moves the row
+    by one unit. The standard deviation compares the two.
+    """
     declared = DeclaredTable.parse(declare(record.info.schema, version=version("tacit-dp")))
     superseded = {measured.supersedes for measured in record.measurements}
     for place, measured in enumerate(record.measurements):
+        gaussian = measured.is_gaussian
         yield {
             "place": place,
             "table_name": record.info.schema.table,
             "columns": ", ".join(measured.block.scope),
             "query": query_text(measured.block, declared),
             "n_rows": measured.block.n_rows,
-            "epsilon": float(measured.weight.exact),
-            "noise_scale": measured.noise_scale,
+            "epsilon": None if gaussian else float(measured.weight.exact),
+            "noise_scale": None if gaussian else measured.noise_scale,
+            "noise": "gaussian" if gaussian else "laplace",
+            "rho": float(measured.weight.exact) if gaussian else None,
+            "deviation": measured.deviation,
             "raised_from": measured.supersedes,
             "superseded": place in superseded,
         }

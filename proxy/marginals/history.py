@@ -27,7 +27,7 @@ class WholeTable:
     partition : Partition, optional
         The partition that was measured; None for the total.
     weight : int
-        In units.
+        In units; 0 for Gaussian noise, as no weight raises that.
     measured : MeasuredTable
         The counts, summed over columns that are not requested.
     """
@@ -43,7 +43,7 @@ class WholeTable:
 
 
 def whole_tables(history: History, columns: Iterable[str]) -> list[WholeTable]:
-    """The tables on some of `columns`, or of the total; by scope, the most precise last."""
+    """The tables on some of `columns`, or of the total; those of larger weights last."""
     asked = set(columns)
     found = []
     for scope in history.partition_scopes:
@@ -72,8 +72,8 @@ def promised(whole: WholeTable | None, partition: Partition | None, weight: int)
 
 
 def of_scope(tables: Sequence[WholeTable], scope: Scope) -> WholeTable | None:
-    """The most precise table of exactly these columns."""
-    return next((one for one in reversed(tables) if one.scope == scope), None)
+    """The table of exactly these columns with the largest weight."""
+    return next((one for one in reversed(tables) if one.scope == scope and one.weight), None)
 
 
 def natural_partition(scope: Scope, shape: tuple[int, ...]) -> Partition | None:
@@ -97,6 +97,8 @@ def _whole(measurement: Measurement, scope: Scope, kept: Scope) -> WholeTable:
         scope,
         values.reshape(()) if partition is None else values[partition.labels],
         measurement.noise_scale,
-        lattice_step=measurement.lattice_step,
+        lattice_step=measurement.lattice_widening,
+        is_gaussian=measurement.is_gaussian,
     )
-    return WholeTable(partition, measurement.weight.units, table.onto(kept))
+    weight = 0 if measurement.is_gaussian else measurement.laplace_weight.units
+    return WholeTable(partition, weight, table.onto(kept))

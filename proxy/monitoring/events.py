@@ -54,6 +54,10 @@ class Watcher(Protocol):
         """A statement was answered; reported once for each private table that it reads."""
         ...
 
+    def took_much(self, table: str) -> None:
+        """One statement took a tenth of a table's budget, or more."""
+        ...
+
     def called(self, method: str, code: str) -> None:
         """A call ended: its full method name, and "ok" or the code it failed with."""
         ...
@@ -75,6 +79,9 @@ class Unwatched:
         return _NOTHING
 
     def answered(self, table: str, kind: AnswerKind) -> None:
+        """Do nothing."""
+
+    def took_much(self, table: str) -> None:
         """Do nothing."""
 
     def called(self, method: str, code: str) -> None:

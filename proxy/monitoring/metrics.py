@@ -116,6 +116,10 @@ class Metrics:
         known = table if table in self._tables or kind is AnswerKind.PUBLIC else OTHER
         self._answers.labels(known, str(kind)).inc()
 
+    def took_much(self, table: str) -> None:
+        """Count one statement that took a large part of a budget."""
+        self._large_purchases.labels(table if table in self._tables else OTHER).inc()
+
     def called(self, method: str, code: str) -> None:
         """Count one call, and the refusal that it ended with."""
         code = code if code in CALL_CODES else OTHER
@@ -155,6 +159,11 @@ class Metrics:
             for kind in (AnswerKind.FREE, AnswerKind.PAID):
                 self._answers.labels(table, str(kind))
         self._answers.labels("", str(AnswerKind.PUBLIC))
+        self._large_purchases = self._counter(
+            "tacit_large_purchases", "Statements that took a tenth of a budget.", "table"
+        )
+        for table in self._tables:
+            self._large_purchases.labels(table)
         self._calls = self._counter("tacit_calls", "Calls that ended.", "method", "code")
         for method in METHODS:
             self._calls.labels(method, OK_CODE)

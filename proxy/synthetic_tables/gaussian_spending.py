@@ -1,8 +1,7 @@
 """The spending for a synthetic table that is measured with Gaussian noise, under a delta.
 
 The purchases are the same as with Laplace noise; budgets are parts of ``mu**2``, twice the rho that
-the epsilon buys under the table's terms. The measurements are not rows of the history: the next
-synthetic table uses them, SQL queries do not.
+the epsilon buys under the table's terms. Counts are rows of the history, which SQL queries use too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +11,18 @@ from typing import Final
 
 from accountant.cost.zcdp_account import constant_of
 from accountant.ledger.limits import Payer
-from cube.block import Partition, QueryBlock
-from cube.gaussian import GaussianCounts, GaussianStatistic, PlannedGaussian
-from cube.gaussian_terms import UNITS_PER_RHO, GaussianTerms, Rho
-from cube.query import counting
+from cube.block import Partition
+from cube.gaussian import PlannedGaussian
+from cube.gaussian_terms import (
+    PRECISION_UNITS_MAX,
+    UNITS_PER_RHO,
+    GaussianTerms,
+    Precision,
+    Rho,
+)
+from cube.measurement import UNITS_PER_EPSILON
 from cube.statistic import Distance, Statistic
+from planner.measuring.noise_kinds import GaussianKind
 from proxy.synthetic_tables.request import Watch
 from proxy.synthetic_tables.spending import LaplaceSpending
 from proxy.tables.private_table import ServedTable
@@ -86,24 +92,29 @@ class GaussianSpending(LaplaceSpending):
         self._terms, self.budget = bought.terms, bought.budget
 
     def buy(self, budgets: Mapping[Partition | None, float | Fraction]) -> None:
-        """Count the groups of partitions; see `LaplaceSpending.buy`."""
-        self._release(
-            [(GaussianCounts(QueryBlock(counting(), one)), budgets[one]) for one in budgets]
-        )
+        """Add precision to the counts of partitions; see `LaplaceSpending.buy`."""
+        precisions = {partition: self._precision(budget) for partition, budget in budgets.items()}
+        added = {partition: one for partition, one in precisions.items() if one is not None}
+        kind = GaussianKind(self._terms)
+        self.spent += self.table.buy_tables(added, self._payer, epsilon_cap=self._left, kind=kind)
 
     def ask(self, statistics: Sequence[Statistic], budget: float | Fraction) -> tuple[float, ...]:
         """Noisy distances, each for a part `budget` of ``mu**2``; see `LaplaceSpending.ask`."""
         asked = [one for one in statistics if isinstance(one, Distance)]
         if len(asked) < len(statistics):
             raise ValueError("a choice cannot be made with Gaussian noise")
-        return self._release([(one, budget) for one in asked])
+        units = int(Fraction(budget) * RHO_PER_BUDGET * UNITS_PER_RHO)
+        if not units or not asked:
+            return ()
+        return self.told([PlannedGaussian(one, Rho(units), self._terms) for one in asked])
 
-    def _release(
-        self, wanted: Sequence[tuple[GaussianStatistic, float | Fraction]]
-    ) -> tuple[float, ...]:
-        planned = [
-            PlannedGaussian(one, Rho(units), self._terms)
-            for one, budget in wanted
-            if (units := int(Fraction(budget) * RHO_PER_BUDGET * UNITS_PER_RHO)) > 0
-        ]
-        return self.told(planned) if planned else ()
+    def _precision(self, budget: float | Fraction) -> Precision | None:
+        """The most precise counts that cost no more than a budget; None if that buys nothing.
+
+        What rows cost a cell is rounded up to whole units of epsilon, so the budget is first
+        rounded down to them.
+        """
+        per_budget = self._terms.order * RHO_PER_BUDGET
+        cost_units = int(Fraction(budget) * per_budget * UNITS_PER_EPSILON)
+        units = GaussianKind(self._terms).affordable(cost_units)
+        return Precision(min(units, PRECISION_UNITS_MAX)) if units else None

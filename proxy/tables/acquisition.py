@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.ledger.limits import Payer
-from accountant.ledger.table_history import StalePlan
+from accountant.ledger.raises import StalePlan
 from cube.measurement import UNITS_PER_EPSILON
 from cube.pace import checkpoint
 from cube.refusals import Refused

@@ -11,20 +11,24 @@ from typing import Final
 
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import Payment
-from accountant.ledger.table_history import StalePlan
+from accountant.ledger.raises import StalePlan
 from cube.block import Partition, QueryBlock
 from cube.gaussian import Asked
+from cube.gaussian_terms import Precision
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import counting
 from cube.refusals import TooLarge
+from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.offers import PurchasePlan
 from proxy.tables.purchasing import Purchasing
 from proxy.tables.snapshot import TableSnapshot
 
 N_OVERTAKEN_MAX: Final = 5  # then the plan is bought whatever other processes do meanwhile
 
-Added = Mapping[Partition | None, Weight]
-"""What to add to the weight of each partition's counts; None for the count of everything."""
+Added = Mapping[Partition | None, Weight | Precision]
+"""What to add to the weight of each partition's counts, all of one kind of noise; None for the
+count of everything.
+"""
 
 
 class DirectPurchases:
@@ -41,9 +45,15 @@ class DirectPurchases:
     def price_of_tables(self, added: Added) -> Fraction:
         """What `buy_tables` would cost now. Charges nothing."""
         snapshot = self._table.state.snapshot()
-        return snapshot.price(_all_raised(snapshot, added)).epsilon
+        return snapshot.price(_all_raised(snapshot, added, LAPLACE)).epsilon
 
-    def buy_tables(self, added: Added, payer: Payer, epsilon_cap: Fraction | None) -> Fraction:
+    def buy_tables(
+        self,
+        added: Added,
+        payer: Payer,
+        epsilon_cap: Fraction | None,
+        kind: NoiseKind = LAPLACE,
+    ) -> Fraction:
         """Raise the counts of some partitions, each by a weight; what that cost.
 
         Raises
@@ -56,7 +66,7 @@ class DirectPurchases:
         if not added:
             return Fraction(0)
         payment = self._carried_out(
-            payer, epsilon_cap, lambda snapshot: _all_raised(snapshot, added)
+            payer, epsilon_cap, lambda snapshot: _all_raised(snapshot, added, kind)
         )
         return Fraction(payment.units, UNITS_PER_EPSILON)
 
@@ -134,22 +144,24 @@ class DirectPurchases:
                 self._table.gate.refresh()
 
 
-def _all_raised(snapshot: TableSnapshot, added: Added) -> list[PlannedMeasurement]:
+def _all_raised(snapshot: TableSnapshot, added: Added, kind: NoiseKind) -> list[PlannedMeasurement]:
     return [
-        _raised(snapshot, QueryBlock(counting(), partition), weight)
-        for partition, weight in added.items()
+        _raised(snapshot, QueryBlock(counting(), partition), more.units, kind)
+        for partition, more in added.items()
     ]
 
 
-def _raised(snapshot: TableSnapshot, block: QueryBlock, added: Weight) -> PlannedMeasurement:
-    """The block at a weight that is larger by `added` than what the history has."""
-    place = snapshot.history.most_precise(block)
-    if place is None:
-        return PlannedMeasurement(block, added)
-    weight = Weight(snapshot.history[place].weight.units + added.units)
-    raised = PlannedMeasurement(block, weight, place)
+def _raised(
+    snapshot: TableSnapshot, block: QueryBlock, added: int, kind: NoiseKind
+) -> PlannedMeasurement:
+    """The block at a weight that is larger, by so many units, than what the history has."""
+    place = snapshot.history.raisable(block, is_gaussian=kind.is_gaussian)
+    units = added if place is None else snapshot.history[place].weight.units + added
+    if place is None or units > kind.units_max:
+        return kind.planned(block, added)
+    raised = kind.planned(block, units, place)
     try:
-        snapshot.forecast.noise_for(raised)
+        snapshot.forecast.foreseen(raised)
     except TooLarge:  # its lattice is too coarse: a second look costs the same, and tells as much
-        return PlannedMeasurement(block, added)
+        return kind.planned(block, added)
     return raised

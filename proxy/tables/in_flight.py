@@ -111,7 +111,7 @@ class Purchases:
         foreign = {seq: charge for seq, charge in history.pending.items() if seq in history.read}
         rows = (
             *(planned for one in own for planned in one.plan.planned),
-            *(charged.planned for charge in foreign.values() for charged in charge.blocks),
+            *(one for charge in foreign.values() for one in history.raises.planned(charge)),
         )
         n_measured = len(history.measurements)
         return PromisedPurchases(own, frozenset(foreign), rows, len(history.read), n_measured)

@@ -18,6 +18,7 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from inference.history import History
 from inference.posterior import RowEstimate
+from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
 from proxy.api.requests import BudgetStatus, LimitStatus, TableInfo
@@ -115,12 +116,19 @@ class ServedTable:
         """What `buy_tables` would cost now. Charges nothing."""
         return self._direct.price_of_tables(added)
 
-    def buy_tables(self, added: Added, payer: Payer, *, epsilon_cap: Fraction | None) -> Fraction:
+    def buy_tables(
+        self,
+        added: Added,
+        payer: Payer,
+        *,
+        epsilon_cap: Fraction | None,
+        kind: NoiseKind = LAPLACE,
+    ) -> Fraction:
         """Raise the counts of some partitions, each by a weight; what that cost.
 
         Raises as `acquire` does, but for InvalidTarget.
         """
-        return self._direct.buy_tables(added, payer, epsilon_cap)
+        return self._direct.buy_tables(added, payer, epsilon_cap, kind)
 
     def ask_statistics(
         self, statistics: Sequence[Asked], payer: Payer, *, epsilon_cap: Fraction | None

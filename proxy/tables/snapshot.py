@@ -12,14 +12,16 @@ from fractions import Fraction
 from accountant.cost.history_cost import Price
 from accountant.gate.pricing import Pricing
 from accountant.ledger.limits import Payer
-from accountant.ledger.table_history import StalePlan, TableHistory
-from accountant.noise.laplace import LatticeNoise
+from accountant.ledger.raises import StalePlan
+from accountant.ledger.table_history import TableHistory
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.schema import Schema
 from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import RowEstimate
+from planner.batch.plan import BatchPlan
+from planner.batch.together import plan_together
 from planner.measuring.choose import plan_purchases
 from planner.measuring.forecast import Forecast
 from planner.measuring.offers import PricingContext, PurchasePlan
@@ -67,7 +69,7 @@ class TableSnapshot:
         self._estimator = known.estimator
         self._watcher = watcher
         self._pricing = Pricing(schema, known.charges)
-        self.forecast = Forecast(known.estimator, self._noise_for)
+        self.forecast = Forecast(known.estimator, known.charges.raises.foreseen)
         self._context = PricingContext(
             schema, strategy, self.forecast, self.price, known.ski_rental, self._left
         )
@@ -111,6 +113,11 @@ class TableSnapshot:
                 return None
         return plan if plan.planned else None
 
+    def plan_together(self, statements: Sequence[Sequence[Wanted]]) -> BatchPlan:
+        """What to buy for a declared batch of statements."""
+        with self._watcher.stage(Stage.PRICE):
+            return plan_together(statements, self._context, self.charges.measurements)
+
     def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
         """What a plan would cost."""
         checkpoint()
@@ -130,9 +137,6 @@ class TableSnapshot:
     def _left(self) -> Fraction:
         left = self.charges.units_max - self.charges.units_spent
         return Fraction(max(0, left), UNITS_PER_EPSILON)
-
-    def _noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
-        return self.charges.noise_for(planned)
 
 
 def _estimates(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:

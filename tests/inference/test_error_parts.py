@@ -11,7 +11,7 @@ from cube.query import counting
 from inference.history import History
 from inference.joint import draw_errors, error_parts
 from inference.noise_law.error_terms import ErrorTerms
-from inference.noise_law.law import law_of_noise
+from inference.noise_law.law import law_of_noise, law_of_noises
 from inference.posterior import Posterior
 
 TOTAL = QueryBlock(counting())
@@ -37,7 +37,8 @@ def test_without_raises_the_parts_are_the_noises() -> None:
     history = History()
     history.add([bought(0.5), bought(1.0)])
     answers = [resting_on(history, {0: 0.25, 1: 0.75}), resting_on(history, {1: -2.0})]
-    coefficients, scales = error_parts(answers, history)
+    coefficients, scales, is_gaussian = error_parts(answers, history)
+    assert not is_gaussian.any()
     assert coefficients.toarray().tolist() == [[0.25, 0.75], [0.0, -2.0]]
     assert scales.tolist() == [history[0].noise_scale, history[1].noise_scale]
 
@@ -47,8 +48,8 @@ def test_with_a_raise_an_interval_from_the_parts_covers(shares: tuple[float, flo
     history = History()
     history.add([bought(0.5), bought(0.8, supersedes=0)])
     answers = [resting_on(history, {place: 1.0}) for place in (0, 1)]
-    coefficients, scales = error_parts(answers, history)
-    law = law_of_noise(np.abs(np.array(shares) @ coefficients) * scales)
+    coefficients, scales, is_gaussian = error_parts(answers, history)
+    law = law_of_noises(np.abs(np.array(shares) @ coefficients) * scales, is_gaussian)
     drawn = np.array(shares) @ draw_errors(answers, history, 40_000, np.random.default_rng(1))
     for confidence in (0.5, 0.9, 0.99):
         held = float((np.abs(drawn) <= law.half_width(confidence)).mean())

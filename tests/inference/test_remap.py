@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from benchmarks.laplace_oracles import partial_fractions_tail
 from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior
 from inference.remap import (
@@ -295,3 +296,46 @@ def test_a_prior_far_from_the_estimate_is_weighed_all_the_same() -> None:
 def test_a_number_without_noise_needs_no_posterior() -> None:
     with pytest.raises(ValueError, match="without noise"):
         posterior_under(estimate(3.0), np.array([1.0]))
+
+
+def mixed(value: float, deviation: float, *scales: float) -> Posterior:
+    return Posterior(value, law_of_noise(np.array(scales), gaussian=deviation))
+
+
+def test_an_estimate_with_one_gaussian_noise_is_weighed_by_its_density() -> None:
+    prior = np.array([0.1, 0.2, 0.3, 0.4])
+    expected = prior * np.exp(-np.square(np.arange(4) - 1.7) / 8)
+    assert posterior_under(mixed(1.7, 2.0), prior) == pytest.approx(expected / expected.sum())
+    # Beyond the range, a Gaussian release still says how far beyond it is.
+    expected = prior * np.exp(-np.square(np.arange(4) - 9.0) / 8)
+    assert posterior_under(mixed(9.0, 2.0), prior) == pytest.approx(expected / expected.sum())
+
+
+def test_an_estimate_with_noise_of_both_kinds_is_weighed_by_the_law_of_their_sum() -> None:
+    rng = np.random.default_rng(2)
+    prior = rng.dirichlet(np.ones(12))
+    truths = rng.choice(12, size=2_000_000, p=prior)
+    seen = truths + rng.laplace(scale=1.5, size=truths.size) + rng.normal(0, 2.0, truths.size)
+    near = truths[np.abs(seen - 4.0) < 0.5]
+    simulated = np.bincount(near, minlength=12) / near.size
+    assert posterior_under(mixed(4.0, 2.0, 1.5), prior) == pytest.approx(simulated, abs=0.01)
+    assert posterior_under(mixed(4.0, 2.6, 1.5), prior) != pytest.approx(simulated, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("deviation", "scale", "nearest"), [(5.0, 1.0, 60), (1.0, 3.0, 200), (20.0, 0.5, 200)]
+)
+def test_a_prior_far_from_an_estimate_of_both_kinds_is_weighed_by_its_density(
+    deviation: float, scale: float, nearest: int
+) -> None:
+    prior = np.zeros(nearest + 10)
+    far = nearest + np.array([0, 1, 4])
+    prior[far] = [0.5, 0.25, 0.25]
+    found = posterior_under(mixed(0.0, deviation, scale), prior)[far]
+    tails = [
+        partial_fractions_tail(np.array([scale]), z, deviation)
+        for z in np.concatenate((far - 1e-4, far + 1e-4)).tolist()
+    ]
+    expected = prior[far] * (np.array(tails[:3]) - np.array(tails[3:]))
+    assert tails[0] < 1e-10
+    assert found == pytest.approx(expected / expected.sum(), rel=1e-6)

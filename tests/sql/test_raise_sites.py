@@ -18,8 +18,8 @@ import pytest
 from accountant.noise.laplace import SystemNoise
 from cube import refusals
 from cube.axis import IntegerAxis
-from cube.block import Partition, QueryBlock
-from cube.query import Factor, LinearQuery, Term, counting
+from cube.block import QueryBlock
+from cube.query import Factor, LinearQuery, Term
 from cube.refusals import Refused
 from cube.schema import Schema
 from cube.target import AccuracyTarget
@@ -85,7 +85,6 @@ DAYS = Schema(
     table="days", axes=(IntegerAxis(name="n", low=0, high=200_000),), n_records_max=10_000
 )
 EVERY = np.arange(200_001, dtype=np.int64)
-BY_HUNDREDS = QueryBlock(counting(), Partition(("n",), EVERY // 100))
 TARGET = AccuracyTarget(half_width=10.0, confidence=0.95)
 # Alone, either could be had at the largest weight that there is.
 NARROW = AccuracyTarget(half_width=0.00074, confidence=0.95)
@@ -98,7 +97,6 @@ def _first(n_days: int) -> QueryBlock:
 
 # Statements planned together.
 BATCHES: list[Asked] = [
-    partial(plan_batch, [Wanted(BY_HUNDREDS, TARGET)], DAYS),
     partial(plan_batch, [Wanted(_first(10), NARROW), Wanted(_first(20), NARROW)], DAYS),
 ]
 

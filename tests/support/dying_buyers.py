@@ -19,7 +19,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger, open_shared_ledger
-from accountant.ledger.table_history import StalePlan
+from accountant.ledger.raises import StalePlan
 from accountant.noise.laplace import SystemNoise
 from cube.axis import IntegerAxis
 from cube.block import QueryBlock

@@ -1,17 +1,20 @@
 """A process that buys two measurements through the gate and dies at a named step of the second.
 
 Run as ``python -m tests.support.dying_gate LEDGER STEP SECOND``; it prints what it releases. The
-second is ``fresh``, or a ``raise`` of the first. With the step ``never`` it goes on buying until it
-is killed: new measurements, or ever further raises of one.
+second is ``fresh``, or a ``raise`` of the first, with Laplace noise or Gaussian. With the step
+``never`` it goes on buying until it is killed: new measurements, or ever further raises of one.
 """
 
+import math
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 
+from accountant.cost.zcdp_account import GaussianAccount
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.entries import Charge, Measured
@@ -19,10 +22,12 @@ from accountant.ledger.limits import Payer
 from accountant.noise.laplace import SystemNoise
 from cube.axis import IntegerAxis
 from cube.block import Partition, QueryBlock
-from cube.measurement import PlannedMeasurement, Weight
+from cube.gaussian_terms import Precision
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import counting
 from cube.schema import Schema
 from tests.support.fakes import DyingLedger, DyingNoise, DyingSource, KnownTable, die
+from tests.support.gaussian import TERMS
 
 STEPS = (
     "before charge",
@@ -40,7 +45,18 @@ BY_AGE = PlannedMeasurement(
     QueryBlock(counting(), Partition(("age",), np.arange(4, dtype=np.int64))), EVERYONE.weight
 )
 RAISED = PlannedMeasurement(EVERYONE.block, Weight.at_least(Fraction(1, 2)), raised_from=0)
-SECONDS = {"fresh": BY_AGE, "raise": RAISED}
+GAUSSIAN = PlannedMeasurement(EVERYONE.block, Precision.at_least(Fraction(1, 900)), terms=TERMS)
+GAUSSIAN_RAISED = replace(GAUSSIAN, weight=Precision(2 * GAUSSIAN.weight.units), raised_from=0)
+FIRSTS = {"fresh": EVERYONE, "raise": EVERYONE, "gaussian raise": GAUSSIAN}
+SECONDS = {"fresh": BY_AGE, "raise": RAISED, "gaussian raise": GAUSSIAN_RAISED}
+
+
+def spent(second: str, n_charged: int) -> Fraction:
+    """What so many measurements cost: each the same, and Gaussian noise once its constant."""
+    if second != "gaussian raise":
+        return n_charged * Fraction(1, 4)
+    each = math.ceil(TERMS.order * GAUSSIAN.weight.exact * UNITS_PER_EPSILON)
+    return Fraction(GaussianAccount(TERMS).units + n_charged * each, UNITS_PER_EPSILON)
 
 
 def main(path: str, fatal: str, second: str) -> None:
@@ -59,7 +75,7 @@ def main(path: str, fatal: str, second: str) -> None:
     source = DyingSource(TABLE, step("before read"), step("after read"))
     noise = DyingNoise(SystemNoise(), step("after noise"))
     gate = open_table(ledger, SCHEMA, Fraction(1000), source, noise)
-    for planned in (EVERYONE, SECONDS[second]):
+    for planned in (FIRSTS[second], SECONDS[second]):
         (bought,) = gate.measure([planned], Payer("ann"), epsilon_cap=None)
         print(*bought.lattice_values, flush=True)  # noqa: T201 - the test reads what was released
         armed = True
@@ -72,8 +88,8 @@ def _next(gate: Gate, second: str) -> PlannedMeasurement:
     if second == "fresh":
         return EVERYONE
     place = len(gate.measurements()) - 1
-    weight = Weight(gate.measurements()[place].weight.units + EVERYONE.weight.units)
-    return PlannedMeasurement(EVERYONE.block, weight, raised_from=place)
+    first, held = FIRSTS[second], gate.measurements()[place].weight
+    return replace(first, weight=type(held)(held.units + first.weight.units), raised_from=place)
 
 
 if __name__ == "__main__":

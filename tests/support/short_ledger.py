@@ -33,7 +33,7 @@ CHARGE = Charge(
 )
 VALUES = ((12345,), (-7, 2**61))
 BODIES: list[TableBody] = [OPENED, BudgetSet(Fraction(13, 7)), CHARGE, Measured(3, VALUES)]
-NOISE = CHARGE.blocks[0].noise
+NOISE = CHARGE.blocks[0].laplace_noise
 
 
 def raising(times: int, place: int, before: int) -> Charge:

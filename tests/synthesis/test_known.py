@@ -15,6 +15,7 @@ from synthesis.buckets import Buckets, GroupedEstimate, joined
 from synthesis.known import KnownEstimates
 from synthesis.model import Sketch, fit_model
 from synthesis.tables import Column, TableEstimate
+from tests.support.mixed_history import Look
 
 COLUMNS = (Column("a", 4), Column("b", 3))
 
@@ -161,3 +162,9 @@ def test_counts_with_gaussian_noise_are_used_with_their_variance() -> None:
     weights = [1 / variance for variance in variances]
     mean = sum(w * one for w, one in zip(weights, sums, strict=True)) / sum(weights)
     assert found.n_rows == pytest.approx(mean)
+
+
+def test_rows_with_gaussian_noise_count_with_the_variance_of_their_noise() -> None:
+    block = partition([0, 1, 2, 3], "a")
+    [table] = known(Look(block, 3.0, is_gaussian=True).measured()).tables
+    assert table.variance == pytest.approx([9.0] * 4)

@@ -1,6 +1,7 @@
 """The cost along every column, against every cell looked at one by one."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from accountant.auditor import columns, tables
 from accountant.auditor.bound import Bound
 from accountant.auditor.columns import ColumnCost, column_costs
+from accountant.auditor.prices import Price
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.tables import Row
 from cube.block import QueryBlock
@@ -22,7 +24,7 @@ from tests.support.cubes import SIZES, blocks, dense_rows
 
 NAMES = sorted(SIZES)
 NO_CAP = 2**200
-Paid = list[tuple[QueryBlock, int]]
+Paid = Sequence[tuple[QueryBlock, int | Price]]  # at weights in units, or at prices
 
 # Rows as a ledger has them: what is constant is never measured.
 measured = (
@@ -30,21 +32,32 @@ measured = (
     .filter(lambda block: bool(block.query.terms))
     .map(lambda block: replace(block, query=replace(block.query, constant=Fraction(0))))
 )
-paid_blocks = st.lists(st.tuples(measured, st.integers(1, 2**20)), max_size=4)
+squares = st.integers(1, 2**30).map(lambda rate: Price(rate, shift=10, power=2))
+paid_blocks = st.lists(st.tuples(measured, st.integers(1, 2**20) | squares), max_size=4)
 
 
 def costs(paid: Paid, units_spent: int = NO_CAP) -> tuple[ColumnCost, ...]:
     """What the audit finds of blocks, each at its weight in units."""
     reader = BlockReader()
-    rows = [Row(reader.block(encode_block(block)).share, units) for block, units in paid]
+    rows = [
+        Row(reader.block(encode_block(block)).share, Price(one) if isinstance(one, int) else one)
+        for block, one in paid
+    ]
     return column_costs(Bound(rows), units_spent)
+
+
+def cost(price: int | Price, coefficient: Fraction) -> int:
+    """What a row costs a cell, by the definition."""
+    if isinstance(price, int):
+        return int(price * abs(coefficient))
+    return math.ceil(Fraction(price.numerator, 2**price.shift) * coefficient**2)
 
 
 def by_definition(paid: Paid) -> dict[str, list[int]]:
     """For each column and level, the cost of the dearest of all cells of the small cube."""
-    rows = [(row, units) for block, units in paid for row in dense_rows(block)]
+    rows = [(row, price) for block, price in paid for row in dense_rows(block)]
     cost_of = {
-        cell: sum(int(units * abs(row[place])) for row, units in rows)
+        cell: sum(cost(price, row[place]) for row, price in rows)
         for place, cell in enumerate(itertools.product(*(range(SIZES[name]) for name in NAMES)))
     }
     return {
@@ -115,7 +128,16 @@ def check_bounds(found: Sequence[ColumnCost], paid: Paid) -> None:
 
 @given(paid_blocks)
 def test_weights_too_large_for_doubles_are_added_exactly(paid: Paid) -> None:
-    heavy = [(block, units * (2**50 + 1)) for block, units in paid]
+    times = 2**50 + 1
+    heavy = [
+        (
+            block,
+            replace(one, numerator=one.numerator * times)
+            if isinstance(one, Price)
+            else one * times,
+        )
+        for block, one in paid
+    ]
     truth = by_definition(heavy)
     for found in costs(heavy):
         assert on_levels(found) == truth[found.column]

@@ -1,6 +1,7 @@
 """The auditor's cost of rows: against brute force over every cell, and the server's account."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -12,33 +13,55 @@ from hypothesis import strategies as st
 from accountant.auditor import axis_tables, cost, search, tables
 from accountant.auditor.bound import Bound
 from accountant.auditor.cost import Finding, Paid, follow
+from accountant.auditor.gaussian import RowNoise, Terms, price_per_square
+from accountant.auditor.prices import Price
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.search import cells_above, climbed
 from accountant.auditor.tables import Row
 from accountant.cost.history_cost import CostState, price_of
 from cube.block import QueryBlock
 from cube.encoding import encode_block
-from cube.measurement import PlannedMeasurement, Weight
+from cube.gaussian_terms import Precision
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from tests.support.cubes import SIZES, blocks, dense_rows
+from tests.support.gaussian import TERMS
 
-Purchase = tuple[QueryBlock, int]
+Purchase = tuple[QueryBlock, int | Precision]  # weights in units
 
 
 def has_coefficients(block: QueryBlock) -> bool:
     return any(term.scale for term in block.query.terms)
 
 
-PURCHASES = st.lists(
-    st.tuples(blocks(whole=True).filter(has_coefficients), st.integers(1, 20)),
-    min_size=1,
-    max_size=8,
-)
+WHOLE = blocks(whole=True).filter(has_coefficients)
+UNITS = st.integers(1, 20)
+PRECISIONS = st.integers(1, 2**60).map(Precision)
+PURCHASES = st.lists(st.tuples(WHOLE, UNITS), min_size=1, max_size=8)
+MIXED = st.lists(st.tuples(WHOLE, st.one_of(UNITS, PRECISIONS)), min_size=1, max_size=8)
 
 
 def rows_of(purchases: Sequence[Purchase]) -> list[Row]:
     reader = BlockReader()
-    return [Row(reader.block(encode_block(block)).share, units) for block, units in purchases]
+    return [
+        Row(reader.block(encode_block(block)).share, priced(weight)) for block, weight in purchases
+    ]
+
+
+def priced(weight: int | Precision) -> Price:
+    """The price of a row, as the auditor reads it from a charge."""
+    if isinstance(weight, int):
+        return Price(weight)
+    terms = Terms(TERMS.delta, TERMS.order)
+    return price_per_square(RowNoise(weight.units, scale=1.0), terms)
+
+
+def cost_of(weight: int | Precision, coefficient: Fraction) -> int:
+    """What a row costs a cell, in units, by the definition."""
+    if isinstance(weight, int):
+        return weight * int(abs(coefficient))
+    units: int = math.ceil(TERMS.order * weight.exact * coefficient**2 * UNITS_PER_EPSILON)
+    return units
 
 
 def paid(purchases: Sequence[Purchase], charged: Sequence[int]) -> list[Paid]:
@@ -49,14 +72,21 @@ def paid(purchases: Sequence[Purchase], charged: Sequence[int]) -> list[Paid]:
     ]
 
 
+def planned(block: QueryBlock, weight: int | Precision) -> PlannedMeasurement:
+    """The same purchase, as the server prices it."""
+    if isinstance(weight, int):
+        return PlannedMeasurement(block, Weight(weight))
+    return PlannedMeasurement(block, weight, terms=TERMS)
+
+
 def costs_of_cells(purchases: Sequence[Purchase]) -> list[list[int]]:
     """What every cell has cost after each purchase, looked at one by one."""
     costs = [0] * int(np.prod(list(SIZES.values())))
     after = []
-    for block, units in purchases:
+    for block, weight in purchases:
         rows = dense_rows(block)
         costs = [
-            before + units * sum(int(abs(row[cell])) for row in rows)
+            before + sum(cost_of(weight, row[cell]) for row in rows)
             for cell, before in enumerate(costs)
         ]
         after.append(costs)
@@ -64,7 +94,7 @@ def costs_of_cells(purchases: Sequence[Purchase]) -> list[list[int]]:
 
 
 @settings(deadline=None, max_examples=50)
-@given(PURCHASES)
+@given(MIXED)
 def test_a_history_charged_to_the_last_unit_is_found_to_cost_that_exactly(
     purchases: list[Purchase],
 ) -> None:
@@ -73,7 +103,7 @@ def test_a_history_charged_to_the_last_unit_is_found_to_cost_that_exactly(
 
 
 @settings(deadline=None, max_examples=50)
-@given(PURCHASES, st.data())
+@given(MIXED, st.data())
 def test_one_unit_too_little_is_found_at_the_first_charge_that_lacks_it(
     purchases: list[Purchase], data: st.DataObject
 ) -> None:
@@ -91,11 +121,11 @@ def test_one_unit_too_little_is_found_at_the_first_charge_that_lacks_it(
 
 
 @settings(deadline=None, max_examples=50)
-@given(PURCHASES)
+@given(MIXED)
 def test_the_auditor_and_the_server_agree(purchases: list[Purchase]) -> None:
     state, spent, charged = CostState(), 0, []
-    for block, units in purchases:
-        plan = [PlannedMeasurement(block, Weight(units))]
+    for block, weight in purchases:
+        plan = [planned(block, weight)]
         spent = price_of(state, spent, plan).units_after
         state = state.charged(plan)
         charged.append(spent)
@@ -108,7 +138,7 @@ def test_the_auditor_and_the_server_agree(purchases: list[Purchase]) -> None:
 
 
 @settings(deadline=None, max_examples=50)
-@given(PURCHASES, st.integers(0, 3))
+@given(MIXED, st.integers(0, 3))
 def test_the_bound_holds_and_keeps_the_sum_at_every_cell_whatever_was_moved(
     purchases: list[Purchase], n_back: int
 ) -> None:
@@ -136,7 +166,7 @@ def test_a_table_read_alone_or_with_others_holds_its_rows_and_what_was_moved(
     monkeypatch.setattr(axis_tables, "N_SMALL_MAX", n_small_max)
 
     @settings(deadline=None, max_examples=25)
-    @given(PURCHASES)
+    @given(MIXED)
     def check(purchases: list[Purchase]) -> None:
         history = Bound(rows_of(purchases))
         for n_rows in range(1, len(purchases) + 1):
@@ -152,7 +182,7 @@ def test_a_table_read_alone_or_with_others_holds_its_rows_and_what_was_moved(
 
 
 @settings(deadline=None, max_examples=50)
-@given(PURCHASES, st.data())
+@given(MIXED, st.data())
 def test_every_cell_above_a_threshold_is_found_and_none_below(
     purchases: list[Purchase], data: st.DataObject
 ) -> None:
@@ -171,7 +201,7 @@ def test_every_cell_above_a_threshold_is_found_and_none_below(
 
 
 @settings(deadline=None, max_examples=50)
-@given(PURCHASES)
+@given(MIXED)
 def test_the_cell_found_by_hill_climbing_has_the_stated_cost(purchases: list[Purchase]) -> None:
     rows = rows_of(purchases)
     history = Bound(rows)
@@ -196,7 +226,7 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_tiny")
 @settings(deadline=None, max_examples=50)
-@given(PURCHASES, st.integers(0, 2))
+@given(MIXED, st.integers(0, 2))
 def test_what_is_too_large_to_examine_is_left_open_and_never_called_right(
     purchases: list[Purchase], missing: int
 ) -> None:
@@ -216,10 +246,13 @@ def test_what_is_too_large_to_examine_is_left_open_and_never_called_right(
 
 @settings(deadline=None, max_examples=50)
 @given(PURCHASES, st.integers(0, 1))
-def test_numbers_beyond_64_bits_change_nothing(purchases: list[Purchase], missing: int) -> None:
+def test_numbers_beyond_64_bits_change_nothing(
+    purchases: list[tuple[QueryBlock, int]], missing: int
+) -> None:
     many = [(block, units * 2**40) for block, units in purchases]
-    large = [(QueryBlock(LinearQuery((Term(Fraction(2**39), ()),))), 2**50), *many]
-    costs = [2**89, *(2**89 + 2**40 * max(costs) for costs in costs_of_cells(purchases))]
+    large: list[Purchase] = [(QueryBlock(LinearQuery((Term(Fraction(2**39), ()),))), 2**50), *many]
+    small = [max(costs) for costs in costs_of_cells([*purchases])]
+    costs = [2**89, *(2**89 + 2**40 * units for units in small)]
     charged = [*costs[:-1], costs[-1] - missing]
     found = follow(paid(large, charged))
     assert found.unpaid == (len(large) if missing else None)

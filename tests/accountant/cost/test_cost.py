@@ -1,7 +1,9 @@
 """The table's cost against brute force over every cell of small cubes."""
 
 import gc
+import math
 import weakref
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,18 +16,25 @@ from accountant.cost.cell_function import CellFunction, added, multiplied
 from accountant.cost.elimination import Elimination, maximum
 from accountant.cost.history_cost import CostState, TableCost, price_of
 from accountant.cost.profile import profile_of
+from accountant.cost.row_cost import most_of, row_cost
 from cube.block import Partition, QueryBlock
 from cube.encoding import decode_block, encode_block
+from cube.gaussian_terms import PRECISION_UNITS_MAX, Precision
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from tests.support.cubes import SIZES, blocks, dense_rows
+from tests.support.gaussian import TERMS
 
 HUGE = 2**52  # the largest weight: with coefficients in the thousands, int64 overflows
+FINEST = PRECISION_UNITS_MAX
 
 
 @st.composite
 def planned(draw: st.DrawFn) -> PlannedMeasurement:
     block = draw(blocks(whole=True).filter(lambda block: not block.query.is_constant))
+    if draw(st.booleans()):
+        units = draw(st.one_of(st.integers(1, 2**60), st.integers(FINEST - 9, FINEST)))
+        return PlannedMeasurement(block, Precision(units), terms=TERMS)
     units = draw(st.one_of(st.integers(1, 9), st.integers(HUGE - 9, HUGE)))
     return PlannedMeasurement(block, Weight(units))
 
@@ -42,13 +51,21 @@ def test_pricing_a_block_does_not_keep_it_alive() -> None:
     assert watched() is None
 
 
+def cost_of(bought: PlannedMeasurement, coefficient: Fraction) -> Fraction:
+    """What a row costs a cell, in units, by the definition."""
+    if bought.terms is None:
+        return bought.weight.units * abs(coefficient)
+    rho = bought.weight.exact * coefficient**2
+    return Fraction(math.ceil(bought.terms.order * rho * UNITS_PER_EPSILON))
+
+
 def brute_force_cost(plan: list[PlannedMeasurement]) -> int:
     """The largest B over every cell of the cube, one cell after the other."""
     paid = [Fraction(0)] * int(np.prod(list(SIZES.values())))
     for bought in plan:
         for row in dense_rows(bought.block):
             for cell, coefficient in enumerate(row):
-                paid[cell] += bought.weight.units * abs(coefficient)
+                paid[cell] += cost_of(bought, coefficient)
     largest = max(paid)
     assert largest.denominator == 1
     return int(largest)
@@ -85,6 +102,23 @@ def test_a_profile_bound_is_nowhere_below_the_profile(block: QueryBlock, n_cells
     assert profile.bound >= truth.bound
 
 
+@settings(deadline=None)
+@given(planned(), st.integers(1, 12))
+def test_the_cost_of_a_row_is_nowhere_below_what_a_cell_pays(
+    bought: PlannedMeasurement, n_cells_max: int
+) -> None:
+    """Also where the profile is only a bound, of several parts."""
+    sizes = _dense_magnitude(bought.block)
+    costs = [int(cost_of(bought, Fraction(size))) for size in sizes.ravel().tolist()]
+    truth = np.array(costs, dtype=object).reshape(sizes.shape)
+    cost = row_cost(bought, profile_of(bought.block, n_cells_max))
+    gap = added([*cost.parts, CellFunction.of_levels(tuple(sorted(SIZES)), -truth)])
+    assert int(gap.values.min()) >= 0
+    if cost.exact:
+        assert gap.bound == 0
+    assert most_of(bought) >= max(costs)
+
+
 def _dense_magnitude(block: QueryBlock) -> NDArray[np.int64]:
     rows = np.array([[int(value) for value in row] for row in dense_rows(block)], dtype=np.int64)
     magnitudes: NDArray[np.int64] = np.abs(rows).sum(axis=0)
@@ -111,9 +145,9 @@ def test_spending_never_falls_and_a_plan_costs_at_most_the_sum_of_its_parts(
     price = price_of(before, units_spent, plan)
     assert units_spent <= price.units_after
     assert price.units_after >= brute_force_cost([*history, *plan])
-    assert price.epsilon <= sum(
-        bought.weight.exact * profile_of(bought.block).bound for bought in plan
-    )
+    bounds = [(bought, profile_of(bought.block).bound) for bought in plan]
+    units = sum(cost_of(bought, Fraction(bound)) for bought, bound in bounds)
+    assert price.epsilon <= units / UNITS_PER_EPSILON
 
 
 @settings(deadline=None)
@@ -165,7 +199,7 @@ def test_a_plan_costs_the_same_whether_it_was_priced_before_or_not(
     assert priced.cost_with(plan).units >= brute_force_cost([*paid, *plan])
     after = [state.charged(plan).table_cost() for state in (priced, plain)]
     assert after[0] == after[1]
-    again = [PlannedMeasurement(decode_block(encode_block(p.block)), p.weight) for p in plan]
+    again = [replace(one, block=decode_block(encode_block(one.block))) for one in plan]
     assert priced.charged(again).table_cost() == after[0]
 
 
@@ -177,9 +211,7 @@ def test_a_sum_that_grows_has_the_maximum_of_a_sum_made_at_once(
     """Also where a message stays what it was, and nothing beyond it is computed again."""
     grown, functions = Elimination(), list[CellFunction]()
     for plan in steps:
-        new = [
-            part.scaled(one.weight.units) for one in plan for part in profile_of(one.block).parts
-        ]
+        new = [part for one in plan for part in row_cost(one).parts]
         grown = grown.added(new)
         functions += new
         assert grown.maximum == maximum(functions)

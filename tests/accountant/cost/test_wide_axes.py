@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from accountant.cost.history_cost import CostState
+from accountant.auditor.cost import Paid, follow
+from accountant.auditor.gaussian import RowNoise, Terms, price_per_square
+from accountant.auditor.prices import Price
+from accountant.auditor.rows import BlockReader
+from accountant.auditor.tables import Row
+from accountant.cost.history_cost import CostState, price_of
 from cube.block import Partition, QueryBlock
+from cube.encoding import encode_block
+from cube.gaussian_terms import ORDER_UNIT_BITS, Precision
 from cube.measurement import PlannedMeasurement, Weight
 from cube.pieces import runs_of
 from cube.query import N_NARROW_LEVELS_MAX, Factor, LinearQuery, Term
 from cube.tiles import tiled
+from tests.support.gaussian import TERMS
 
 N_LEVELS, N_CITIES = N_NARROW_LEVELS_MAX + 50, 3
 PLACES = np.arange(N_LEVELS, dtype=np.int64)
@@ -90,6 +98,38 @@ def test_a_concave_row_is_never_charged_too_little(seed: int) -> None:
         state = state.charged([PlannedMeasurement(bought, weight)])
         total = total + cells(bought) * weight.units
         assert state.table_cost().units >= int(total.max())
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_gaussian_rows_are_never_charged_too_little_and_the_auditor_needs_no_more(
+    seed: int,
+) -> None:
+    """Beside Laplace rows; where a coefficient is a polynomial, each class pays for its largest."""
+    draw = np.random.default_rng(seed)
+    state, spent, total = CostState(), 0, np.zeros((N_LEVELS, N_CITIES), dtype=object)
+    reader, paid = BlockReader(), []
+    for place in range(5):
+        bought = block(draw, concave=place == 3)
+        share = reader.block(encode_block(bought)).share
+        units = int(draw.integers(1, 2**20))
+        if place % 2:
+            planned = PlannedMeasurement(bought, Weight(units))
+            added, row = cells(bought) * units, Row(share, Price(units))
+        else:
+            planned = PlannedMeasurement(bought, Precision(units * 2**36), terms=TERMS)
+            shift = 2**ORDER_UNIT_BITS
+            rate = int(TERMS.order * shift) * planned.precision.units
+            added = -(-rate * cells(bought) ** 2 // 2**70)
+            audited = Terms(TERMS.delta, TERMS.order)
+            row = Row(share, price_per_square(RowNoise(planned.precision.units, 1.0), audited))
+        total = total + added
+        spent = price_of(state, spent, [planned]).units_after
+        state = state.charged([planned])
+        paid.append(Paid(place + 1, (row,), spent))
+        assert state.table_cost().units >= int(total.max())
+    found = follow(paid)
+    assert (found.unpaid, found.open) == (None, ())
+    assert found.units >= int(total.max()) - len(paid), "each row is rounded up by less than a unit"
 
 
 def test_a_sum_of_two_wide_terms_is_bounded() -> None:

@@ -22,8 +22,8 @@ from accountant.noise.laplace import SystemNoise
 from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json, decode_statistic, encode_statistic
 from cube.gaussian import Asked
-from cube.gaussian_terms import GaussianTerms, Rho
-from cube.measurement import UNITS_PER_EPSILON
+from cube.gaussian_terms import GaussianTerms, Precision, Rho
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import counting
 from cube.refusals import (
     BudgetExhausted,
@@ -219,6 +219,9 @@ def told_without_noise(folder: Path, table: KnownTable) -> tuple[float, ...]:
 steps = st.one_of(
     st.integers(1, 2**50).map(lambda units: with_gaussian_noise(COUNTS, rho=Rho(units))),
     st.just([PlannedStatistic(FROM_NOTHING, QUARTER)]),
+    st.integers(1, 2**90).map(
+        lambda units: [PlannedMeasurement(BY_SEX, Precision(units), terms=TERMS)]
+    ),
 )
 
 
@@ -226,13 +229,15 @@ steps = st.one_of(
 @given(st.lists(steps, min_size=1, max_size=5))
 def test_in_any_order_the_auditor_agrees_with_the_server(
     tmp_path_factory: pytest.TempPathFactory,
-    bought: list[list[Asked]],
+    bought: list[list[Asked | PlannedMeasurement]],
 ) -> None:
     records = np.zeros((3, 2), dtype=np.int64)
     with open_ledger(tmp_path_factory.mktemp("any") / "ledger") as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(10), KnownTable(SCHEMA, records), SystemNoise())
         for asked in bought:
-            gate.charge([], ANN, epsilon_cap=None, statistics=asked)
+            rows = [one for one in asked if isinstance(one, PlannedMeasurement)]
+            others = [one for one in asked if not isinstance(one, PlannedMeasurement)]
+            gate.charge(rows, ANN, epsilon_cap=None, statistics=others)
         verdict = verify(ledger.entries())
         assert verdict.problem is None
         assert verdict.tables[0].recomputed == gate.budget().spent

@@ -18,12 +18,13 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from cube.block import QueryBlock
+from cube.gaussian_terms import Precision
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.refusals import Refused, SourceUnavailable
 from cube.schema import Schema
 from cube.statistic import Distance
 from tests.support.fakes import BrokenNoise, FailingSource, KnownTable, PlantedNoise
-from tests.support.gaussian import with_gaussian_noise
+from tests.support.gaussian import TERMS, with_gaussian_noise
 from tests.support.seven_people import (
     ADULTS,
     AGE,
@@ -91,6 +92,9 @@ def test_an_exact_count_is_in_no_file_and_no_repr(
     with open_ledger(tmp_path / "people.ledger") as ledger:
         gate = open_table(ledger, CANARY_SCHEMA, BUDGET, CanarySource(), SystemNoise())
         bought = gate.measure(plan(EVERYONE, BY_SEX), Payer("ann"), epsilon_cap=None)
+        for raised_from, units in ((None, 2**90), (2, 2**91)):
+            row = PlannedMeasurement(EVERYONE, Precision(units), raised_from, TERMS)
+            bought += gate.measure([row], Payer("ann"), epsilon_cap=None)
         asked = gate.charge(
             [],
             Payer("ann"),
@@ -146,12 +150,19 @@ def test_no_failure_carries_an_exact_count(
         (CanarySource(), BrokenNoise(), RuntimeError),
     ],
 )
+@pytest.mark.parametrize("is_of_rows", [True, False])
 def test_no_failure_of_gaussian_noise_carries_an_exact_count(
-    ledger: Ledger, source: Source, noise: SystemNoise, raised: type[Exception]
+    ledger: Ledger,
+    source: Source,
+    noise: SystemNoise,
+    raised: type[Exception],
+    *,
+    is_of_rows: bool,
 ) -> None:
     gate = open_table(ledger, CANARY_SCHEMA, BUDGET, source, noise)
-    asked = with_gaussian_noise(EVERYONE, FROM_NOTHING)
-    payment = gate.charge([], Payer("ann"), epsilon_cap=None, statistics=asked)
+    rows = [PlannedMeasurement(EVERYONE, Precision(2**90), terms=TERMS)] * is_of_rows
+    asked = [] if is_of_rows else with_gaussian_noise(EVERYONE, FROM_NOTHING)
+    payment = gate.charge(rows, Payer("ann"), epsilon_cap=None, statistics=asked)
     with pytest.raises(raised) as failed:
         gate.complete(payment.seq)
     error: BaseException = failed.value
@@ -159,7 +170,7 @@ def test_no_failure_of_gaussian_noise_carries_an_exact_count(
     assert error.__context__ is None
     names = {frame.f_code.co_name for frame in frames_of(error)}
     assert "noisy_values" in names
-    assert not names & {"_read_and_add_noise", "exact_answers", "discrete_normal"}
+    assert not names & {"_read_and_add_noise", "exact_answers", "discrete_gaussian"}
     for frame in frames_of(error):
         assert not any(shows_canary(repr(value).encode()) for value in frame.f_locals.values())
     assert gate.budget().spent == Fraction(payment.units, UNITS_PER_EPSILON)
@@ -213,7 +224,7 @@ def test_a_raise_that_fails_shows_no_noise(ledger: Ledger) -> None:
 requests = st.lists(
     st.tuples(
         st.sampled_from([EVERYONE, ADULTS, BY_SEX]),
-        st.integers(1, 2**39).map(Weight),
+        st.one_of(st.integers(1, 2**39).map(Weight), st.integers(1, 2**94).map(Precision)),
         st.one_of(st.none(), st.fractions(0, 1)),
     ),
     min_size=1,
@@ -225,7 +236,7 @@ requests = st.lists(
 @given(requests, st.integers(0, len(RECORDS) - 1))
 def test_decisions_are_the_same_on_neighbouring_tables(
     tmp_path_factory: pytest.TempPathFactory,
-    asked: list[tuple[QueryBlock, Weight, Fraction | None]],
+    asked: list[tuple[QueryBlock, Weight | Precision, Fraction | None]],
     without: int,
 ) -> None:
     """Prices, refusals, what is read and what is charged: all decided without the data."""
@@ -236,7 +247,8 @@ def test_decisions_are_the_same_on_neighbouring_tables(
         with open_ledger(tmp_path_factory.mktemp("neighbour") / "ledger") as ledger:
             gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
             for block, weight, epsilon_cap in asked:
-                wanted = plan(block, weight=weight)
+                terms = TERMS if isinstance(weight, Precision) else None
+                wanted = [PlannedMeasurement(block, weight, terms=terms)]
                 seen.append(gate.price(wanted))
                 try:
                     bought = gate.measure(wanted, Payer("ann"), epsilon_cap=epsilon_cap)

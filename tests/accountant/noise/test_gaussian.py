@@ -19,7 +19,7 @@ from accountant.source import CellCounts
 from cube.axis import CategoryAxis
 from cube.block import Partition, QueryBlock
 from cube.gaussian import GaussianCounts
-from cube.gaussian_terms import RHO_UNITS_MAX, Rho
+from cube.gaussian_terms import PRECISION_UNITS_MAX, RHO_UNITS_MAX, Precision, Rho
 from cube.query import Factor, LinearQuery, Term
 from cube.schema import Schema
 from cube.statistic import Distance
@@ -36,11 +36,20 @@ SCALE_ERROR_CAUGHT = 0.05
 Samples = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
-@settings(deadline=None, max_examples=400)
-@given(rhos, SENSITIVITIES)
+paid = st.one_of(
+    st.tuples(rhos, SENSITIVITIES),
+    st.tuples(st.integers(1, PRECISION_UNITS_MAX).map(Precision), st.just(1)),
+    st.tuples(st.integers(0, 103).map(lambda bits: Precision(2**bits)), st.just(1)),
+)
+
+
+@settings(deadline=None, max_examples=600)
+@given(paid)
 def test_a_lattice_is_fine_enough_and_its_noise_is_what_the_rho_allows(
-    rho: Rho, sensitivity: int
+    paid: tuple[Rho | Precision, int],
 ) -> None:
+    """Or the precision, of a row: at a sensitivity of 1."""
+    rho, sensitivity = paid
     noise = GaussianNoise.for_rho(rho, sensitivity)
     moved = Fraction(sensitivity * 2**noise.lattice_bits)
     lost = (moved / Fraction(noise.scale_in_steps)) ** 2 / 2
@@ -60,6 +69,11 @@ def test_noise_smaller_than_its_rho_allows_cannot_be_stated_or_drawn() -> None:
         GaussianNoise(noise.rho, 4, noise.lattice_bits, noise.scale_in_steps)
     with pytest.raises(ValueError, match="sensitivity of 0"):
         GaussianNoise(noise.rho, 0, noise.lattice_bits, noise.scale_in_steps)
+    precise = GaussianNoise.for_precision(Precision(2**90))
+    with pytest.raises(ValueError, match="smaller than the paid rho"):
+        GaussianNoise(precise.rho, 1, precise.lattice_bits, precise.scale_in_steps * 0.999)
+    with pytest.raises(ValueError, match="a precision is for one unit"):
+        GaussianNoise(precise.rho, 2, precise.lattice_bits, 2 * precise.scale_in_steps)
     object.__setattr__(noise, "scale_in_steps", noise.scale_in_steps * 0.999)
     with pytest.raises(ValueError, match="smaller than the paid rho"):
         SystemNoise().discrete_gaussian(noise, 1)

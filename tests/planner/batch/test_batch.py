@@ -13,7 +13,7 @@ from cube.axis import BooleanAxis, IntegerAxis
 from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
-from cube.refusals import InvalidTarget, TooLarge
+from cube.refusals import InvalidTarget
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
@@ -196,7 +196,11 @@ def test_a_target_that_cannot_be_met_is_refused() -> None:
         plan_batch([ask(ages(0, 9)), ask(ages(5, 20), 1e-9)], SCHEMA)
 
 
-def test_too_many_answers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scope_with_too_many_answers_is_bought_as_it_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(batch, "N_ROWS_MAX", 39)
-    with pytest.raises(TooLarge, match="40 answers"):
-        plan_batch([Wanted(by("age"), TARGET)], SCHEMA)
+    queries = [Wanted(by("age"), TARGET), Wanted(by("member"), TARGET)]
+    plan = plan_batch(queries, SCHEMA)
+    assert cost(plan.measurements) == pytest.approx(2 * math.log(20) / 50, rel=1e-5)
+    check_kept(queries, plan)

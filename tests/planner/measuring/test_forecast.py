@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.noise.laplace import LatticeNoise
+from accountant.ledger.table_history import TableHistory
 from cube.axis import CategoryAxis
 from cube.block import Partition, QueryBlock
 from cube.encoding import fingerprint
@@ -50,8 +50,7 @@ def planned(block: QueryBlock, weight: Weight) -> PlannedMeasurement:
     return PlannedMeasurement(block, weight)
 
 
-def noise_for(one: PlannedMeasurement) -> LatticeNoise:
-    return LatticeNoise.for_weight(one.laplace_weight)
+FORESEEN = TableHistory().raises.foreseen
 
 
 def heavier(weight: Weight, by: int) -> Weight:
@@ -68,7 +67,7 @@ def heavier(weight: Weight, by: int) -> Weight:
 def test_a_plan_added_in_steps_gives_the_same_forecast_as_at_once(
     plan: list[tuple[QueryBlock, Weight]], asked: QueryBlock, n_first: int, raised: int
 ) -> None:
-    forecast = Forecast(Estimator(SCHEMA), noise_for)
+    forecast = Forecast(Estimator(SCHEMA), FORESEEN)
     lighter = [planned(block, weight) for block, weight in plan]
     whole = [planned(block, heavier(weight, raised)) for block, weight in plan]
     begun = forecast.with_planned(lighter[:n_first])
@@ -90,7 +89,7 @@ def test_rising_forecasts_agree_with_those_of_each_plan(
     asked: QueryBlock,
     rises: list[int],
 ) -> None:
-    forecast = Forecast(Estimator(SCHEMA), noise_for).after([planned(*one) for one in bought])
+    forecast = Forecast(Estimator(SCHEMA), FORESEEN).after([planned(*one) for one in bought])
     forecast.half_width(asked, TARGET)
     rising = forecast.rising(asked, TARGET, [planned(*one) for one in plan])
     for rise in rises:
@@ -105,7 +104,7 @@ def test_a_block_that_stands_apart_rises_independently_of_the_rest_of_a_plan() -
     ((first, n_first), (second, n_second), *_) = SIZES.items()
     one = QueryBlock(counting([Factor((first,), np.arange(n_first) % 2)]))
     other = QueryBlock(counting(), Partition((second,), np.arange(n_second)))
-    beside = Forecast(Estimator(SCHEMA), noise_for).with_planned([planned(other, Weight(2**40))])
+    beside = Forecast(Estimator(SCHEMA), FORESEEN).with_planned([planned(other, Weight(2**40))])
     beside.half_width(one, TARGET)
     lightest = [planned(other, Weight(2**40)), planned(one, Weight(1))]
     plan = [planned(other, Weight(2**40)), planned(one, Weight(2**39))]

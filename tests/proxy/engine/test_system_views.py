@@ -1,6 +1,7 @@
 """The views of `data_privacy`: what they say of a ledger, and what they never say."""
 
 import datetime as dt
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
@@ -27,7 +28,8 @@ from cube.axis import (
     NumericAxis,
 )
 from cube.block import Partition, QueryBlock
-from cube.measurement import PlannedMeasurement, Weight
+from cube.gaussian_terms import Precision
+from cube.measurement import Measurement, PlannedMeasurement, Weight
 from cube.query import Factor, counting
 from cube.refusals import BudgetExhausted, UnknownName
 from cube.schema import Schema
@@ -157,6 +159,8 @@ def test_losses_are_one_row_a_charge_and_sum_to_what_is_spent(record: TableRecor
 def test_history_is_one_row_a_measurement_and_says_what_was_refined(record: TableRecord) -> None:
     rows = privacy_view("history", [record]).to_pylist()
     scales = [row.pop("noise_scale") for row in rows]
+    deviations = [row.pop("deviation") for row in rows]
+    assert {(row.pop("noise"), row.pop("rho")) for row in rows} == {("laplace", None)}
     assert rows == [
         {"place": place, "table_name": "people", **dict(zip(KEYS, values, strict=True))}
         for place, values in enumerate(
@@ -169,6 +173,16 @@ def test_history_is_one_row_a_measurement_and_says_what_was_refined(record: Tabl
         )
     ]
     assert scales == pytest.approx([8, 16, 4, 8], rel=1e-6)
+    assert deviations == pytest.approx([np.sqrt(2) * scale for scale in scales], rel=1e-12)
+
+
+def test_history_tells_rows_with_gaussian_noise_from_others() -> None:
+    precision = Precision.at_least(Fraction(1, 200))  # half of one over the variance
+    measured = Measurement(members(), precision, 10, math.sqrt(50) * (1 + 1e-12), (0,))
+    record = TableRecord(INFO, Budget(Fraction(1), Fraction(0), 1), (), (measured,))
+    (row,) = privacy_view("history", [record]).to_pylist()
+    assert (row["noise"], row["epsilon"], row["noise_scale"]) == ("gaussian", None, None)
+    assert (row["rho"], row["deviation"]) == pytest.approx((0.005, 10.0), rel=1e-9)
 
 
 def test_domains_tell_every_column_and_the_unit() -> None:

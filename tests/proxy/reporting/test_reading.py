@@ -1,25 +1,32 @@
 """What a report reads from a ledger, against the ledger's own sums."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from accountant.cost.zcdp_account import GaussianAccount
 from accountant.gate.open_table import open_table
 from accountant.ledger.entries import Entry
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer, Subject, SubjectKind
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
-from cube.measurement import PlannedMeasurement
+from cube.block import QueryBlock
+from cube.gaussian_terms import Precision
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.query import Factor, counting
 from cube.statistic import Distance, PlannedStatistic
 from proxy.reporting.amounts import of_units
 from proxy.reporting.model import LedgerReport, TableReport
 from proxy.reporting.reading import read_report
 from tests.proxy.reporting.ledgers import SCRIPT, UNIT, judged, write_year
 from tests.support.fakes import KnownTable
-from tests.support.gaussian import BILLIONTH, with_gaussian_noise
+from tests.support.gaussian import BILLIONTH, TERMS, with_gaussian_noise
 from tests.support.seven_people import BUDGET, BY_SEX, HALF, QUARTER, RECORDS, SCHEMA, buy
 
 
@@ -173,3 +180,25 @@ def test_normal_noise_costs_the_table_and_no_cell_more_than_another(tmp_path: Pa
     )
     ages = {cost.column: cost for cost in table.columns}["age"]
     assert max(ages.at_least) == history.units_of_rows == QUARTER.units
+
+
+def test_rows_with_gaussian_noise_cost_the_levels_that_they_are_about(tmp_path: Path) -> None:
+    """Ages weighed 0 to 5, twice: a level pays for the square of its own weight."""
+    levels = np.arange(6, dtype=np.int64)
+    ages = QueryBlock(counting([Factor(("age",), levels)]))
+    precision = Precision.at_least(Fraction(1, 10**5))
+    with open_ledger(tmp_path / "gaussian.ledger") as ledger:
+        gate = open_table(ledger, SCHEMA, BUDGET, KnownTable(SCHEMA, RECORDS), SystemNoise())
+        buy(gate, PlannedMeasurement(ages, precision, terms=TERMS))
+        buy(gate, PlannedMeasurement(ages, Precision(2 * precision.units), 0, TERMS))
+        entries = list(ledger.entries())
+    [table] = read_report(entries, judged(entries)).tables
+    assert table.found is not None
+    assert table.found.gaussian == of_units(GaussianAccount(TERMS).units), "the constant alone"
+    [cost] = table.columns
+    rate = TERMS.order * precision.exact * UNITS_PER_EPSILON
+    paid = [2 * math.ceil(rate * level**2) for level in levels.tolist()]
+    assert [cost.at_most[place] for place in range(6)] == paid
+    assert cost.is_exact
+    assert table.units_spent == max(paid) + GaussianAccount(TERMS).units
+    assert (table.n_measurements, table.n_raised) == (2, 1)

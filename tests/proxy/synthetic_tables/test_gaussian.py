@@ -10,8 +10,13 @@ import pytest
 
 from accountant.ledger.entries import ChargedGaussian
 from accountant.ledger.limits import Payer
+from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON
+from cube.query import counting
 from cube.refusals import BudgetExhausted, InvalidRequest
+from cube.target import AccuracyTarget
+from inference.posterior import Posterior
+from planner.workload import Wanted
 from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.engine.engine import Engine
 from proxy.synthetic_tables.make import make, preview
@@ -20,6 +25,7 @@ from proxy.synthetic_tables.request import MadeTable, Method, SynthesisRequest
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.private_table import ServedTable
 from synthesis.tables import Column
+from tests.support.gaussian import with_gaussian_noise
 from tests.support.made_up_rows import distance
 from tests.support.synthesis import SCHEMA, served_staff, staff
 from tests.support.synthetic import asked
@@ -60,9 +66,10 @@ def test_it_costs_what_was_asked_and_resembles_the_rows(table: ServedTable) -> N
     assert Fraction(99, 100) < spent(table) <= 1
     assert error(made, "age", "senior") < 0.1
     history = table.gate.history
-    assert history.units_of_rows == 0
-    assert history.gaussian.units == history.units_spent
-    assert len(history.measurements) == 0, "nothing of it is a row of the history"
+    assert history.units_spent == history.gaussian.units + history.units_of_rows
+    assert history.cost.table_cost().units == history.units_of_rows, "counts are paid by cells"
+    assert len(history.measurements) > len(SCHEMA.axes)
+    assert all(one.is_gaussian for one in history.measurements)
     charged = [one for payment in table.gate.payments() for one in payment.charge.statistics]
     assert all(isinstance(one, ChargedGaussian) for one in charged)
 
@@ -98,8 +105,36 @@ def test_it_uses_what_the_history_has_and_pays_beside_it(table: ServedTable) -> 
     pure = table.gate.history.units_of_rows
     make(table, ONE, ANN)
     history = table.gate.history
-    assert history.units_of_rows == pure
-    assert spent(table) == Fraction(pure + history.gaussian.units, UNITS_PER_EPSILON) <= 2
+    assert history.units_of_rows > pure
+    assert {one.is_gaussian for one in history.measurements} == {False, True}
+    units = history.units_of_rows + history.gaussian.units
+    assert spent(table) == Fraction(units, UNITS_PER_EPSILON) <= 2
+
+
+def test_sql_is_answered_from_what_was_counted(table: ServedTable) -> None:
+    """Without another purchase, within a half-width that is promised with 0.999999."""
+    make(table, ONE, ANN)
+    before = spent(table)
+    block = QueryBlock(counting(), Partition(("age",), np.arange(20, dtype=np.int64)))
+    target = AccuracyTarget(half_width=1000.0, confidence=0.999999)
+    [rows] = table.snapshot().estimates([Wanted(block, target)])
+    exact = np.bincount(staff()[:, [axis.name for axis in SCHEMA.axes].index("age")], minlength=20)
+    for row, count in zip(rows, exact.tolist(), strict=True):
+        assert isinstance(row, Posterior)
+        low, high = row.interval(target.confidence)
+        assert low <= count <= high
+        assert high - low < 2 * target.half_width
+    assert spent(table) == before
+
+
+def test_counts_of_an_older_ledger_beside_its_history_are_still_used(table: ServedTable) -> None:
+    by_age = QueryBlock(counting(), Partition(("age",), np.arange(20, dtype=np.int64)))
+    told = with_gaussian_noise(by_age, QueryBlock(counting()))
+    table.ask_statistics(told, ANN, epsilon_cap=None)
+    known = known_now(table, [Column("age", 20)])
+    assert known.n_rows == pytest.approx(len(staff()), abs=200)
+    assert [one.scope for one in known.tables] == [("age",)]
+    assert len(table.gate.measurements()) == 0
 
 
 def test_the_preview_says_what_each_step_costs(table: ServedTable) -> None:

@@ -1,0 +1,156 @@
+"""A declared batch of statements, planned together: the cheapest of several plans for all of them.
+
+    one by one      what asking one statement after another would buy: the table's own strategy, and
+                    buying no more than each needs; so a batch never costs more than that
+    on marginals    marginals on unions of the statements' columns (`marginal_plan.py`)
+    on rows         a weight for each row and for hierarchies of them, where columns are few
+                    (`plan.py`)
+
+Every plan is brought to the targets as the estimator that will answer forecasts them
+(`promise.py`), and priced by the accountant. Looking for more plans than the first ends when its
+time is up; so on a slow machine a plan may be dearer, and no promise is weaker.
+
+Plans depend on queries, targets, weights and the public schema, never on noisy values.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from cube.measurement import Measurement, PlannedMeasurement
+from cube.pace import seconds_left, within
+from cube.refusals import InvalidTarget, TooLarge, TooSlow
+from planner.batch.marginal_plan import planned_on_marginals
+from planner.batch.one_by_one import bought_one_by_one
+from planner.batch.plan import BatchPlan, plan_batch
+from planner.batch.promise import promised, with_kept_promises
+from planner.measuring.offers import PricingContext
+from planner.measuring.strategy import Strategy
+from planner.workload import Wanted
+
+SECONDS_MAX: Final = 60.0  # for all plans after the first
+SHARE: Final = 0.6  # of the time that is left, for making a plan that has to be finished after it
+SLIGHTLY: Final = 1.002  # a plan that misses by less is raised as a whole; nothing else is tried
+
+
+def plan_together(
+    statements: Sequence[Sequence[Wanted]],
+    context: PricingContext,
+    history: Sequence[Measurement],
+    *,
+    seconds: float = SECONDS_MAX,
+) -> BatchPlan:
+    """The cheapest plan found for all of the statements.
+
+    Parameters
+    ----------
+    statements : sequence of (sequence of Wanted)
+        What each of them asks for.
+    context : PricingContext
+        Of the table as it is.
+    history : sequence of Measurement
+        In the order of purchase.
+    seconds : float
+        For all plans after the first.
+
+    Raises
+    ------
+    InvalidTarget
+        If the targets cannot be met.
+    """
+    planning = _Planning(statements, context, history)
+    planning.consider_first(planning.one_by_one())
+    with suppress(TooSlow), within(seconds):
+        for plan in planning.others():
+            planning.consider(plan)
+    return planning.cheapest
+
+
+class _Planning:
+    """The cheapest plan for some statements so far."""
+
+    def __init__(
+        self,
+        statements: Sequence[Sequence[Wanted]],
+        context: PricingContext,
+        history: Sequence[Measurement],
+    ) -> None:
+        self._statements = statements
+        self._queries = [one for wanted in statements for one in wanted]
+        self._context = context
+        self._history = history
+        self._price = Fraction(0)
+        self._known = promised((), self._queries, context.forecast)
+        self.cheapest = BatchPlan((), (), 0.0)
+
+    def consider_first(self, plan: Sequence[PlannedMeasurement]) -> None:
+        """Take a plan, whatever it costs, once it keeps its promises."""
+        self._take(self._finished(plan))
+
+    def consider(self, plan: Sequence[PlannedMeasurement]) -> None:
+        """Take a plan if it is cheaper than those before, once it keeps its promises."""
+        if self._price_of(plan) >= self._price:
+            return
+        with suppress(InvalidTarget, TooLarge):
+            finished = self._finished(plan)
+            if self._price_of(finished.measurements) < self._price:
+                self._take(finished)
+
+    def one_by_one(self) -> tuple[PlannedMeasurement, ...]:
+        """As the table would buy."""
+        return bought_one_by_one(self._statements, self._context)
+
+    def others(self) -> Iterator[Sequence[PlannedMeasurement]]:
+        """Further plans, those made fastest first."""
+        unknown = [
+            query
+            for query, width in zip(self._queries, self._known, strict=True)
+            if width > query.target.half_width
+        ]
+        if not unknown:
+            return
+        if self._context.strategy is not Strategy.QUERY:
+            yield bought_one_by_one(self._statements, self._thrifty)
+        schema, forecast = self._context.schema, self._context.forecast
+        with self._share():
+            on_marginals = planned_on_marginals(unknown, schema, forecast)
+        yield on_marginals
+        with self._share():
+            on_rows = plan_batch(self._queries, schema, self._history)
+        yield on_rows.measurements
+
+    def _share(self) -> AbstractContextManager[None]:
+        """A share of the time that is left for making a plan; the rest is for what follows."""
+        return within(SHARE * seconds_left(SECONDS_MAX))
+
+    @property
+    def _thrifty(self) -> PricingContext:
+        """The table, if it bought no more than each query needs."""
+        return replace(self._context, strategy=Strategy.QUERY)
+
+    def _take(self, plan: BatchPlan) -> None:
+        self._price = self._price_of(plan.measurements)
+        self.cheapest = replace(plan, epsilon=float(self._price))
+
+    def _price_of(self, plan: Sequence[PlannedMeasurement]) -> Fraction:
+        return self._context.price(plan).epsilon
+
+    def _finished(self, plan: Sequence[PlannedMeasurement]) -> BatchPlan:
+        """The plan brought to all targets: all of it raised, or what some lack bought beside it."""
+        forecast = self._context.forecast
+        lacking = {
+            place: width / query.target.half_width
+            for place, (query, width) in enumerate(
+                zip(self._queries, promised(plan, self._queries, forecast), strict=True)
+            )
+            if width > query.target.half_width
+        }
+        raised = with_kept_promises(plan, self._queries, forecast)
+        if max(lacking.values(), default=0.0) <= SLIGHTLY:
+            return raised
+        one_by_one = [[self._queries[place]] for place in lacking]
+        topped_up = bought_one_by_one(one_by_one, self._thrifty, plan)
+        finished = with_kept_promises(topped_up, self._queries, forecast)
+        return min(raised, finished, key=lambda one: self._price_of(one.measurements))

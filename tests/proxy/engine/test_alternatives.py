@@ -1,0 +1,71 @@
+"""What would fit is found in few tries, however price follows width."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from cube.refusals import BudgetExhausted
+from cube.shortfall import Shortfall
+from planner.workload import RequestedTarget
+from proxy.api.requests import QueryRequest
+from proxy.engine.alternatives import N_TRIED_MAX, fitting_factor
+from tests.support.worlds import people_engine, random_rows
+
+
+def shortfall(needed: float, left: float) -> Shortfall:
+    return Shortfall(table="t", epsilon_needed=Fraction(needed), epsilon_left=Fraction(left))
+
+
+def priced(
+    price: Callable[[float], float], left: float, tried: list[float]
+) -> Callable[[float], float | None]:
+    def price_at(factor: float) -> float | None:
+        tried.append(factor)
+        epsilon = price(factor)
+        return epsilon if epsilon <= left else None
+
+    return price_at
+
+
+@pytest.mark.parametrize("power", [1.0, 1.3, 2.0])
+@pytest.mark.parametrize("lacking", [1.05, 1.5, 3.0, 12.0])
+def test_what_fits_is_found_in_few_tries_and_is_little_wider_than_needed(
+    power: float, lacking: float
+) -> None:
+    tried: list[float] = []
+    price_at = priced(lambda factor: lacking / factor**power, 1.0, tried)
+    factor = fitting_factor(price_at, shortfall(lacking, 1.0), 2.0**20)
+    assert len(tried) <= N_TRIED_MAX
+    exact = lacking ** (1 / power)
+    assert exact <= factor <= 1.15 * exact
+
+
+def test_nothing_fits_where_nothing_may_be_paid() -> None:
+    tried: list[float] = []
+    price_at = priced(lambda _: 2.0, 1.0, tried)
+    assert math.isinf(fitting_factor(price_at, shortfall(2.0, 1.0), 2.0**20))
+    assert len(tried) <= N_TRIED_MAX
+
+
+def test_with_nothing_left_only_what_costs_nothing_fits() -> None:
+    tried: list[float] = []
+    price_at = priced(lambda factor: 0.0 if factor >= 5 else 1.0, 0.0, tried)
+    factor = fitting_factor(price_at, shortfall(1.0, 0.0), 100.0)
+    assert 5 <= factor <= 100
+    assert len(tried) <= N_TRIED_MAX
+
+
+def test_what_is_said_to_fit_is_answered(tmp_path: Path) -> None:
+    sql = "SELECT COUNT(*) FROM people WHERE age < 30"
+    with people_engine(tmp_path, random_rows(50), budget=Fraction(1, 10)) as engine:
+        strict = QueryRequest(sql=sql, target=RequestedTarget(half_width=10.0))
+        with pytest.raises(BudgetExhausted) as refused:
+            engine.answer(strict)
+        fitting = refused.value.shortfall.fitting
+        assert fitting is not None
+        assert fitting.half_width is not None
+        target = RequestedTarget(half_width=fitting.half_width)
+        assert engine.answer(QueryRequest(sql=sql, target=target)).receipt is not None
