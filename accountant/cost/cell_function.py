@@ -134,7 +134,7 @@ class CellFunction:
         values, places = np.unique(self.values, return_inverse=True)
         prices = [math.ceil(price(int(value))) for value in values.tolist()]
         dtype = whole_dtype(max(map(abs, prices)))
-        priced = np.array(prices, dtype=dtype)[places].reshape(self.values.shape)
+        priced = np.array(prices, dtype=dtype)[places.ravel()].reshape(self.values.shape)
         return CellFunction(self.axes, self.classes, _array(priced, priced), self.exact)
 
     def magnitude(self) -> "CellFunction":

@@ -22,7 +22,7 @@ from proxy.tables.snapshot import TableSnapshot
 
 FACTOR_MAX: Final = 2.0**20  # of the width asked for; beyond it nobody is helped
 SECONDS_MAX: Final = 0.1  # of a refusal's time: it comes without advice rather than late
-N_TRIED_MAX: Final = 2  # factors, each of which takes as long as planning the request
+N_TRIED_MAX: Final = 3  # factors, each of which takes as long as planning the request
 FIRST_GUESS: Final = 1.1  # times what is lacking
 AIMED: Final = 0.97  # of what is left, for the price of the next guess
 WIDER: Final = 2.0  # times a guess that may not be paid
@@ -93,8 +93,9 @@ def fitting_factor(
     lacking; the next follow from the prices found.
     """
     left = float(shortfall.epsilon_left or 0)
-    low = high = _Tried(1.0, float(shortfall.epsilon_needed))
-    factor = min(too_wide, FIRST_GUESS * low.epsilon / left if left else too_wide)
+    low, high = _Tried(1.0, float(shortfall.epsilon_needed)), _Tried(too_wide, 0.0)
+    guess = FIRST_GUESS * low.epsilon / left if left else too_wide
+    factor = guess if guess < too_wide else _between(low, high, AIMED * left)
     fits = math.inf
     for _ in range(N_TRIED_MAX):
         epsilon = price_at(factor)
