@@ -197,7 +197,7 @@ def _family(divisions: Mapping[int, Classes], measured: Mapping[int, Measurement
 
 
 def _name(classes: Sequence[AxisClasses]) -> tuple[bytes, ...]:
-    return tuple(one.runs.content for one in classes)
+    return tuple(one.starts.tobytes() + one.of_run.tobytes() for one in classes)
 
 
 def _extends(chain: Sequence[AxisClasses], coarser: AxisClasses) -> bool:
