@@ -77,27 +77,26 @@ class Raises:
     def foreseen(self, planned: PlannedMeasurement) -> Measurement:
         """The measurement that a planned one would make, with 0 for every value.
 
-        Of a raise with Gaussian noise the average is foreseen, up to a rounding of its scale.
+        Of a raise with Gaussian noise, the average is foreseen.
 
         Raises
         ------
         TooLarge
             As `noise_for`.
         """
-        noise = self.noise_for(planned)
+        values = (0,) * planned.block.n_rows
+        noise, place = self.noise_for(planned), planned.raised_from
         if isinstance(noise, LatticeNoise):
             scale = noise.noise_scale
-        else:
-            noise = GaussianNoise.for_precision(planned.precision)
-            scale = laplace_scale(noise.variance)
-        return Measurement(
-            planned.block,
-            planned.weight,
-            noise.lattice_bits,
-            scale,
-            (0,) * planned.block.n_rows,
-            planned.raised_from,
-        )
+            bits = noise.lattice_bits
+            return Measurement(planned.block, planned.weight, bits, scale, values, place)
+        bought = self._added(planned).precision
+        scale = laplace_scale(noise.variance)
+        more = Measurement(planned.block, bought, noise.lattice_bits, scale, values)
+        earlier = self._earlier(planned)
+        if earlier is None or place is None:
+            return more
+        return _average_of(earlier, more, place, values)
 
     def planned(self, charge: Charge) -> list[PlannedMeasurement]:
         """The plan that a charge pays for."""
@@ -207,8 +206,7 @@ def averaged(earlier: Measurement, more: Measurement, place: int) -> Measurement
     noise it is as far as the two values are, by their shares, and that half step.
     """
     one, two = earlier.precision.units, more.precision.units
-    precision = Precision(one + two)
-    lattice_bits = GaussianNoise.for_precision(precision).lattice_bits
+    lattice_bits = GaussianNoise.for_precision(Precision(one + two)).lattice_bits
     values = tuple(
         _rounded(
             (
@@ -220,6 +218,16 @@ def averaged(earlier: Measurement, more: Measurement, place: int) -> Measurement
         )
         for before, new in zip(earlier.lattice_values, more.lattice_values, strict=True)
     )
+    return _average_of(earlier, more, place, values)
+
+
+def _average_of(
+    earlier: Measurement, more: Measurement, place: int, values: tuple[int, ...]
+) -> Measurement:
+    """The average of two measurements, with its values; its noise does not depend on them."""
+    one, two = earlier.precision.units, more.precision.units
+    precision = Precision(one + two)
+    lattice_bits = GaussianNoise.for_precision(precision).lattice_bits
     variance = (one**2 * _variance(earlier) + two**2 * _variance(more)) / (one + two) ** 2
     step = Fraction(1, 2**lattice_bits)
     distance = (

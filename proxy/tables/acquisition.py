@@ -31,6 +31,7 @@ from proxy.tables.snapshot import TableSnapshot
 from proxy.tables.turns import Turn
 
 N_OVERTAKEN_MAX: Final = 3  # times that a plan is made again because others were faster
+N_ATTEMPTS_MAX: Final = 64  # of a request; a broken promise must not go on buying
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,13 +90,17 @@ class Acquisition:
         self._look(request)
         if not request.is_met:
             self._table.gate.refresh()
-        while not request.is_met:
+        for _ in range(N_ATTEMPTS_MAX):
+            if request.is_met:
+                break
             checkpoint()
             with self._table.watcher.stage(Stage.WAIT):
                 leads = self.queue.leads(request)
             if leads:
                 self._lead(request)
             self._look(request)
+        if not request.is_met:
+            raise RuntimeError("what was bought does not meet what was promised")
         return _acquired(request)
 
     def _look(self, request: PendingRequest) -> None:

@@ -13,6 +13,7 @@ from accountant.noise.laplace import NoiseSource, SystemNoise
 from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
+from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.strategy import Strategy
 from proxy.config.sharing import Sharing
 from proxy.engine.engine import Engine
@@ -68,10 +69,11 @@ def people_engine(  # noqa: PLR0913 - what an owner may say of a table
     strategy: Strategy = Strategy.AUTO,
     sharing: Sharing = Sharing.SHARED,
     noise: NoiseSource | None = None,
+    gaussian: GaussianOffer | None = None,
 ) -> Iterator[Engine]:
     """An engine on the rows, with its ledger in `folder`."""
     source = DuckDbSource(SCHEMA, SourceLocation(path=write_csv(folder / "people.csv", rows)))
     with open_ledger(folder / "people.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, budget, source, noise or SystemNoise())
-        table = ServedTable(SCHEMA, default, gate, strategy, sharing=sharing)
+        table = ServedTable(SCHEMA, default, gate, strategy, gaussian=gaussian, sharing=sharing)
         yield Engine({SCHEMA.table: table})
