@@ -246,8 +246,7 @@ class Engine:
             self._watcher.answered("", AnswerKind.PUBLIC)
         with self._watcher.stage(Stage.OUTER):
             in_order = [answered[part.name] for part in workload.parts]
-            if notes:
-                workload = replace(workload, notes=(*workload.notes, *notes))
+            workload = replace(workload, notes=(*workload.notes, *notes)) if notes else workload
             return self._released(workload, in_order, budgets, caller, seen)
 
     def _rehearse(self, workload: Workload, caller: Caller, seen: VisibleTables) -> None:

@@ -92,7 +92,7 @@ class PartsOfFormula:
                 wanted = min(wanted, start)
             if telling < 1 and level > least:
                 wanted = min(wanted, max(telling * level, least))
-            is_wide = wanted * _unit(one) < known
+            is_wide = wanted < widths[place]  # in one unit: a product would round
             asked_for = wanted * _unit(one) if is_wide else known
             likely = min(share * level * _unit(one), asked_for)
             foreseen = min(likely, end * _unit(one)) if telling < 1 else likely
