@@ -1,12 +1,10 @@
 """Measurements: the rows of the history, and the exact weights at which they were bought.
 
-A row's noisy value is ``row . x + noise``. The noise is discrete Laplace on the lattice
-``2**-lattice_bits`` with scale at least ``1 / weight``; or, on a table whose owner offers a delta,
-discrete Gaussian with variance at least ``1 / (2 * precision)``. Weights and costs are whole
-multiples of ``2**-40``, precisions of ``2**-100``: what is spent never depends on a float.
+A row's noisy value is ``row . x + noise``, where the noise is discrete Laplace on the lattice
+``2**-lattice_bits`` with scale at least ``1 / weight``. Weights and costs are whole multiples of
+``2**-40``: what is spent never depends on a float.
 """
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,7 +13,6 @@ from numpy.typing import NDArray
 
 from cube.block import QueryBlock
 from cube.cached import cached_property
-from cube.gaussian_terms import GaussianTerms, Precision
 
 EPSILON_UNIT_BITS = 40  # 2**-40 is a trillionth of epsilon: finer than any price
 UNITS_PER_EPSILON = 2**EPSILON_UNIT_BITS
@@ -58,25 +55,18 @@ class PlannedMeasurement:
     ----------
     block : QueryBlock
         Its query must be a whole-number row without a constant (`LinearQuery.primitive`).
-    weight : Weight or Precision
-        The weight of each row once it is measured; a precision for Gaussian noise.
+    weight : Weight
+        The weight of each row once it is measured.
     raised_from : int, optional
-        The place, in the order of purchase, of an earlier measurement of the same block with noise
-        of the same kind. Its noise is then refined to the larger weight, or its value combined with
-        another; only the difference is paid.
-    terms : GaussianTerms, optional
-        With a precision, and only then: the table's terms, or for a table without Gaussian noise so
-        far those that it will have.
+        The place, in the order of purchase, of an earlier measurement of the same block. Its noise
+        is then refined to the larger weight, and only the difference is paid.
     """
 
     block: QueryBlock
-    weight: Weight | Precision
+    weight: Weight
     raised_from: int | None = None
-    terms: GaussianTerms | None = None
 
     def __post_init__(self) -> None:
-        if (self.terms is not None) != isinstance(self.weight, Precision):
-            raise ValueError("Gaussian noise has a precision and terms, Laplace noise neither")
         if self.block.query.is_constant:
             raise ValueError("a block of constants needs no measurement")
         if self.block.query.constant != 0:
@@ -84,18 +74,6 @@ class PlannedMeasurement:
         if any(term.scale.denominator != 1 for term in self.block.query.terms):
             raise ValueError("a measured row has whole coefficients")
         _check_place(self.raised_from)
-
-    @property
-    def is_gaussian(self) -> bool:
-        """Whether it gets Gaussian noise; Laplace otherwise."""
-        return self.terms is not None
-
-    @property
-    def laplace_weight(self) -> Weight:
-        """The weight, of a measurement with Laplace noise; TypeError for another."""
-        if not isinstance(self.weight, Weight):
-            raise TypeError("a measurement with Gaussian noise has a precision")
-        return self.weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,24 +84,21 @@ class Measurement:
     ----------
     block : QueryBlock
         What was measured.
-    weight : Weight or Precision
-        The epsilon paid, per unit of sensitivity; or the rho, per squared unit.
+    weight : Weight
+        The epsilon paid, per unit of sensitivity.
     lattice_bits : int
         The noisy values are whole multiples of ``2**-lattice_bits``.
     noise_scale : float
-        The scale of the Laplace noise, in units of the answer; at least ``1 / weight``. For
-        Gaussian noise, the scale of Laplace noise of the same variance: ``deviation / sqrt(2)``,
-        so that rows of both kinds are combined by one number.
+        The scale of the Laplace noise, in units of the answer; at least ``1 / weight``.
     lattice_values : (n_rows,) tuple of int
         The noisy values in lattice steps.
     supersedes : int, optional
         The place, in the order of purchase, of the measurement from which this one was raised.
-        The earlier one is this one plus independent noise: it adds no information, and nothing is
-        paid twice.
+        The earlier one is this one plus noise: it adds no information, and nothing is paid twice.
     """
 
     block: QueryBlock
-    weight: Weight | Precision
+    weight: Weight
     lattice_bits: int
     noise_scale: float
     lattice_values: tuple[int, ...]
@@ -132,34 +107,9 @@ class Measurement:
     def __post_init__(self) -> None:
         if len(self.lattice_values) != self.block.n_rows:
             raise ValueError(f"{len(self.lattice_values)} values for {self.block.n_rows} rows")
-        if self._share_paid < 1:
+        if Fraction(self.noise_scale) * self.weight.exact < 1:
             raise ValueError("the noise is smaller than the paid weight allows")
         _check_place(self.supersedes)
-
-    @property
-    def is_gaussian(self) -> bool:
-        """Whether its noise is Gaussian; Laplace otherwise."""
-        return isinstance(self.weight, Precision)
-
-    @property
-    def laplace_weight(self) -> Weight:
-        """The weight, of a measurement with Laplace noise; TypeError for another."""
-        if not isinstance(self.weight, Weight):
-            raise TypeError("a measurement with Gaussian noise has a precision")
-        return self.weight
-
-    @property
-    def deviation(self) -> float:
-        """The standard deviation of the noise, in units of the answer."""
-        return math.sqrt(2) * self.noise_scale
-
-    @property
-    def _share_paid(self) -> Fraction:
-        """What was paid, as a share of what noise this small costs."""
-        scale = Fraction(self.noise_scale)
-        if isinstance(self.weight, Precision):
-            return 4 * scale**2 * self.weight.exact  # twice the variance, times the precision
-        return scale * self.weight.exact
 
     @property
     def lattice_step(self) -> float:

@@ -81,18 +81,6 @@ class History:
         """The place of the most precise measurement of the same rows."""
         return self._most_precise.get(fingerprint(block))
 
-    def raisable(self, block: QueryBlock, *, is_gaussian: bool) -> int | None:
-        """The place of the most precise measurement of the same rows with one kind of noise."""
-        return min(
-            (
-                place
-                for place in self.in_use_of(fingerprint(block))
-                if self._measurements[place].is_gaussian is is_gaussian
-            ),
-            key=lambda place: self._measurements[place].noise_scale,
-            default=None,
-        )
-
     def in_use_of(self, name: str) -> tuple[int, ...]:
         """The places of the measurements of a block, by its fingerprint, that are not replaced."""
         return self._in_use.get(name, ())

@@ -18,7 +18,7 @@ from typing import Final
 from accountant.auditor.fields import Fields, Json, fields_of, fraction, whole
 from accountant.auditor.noises import LATTICE_BITS_MAX, scale_of
 from accountant.auditor.wrong import Wrong
-from cube.gaussian_terms import (
+from cube.gaussian import (
     DELTA_MAX,
     DELTA_MIN,
     ORDER_MAX,

@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from cube.gaussian_terms import ORDER_MAX, ORDER_UNIT_BITS, UNITS_PER_RHO, GaussianTerms
+from cube.gaussian import ORDER_MAX, ORDER_UNIT_BITS, UNITS_PER_RHO, GaussianTerms
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 

@@ -21,8 +21,7 @@ from accountant.noise.gaussian import GaussianNoise, sensitivity_of
 from accountant.noise.laplace import LatticeNoise
 from accountant.noise.lattice import OnLattice
 from cube.block import QueryBlock
-from cube.gaussian import Asked, PlannedGaussian
-from cube.gaussian_terms import GaussianTerms
+from cube.gaussian import Asked, GaussianTerms, PlannedGaussian
 from cube.grid import arrays_of
 from cube.measurement import PlannedMeasurement
 from cube.query import counting, shape_of

@@ -36,8 +36,7 @@ from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise
 from cube.block import QueryBlock
 from cube.encoding import canonical_json
-from cube.gaussian import GaussianCounts, GaussianStatistic
-from cube.gaussian_terms import GaussianTerms
+from cube.gaussian import GaussianCounts, GaussianStatistic, GaussianTerms
 from cube.measurement import Measurement, PlannedMeasurement, Weight
 from cube.statistic import Choice, Distance
 

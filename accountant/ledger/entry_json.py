@@ -43,8 +43,7 @@ from cube.encoding import (
     encode_block,
     encode_statistic,
 )
-from cube.gaussian import GaussianCounts
-from cube.gaussian_terms import GaussianTerms, Rho
+from cube.gaussian import GaussianCounts, GaussianTerms, Rho
 from cube.measurement import Weight
 from cube.statistic import Choice
 

@@ -229,13 +229,13 @@ class TableHistory:
         """
         earlier = self._earlier(planned)
         if earlier is None:
-            return LatticeNoise.for_weight(planned.laplace_weight)
+            return LatticeNoise.for_weight(planned.weight)
         if may_be_clamped(earlier):
             raise TooLarge(
                 "An earlier answer is at the limit of what can be stored, and cannot be raised.",
                 hint="Sum a column with smaller values.",
             )
-        return LatticeNoise.of(earlier).refined_to(planned.laplace_weight)
+        return LatticeNoise.of(earlier).refined_to(planned.weight)
 
     def _earlier(self, planned: PlannedMeasurement) -> Measurement | None:
         """The measurement that a planned one raises; None if it raises none."""
@@ -247,7 +247,7 @@ class TableHistory:
         earlier = self.measurements[place]
         if fingerprint(earlier.block) != fingerprint(planned.block):
             raise StalePlan("a measurement raised for other rows than it is of")
-        if planned.laplace_weight <= earlier.laplace_weight:
+        if planned.weight <= earlier.weight:
             raise StalePlan("a measurement raised to a weight that is no larger")
         if place in self.superseded:
             raise StalePlan("a measurement raised that has been raised since")

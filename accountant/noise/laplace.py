@@ -72,7 +72,7 @@ class LatticeNoise(OnLattice):
     def of(cls, measurement: Measurement) -> "LatticeNoise":
         """The noise of a measurement."""
         scale_in_steps = math.ldexp(measurement.noise_scale, measurement.lattice_bits)
-        return cls(measurement.laplace_weight, measurement.lattice_bits, scale_in_steps)
+        return cls(measurement.weight, measurement.lattice_bits, scale_in_steps)
 
     def refined_to(self, weight: Weight) -> "LatticeNoise":
         """The noise for a larger weight on the same lattice.

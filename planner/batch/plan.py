@@ -274,6 +274,6 @@ def _without_repeats(planned: Sequence[PlannedMeasurement]) -> tuple[PlannedMeas
     best: dict[tuple[str, int | None], PlannedMeasurement] = {}
     for one in planned:
         name = (fingerprint(one.block), one.raised_from)
-        if name not in best or best[name].laplace_weight < one.laplace_weight:
+        if name not in best or best[name].weight < one.weight:
             best[name] = one
     return tuple(best.values())

@@ -58,6 +58,6 @@ def _itself(query: Wanted, forecast: Forecast) -> PlannedMeasurement:
     row, multiplier = query.block.primitive
     weight = weight_for(query.target, multiplier)
     place = forecast.estimator.history.most_precise(row)
-    if place is not None and forecast.estimator.history[place].laplace_weight >= weight:
+    if place is not None and forecast.estimator.history[place].weight >= weight:
         place = None
     return PlannedMeasurement(row, weight, place)

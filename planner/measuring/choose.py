@@ -16,7 +16,12 @@ from fractions import Fraction
 
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.measurement import (
+    UNITS_PER_EPSILON,
+    WEIGHT_UNITS_MAX,
+    PlannedMeasurement,
+    Weight,
+)
 from cube.pace import checkpoint
 from cube.query import Scope
 from cube.refusals import InvalidTarget, TooLarge
@@ -24,10 +29,9 @@ from cube.target import AccuracyTarget
 from inference.posterior import RowEstimate, widest
 from planner.measuring.candidates import N_CUBOIDS_MAX, Candidate, query_itself, wide_candidates
 from planner.measuring.forecast import Forecast
-from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.offers import Offer, PricingContext, PurchasePlan
 from planner.measuring.strategy import Strategy
-from planner.measuring.weights import affordable_units, smallest_units
+from planner.measuring.weights import affordable_units, smallest_weight, weight_for
 from planner.workload import Wanted
 
 N_LOOKS_MAX = 3  # at a whole plan; a second one is rarely needed
@@ -139,7 +143,6 @@ class _Chooser:
         self._only_rents = wanted.is_searched
         self._base = base
         self._base_epsilon = context.price(base).epsilon if base else Fraction(0)
-        self._base_is_gaussian = any(one.is_gaussian for one in base)
 
     def offers(self, *, every_offer: bool) -> tuple[Offer, ...]:
         """Every offer that was priced; the chosen one is marked."""
@@ -149,15 +152,15 @@ class _Chooser:
             chosen = offers[0]
         elif strategy is Strategy.AUTO:
             offers = self._narrow()
-            narrow = chosen = min(offers, key=lambda offer: offer.weighed)
-            if every_offer or (narrow.weighed and not self._only_rents):
-                wide = self._wide(self._scopes(), narrow.weighed, every_offer=every_offer)
+            narrow = chosen = min(offers, key=lambda offer: offer.epsilon)
+            if every_offer or (narrow.epsilon and not self._only_rents):
+                wide = self._wide(self._scopes(), narrow.epsilon, every_offer=every_offer)
                 offers += wide
                 chosen = narrow if self._only_rents else _best(narrow, wide)
         else:
             offers = [] if strategy is Strategy.QUERY else self._wide([self._block.scope])
             offers = offers or self._narrow()
-            chosen = min(offers, key=lambda offer: offer.weighed)
+            chosen = min(offers, key=lambda offer: offer.epsilon)
         if chosen.epsilon > self._limit():
             chosen = min(offers, key=lambda offer: offer.epsilon)
         return tuple(replace(offer, is_chosen=offer is chosen) for offer in offers)
@@ -170,32 +173,22 @@ class _Chooser:
 
     def _as_the_paper(self) -> Offer:
         row, multiplier = self._block.primitive
-        planned = LAPLACE.planned(row, LAPLACE.fresh(self._target, multiplier))
+        planned = PlannedMeasurement(row, weight_for(self._target, multiplier))
         return self._offer(query_itself(self._block), (planned,))
 
     def _narrow(self) -> list[Offer]:
         """The query itself and, where there is one, the earlier measurement to top up."""
         candidate = query_itself(self._block)
-        offers = self._offered(candidate)
+        _, multiplier = self._block.primitive
+        fresh = weight_for(self._target, multiplier)
+        offers = [self._offer(candidate, self._weighed(candidate, fresh.units))]
         place = self._context.forecast.estimator.noisiest(self._block)
         if place is not None:
             earlier = self._context.forecast.estimator.history[place]
             if fingerprint(earlier.block) != fingerprint(candidate.blocks[0]):
                 top_up = Candidate("top_up", (earlier.block,), earlier.block.scope)
                 with suppress(InvalidTarget):  # most of the noise is in other rows
-                    offers += self._offered(top_up)
-        return offers
-
-    def _offered(self, candidate: Candidate) -> list[Offer]:
-        """A candidate with each kind of noise, at the smallest weight that meets the target."""
-        offers, refusals = [], []
-        for kind in self._context.kinds:
-            try:
-                offers.append(self._offer(candidate, self._weighed(candidate, kind)))
-            except InvalidTarget as refusal:
-                refusals.append(refusal)
-        if not offers:
-            raise refusals[0]
+                    offers.append(self._offer(top_up, self._weighed(top_up, fresh.units)))
         return offers
 
     def _scopes(self) -> list[Scope]:
@@ -213,76 +206,65 @@ class _Chooser:
         offers = []
         for candidate in wide_candidates(self._context.strategy, scopes, self._context.schema):
             if not every_offer and rent_now is not None:
-                budget = int(_worth(rent_now, self._rent(candidate.scope)) * UNITS_PER_EPSILON)
-                if not any(self._suffices(candidate, kind, budget) for kind in self._context.kinds):
+                budget = _worth(rent_now, self._rent(candidate.scope))
+                if not self._suffices(candidate, int(budget * UNITS_PER_EPSILON)):
                     continue
+            _, multiplier = self._block.primitive
+            start = weight_for(self._target, multiplier).units
             with suppress(InvalidTarget):
-                offers += self._offered(candidate)
+                offers.append(self._offer(candidate, self._weighed(candidate, start)))
         return offers
 
-    def _suffices(self, candidate: Candidate, kind: NoiseKind, units: int) -> bool:
+    def _suffices(self, candidate: Candidate, units: int) -> bool:
         """Whether a candidate bought for `units` of table cost would meet the target."""
-        affordable = affordable_units(self._held(candidate, kind), kind.affordable(units))
-        common = min(affordable, kind.units_max)
+        common = min(affordable_units(self._held(candidate), units), WEIGHT_UNITS_MAX)
         if common < 1:
             return False
-        plan = self._raised(candidate, kind, common)
+        plan = self._raised(candidate, Weight(common))
         return self._half_width(plan) <= self._target.half_width
 
-    def _weighed(self, candidate: Candidate, kind: NoiseKind) -> tuple[PlannedMeasurement, ...]:
+    def _weighed(self, candidate: Candidate, start: int) -> tuple[PlannedMeasurement, ...]:
         """The candidate at the smallest weight that meets the target."""
-        _, multiplier = self._block.primitive
-        start = kind.fresh(self._target, multiplier)
-        low = min(self._held(candidate, kind))
-        lightest = _merged(self._base, self._raised(candidate, kind, low + 1))
+        low = min(self._held(candidate))
+        lightest = _merged(self._base, self._raised(candidate, Weight(low + 1)))
         rising = self._beside.rising(self._block, self._target, lightest)
-        units = smallest_units(
-            lambda units: rising.half_width(
-                _merged(self._base, self._raised(candidate, kind, units))
-            ),
+        weight = smallest_weight(
+            lambda weight: rising.half_width(_merged(self._base, self._raised(candidate, weight))),
             self._target,
             low,
             max(start, low + 1),
             rising.at_lightest,
-            kind.power,
-            kind.units_max,
         )
-        return self._raised(candidate, kind, units)
+        return self._raised(candidate, weight)
 
     def _half_width(self, plan: Sequence[PlannedMeasurement]) -> float:
         together = _merged(self._base, plan)
         return self._beside.half_width(self._block, self._target, together)
 
-    def _held(self, candidate: Candidate, kind: NoiseKind) -> list[int]:
-        """What is held of each block so far with a kind of noise, in units."""
+    def _held(self, candidate: Candidate) -> list[int]:
+        """The weight of each block so far, in units."""
         history = self._context.forecast.estimator.history
-        places = [
-            history.raisable(block, is_gaussian=kind.is_gaussian) for block in candidate.blocks
-        ]
+        places = [history.most_precise(block) for block in candidate.blocks]
         return [0 if place is None else history[place].weight.units for place in places]
 
-    def _raised(
-        self, candidate: Candidate, kind: NoiseKind, units: int
-    ) -> tuple[PlannedMeasurement, ...]:
-        """The measurements that raise every block with fewer units to that many."""
+    def _raised(self, candidate: Candidate, weight: Weight) -> tuple[PlannedMeasurement, ...]:
+        """The measurements that raise every block below `weight` to that weight."""
         history = self._context.forecast.estimator.history
         plan = []
         for block in candidate.blocks:
-            place = history.raisable(block, is_gaussian=kind.is_gaussian)
+            place = history.most_precise(block)
             if place is None:
-                plan.append(kind.planned(block, units))
-            elif history[place].weight.units < units:
-                plan.append(self._refined(block, kind, units, place))
+                plan.append(PlannedMeasurement(block, weight))
+            elif history[place].weight < weight:
+                plan.append(self._refined(block, weight, place))
         return tuple(plan)
 
-    def _refined(
-        self, block: QueryBlock, kind: NoiseKind, units: int, place: int
-    ) -> PlannedMeasurement:
-        raised = kind.planned(block, units, place)
+    def _refined(self, block: QueryBlock, weight: Weight, place: int) -> PlannedMeasurement:
+        raised = PlannedMeasurement(block, weight, place)
         try:
             self._context.forecast.noise_for(raised)
         except TooLarge:  # its lattice is too coarse for a weight this large
-            return kind.planned(block, units)
+            return PlannedMeasurement(block, weight)
         return raised
 
     def _rent(self, scope: Scope) -> Fraction:
@@ -291,10 +273,9 @@ class _Chooser:
     def _offer(self, candidate: Candidate, plan: Sequence[PlannedMeasurement]) -> Offer:
         together = _merged(self._base, plan)
         epsilon = self._context.price(together).epsilon - self._base_epsilon
-        is_first = any(one.is_gaussian for one in plan) and not self._base_is_gaussian
-        opening = self._context.opening if is_first else Fraction(0)
-        rent = self._rent(candidate.scope)
-        return Offer(candidate.name, candidate.scope, together, epsilon, rent, opening)
+        return Offer(
+            candidate.name, candidate.scope, together, epsilon, self._rent(candidate.scope)
+        )
 
 
 def _best(narrow: Offer, wide: Sequence[Offer]) -> Offer:
@@ -302,10 +283,10 @@ def _best(narrow: Offer, wide: Sequence[Offer]) -> Offer:
 
     An offer that costs nothing now is never passed over for one that costs something.
     """
-    if not narrow.weighed:
+    if not narrow.epsilon:
         return narrow
-    paid_for = [offer for offer in wide if offer.weighed <= _worth(narrow.weighed, offer.rent)]
-    return min(paid_for, key=lambda offer: (-offer.rent, offer.weighed), default=narrow)
+    paid_for = [offer for offer in wide if offer.epsilon <= _worth(narrow.epsilon, offer.rent)]
+    return min(paid_for, key=lambda offer: (-offer.rent, offer.epsilon), default=narrow)
 
 
 def _worth(rent_now: Fraction, rent_before: Fraction) -> Fraction:
@@ -320,10 +301,10 @@ def _worth(rent_now: Fraction, rent_before: Fraction) -> Fraction:
 def _merged(
     base: Sequence[PlannedMeasurement], plan: Sequence[PlannedMeasurement]
 ) -> tuple[PlannedMeasurement, ...]:
-    """Both plans as one: of two alike measurements of the same rows, the one of larger weight."""
-    merged: dict[tuple[str, bool], PlannedMeasurement] = {}
+    """Both plans as one: of two measurements of the same rows, the one of larger weight."""
+    merged: dict[str, PlannedMeasurement] = {}
     for planned in (*base, *plan):
-        name = (fingerprint(planned.block), planned.is_gaussian)
-        if name not in merged or merged[name].weight.units < planned.weight.units:
+        name = fingerprint(planned.block)
+        if name not in merged or merged[name].weight < planned.weight:
             merged[name] = planned
     return tuple(merged.values())

@@ -9,18 +9,15 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
 
 from accountant.noise.laplace import LatticeNoise
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.measurement import Measurement, PlannedMeasurement
+from cube.measurement import Measurement, PlannedMeasurement, Weight
 from cube.pace import checkpoint
 from cube.target import AccuracyTarget
 from inference.estimator import Estimator
 from inference.posterior import widest
-
-_Named: TypeAlias = tuple[str, bool]  # a block's fingerprint, and whether its noise is Gaussian
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +45,16 @@ class Forecast:
         The history, with what is planned so far.
     noise_for : callable
         The noise that a planned measurement would have (`Gate.noise_for`).
-    planned : mapping of (str, bool) to (int, int), optional
-        What is planned and already added to that history, by fingerprint and whether its noise is
-        Gaussian: its place, and the units of its weight. A later plan may give it more.
+    planned : mapping of str to (int, Weight), optional
+        What is planned and already added to that history, by fingerprint: its place and weight.
+        A later plan may give it a larger weight.
     """
 
     def __init__(
         self,
         estimator: Estimator,
         noise_for: Callable[[PlannedMeasurement], LatticeNoise],
-        planned: Mapping[_Named, tuple[int, int]] = MappingProxyType({}),
+        planned: Mapping[str, tuple[int, Weight]] = MappingProxyType({}),
     ) -> None:
         self.estimator = estimator
         self.noise_for = noise_for
@@ -88,7 +85,7 @@ class Forecast:
         estimator = self.estimator.fork()
         estimator.add([self._imagined(planned) for planned in further])
         places = enumerate(further, start=self.estimator.n_measurements)
-        added = {_name(one): (place, one.weight.units) for place, one in places}
+        added = {fingerprint(one.block): (place, one.weight) for place, one in places}
         return Forecast(estimator, self.noise_for, {**self._planned, **added})
 
     def rising(
@@ -112,8 +109,8 @@ class Forecast:
         """The part of a plan that is not yet added to the history, or only at a smaller weight."""
         found = []
         for planned in plan:
-            held = self._planned.get(_name(planned))
-            if held is None or held[1] < planned.weight.units:
+            held = self._planned.get(fingerprint(planned.block))
+            if held is None or held[1] < planned.weight:
                 found.append(planned)
         return found
 
@@ -149,9 +146,5 @@ class Forecast:
 
     def _replaced_by(self, planned: PlannedMeasurement) -> int | None:
         """The place of the measurement, planned or real, that this one would replace."""
-        held = self._planned.get(_name(planned))
+        held = self._planned.get(fingerprint(planned.block))
         return planned.raised_from if held is None else held[0]
-
-
-def _name(planned: PlannedMeasurement) -> _Named:
-    return fingerprint(planned.block), planned.is_gaussian

@@ -12,7 +12,6 @@ from cube.measurement import PlannedMeasurement
 from cube.query import Scope
 from cube.schema import Schema
 from planner.measuring.forecast import Forecast
-from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
 
@@ -33,8 +32,6 @@ class Offer:
         What this offer adds to the table's cost.
     rent : Fraction
         The rent paid before that this offer would have saved.
-    opening : Fraction
-        The part of the epsilon that pays once for all Gaussian noise of the table.
     is_chosen : bool
     """
 
@@ -43,13 +40,7 @@ class Offer:
     plan: tuple[PlannedMeasurement, ...]
     epsilon: Fraction
     rent: Fraction
-    opening: Fraction = Fraction(0)
     is_chosen: bool = False
-
-    @property
-    def weighed(self) -> Fraction:
-        """What it is compared by: whether to open the Gaussian account is decided beforehand."""
-        return self.epsilon - self.opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +73,6 @@ class PricingContext:
     ski_rental : SkiRental
     left : callable
         What may still be spent on the table.
-    kinds : tuple of NoiseKind
-        The kinds of noise that may be bought now.
-    opening : Fraction
-        What the first Gaussian noise of the table costs beyond its own price; 0 once it is paid.
     """
 
     schema: Schema
@@ -94,5 +81,3 @@ class PricingContext:
     price: Callable[[Sequence[PlannedMeasurement]], Price]
     ski_rental: SkiRental
     left: Callable[[], Fraction]
-    kinds: tuple[NoiseKind, ...] = (LAPLACE,)
-    opening: Fraction = Fraction(0)

@@ -1,6 +1,4 @@
-"""What a measurement needs to meet a target: in closed form, and by search.
-
-Laplace noise is bought in units of a weight, Gaussian noise in units of a precision.
+"""The weight that a measurement needs to meet a target: in closed form, and by search.
 
 Every number used here is public: targets, multipliers and half-widths, never noisy values.
 """
@@ -8,11 +6,8 @@ Every number used here is public: targets, multipliers and half-widths, never no
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from fractions import Fraction
-from statistics import NormalDist
 
-from cube.gaussian_terms import PRECISION_UNITS_MAX, UNITS_PER_PRECISION, Precision
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, Weight
 from cube.refusals import InvalidTarget
 from cube.target import AccuracyTarget
@@ -21,14 +16,7 @@ from cube.target import AccuracyTarget
 # scales are rounded up by at most 2**-29 of themselves before an interval is computed.
 LATTICE_SHARE = 2.0**-20
 ROUNDING_MARGIN = 2.0**-28
-SEARCH_SHARE = 1 / 256  # how far above the smallest units a search may end
-
-
-class Power(IntEnum):
-    """How the information of a measurement, one over its variance, grows with its units."""
-
-    LINEAR = 1  # of a precision
-    SQUARE = 2  # of a weight
+PRECISION = 1 / 256  # how far above the smallest weight a search may end
 
 
 def weight_for(target: AccuracyTarget, multiplier: Fraction) -> Weight:
@@ -50,39 +38,19 @@ def weight_for(target: AccuracyTarget, multiplier: Fraction) -> Weight:
     return Weight.at_least(rate)
 
 
-def precision_for(target: AccuracyTarget, multiplier: Fraction) -> Precision:
-    """The smallest precision at which a fresh answer to ``multiplier * row`` meets the target.
-
-    Gaussian noise of deviation ``d`` is within ``z d`` of 0 with the target's confidence, ``z`` the
-    quantile of the Gaussian law; the precision is ``1 / (2 d**2)``.
-
-    Raises
-    ------
-    InvalidTarget
-        If the target asks for a deviation below a quarter of a record.
-    """
-    deviations = -NormalDist().inv_cdf((1 - target.confidence) / 2) + LATTICE_SHARE
-    rate = deviations * (1 + ROUNDING_MARGIN) * abs(float(multiplier)) / target.half_width
-    if rate**2 / 2 * UNITS_PER_PRECISION >= PRECISION_UNITS_MAX:
-        raise _practically_no_noise(target)
-    return Precision.at_least(rate**2 / 2)
-
-
-def smallest_units(  # noqa: PLR0913, PLR0917 - a search, its range, and what grows with what
-    half_width_at: Callable[[int], float],
+def smallest_weight(
+    half_width_at: Callable[[Weight], float],
     target: AccuracyTarget,
     low: int,
     start: int,
     width_at_low: float = math.inf,
-    power: Power = Power.SQUARE,
-    units_max: int = WEIGHT_UNITS_MAX,
-) -> int:
-    """The fewest units at which a half-width meets the target, to within `SEARCH_SHARE`.
+) -> Weight:
+    """The smallest weight at which a half-width meets the target, to within `PRECISION`.
 
     Parameters
     ----------
     half_width_at : callable
-        Never grows with the units; at many units it falls about as a measurement's deviation.
+        Never grows with the weight; at large weights it falls about as ``1 / weight``.
     target : AccuracyTarget
     low : int
         Units that are known not to suffice.
@@ -90,42 +58,35 @@ def smallest_units(  # noqa: PLR0913, PLR0917 - a search, its range, and what gr
         Units, above `low`, that would suffice if nothing else were known.
     width_at_low : float
         The half-width at `low`, where it is known.
-    power : Power
-        How the information of a measurement grows with its units.
-    units_max : int
-        The most that may be bought.
 
     Raises
     ------
     InvalidTarget
-        If no number of units suffices.
+        If no weight suffices.
     """
-    start = _likely(target, low, start, width_at_low, power)
-    tried = [_Tried(low, width_at_low), _Tried(start, half_width_at(start))]
+    start = _likely(target, low, start, width_at_low)
+    tried = [_Tried(low, width_at_low), _Tried(start, half_width_at(Weight(start)))]
     while tried[-1].width > target.half_width:
         last, n_steps = tried[-1].units, len(tried) - 1
-        if last >= units_max:
+        if last >= WEIGHT_UNITS_MAX:
             raise _practically_no_noise(target)
-        least, most = last * (1 + SEARCH_SHARE * 4**n_steps), last * 8**n_steps
-        units = math.ceil(min(max(_guess(tried, target, power), least), most, units_max))
-        tried.append(_Tried(units, half_width_at(units)))
-    return _narrowed(half_width_at, target, tried, power)
+        least, most = last * (1 + PRECISION * 4**n_steps), last * 8**n_steps
+        units = math.ceil(min(max(_guess(tried, target), least), most, WEIGHT_UNITS_MAX))
+        tried.append(_Tried(units, half_width_at(Weight(units))))
+    return Weight(_narrowed(half_width_at, target, tried))
 
 
 def _narrowed(
-    half_width_at: Callable[[int], float],
-    target: AccuracyTarget,
-    tried: Sequence["_Tried"],
-    power: Power,
+    half_width_at: Callable[[Weight], float], target: AccuracyTarget, tried: Sequence["_Tried"]
 ) -> int:
-    """The fewest units, to within `SEARCH_SHARE`; of those tried, only the last suffice."""
+    """The smallest units, to within `PRECISION`; of those tried, only the last suffices."""
     *others, below, above = tried
     is_guess, missed = True, above.missed(target)
-    while above.units - below.units > (step := max(1, int(above.units * SEARCH_SHARE))):
+    while above.units - below.units > (step := max(1, int(above.units * PRECISION))):
         middle = math.sqrt(max(below.units, above.units / 256) * above.units)
-        guess = _guess((*others, below, above), target, power) if is_guess else middle
+        guess = _guess((*others, below, above), target) if is_guess else middle
         units = int(min(max(guess, below.units + 1), above.units - step))
-        found = _Tried(units, half_width_at(units))
+        found = _Tried(units, half_width_at(Weight(units)))
         if found.width <= target.half_width:
             others, above = [above], found
         else:
@@ -138,7 +99,7 @@ def _narrowed(
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """Units, and the half-width there."""
+    """A weight in units, and the half-width there."""
 
     units: int
     width: float
@@ -148,42 +109,39 @@ class _Tried:
         return abs(self.width / target.half_width - 1)
 
 
-def _likely(target: AccuracyTarget, low: int, alone: int, width_at_low: float, power: Power) -> int:
+def _likely(target: AccuracyTarget, low: int, alone: int, width_at_low: float) -> int:
     """Units, above `low`, to begin a search with; `alone` where nothing is known at `low`.
 
-    What is known at `low` is treated as another measurement of the same rows, so that information
-    adds up. And a half-width falls no faster than a measurement's deviation.
+    What is known at `low` is treated as another measurement of the same rows, so that precisions
+    add up. And a half-width falls no faster than one over the weight.
     """
     known = target.half_width / width_at_low
     if not known:
         return alone
-    if power is Power.SQUARE:
-        together = math.hypot(low, math.sqrt(max(0.0, 1 - known**2)) * alone)
-    else:
-        together = low + max(0.0, 1 - known**2) * alone
-    return max(int(together), min(int(low / known ** (2 / power)), 2 * low), low + 1)
+    added = math.sqrt(max(0.0, 1 - known**2)) * alone
+    return max(int(math.hypot(low, added)), min(int(low / known), 2 * low), low + 1)
 
 
-def _guess(tried: Sequence[_Tried], target: AccuracyTarget, power: Power) -> float:
+def _guess(tried: Sequence[_Tried], target: AccuracyTarget) -> float:
     """Slightly more than the units that meet the target, if widths behave as standard deviations.
 
-    The information of a best linear unbiased estimate, one over its variance, is a quotient of
-    linear functions of that of one row. Two points are fitted by a linear function, as if
+    The precision of a best linear unbiased estimate, one over its variance, is a quotient of linear
+    functions of the square of a row's weight. Two points are fitted by a linear function, as if
     everything else were another measurement of the same row; three points by the quotient. Infinite
     if the fit never reaches the target.
     """
-    unit = tried[-1].units  # scaled, so that nothing is too large for a float
-    bought = [(one.units / unit) ** power for one in tried]
-    reached = [(target.half_width / one.width) ** 2 for one in tried]
-    found = _linear(bought[-2:], reached[-2:])
+    unit = tried[-1].units  # scaled, so that no square is too large for a float
+    squares = [(one.units / unit) ** 2 for one in tried]
+    precisions = [(target.half_width / one.width) ** 2 for one in tried]
+    found = _linear(squares[-2:], precisions[-2:])
     if len(tried) > 2:  # noqa: PLR2004 - three points
-        quotient = _quotient(bought[-3:], reached[-3:])
-        is_bracketed = reached[-1] >= 1
-        if bought[-2] < quotient < bought[-1] or (not is_bracketed and quotient > bought[-1]):
+        quotient = _quotient(squares[-3:], precisions[-3:])
+        is_bracketed = precisions[-1] >= 1
+        if squares[-2] < quotient < squares[-1] or (not is_bracketed and quotient > squares[-1]):
             found = quotient
         elif not is_bracketed:
             found = math.inf
-    return unit * float(found ** (1 / power)) * (1 + SEARCH_SHARE / 2)
+    return unit * math.sqrt(found) * (1 + PRECISION / 2)
 
 
 def _linear(x: Sequence[float], y: Sequence[float]) -> float:

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from cube.axis import Axis
-from cube.gaussian_terms import DELTA_MIN
+from cube.gaussian import DELTA_MIN
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
 from cube.refusals import ConfigurationInvalid
 from cube.schema import N_RECORDS_MAX, Neighbours, Schema

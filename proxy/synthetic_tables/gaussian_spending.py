@@ -13,8 +13,14 @@ from typing import Final
 from accountant.cost.zcdp_account import constant_of
 from accountant.ledger.limits import Payer
 from cube.block import Partition, QueryBlock
-from cube.gaussian import GaussianCounts, GaussianStatistic, PlannedGaussian
-from cube.gaussian_terms import UNITS_PER_RHO, GaussianTerms, Rho
+from cube.gaussian import (
+    UNITS_PER_RHO,
+    GaussianCounts,
+    GaussianStatistic,
+    GaussianTerms,
+    PlannedGaussian,
+    Rho,
+)
 from cube.query import counting
 from cube.statistic import Distance, Statistic
 from proxy.synthetic_tables.request import Watch

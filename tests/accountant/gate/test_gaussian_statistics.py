@@ -21,8 +21,7 @@ from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json, decode_statistic, encode_statistic
-from cube.gaussian import Asked
-from cube.gaussian_terms import GaussianTerms, Rho
+from cube.gaussian import Asked, GaussianTerms, Rho
 from cube.measurement import UNITS_PER_EPSILON
 from cube.query import counting
 from cube.refusals import (

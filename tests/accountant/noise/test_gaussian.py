@@ -18,8 +18,7 @@ from accountant.noise.lattice import LATTICE_BITS_MAX
 from accountant.source import CellCounts
 from cube.axis import CategoryAxis
 from cube.block import Partition, QueryBlock
-from cube.gaussian import GaussianCounts
-from cube.gaussian_terms import RHO_UNITS_MAX, Rho
+from cube.gaussian import RHO_UNITS_MAX, GaussianCounts, Rho
 from cube.query import Factor, LinearQuery, Term
 from cube.schema import Schema
 from cube.statistic import Distance

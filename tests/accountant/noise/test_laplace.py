@@ -87,7 +87,7 @@ def test_the_exact_loss_between_neighbours_is_what_was_charged(
     paid_at_cell = Fraction(0)
     with mpmath.workdps(60):
         for planned in plan:
-            noise = LatticeNoise.for_weight(planned.laplace_weight)
+            noise = LatticeNoise.for_weight(planned.weight)
             for row in dense_rows(planned.block):
                 shift = int(row[cell]) << noise.lattice_bits
                 loss += _largest_log_ratio(shift, noise.scale_in_steps)

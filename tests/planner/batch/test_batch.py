@@ -50,7 +50,7 @@ def by(axis: str) -> QueryBlock:
 
 
 def measured(planned: PlannedMeasurement, supersedes: int | None = None) -> Measurement:
-    noise = LatticeNoise.for_weight(planned.laplace_weight)
+    noise = LatticeNoise.for_weight(planned.weight)
     return Measurement(
         block=planned.block,
         weight=planned.weight,

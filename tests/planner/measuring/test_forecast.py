@@ -51,7 +51,7 @@ def planned(block: QueryBlock, weight: Weight) -> PlannedMeasurement:
 
 
 def noise_for(one: PlannedMeasurement) -> LatticeNoise:
-    return LatticeNoise.for_weight(one.laplace_weight)
+    return LatticeNoise.for_weight(one.weight)
 
 
 def heavier(weight: Weight, by: int) -> Weight:
