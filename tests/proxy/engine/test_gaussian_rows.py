@@ -39,6 +39,11 @@ def ask(engine: Engine, sql: str, half_width: float = 100.0) -> QueryResult:
     return engine.answer(QueryRequest(sql=sql, target=target))
 
 
+def spent_by(answer: QueryResult) -> Fraction:
+    assert answer.receipt is not None
+    return answer.receipt.epsilon_spent
+
+
 def table(engine: Engine) -> ServedTable:
     return engine._tables["people"]
 
@@ -68,11 +73,11 @@ def test_who_declares_what_they_expect_pays_the_constant_once_and_little_for_eac
         terms = gate.history.gaussian.terms
         assert terms is not None
         opening = constant_of(terms)
-        assert opening < first.receipt.epsilon_spent < opening + Fraction(1, 50)
+        assert opening < spent_by(first) < opening + Fraction(1, 50)
         second = ask(engine, "SELECT member, COUNT(*) AS n FROM people GROUP BY member")
-        assert 0 < second.receipt.epsilon_spent < Fraction(1, 50)
+        assert 0 < spent_by(second) < Fraction(1, 50)
         again = ask(engine, "SELECT member, COUNT(*) AS n FROM people GROUP BY member")
-        assert again.receipt.epsilon_spent == 0
+        assert spent_by(again) == 0
         assert again.data.equals(second.data)
         assert all(kinds(engine))
 
@@ -152,7 +157,7 @@ def test_explain_foresees_what_is_paid(tmp_path: Path) -> None:
     with serving(tmp_path, DECLARED) as engine:
         told = engine.explain(QueryRequest(sql=sql))
         chosen = told.data.filter(told.data["chosen"])
-        paid = engine.answer(QueryRequest(sql=sql)).receipt.epsilon_spent
+        paid = spent_by(engine.answer(QueryRequest(sql=sql)))
         assert float(paid) == pytest.approx(chosen["epsilon"].to_pylist()[0])
 
 
