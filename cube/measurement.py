@@ -50,8 +50,34 @@ class Weight:
         return Fraction(self.units, UNITS_PER_EPSILON)
 
 
+class _OfEitherKind:
+    """What has noise of one kind or the other, told by its weight."""
+
+    __slots__ = ()
+    weight: Weight | Precision
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether its noise is Gaussian; Laplace otherwise."""
+        return isinstance(self.weight, Precision)
+
+    @property
+    def laplace_weight(self) -> Weight:
+        """The weight, of a measurement with Laplace noise; TypeError for another."""
+        if not isinstance(self.weight, Weight):
+            raise TypeError("a measurement with Gaussian noise has a precision")
+        return self.weight
+
+    @property
+    def precision(self) -> Precision:
+        """The precision, of a measurement with Gaussian noise; TypeError for another."""
+        if not isinstance(self.weight, Precision):
+            raise TypeError("a measurement with Laplace noise has a weight")
+        return self.weight
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class PlannedMeasurement:
+class PlannedMeasurement(_OfEitherKind):
     """A block to measure, and the weight at which to measure each of its rows.
 
     Parameters
@@ -85,28 +111,9 @@ class PlannedMeasurement:
             raise ValueError("a measured row has whole coefficients")
         _check_place(self.raised_from)
 
-    @property
-    def is_gaussian(self) -> bool:
-        """Whether it gets Gaussian noise; Laplace otherwise."""
-        return self.terms is not None
-
-    @property
-    def laplace_weight(self) -> Weight:
-        """The weight, of a measurement with Laplace noise; TypeError for another."""
-        if not isinstance(self.weight, Weight):
-            raise TypeError("a measurement with Gaussian noise has a precision")
-        return self.weight
-
-    @property
-    def precision(self) -> Precision:
-        """The precision, of a measurement with Gaussian noise; TypeError for another."""
-        if not isinstance(self.weight, Precision):
-            raise TypeError("a measurement with Laplace noise has a weight")
-        return self.weight
-
 
 @dataclass(frozen=True, eq=False)
-class Measurement:
+class Measurement(_OfEitherKind):
     """A block that was measured.
 
     Parameters
@@ -148,25 +155,6 @@ class Measurement:
         if self._share_paid < 1:
             raise ValueError("the noise is smaller than the paid weight allows")
         _check_place(self.supersedes)
-
-    @property
-    def is_gaussian(self) -> bool:
-        """Whether its noise is Gaussian; Laplace otherwise."""
-        return isinstance(self.weight, Precision)
-
-    @property
-    def laplace_weight(self) -> Weight:
-        """The weight, of a measurement with Laplace noise; TypeError for another."""
-        if not isinstance(self.weight, Weight):
-            raise TypeError("a measurement with Gaussian noise has a precision")
-        return self.weight
-
-    @property
-    def precision(self) -> Precision:
-        """The precision, of a measurement with Gaussian noise; TypeError for another."""
-        if not isinstance(self.weight, Precision):
-            raise TypeError("a measurement with Laplace noise has a weight")
-        return self.weight
 
     @property
     def deviation(self) -> float:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
+from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.credentials import Credential, Proof, Role
@@ -23,7 +25,7 @@ from accountant.ledger.entries import (
     Tally,
     chained_digest,
 )
-from accountant.ledger.ledger import Ledger
+from accountant.ledger.ledger import Ledger, _Replay
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
@@ -136,6 +138,20 @@ def rewritten(entries: Sequence[Entry], seq: int, change: Change) -> list[Entry]
     change(body)
     changed = replace(entries[seq - 1], body=canonical_json(body))
     return rechained([*entries[: seq - 1], changed, *entries[seq:]])
+
+
+def problem_with(entries: Sequence[Entry], seq: int, change: Change) -> str:
+    """What the auditor says of one changed entry of entries without a problem."""
+    assert verify(entries).problem is None
+    problem = verify(rewritten(entries, seq, change)).problem
+    assert problem is not None
+    return problem
+
+
+def assert_not_opened(entries: Sequence[Entry], seq: int, change: Change) -> None:
+    """The server, too, stops at the changed entry."""
+    with pytest.raises(ValueError, match=f"entry {seq}"):
+        _Replay().read(rewritten(entries, seq, change))  # what opens a ledger, without its file
 
 
 def to(value: Any, *path: str | int) -> Change:
