@@ -32,6 +32,7 @@ from proxy.engine.search import answered_parts, opened
 from proxy.monitoring.events import Stage
 from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.in_flight import ANSWER_SECONDS
+from proxy.tables.large_purchases import note_if_large
 from proxy.tables.private_table import ServedTable
 
 N_ROUNDS_MAX: Final = 24  # each brings a target much closer
@@ -64,6 +65,14 @@ def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
     """
     cap = _cap(table, parts, payer, elsewhere)
     search = _Search(table, parts, payer, outer, cap, empty_history)
+    try:
+        return _settled(search)
+    finally:  # a search that ends short of its target has paid, too
+        note_if_large(table, payer, search.epsilon_spent)
+
+
+def _settled(search: "_Search") -> list[AnsweredPart]:
+    """The parts, once a search has met its targets; raises as `settle` does."""
     for _ in range(N_ROUNDS_MAX):
         try:
             _check_time(search.answered)
@@ -75,9 +84,7 @@ def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
                 raise
             raise _not_reached(search.shown, refusal) from None
         except NotCovered as refusal:
-            if search.answered and empty_history is None:
-                raise _not_reached(search.shown, refusal) from None
-            said = _said(refusal, table, empty_history, search.likely, payer, search.left)
+            said = search.said_of(refusal)
             raise _not_reached(search.shown, said) if search.answered else said from None
         if search.is_met:
             return search.answered
@@ -124,9 +131,20 @@ class _Search:
         return at_widths(self._asked, self._step.likely, self.left)
 
     @property
+    def epsilon_spent(self) -> Fraction:
+        """What was charged so far, whatever the caller may see of it."""
+        return sum((one.epsilon for one in self._asked), Fraction(0))
+
+    @property
     def is_met(self) -> bool:
         """Whether, after a round, every target is met."""
         return not self._step.half_widths
+
+    def said_of(self, refusal: NotCovered) -> NotCovered:
+        """A refusal for lack of budget, with what would work if nothing was answered yet."""
+        if self.answered and self._empty_history is None:
+            return refusal
+        return _said(refusal, self._table, self._empty_history, self.likely, self._payer, self.left)
 
     def is_as_foreseen(self) -> bool:
         """Whether the price of the search stays about what it was; a refusal if it is too high.
