@@ -109,11 +109,14 @@ class _Search:
         self._table, self._parts, self._payer, self._outer = table, parts, payer, outer
         self._cap, self._empty_history = cap, empty_history
         self._asked = asked_of(parts, cap)
+        self._default_widths = [one.wanted.target.half_width for one in self._asked]
         self._step = opened(empty_history or table, table.info.schema, parts, self._asked, outer)
         take_step(self._asked, self._step)
         self._spent = Fraction(0)
         self._foreseen: Fraction | None = None
         self._was_far = False  # whether more than one round was left when that was foreseen
+        self._was_rough = False  # whether that was foreseen from a look wider than the defaults
+        self._is_rough = False  # whether the latest look was
         self._n_with_targets = 0
         self.answered: list[AnsweredPart] = []
         """The parts as they are known; empty before the first round."""
@@ -151,6 +154,8 @@ class _Search:
 
         It does not for an answer that does not narrow as its parts do. The forecast of the first
         round that may be the last one is kept; until then, each is compared with the one before.
+        A look that was wider than the table's defaults is little but noise, and foretells nothing:
+        an average of a skewed column may be a hundredth of what it seemed.
         """
         follows_parts = self._n_with_targets > 0 and not _may_cost_more(self._parts)
         guide = self._empty_history or self._table
@@ -159,15 +164,22 @@ class _Search:
         needed = self._spent + _checked_price(guide, self.likely, self._payer, self.left)
         if not follows_parts:
             return True
-        is_new = not self._foreseen or self._was_far  # what was free tells nothing of prices
-        is_foreseen = not self._foreseen or needed <= FORESEEN_SLACK * self._foreseen
-        if is_new:
+        # What was free tells nothing of prices.
+        is_foreseen = (
+            not self._foreseen or self._was_rough or needed <= FORESEEN_SLACK * self._foreseen
+        )
+        if not self._foreseen or self._was_far or self._was_rough:
             self._foreseen, self._was_far = needed, self._step.looks_ahead
+            self._was_rough = self._is_rough
         return is_foreseen
 
     def buy(self) -> None:
         """Buy what is asked for, look at the answers, and decide what to ask for next."""
         empty_history = self._empty_history
+        self._is_rough = any(
+            one.wanted.target.half_width > default
+            for one, default in zip(self._asked, self._default_widths, strict=True)
+        )
         rows, epsilon = _bought(
             self._table, self._asked, self._payer, self.left, is_binding=empty_history is None
         )
