@@ -27,7 +27,7 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.query import Scope
 from cube.schema import Schema
 from inference.history import counts_groups
-from planner.measuring.candidates import families, may_be_whole
+from planner.measuring.candidates import families
 
 N_BEFORE_DOUBTED = 3  # after so many blocks, half of the rent is taken to come again
 
@@ -112,7 +112,7 @@ class SkiRental:
 
     def _is_finest(self, block: QueryBlock) -> bool | None:
         """Whether a block is the finest of a wide purchase; None if it is no part of any."""
-        if not (counts_groups(block) and may_be_whole(block.scope, self._schema)):
+        if not counts_groups(block):
             return None
         known = self._levels.get(block.scope)
         if known is None:
