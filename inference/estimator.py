@@ -190,6 +190,15 @@ class Estimator:
         variance = np.square(estimates.coefficients * workspace.noise_scales).sum(axis=0)
         return int(workspace.noise_places[variance.argmax()]) if variance.size else None
 
+    def rests(self, row: QueryBlock) -> dict[Scope, QueryBlock]:
+        """For each hierarchy, by its axes, what it leaves of a row in lowest terms."""
+        found = {}
+        for axes in self._scopes_of_hierarchies(row.scope):
+            parts = self._hierarchy(axes).divided(row)
+            if parts is not None and parts.rest is not None:
+                found[axes] = parts.rest
+        return found
+
     def _scaling(self, block: QueryBlock) -> Scaling:
         scaling = self._scalings.get(block)
         if scaling is None:
@@ -309,14 +318,22 @@ class Estimator:
         self, block: QueryBlock, axes: Scope, scaling: Scaling
     ) -> tuple[RowEstimate, ...]:
         """Estimates from all levels of a hierarchy that was counted on `axes`."""
+        reading = self._hierarchy(axes).read_with_rest(block, self._measured)
+        if reading is None:
+            return (NotEstimable("no hierarchy of groups adds up to it"),) * block.n_rows
+        return posteriors_of(reading, scaling)
+
+    def _hierarchy(self, axes: Scope) -> HierarchyReader:
         measured = self._history.partition_places(axes)
         reader = self._hierarchies.get(axes)
         if reader is None or not reader.is_of(measured):
             reader = self._hierarchies[axes] = HierarchyReader(axes, measured)
-        reading = reader.read(block)
-        if reading is None:
-            return (NotEstimable("no hierarchy of groups adds up to it"),) * block.n_rows
-        return posteriors_of(reading, scaling)
+        return reader
+
+    def _measured(self, row: QueryBlock) -> tuple[int, Measurement] | None:
+        """The place and the most precise measurement of a row."""
+        place = self._history.most_precise(row)
+        return None if place is None else (place, self._history[place])
 
     def _together(
         self, block: QueryBlock, workspace: Workspace, scaling: Scaling, confidence: float

@@ -11,9 +11,10 @@ consistency". Where noise differs otherwise the combination is not the best, and
 Nothing here knows budgets. Values play no part in the choice of coefficients.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -28,12 +29,14 @@ from cube.query import Scope
 from cube.tiles import Tiles
 from inference.blue.atoms import row_signature
 from inference.blue.partition_reader import Reading
+from inference.blue.remainders import Divided, divided_at
 
 N_LEAVES_MAX = 2**16  # groups of the finest partition: read from in a few milliseconds
 N_NUMBERS_MAX = 2**20  # leaves times rows that are read together
 
 Floats = NDArray[np.float64]
 Classes = tuple[AxisClasses, ...]
+RestOf: TypeAlias = Callable[[QueryBlock], tuple[int, Measurement] | None]
 
 
 class HierarchyReader:
@@ -49,6 +52,7 @@ class HierarchyReader:
     def __init__(self, axes: Scope, measured: Mapping[int, Measurement]) -> None:
         self._measured = frozenset(measured)
         self._read: WeakKeyDictionary[QueryBlock, Reading | None] = WeakKeyDictionary()
+        self._divided: WeakKeyDictionary[QueryBlock, Divided | None] = WeakKeyDictionary()
         found = {place: divided(one.block) for place, one in measured.items()}
         divisions = {place: one for place, one in found.items() if one is not None}
         self._tables: list[_Table] = []
@@ -73,6 +77,34 @@ class HierarchyReader:
     def is_of(self, measured: Mapping[int, Measurement]) -> bool:
         """Whether the reader was made from these measurements."""
         return self._measured == measured.keys()
+
+    def divided(self, block: QueryBlock) -> Divided | None:
+        """A block as whole groups and a rest to be measured beside them; None if it is not."""
+        if not self._tables:
+            return None
+        if block not in self._divided:
+            self._divided[block] = divided_at(self._leaves, block)
+        return self._divided[block]
+
+    def read_with_rest(self, block: QueryBlock, rest: RestOf) -> Reading | None:
+        """The rows of a block as sums over groups and a rest; None if that was not measured.
+
+        Parameters
+        ----------
+        block : QueryBlock
+        rest : callable
+            The place and the measurement of a row, or None if it was not measured.
+        """
+        parts = self.divided(block)
+        if parts is None:
+            return None
+        if parts.rest is None:
+            return self.read(block)
+        known = rest(parts.rest)
+        reading = None if known is None else self.read(parts.whole)
+        if known is None or reading is None:
+            return None
+        return reading.with_row(*known, parts.multiplier)
 
     def read(self, block: QueryBlock) -> Reading | None:
         """The rows of a block as sums over groups; None if they are too many to read."""

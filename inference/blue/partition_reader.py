@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -56,6 +56,24 @@ class Reading:
     noise_place: NDArray[np.int64]
     noise_row: NDArray[np.int64]
     is_covered: NDArray[np.bool_]
+
+    def with_row(self, place: int, measured: Measurement, coefficient: float) -> "Reading":
+        """The reading of one row to which a multiple of a measured row is added."""
+
+        def and_one(values: NDArray[Any], one: float) -> NDArray[Any]:
+            return np.append(values, np.array([one], dtype=values.dtype))
+
+        return Reading(
+            row=and_one(self.row, 0),
+            coefficient=and_one(self.coefficient, coefficient),
+            value=and_one(self.value, float(measured.values[0])),
+            noise_scale=and_one(self.noise_scale, measured.noise_scale),
+            is_gaussian=and_one(self.is_gaussian, measured.is_gaussian),
+            lattice_widening=and_one(self.lattice_widening, measured.lattice_widening),
+            noise_place=and_one(self.noise_place, place),
+            noise_row=and_one(self.noise_row, 0),
+            is_covered=self.is_covered,
+        )
 
 
 class PartitionReader:

@@ -5,7 +5,9 @@
     cells        every cell of the query's scope
     cuboid       every cell of a larger scope, made of columns that are queried together
     dyadic       cells, and intervals of cells over one or two ordered columns, so that a long range
-                 is a sum of a few intervals
+                 is a sum of a few intervals; above some number of cells only intervals, and what
+                 they leave of the query is a row beside them
+    rest         that row alone, where the intervals are measured already
 
 A candidate is only a list of blocks. The weight that each block needs, and its price, are computed
 in `choose.py`. Nothing here sees a noisy value.
@@ -21,12 +23,18 @@ import numpy as np
 
 from cube.axis import BooleanAxis, CategoryAxis
 from cube.block import Partition, QueryBlock
+from cube.pieces import runs_of
 from cube.query import Scope, counting
 from cube.schema import Schema
+from cube.tiles import tiled
 from planner.measuring.strategy import Strategy
 
 N_CUBOID_CELLS_MAX = 2**13  # the most cells of several columns that are counted at once
 N_COLUMN_CELLS_MAX = 2**16  # of one column: measured in a few seconds, and rarely
+# Intervals where the cells are more: bought in about a second. What intervals leave of a box is a
+# frame, which meets those of other boxes more often than the ends of a range meet others.
+N_COARSE_COLUMN_CELLS_MAX = 2**13
+N_COARSE_CUBOID_CELLS_MAX = 2**14
 BRANCHING = 16  # children of an interval; Qardaji, Yang & Li 2013, "Understanding hierarchical
 # methods for differentially private histograms", find 8 to 16 best for ranges
 
@@ -65,11 +73,9 @@ def wide_candidates(strategy: Strategy, scopes: list[Scope], schema: Schema) -> 
     """What a strategy would measure instead of the query; `scopes` begins with the query's own."""
     found: list[Candidate] = []
     for place, scope in enumerate(scopes):
-        if not may_be_whole(scope, schema):
-            continue
-        name = "cells" if place == 0 else "cuboid"
         levels = families(scope, schema)
-        if strategy is not Strategy.DYADIC or len(levels) == 1:
+        if may_be_whole(scope, schema) and (strategy is not Strategy.DYADIC or len(levels) == 1):
+            name = "cells" if place == 0 else "cuboid"
             found.append(Candidate(name, levels[0], scope))
         if strategy is Strategy.DYADIC and len(levels) > 1:
             found.append(Candidate("dyadic", _of_branching(levels[1:]), scope))
@@ -89,8 +95,35 @@ def families(scope: Scope, schema: Schema) -> tuple[tuple[QueryBlock, ...], ...]
 
     A hierarchy of ``k`` levels along a column of ``n`` levels has intervals of ``1, b, b**2, ...``
     of them, with ``b`` about the ``k``-th root of ``n``. Over two columns it has the products.
+    Where the cells are too many, intervals of a few levels take the place of the levels. There is
+    no family where that does not make them few enough.
     """
-    return _families(scope, schema.sizes(scope), _ordered(scope, schema))
+    sizes, ordered = schema.sizes(scope), _ordered(scope, schema)
+    if may_be_whole(scope, schema):
+        return _families(scope, sizes, ordered, (1,) * len(scope))
+    widths = _finest_widths(sizes, ordered)
+    return () if widths is None else _families(scope, sizes, ordered, widths)
+
+
+def _finest_widths(sizes: tuple[int, ...], ordered: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The shortest intervals of ordered columns whose products are few; None if there are none.
+
+    The columns are cut into about equally many intervals, those that are short into levels.
+    """
+    if not ordered:
+        return None
+    n_others = math.prod(size for place, size in enumerate(sizes) if place not in ordered)
+    n_cells_max = N_COARSE_COLUMN_CELLS_MAX if len(sizes) == 1 else N_COARSE_CUBOID_CELLS_MAX
+    most = n_cells_max // n_others
+    if most < N_DIVIDED_LEAST ** len(ordered):
+        return None
+    widths = [1] * len(sizes)
+    for rank, place in enumerate(reversed(ordered), start=1):  # the shortest first
+        n_columns = len(ordered) - rank + 1
+        n_intervals = int(most ** (1 / n_columns))
+        widths[place] = -(-sizes[place] // n_intervals)
+        most //= -(-sizes[place] // widths[place])
+    return tuple(widths)
 
 
 def _ordered(scope: Scope, schema: Schema) -> tuple[int, ...]:
@@ -108,15 +141,16 @@ def _ordered(scope: Scope, schema: Schema) -> tuple[int, ...]:
 
 @lru_cache(maxsize=N_BLOCKS_KEPT)
 def _families(
-    scope: Scope, sizes: tuple[int, ...], ordered: tuple[int, ...]
+    scope: Scope, sizes: tuple[int, ...], ordered: tuple[int, ...], finest: tuple[int, ...]
 ) -> tuple[tuple[QueryBlock, ...], ...]:
-    found: list[tuple[QueryBlock, ...]] = [(_counted(scope, sizes, (1,) * len(scope)),)]
+    found: list[tuple[QueryBlock, ...]] = [(_counted(scope, sizes, finest),)]
     for n_axes in range(1, len(ordered) + 1):
         for n_levels in N_LEVELS_OF_AXIS[n_axes]:
-            widths = [(1,)] * len(scope)
+            widths = [(width,) for width in finest]
             for place in ordered[:n_axes]:
-                branching = math.ceil(sizes[place] ** (1 / n_levels))
-                widths[place] = tuple(branching**power for power in range(n_levels))
+                n_intervals = -(-sizes[place] // finest[place])
+                branching = math.ceil(n_intervals ** (1 / n_levels))
+                widths[place] = tuple(finest[place] * branching**power for power in range(n_levels))
             found.append(tuple(_counted(scope, sizes, one) for one in product(*widths)))
     return tuple(found)
 
@@ -129,14 +163,21 @@ def _of_branching(levels: Sequence[tuple[QueryBlock, ...]]) -> tuple[QueryBlock,
     for blocks in levels[: len(N_LEVELS_OF_AXIS[1])]:
         if blocks[0].n_rows <= blocks[1].n_rows * BRANCHING:
             return blocks
-    return levels[len(N_LEVELS_OF_AXIS[1]) - 1]
+    return levels[: len(N_LEVELS_OF_AXIS[1])][-1]
 
 
 @lru_cache(maxsize=N_BLOCKS_KEPT)
 def _counted(scope: Scope, sizes: tuple[int, ...], widths: tuple[int, ...]) -> QueryBlock:
     """The count of every cell, with the levels of each axis grouped into intervals."""
+    intervals = [
+        np.arange(size, dtype=np.int64) // width for size, width in zip(sizes, widths, strict=True)
+    ]
+    if len(scope) > 1 and math.prod(sizes) > N_COLUMN_CELLS_MAX:
+        numbers = [int(one[-1]) + 1 for one in intervals]
+        values = np.arange(math.prod(numbers), dtype=np.int64).reshape(numbers)
+        tiles = tiled(tuple(runs_of(one) for one in intervals), values)
+        return QueryBlock(counting(), Partition(scope, tiles))
     labels = np.zeros((), dtype=np.int64)
-    for size, width in zip(sizes, widths, strict=True):
-        interval = np.arange(size, dtype=np.int64) // width
+    for interval in intervals:
         labels = np.add.outer(labels * (int(interval[-1]) + 1), interval)
     return QueryBlock(counting(), Partition(scope, labels))

@@ -25,12 +25,13 @@ from inference.posterior import RowEstimate, widest
 from planner.measuring.candidates import (
     N_CUBOIDS_MAX,
     Candidate,
-    may_be_whole,
+    families,
     query_itself,
     wide_candidates,
 )
 from planner.measuring.forecast import Forecast
 from planner.measuring.hindsight import demands_of
+from planner.measuring.intervals import answerable, completed, rests
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.offers import Offer, PricingContext, PurchasePlan
 from planner.measuring.ski_rental import rent_at_most, worth
@@ -143,7 +144,9 @@ class _Chooser:
     ) -> None:
         self._context = context
         self._beside = beside
+        self._wanted = wanted
         self._block = wanted.block
+        self._row = wanted.block.primitive[0]
         self._target = wanted.target
         self._only_rents = wanted.is_searched
         self._base = base
@@ -193,6 +196,9 @@ class _Chooser:
                 top_up = Candidate("top_up", (earlier.block,), earlier.block.scope)
                 with suppress(InvalidTarget):  # most of the noise is in other rows
                     offers += self._offered(top_up)
+        for candidate in rests(self._row, self._context):
+            with suppress(InvalidTarget):  # the intervals are too noisy
+                offers += self._offered(candidate)
         return offers
 
     def _offered(self, candidate: Candidate) -> list[Offer]:
@@ -215,7 +221,7 @@ class _Chooser:
         offered = [
             scope
             for scope in rental.scopes
-            if axes < frozenset(scope) and may_be_whole(scope, self._context.schema)
+            if axes < frozenset(scope) and families(scope, self._context.schema)
         ]
         rent = {scope: rent_at_most(rental.on(scope)) for scope in offered}
         by_rent = sorted(offered, key=lambda scope: (-rent[scope], len(scope), scope))
@@ -226,9 +232,23 @@ class _Chooser:
         offers = []
         scopes = [self._block.scope]
         for candidate in wide_candidates(self._context.strategy, scopes, self._context.schema):
+            found = completed(candidate, self._row, self._context)
             with suppress(InvalidTarget):
-                offers += self._offered(candidate)
+                offers += [] if found is None else self._offered(found[0])
         return offers
+
+    def _with_rest(
+        self, candidate: Candidate, kind: NoiseKind, units: int
+    ) -> tuple[PlannedMeasurement, ...]:
+        """Whole scopes at a common weight, with the rest of the row at its smallest beside them."""
+        plan = self._raised(candidate, kind, units)
+        found = completed(candidate, self._row, self._context)
+        if found is None or found[1] is None:
+            return plan
+        together = _merged(self._base, plan)
+        beside = self._beside.with_planned(together)
+        chooser = _Chooser(self._context, beside, self._wanted, together)
+        return (*plan, *chooser._weighed(found[1], kind))
 
     def _instead_of_rent(self, rent_now: Fraction, *, every_offer: bool) -> list[Offer]:
         """Offers of whole scopes; without `every_offer`, only those the rent may cover."""
@@ -245,7 +265,7 @@ class _Chooser:
         self, candidate: Candidate, kind: NoiseKind, rent_now: Fraction, *, every_offer: bool
     ) -> Offer | None:
         """A wide offer at the weight at which it would have answered all that was rented."""
-        rented = self._context.ski_rental.on(candidate.scope)
+        rented = answerable(candidate, self._context)
         demands = demands_of(rented, self._block, self._target)
         of_table = self._context.cost_of_rows()
         at_most = worth(rent_now, rent_at_most(rented), len(rented), of_table)
@@ -260,7 +280,10 @@ class _Chooser:
             is_covered = is_covered and self._added(candidate, kind, units) <= at_most
             if not (is_covered or every_offer):
                 return None
-        plan = self._raised(candidate, kind, units)
+        try:
+            plan = self._with_rest(candidate, kind, units)
+        except InvalidTarget:  # these are not combined with earlier ones as well as read alone
+            return None
         if not plan or self._half_width(plan) > self._target.half_width:
             return None
         rent = self._context.rent(rented)

@@ -11,7 +11,7 @@ Nothing here sees a noisy value, or knows a price.
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import TypeAlias
@@ -21,20 +21,26 @@ from accountant.ledger.raises import Raises
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.gaussian_terms import UNITS_PER_PRECISION
-from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
+from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, Measurement
 from cube.pace import checkpoint
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from inference.blue.hierarchy_reader import HierarchyReader
 from inference.blue.partition_reader import PartitionReader
+from inference.blue.remainders import Divided
 from inference.posterior import widest
 from inference.scaling import Scaling, posteriors_of
-from planner.measuring.noise_kinds import NoiseKind
+from planner.measuring.candidates import may_be_whole
+from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.ski_rental import RentedRows
 from planner.measuring.weights import LATTICE_SHARE, ROUNDING_MARGIN, gaussian_quantile
 
 RATE_MAX = WEIGHT_UNITS_MAX / UNITS_PER_EPSILON
 REFERENCE = 1.0  # the rate at which every family of blocks is looked at once
+# What intervals leave of rows is measured with less weight than they: it costs few cells, but in
+# these the rests of many boxes meet, and it is one noise beside dozens. Measured: of a half, a
+# quarter and as much, a half costs boxes on 200x200 least, and ranges.
+OF_REST = REFERENCE / 2
 N_FAMILIES_KEPT = 64
 N_WIDTHS_KEPT = 2**16
 N_DEMANDS_MAX = 64  # the latest rows that are looked back at
@@ -62,12 +68,17 @@ def demands_of(
 def _half_width_of(rows: RentedRows, confidence: float) -> float:
     """What a measurement alone says of its rows."""
     if rows.terms is None:
-        return -math.log1p(-confidence) * UNITS_PER_EPSILON / rows.weight_units
-    deviation = math.sqrt(UNITS_PER_PRECISION / (2 * rows.weight_units))
+        scale: float = UNITS_PER_EPSILON / rows.weight_units
+        return -math.log1p(-confidence) * scale
+    deviation: float = math.sqrt(UNITS_PER_PRECISION / (2 * rows.weight_units))
     return gaussian_quantile(confidence) * deviation
 
 
 _Family: TypeAlias = tuple[bool, tuple[str, ...]]  # whether its noise is Gaussian; fingerprints
+
+
+def _family_of(blocks: Sequence[QueryBlock], kind: NoiseKind) -> _Family:
+    return kind.is_gaussian, tuple(map(fingerprint, blocks))
 
 
 class Hindsight:
@@ -92,7 +103,7 @@ class Hindsight:
         kind: NoiseKind,
     ) -> int | None:
         """The fewest units at which the blocks meet every demand; None if no number does."""
-        family = (kind.is_gaussian, tuple(fingerprint(block) for block in blocks))
+        family = _family_of(blocks, kind)
         needed = 0.0
         with self._lock:
             for demand in demands:
@@ -101,6 +112,11 @@ class Hindsight:
                 needed = max(needed, width / demand.half_width)
         rate = needed * (1 + LATTICE_SHARE + ROUNDING_MARGIN)
         return kind.as_precise_as(rate) if rate < RATE_MAX else None
+
+    def divided(self, blocks: Sequence[QueryBlock], row: QueryBlock) -> Divided | None:
+        """A row as whole groups of a family and a rest; None if it is not."""
+        with self._lock:
+            return self._known(_family_of(blocks, LAPLACE), blocks, LAPLACE).levels.divided(row)
 
     def _width(
         self,
@@ -113,10 +129,7 @@ class Hindsight:
         """The half-width of a block at the reference rate; infinite if it is not determined."""
         name = (family, fingerprint(block), confidence)
         if name not in self._widths:
-            alone = self._alone.get(family)
-            if alone is None:
-                alone = self._alone[family] = _Alone.of(self._schema, blocks, kind)
-            self._alone.move_to_end(family)
+            alone = self._known(family, blocks, kind)
             self._widths[name] = alone.width(block, confidence, self._schema)
         while len(self._alone) > N_FAMILIES_KEPT:
             self._alone.popitem(last=False)
@@ -124,26 +137,47 @@ class Hindsight:
             self._widths.popitem(last=False)
         return self._widths[name]
 
+    def _known(self, family: _Family, blocks: Sequence[QueryBlock], kind: NoiseKind) -> "_Alone":
+        alone = self._alone.get(family)
+        if alone is None:
+            alone = self._alone[family] = _Alone.of(self._schema, blocks, kind)
+        self._alone.move_to_end(family)
+        return alone
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Alone:
-    """A family of blocks, read as the estimator reads them, of which nothing else is known."""
+    """A family of blocks, read as the estimator reads them, of which nothing else is known.
+
+    What intervals leave of a row is taken to be measured beside them. Groups are read by cells only
+    where these are few.
+    """
 
     levels: HierarchyReader
-    groups: PartitionReader
+    groups: PartitionReader | None
+    rest: Callable[[QueryBlock], tuple[int, Measurement]]
 
     @classmethod
     def of(cls, schema: Schema, blocks: Sequence[QueryBlock], kind: NoiseKind) -> "_Alone":
-        units = kind.as_precise_as(REFERENCE)
         nothing = Raises(AppendOnly(), GrowingSet())
-        measured = {
-            place: nothing.foreseen(kind.planned(one, units)) for place, one in enumerate(blocks)
-        }
+
+        def measured(one: QueryBlock, rate: float = REFERENCE) -> Measurement:
+            return nothing.foreseen(kind.planned(one, kind.as_precise_as(rate)))
+
+        family = {place: measured(one) for place, one in enumerate(blocks)}
         axes = blocks[0].scope
-        sizes = schema.sizes(axes)
-        return cls(HierarchyReader(axes, measured), PartitionReader(axes, sizes, measured))
+        groups = None
+        if may_be_whole(axes, schema):
+            groups = PartitionReader(axes, schema.sizes(axes), family)
+        return cls(
+            HierarchyReader(axes, family), groups, lambda one: (len(family), measured(one, OF_REST))
+        )
 
     def width(self, block: QueryBlock, confidence: float, schema: Schema) -> float:
-        reading = self.levels.read(block) or self.groups.read(block)
+        reading = self.levels.read_with_rest(block, self.rest)
+        if reading is None and self.groups is not None:
+            reading = self.groups.read(block)
+        if reading is None:
+            return math.inf
         rows = posteriors_of(reading, Scaling(block, schema.n_records_max))
         return widest(rows, confidence)

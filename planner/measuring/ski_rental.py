@@ -33,7 +33,7 @@ from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Scope
 from cube.schema import Schema
 from inference.history import counts_groups
-from planner.measuring.candidates import families, may_be_whole
+from planner.measuring.candidates import families
 
 N_BEFORE_DOUBTED = 3  # after so many blocks, half of the rent is taken to come again
 
@@ -66,12 +66,12 @@ class RentedRows:
         return PlannedMeasurement(self.block, weight, terms=self.terms)
 
     @cached_property
-    def most_units(self) -> int:
+    def most_units(self) -> Fraction:
         """At least what it added to the table's cost, in units of 2**-40 epsilon."""
-        bound: int = self.block.query.bound
+        bound = self.block.query.bound
         if self.terms is None:
             return self.units * bound
-        return math.ceil(units_per_square(self.paid.precision, self.terms) * bound**2)
+        return Fraction(math.ceil(units_per_square(self.paid.precision, self.terms) * bound**2))
 
 
 _Rented: TypeAlias = tuple[str, bool]  # a block's fingerprint, and whether its noise is Gaussian
@@ -151,7 +151,7 @@ class SkiRental:
 
     def _is_finest(self, block: QueryBlock) -> bool | None:
         """Whether a block is the finest of a wide purchase; None if it is no part of any."""
-        if not (counts_groups(block) and may_be_whole(block.scope, self._schema)):
+        if not counts_groups(block):
             return None
         known = self._levels.get(block.scope)
         if known is None:

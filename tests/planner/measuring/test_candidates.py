@@ -9,9 +9,12 @@ from cube.axis import BooleanAxis, CategoryAxis, IntegerAxis
 from cube.block import QueryBlock
 from cube.query import Factor, Scope, counting
 from cube.schema import Schema
+from inference.blue.hierarchy_reader import divided
 from planner.measuring.candidates import (
     BRANCHING,
+    N_COARSE_CUBOID_CELLS_MAX,
     families,
+    may_be_whole,
     query_itself,
     wide_candidates,
 )
@@ -74,15 +77,40 @@ def test_a_fixed_hierarchy_has_no_more_children_than_its_branching() -> None:
 @pytest.mark.parametrize(
     ("strategy", "names"),
     [
-        (Strategy.AUTO, ["cells", *["dyadic"] * 3, "cuboid", *["dyadic"] * 3]),
+        (Strategy.AUTO, ["cells", *["dyadic"] * 3, "cuboid", *["dyadic"] * 6]),
         (Strategy.CELLS, ["cells", "cuboid"]),
-        (Strategy.DYADIC, ["dyadic", "dyadic"]),
+        (Strategy.DYADIC, ["dyadic", "dyadic", "dyadic"]),
     ],
 )
 def test_a_strategy_proposes_its_candidates(strategy: Strategy, names: list[str]) -> None:
     found = wide_candidates(strategy, [("age",), ("age", "city"), ("wide",), ()], SCHEMA)
     assert [candidate.name for candidate in found] == names
-    assert {candidate.scope for candidate in found} == {("age",), ("age", "city")}
+    scopes = {candidate.scope for candidate in found}
+    assert scopes - {("wide",)} == {("age",), ("age", "city")}
+
+
+@pytest.mark.parametrize(
+    ("scope", "n_finest"),
+    [(("wide",), 7_693), (("age", "wide"), 125 * 131), (("city", "wide"), 2 * 7_693)],
+)
+def test_where_cells_are_many_the_finest_blocks_are_intervals(scope: Scope, n_finest: int) -> None:
+    assert not may_be_whole(scope, SCHEMA)
+    for levels in families(scope, SCHEMA):
+        assert levels[0].n_rows == n_finest <= N_COARSE_CUBOID_CELLS_MAX
+        finest = divided(levels[0])
+        assert finest is not None
+        for level in levels[1:]:
+            coarser = divided(level)
+            assert coarser is not None
+            assert all(a.refines(b) for a, b in zip(finest, coarser, strict=True))
+
+
+def test_where_intervals_do_not_make_cells_few_there_is_no_family() -> None:
+    many = CategoryAxis(name="word", values=tuple(map(str, range(10_000))))
+    schema = Schema(table="t", axes=(*SCHEMA.axes, many), n_records_max=1000)
+    assert not families(("word", "city"), schema)
+    assert not families(("wide", "word"), schema)
+    assert not families((), schema)
 
 
 def test_the_query_itself_is_in_lowest_terms() -> None:
