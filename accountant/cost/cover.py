@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accountant.cost.cell_function import CellFunction
-from accountant.cost.divided_costs import DividedCosts, at_most
+from accountant.cost.divided_costs import DividedCosts, Portions, at_most
 from accountant.cost.envelope import Envelope
 from accountant.cost.rows_along import RowsAlong
 from cube.classes import AxisClasses, Indices
@@ -24,6 +24,7 @@ from cube.classes import AxisClasses, Indices
 N_BOXES_MAX = 2**13
 N_AT_ONCE = 16  # boxes that are bounded again, or split, together
 N_PARTS_AT_ONCE = 2**6  # into which they are split, about
+N_PORTIONS_MAX = 2**21  # of rows in boxes, that are kept: some megabytes
 TOTAL_MAX = 2**46  # of all rows, in units: what is computed from it stays in int64
 
 Numbers = NDArray[np.int64]
@@ -47,6 +48,10 @@ class Cover:
         No cell of the box has paid more.
     n_known : (n_boxes,) ndarray
         The number of rows there were when the box was last looked at.
+    portions : sequence of (n_boxes, n_rows) ndarray
+        For each axis, the portions by which each box was bounded last, or the box of which it is a
+        part; 0 where there are none. Rows and axes that came later are missing. They only decide
+        where the search for better ones starts.
     """
 
     heights: Numbers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -55,6 +60,7 @@ class Cover:
     boxes: Indices = field(default_factory=lambda: np.zeros((1, 0), dtype=np.int64))
     bounds: Numbers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
     n_known: Numbers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    portions: Sequence[Portions] = ()
 
     @property
     def value(self) -> int:
@@ -78,6 +84,7 @@ class Cover:
             boxes,
             self.bounds + constant + _paid(along, rows, boxes),
             self.n_known,
+            self.portions,
         )
 
     def refined(self, target: int, n_boxes: int) -> "Cover":
@@ -138,7 +145,18 @@ class _Refinement:
         self._names = list(cover.along)
         self._boxes, self._bounds = cover.boxes, cover.bounds.copy()
         self._n_known = cover.n_known.copy()
+        self._portions = self._with_room(cover.portions)
         self.n_looked_at = 0
+
+    def _with_room(self, portions: Sequence[Portions]) -> list[Portions]:
+        """Portions with a place for every row, or none if there are too many to keep."""
+        sizes = [one.rows.size for one in self._along.values()]
+        if len(self._boxes) * sum(sizes) > N_PORTIONS_MAX:
+            portions = ()
+        room = [np.zeros((len(self._boxes), size), dtype=np.float32) for size in sizes]
+        for own, before in zip(room, portions, strict=False):
+            own[:, : before.shape[1]] = before
+        return room
 
     def cover(self) -> Cover:
         """The cover as it is now."""
@@ -148,6 +166,7 @@ class _Refinement:
             boxes=self._boxes,
             bounds=self._bounds,
             n_known=self._n_known,
+            portions=self._portions,
         )
 
     def step(self) -> bool:
@@ -165,8 +184,11 @@ class _Refinement:
     def _look_at(self, places: Indices) -> None:
         """Bound some boxes again."""
         constant = self._before.constant
-        found = constant + self._divided(places).bounds(self._target - constant)
-        self._bounds[places] = np.minimum(self._bounds[places], found)
+        known = [one[places] for one in self._portions]
+        found, portions = self._divided(places).bounds(self._target - constant, known)
+        self._bounds[places] = np.minimum(self._bounds[places], constant + found)
+        for own, new in zip(self._portions, portions, strict=True):
+            own[places] = new
         self._n_known[places] = self._before.heights.size
         self.n_looked_at += places.size
 
@@ -178,17 +200,19 @@ class _Refinement:
             return False
         is_kept = np.ones(len(self._boxes), dtype=bool)
         parts: list[Indices] = []
-        bounds: list[Numbers] = []
+        came_from: list[int] = []
         for number, (place, axis) in enumerate(zip(places.tolist(), axes, strict=True)):
-            if axis is None or sum(map(len, parts)) >= N_PARTS_AT_ONCE:
+            if axis is None or len(came_from) >= N_PARTS_AT_ONCE:
                 break
             parts.append(self._parts(place, axis, divided.is_alive(number)))
-            bounds.append(np.full(len(parts[-1]), self._bounds[place]))
+            came_from += [place] * len(parts[-1])
             is_kept[place] = False
         n_kept = int(is_kept.sum())
+        order = np.append(np.flatnonzero(is_kept), came_from)
         self._boxes = np.concatenate([self._boxes[is_kept], *parts])
-        self._bounds = np.concatenate([self._bounds[is_kept], *bounds])
-        self._n_known = np.append(self._n_known[is_kept], np.zeros(sum(map(len, parts)), np.int64))
+        self._bounds = self._bounds[order]
+        self._portions = [one[order] for one in self._portions]
+        self._n_known = np.append(self._n_known[is_kept], np.zeros(len(came_from), np.int64))
         self._look_at(np.arange(n_kept, len(self._boxes)))
         return True
 

@@ -22,10 +22,13 @@ from cube.classes import Indices
 N_ROUNDS = 10  # in which portions are moved
 STEP = 3.0  # a portion that is paid in full on the worst class shrinks by exp(-STEP)
 STEP_SHRINKS = 0.7  # after a round that gains nothing
+NEW_SHARE = 0.1  # of portions that are known: or those near 0 could hardly rise again
+ALONG_NOTHING = 1e-7  # a row costs the same in the whole box along an axis of such a portion
 PORTION_LEAST = 1e-9  # before they are normalised: on axes of a single class, nothing more
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Portions = NDArray[np.float32]
 
 
 def at_most(costs: Numbers, shares: Numbers) -> Numbers:
@@ -52,6 +55,8 @@ class DividedCosts:
         self._costs = np.repeat(heights[np.newaxis], len(boxes), axis=0)
         for top, one in zip(self._tops, along, strict=True):
             self._costs[:, one.rows] = at_most(self._costs[:, one.rows], top)
+        self._places = np.arange(len(boxes))
+        self._shares = [one.shares.astype(np.float64) for one in along]
 
     def is_alive(self, box: int) -> NDArray[np.bool_]:
         """For each row, whether it costs a cell of a box anything."""
@@ -78,10 +83,26 @@ class DividedCosts:
         left: Floats = 1 - means / np.maximum(self._tops[place], 1)
         return left
 
-    def bounds(self, target: int) -> Numbers:
-        """A bound for each box; no better division is looked for below the target."""
-        portions = self._first_portions()
-        best = [one.copy() for one in portions]
+    def bounds(self, target: int, known: Sequence[Portions] = ()) -> tuple[Numbers, list[Portions]]:
+        """A bound for each box, and portions with which it may be found again.
+
+        Parameters
+        ----------
+        target : int
+            No better division is looked for below it.
+        known : sequence of (n_boxes, n_rows) ndarray
+            Portions of the first rows of the first axes, to start from; 0 where none is known.
+        """
+        self._per_share = [
+            self._costs[:, one.rows] / np.maximum(top, 1)
+            for top, one in zip(self._tops, self._along, strict=True)
+        ]
+        self._outside = [
+            np.where(one.sets[self._boxes[:, place]], 0.0, -np.inf)
+            for place, one in enumerate(self._along)
+        ]
+        portions = self._first_portions(known)
+        best = portions
         found, gradients = self._value(portions)
         step = np.full(len(found), STEP)
         for _ in range(N_ROUNDS):
@@ -90,16 +111,24 @@ class DividedCosts:
             portions = self._moved(portions, gradients, step)
             value, gradients = self._value(portions)
             is_better = value < found
-            for own, new in zip(best, portions, strict=True):
-                own[is_better] = new[is_better]
-            found = np.where(is_better, value, found)
+            if is_better.all():
+                best = portions
+            else:
+                pairs = zip(portions, best, strict=True)
+                best = [np.where(is_better[:, np.newaxis], *pair) for pair in pairs]
+            found = np.minimum(value, found)
             step[~is_better] *= STEP_SHRINKS
-        return self._proved(best)
+        return self._proved(best), [own.astype(np.float32) for own in best]
 
-    def _first_portions(self) -> list[Floats]:
-        """More on the axes on which a row costs fewer classes."""
+    def _first_portions(self, known: Sequence[Portions]) -> list[Floats]:
+        """Those known, a little apart; else more on the axes on which a row costs fewer classes."""
         n_axes = range(len(self._along))
-        return self._normalised([self._left_out(place) + PORTION_LEAST for place in n_axes])
+        portions = self._normalised([self._left_out(place) + PORTION_LEAST for place in n_axes])
+        for own, before in zip(portions, known, strict=False):
+            first = own[:, : before.shape[1]]
+            is_worth = (before > 0) & (first > ALONG_NOTHING)
+            np.copyto(first, before + NEW_SHARE * (first - before), where=is_worth)
+        return self._normalised(portions)
 
     def _normalised(self, portions: list[Floats]) -> list[Floats]:
         total = np.zeros(self._costs.shape)
@@ -112,12 +141,11 @@ class DividedCosts:
         value = np.zeros(len(self._boxes))
         gradients = []
         for place, (own, one) in enumerate(zip(portions, self._along, strict=True)):
-            top = np.maximum(self._tops[place], 1)
-            paid = (own * self._costs[:, one.rows] / top) @ one.shares
-            paid[~one.sets[self._boxes[:, place]]] = -1.0
+            paid = (own * self._per_share[place]) @ self._shares[place]
+            paid += self._outside[place]
             worst = paid.argmax(axis=1)
-            value += np.take_along_axis(paid, worst[:, np.newaxis], axis=1)[:, 0]
-            gradients.append(one.shares[:, worst].T / top)
+            value += paid[self._places, worst]
+            gradients.append(one.shares[:, worst].T / np.maximum(self._tops[place], 1))
         return value, gradients
 
     def _moved(self, portions: list[Floats], gradients: list[Floats], step: Floats) -> list[Floats]:

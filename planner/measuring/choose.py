@@ -34,7 +34,7 @@ from planner.measuring.hindsight import demands_of
 from planner.measuring.intervals import answerable, completed, rests
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.offers import Offer, PricingContext, PurchasePlan
-from planner.measuring.ski_rental import rent_at_most, worth
+from planner.measuring.ski_rental import RentedRows, rent_at_most, worth
 from planner.measuring.strategy import Strategy
 from planner.measuring.weights import smallest_units
 from planner.workload import Wanted
@@ -152,6 +152,7 @@ class _Chooser:
         self._base = base
         self._base_epsilon = context.price(base).epsilon if base else Fraction(0)
         self._base_is_gaussian = any(one.is_gaussian for one in base)
+        self._rents: dict[Scope, Fraction] = {}
 
     def offers(self, *, every_offer: bool) -> tuple[Offer, ...]:
         """Every offer that was priced; the chosen one is marked."""
@@ -286,9 +287,15 @@ class _Chooser:
             return None
         if not plan or self._half_width(plan) > self._target.half_width:
             return None
-        rent = self._context.rent(rented)
+        rent = self._rent(candidate.scope, rented)
         covers = worth(rent_now, rent, len(rented), of_table) if is_covered else NOTHING
         return replace(self._offer(candidate, plan), rent=rent, worth=covers)
+
+    def _rent(self, scope: Scope, rented: Sequence[RentedRows]) -> Fraction:
+        """What the rows of a scope are worth: the same for every candidate of the scope."""
+        if scope not in self._rents:
+            self._rents[scope] = self._context.rent(rented)
+        return self._rents[scope]
 
     def _added(self, candidate: Candidate, kind: NoiseKind, units: int) -> Fraction:
         """What whole scopes add to every cell, and so to the table's cost, at a common weight."""

@@ -1,6 +1,7 @@
 """Boxes with bounds: against brute force over every cell, whatever the division, however split."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -124,8 +125,43 @@ def test_whatever_the_division_the_bounds_are_valid(purchases: list[Purchase], s
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DividedCosts, "_moved", anything)
-        patch.setattr(DividedCosts, "_first_portions", lambda self: anything(self, _zeros(self)))
+        patch.setattr(DividedCosts, "_first_portions", lambda self, _: anything(self, _zeros(self)))
         check(covered(purchases).refined(0, 40), purchases)
+
+
+@settings(deadline=None, max_examples=40)
+@given(PURCHASES, PURCHASES, st.integers(0, 2**32 - 1))
+def test_whatever_portions_are_kept_the_bounds_are_valid(
+    first: list[Purchase], later: list[Purchase], seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    before = covered(first).refined(0, 20)
+    kept = [
+        rng.choice(np.array([0, 1e-9, 0.3, 1, 1e30], np.float32), size=one.shape)
+        for one in before.portions
+    ]
+    after = replace(before, portions=kept).added(functions_of(later))
+    assert after is not None
+    check(after.refined(0, 40), [*first, *later])
+
+
+def test_portions_are_kept_for_the_rows_that_come_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the portions of the search before, the same bound needs no search."""
+    one = {name: np.arange(size) == 0 for name, size in SIZES.items()}
+    first = {name: Factor((name,), is_first.astype(np.int64)) for name, is_first in one.items()}
+    other = {name: Factor((name,), 1 - is_first.astype(np.int64)) for name, is_first in one.items()}
+    pairs = [(first["a"], first["b"]), (other["a"], other["b"]), (first["b"], other["c"])]
+    rows = [QueryBlock(counting(pair)) for pair in pairs]
+    purchases = [(row, 10 + place) for place, row in enumerate(rows)]
+    before = covered(purchases).refined(0, 1)
+    assert [one.shape for one in before.portions] == [
+        (1, along.rows.size) for along in before.along.values()
+    ]
+    monkeypatch.setattr(divided_costs, "N_ROUNDS", 0)
+    monkeypatch.setattr(divided_costs, "NEW_SHARE", 0.0)
+    again = replace(before, bounds=before.bounds + 1000, n_known=before.n_known * 0)
+    assert again.refined(0, 1).value <= before.value + 1  # portions are kept in single precision
+    check(again.refined(0, 1), purchases)
 
 
 def _zeros(divided: DividedCosts) -> list[divided_costs.Floats]:
@@ -133,7 +169,7 @@ def _zeros(divided: DividedCosts) -> list[divided_costs.Floats]:
 
 
 def test_portions_of_many_rows_are_rounded_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    def halves(self: DividedCosts) -> list[divided_costs.Floats]:
+    def halves(self: DividedCosts, _: object) -> list[divided_costs.Floats]:
         return [one + 0.5 for one in _zeros(self)]
 
     monkeypatch.setattr(DividedCosts, "_first_portions", halves)
