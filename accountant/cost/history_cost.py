@@ -149,7 +149,9 @@ class CostState:
     def units_without(self, rows: Sequence[PlannedMeasurement]) -> int:
         """What the history would cost, had some of its rows not been paid for, or at less weight.
 
-        For comparisons only: nothing is charged by it.
+        For comparisons only: nothing is charged by it. Once boxes have taken the place of the
+        elimination, rows that were bought since are not in it, and sparing them saves nothing or
+        too much.
         """
         known = self._computed()
         spared = [

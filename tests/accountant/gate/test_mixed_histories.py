@@ -104,7 +104,7 @@ class History:
         """The gate, once what waited is measured."""
         records = np.zeros((3, len(self.schema.axes)), dtype=np.int64)
         source = KnownTable(self.schema, records)
-        return open_table(ledger, self.schema, Fraction(10**12), source, SystemNoise())
+        return open_table(ledger, self.schema, Fraction(10**40), source, SystemNoise())
 
     def live_through(self, wanted: Sequence[Step]) -> None:
         """Everything that happens, and after each step what was charged."""
