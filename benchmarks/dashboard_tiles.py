@@ -1,9 +1,13 @@
 """A day of one dashboard: thirty tiles, which twenty people look at through filters of their own.
 
-A tile is a count, or a GROUP BY of one or two columns. Everybody has filters of their own beside
-the one they all have, no filter at all: one to three conditions, each a level of a category or a
-window of an ordered column. A load of the dashboard asks for every tile through one of these; most
-loads are of a filter that was used before.
+A tile is a count, of all or of a band of one column, or a GROUP BY of one or two columns. Everybody
+has filters of their own beside the one they all have, no filter at all: one to three conditions,
+each a level of a category or a window of an ordered column. A load of the dashboard asks for every
+tile through one of these; most loads are of a filter that was used before.
+
+How many statements there are, how many of them are distinct, and what an exact-match cache would
+cost are set to those of a day that was measured before this generator was written: 24,300, 1,294
+and 1.28. No other figure was looked at when it was set.
 
 These are inputs of benchmarks; nothing here computes an answer.
 """
@@ -23,10 +27,10 @@ from planner.workload import Wanted
 
 N_RECORDS = 48_842
 N_USERS = 20
-N_LOADS_PER_USER = (36, 45)  # of the dashboard, in one day: 810 in the mean
+N_LOADS_PER_USER = (37, 47)  # of the dashboard, in one day: 840 in the mean
 N_FILTERS_OWN = (1, 2, 3)
-N_CONDITIONS_SHARES = (0.55, 0.35, 0.1)  # of filters with one, two and three conditions
-WINDOW_SHARES = (0.1, 0.34)  # of an ordered column, in one condition
+N_CONDITIONS_SHARES = (0.1, 0.5, 0.4)  # of filters with one, two and three conditions
+WINDOW_SHARES = (0.05, 0.2)  # of an ordered column, in one condition
 FILTER_COLUMNS = (
     "age", "workclass", "education_num", "marital_status", "occupation", "race", "sex",
     "hours_per_week", "native_country", "income",
@@ -34,29 +38,31 @@ FILTER_COLUMNS = (
 KEYS: tuple[tuple[str, ...], ...] = (
     ("sex",), ("race",), ("workclass",), ("education",), ("marital_status",), ("occupation",),
     ("relationship",), ("income",), ("native_country",), ("age",), ("hours_per_week",),
-    ("income", "sex"), ("income", "race"), ("education", "income"), ("income", "occupation"),
-    ("income", "marital_status"), ("income", "workclass"), ("race", "sex"),
-    ("marital_status", "sex"), ("occupation", "sex"), ("age", "sex"), ("education", "sex"),
+    ("income", "sex"), ("education", "income"), ("income", "occupation"),
+    ("marital_status", "sex"), ("age", "sex"),
 )  # fmt: skip
 BIN_WIDTHS = {"age": 10, "hours_per_week": 10}  # of columns that are grouped by ranges
-THRESHOLDS: tuple[tuple[str, int], ...] = (
-    ("age", 13), ("age", 48), ("hours_per_week", 40), ("hours_per_week", 60),
-    ("education_num", 12), ("capital_gain", 1), ("income", 1),
+BANDS: tuple[tuple[str, int, int], ...] = (  # a column, and its first and last level of a count
+    ("age", 0, 7), ("age", 8, 27), ("age", 28, 47), ("age", 48, 73),
+    ("hours_per_week", 0, 33), ("hours_per_week", 34, 39), ("hours_per_week", 40, 98),
+    ("education_num", 0, 7), ("education_num", 8, 11), ("education_num", 12, 15),
+    ("capital_gain", 0, 0), ("capital_gain", 1, 99),
+    ("income", 1, 1),
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One query of the dashboard: a condition or none, and columns to group by or none."""
+    """One query of the dashboard: a band of a column or none, and columns to group by or none."""
 
-    conditions: tuple[tuple[str, int], ...] = ()
+    band: tuple[str, int, int] | None = None
     keys: tuple[str, ...] = ()
 
 
 TILES = (
     Tile(),
     *(Tile(keys=keys) for keys in KEYS),
-    *(Tile(conditions=(one,)) for one in THRESHOLDS),
+    *(Tile(band=one) for one in BANDS),
 )
 
 Filter = dict[str, NDArray[np.int64]]
@@ -108,9 +114,11 @@ def _load(schema: Schema, filter_: Filter) -> Iterator[list[Wanted]]:
     target = target_of(N_RECORDS)
     for tile in TILES:
         factors = dict(filter_)
-        for name, first in tile.conditions:
-            above = (np.arange(schema.by_name[name].size) >= first).astype(np.int64)
-            factors[name] = factors.get(name, 1) * above
+        if tile.band is not None:
+            name, first, last = tile.band
+            within = np.zeros(schema.by_name[name].size, dtype=np.int64)
+            within[first : last + 1] = 1
+            factors[name] = factors.get(name, 1) * within
         if not all(holds.any() for holds in factors.values()):
             continue  # nobody meets both conditions
         partition = _partition(schema, tile.keys, factors) if tile.keys else None

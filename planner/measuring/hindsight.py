@@ -2,8 +2,9 @@
 
 A wide purchase is compared with the rows that it would have spared, so it has to be as precise as
 they are: precise enough for each of them, and for what is asked now, had nothing else been bought.
-All its blocks have one weight, so every half-width falls as one over the weight: a row is looked at
-once for each family of blocks, and the weight follows in closed form.
+All its blocks have one weight, so every half-width falls as one over the weight, or over the square
+root of a precision: a row is looked at once for each family of blocks and kind of noise, and the
+weight follows in closed form.
 
 Nothing here sees a noisy value, or knows a price.
 """
@@ -13,11 +14,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import TypeAlias
 
-from accountant.noise.laplace import LatticeNoise
+from accountant.ledger.append_only import AppendOnly, GrowingSet
+from accountant.ledger.raises import Raises
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, Measurement, Weight
+from cube.gaussian_terms import UNITS_PER_PRECISION
+from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, Measurement
 from cube.pace import checkpoint
 from cube.schema import Schema
 from cube.target import AccuracyTarget
@@ -27,18 +31,16 @@ from inference.blue.remainders import Divided
 from inference.posterior import widest
 from inference.scaling import Scaling, posteriors_of
 from planner.measuring.candidates import may_be_whole
-from planner.measuring.noise_kinds import NoiseKind
+from planner.measuring.noise_kinds import LAPLACE, NoiseKind
 from planner.measuring.ski_rental import RentedRows
-from planner.measuring.weights import LATTICE_SHARE, ROUNDING_MARGIN
+from planner.measuring.weights import LATTICE_SHARE, ROUNDING_MARGIN, gaussian_quantile
 
 RATE_MAX = WEIGHT_UNITS_MAX / UNITS_PER_EPSILON
-REFERENCE = Weight(
-    UNITS_PER_EPSILON
-)  # a rate of 1, at which every family of blocks is looked at once
+REFERENCE = 1.0  # the rate at which every family of blocks is looked at once
 # What intervals leave of rows is measured with less weight than they: it costs few cells, but in
 # these the rests of many boxes meet, and it is one noise beside dozens. Measured: of a half, a
 # quarter and as much, a half costs boxes on 200x200 least, and ranges.
-OF_REST = Weight(REFERENCE.units // 2)
+OF_REST = REFERENCE / 2
 N_FAMILIES_KEPT = 64
 N_WIDTHS_KEPT = 2**16
 N_DEMANDS_MAX = 64  # the latest rows that are looked back at
@@ -56,12 +58,22 @@ def demands_of(
     rented: Sequence[RentedRows], block: QueryBlock, target: AccuracyTarget
 ) -> list[Demand]:
     """What is asked now, and what was rented: as precisely as its own measurement says it."""
-    nats = -math.log1p(-target.confidence)
     before = [
-        Demand(rows.block, nats * UNITS_PER_EPSILON / rows.weight_units)
+        Demand(rows.block, _half_width_of(rows, target.confidence))
         for rows in rented[-N_DEMANDS_MAX:]
     ]
     return [Demand(block, target.half_width), *before]
+
+
+def _half_width_of(rows: RentedRows, confidence: float) -> float:
+    """What a measurement alone says of its rows."""
+    if rows.terms is None:
+        return -math.log1p(-confidence) * UNITS_PER_EPSILON / rows.weight_units
+    deviation = math.sqrt(UNITS_PER_PRECISION / (2 * rows.weight_units))
+    return gaussian_quantile(confidence) * deviation
+
+
+_Family: TypeAlias = tuple[bool, tuple[str, ...]]  # whether its noise is Gaussian; fingerprints
 
 
 class Hindsight:
@@ -75,8 +87,8 @@ class Hindsight:
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._lock = Lock()
-        self._alone: OrderedDict[tuple[str, ...], _Alone] = OrderedDict()
-        self._widths: OrderedDict[tuple[tuple[str, ...], str, float], float] = OrderedDict()
+        self._alone: OrderedDict[_Family, _Alone] = OrderedDict()
+        self._widths: OrderedDict[tuple[_Family, str, float], float] = OrderedDict()
 
     def common_units(
         self,
@@ -85,16 +97,13 @@ class Hindsight:
         confidence: float,
         kind: NoiseKind,
     ) -> int | None:
-        """The fewest units at which the blocks meet every demand; None if no number does.
-
-        Noise of another kind is taken to be as good as Laplace noise of the same deviation.
-        """
-        family = tuple(fingerprint(block) for block in blocks)
+        """The fewest units at which the blocks meet every demand; None if no number does."""
+        family = (kind.is_gaussian, tuple(fingerprint(block) for block in blocks))
         needed = 0.0
         with self._lock:
             for demand in demands:
                 checkpoint()
-                width = self._width(family, blocks, demand.block, confidence)
+                width = self._width(family, blocks, demand.block, confidence, kind)
                 needed = max(needed, width / demand.half_width)
         rate = needed * (1 + LATTICE_SHARE + ROUNDING_MARGIN)
         return kind.as_precise_as(rate) if rate < RATE_MAX else None
@@ -102,19 +111,21 @@ class Hindsight:
     def divided(self, blocks: Sequence[QueryBlock], row: QueryBlock) -> Divided | None:
         """A row as whole groups of a family and a rest; None if it is not."""
         with self._lock:
-            return self._known(tuple(map(fingerprint, blocks)), blocks).levels.divided(row)
+            family = (LAPLACE.is_gaussian, tuple(map(fingerprint, blocks)))
+            return self._known(family, blocks, LAPLACE).levels.divided(row)
 
     def _width(
         self,
-        family: tuple[str, ...],
+        family: _Family,
         blocks: Sequence[QueryBlock],
         block: QueryBlock,
         confidence: float,
+        kind: NoiseKind,
     ) -> float:
-        """The half-width of a block at the reference weight; infinite if it is not determined."""
+        """The half-width of a block at the reference rate; infinite if it is not determined."""
         name = (family, fingerprint(block), confidence)
         if name not in self._widths:
-            alone = self._known(family, blocks)
+            alone = self._known(family, blocks, kind)
             self._widths[name] = alone.width(block, confidence, self._schema)
         while len(self._alone) > N_FAMILIES_KEPT:
             self._alone.popitem(last=False)
@@ -122,10 +133,10 @@ class Hindsight:
             self._widths.popitem(last=False)
         return self._widths[name]
 
-    def _known(self, family: tuple[str, ...], blocks: Sequence[QueryBlock]) -> "_Alone":
+    def _known(self, family: _Family, blocks: Sequence[QueryBlock], kind: NoiseKind) -> "_Alone":
         alone = self._alone.get(family)
         if alone is None:
-            alone = self._alone[family] = _Alone.of(self._schema, blocks)
+            alone = self._alone[family] = _Alone.of(self._schema, blocks, kind)
         self._alone.move_to_end(family)
         return alone
 
@@ -143,10 +154,11 @@ class _Alone:
     rest: Callable[[QueryBlock], tuple[int, Measurement]]
 
     @classmethod
-    def of(cls, schema: Schema, blocks: Sequence[QueryBlock]) -> "_Alone":
-        def measured(one: QueryBlock, weight: Weight = REFERENCE) -> Measurement:
-            noise, values = LatticeNoise.for_weight(weight), (0,) * one.n_rows
-            return Measurement(one, weight, noise.lattice_bits, noise.noise_scale, values)
+    def of(cls, schema: Schema, blocks: Sequence[QueryBlock], kind: NoiseKind) -> "_Alone":
+        nothing = Raises(AppendOnly(), GrowingSet())
+
+        def measured(one: QueryBlock, rate: float = REFERENCE) -> Measurement:
+            return nothing.foreseen(kind.planned(one, kind.as_precise_as(rate)))
 
         family = {place: measured(one) for place, one in enumerate(blocks)}
         axes = blocks[0].scope
