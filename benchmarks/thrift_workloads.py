@@ -1,8 +1,8 @@
 """Workloads on which measuring too narrowly and measuring too widely cost budget differently.
 
 Counts with a condition on each of a few columns of Adult: on two columns (`two_column`), on one to
-three (`ad_hoc`), on four (`four_column`). Ranges of one ordered column of 128 to 65,536 levels, and
-boxes on two. Counts over four columns from a pool of 34,425.
+three (`ad_hoc`), on four (`four_column`). Ranges of one ordered column of 128 to a million levels,
+and boxes on two. Counts over four columns from a pool of 34,425.
 
 These are inputs of benchmarks; nothing here computes an answer.
 """
@@ -117,10 +117,10 @@ def workloads(
         "four_column": (adult, lambda draw: counts_on(adult, (4,), 200, draw)),
         "pool": (POOL_SCHEMA, lambda draw: pool(2_000, draw)),
     }
-    for size in (128, 1_024, 4_096, 4_097, 65_536):
+    for size in (128, 1_024, 4_096, 4_097, 65_536, 65_537, 1_000_000):
         schema = square(size)
         found[f"ranges_{size}"] = (schema, partial(ranges, schema, 600))
-    for sizes in ((64, 64), (65, 64)):
+    for sizes in ((64, 64), (65, 64), (200, 200)):
         schema = square(*sizes)
         found[f"boxes_{sizes[0]}x{sizes[1]}"] = (schema, partial(ranges, schema, 400))
     return found

@@ -35,10 +35,10 @@ def dense(query: LinearQuery) -> NDArray[np.int64]:
     return total
 
 
-def row(scale: int = 1, **values: NDArray[np.int64]) -> QueryBlock:
+def row(**values: NDArray[np.int64]) -> QueryBlock:
     """A product of arrays, in lowest terms."""
     factors = tuple(Factor((name,), values[name]) for name in sorted(values))
-    return QueryBlock(LinearQuery((Term(Fraction(scale), factors),))).primitive[0]
+    return QueryBlock(LinearQuery((Term(Fraction(1), factors),))).primitive[0]
 
 
 def between(name: str, first: int, last: int) -> NDArray[np.int64]:
