@@ -61,11 +61,16 @@ def precision_for(target: AccuracyTarget, multiplier: Fraction) -> Precision:
     InvalidTarget
         If the target asks for a deviation below a quarter of a record.
     """
-    deviations = -NormalDist().inv_cdf((1 - target.confidence) / 2) + LATTICE_SHARE
+    deviations = gaussian_quantile(target.confidence) + LATTICE_SHARE
     rate = deviations * (1 + ROUNDING_MARGIN) * abs(float(multiplier)) / target.half_width
     if rate**2 / 2 * UNITS_PER_PRECISION >= PRECISION_UNITS_MAX:
         raise _practically_no_noise(target)
     return Precision.at_least(rate**2 / 2)
+
+
+def gaussian_quantile(confidence: float) -> float:
+    """The number of deviations within which Gaussian noise is of 0 with a confidence."""
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
 def smallest_units(  # noqa: PLR0913, PLR0917 - a search, its range, and what grows with what
@@ -200,22 +205,6 @@ def _quotient(x: Sequence[float], y: Sequence[float]) -> float:
     upper = (1 - y[0]) * (y[1] - y[2]) * (x[1] - x[0])
     lower = (1 - y[2]) * (y[1] - y[0]) * (x[1] - x[2])
     return (x[0] * lower - upper * x[2]) / (lower - upper) if lower != upper else math.inf
-
-
-def affordable_units(held: list[int], units: int) -> int:
-    """The common weight to which blocks at weights `held` can be raised for `units` in total.
-
-    >>> affordable_units([0, 10], 30)
-    20
-    >>> affordable_units([0, 10], 5)
-    5
-    """
-    levels = sorted(held)
-    for count in range(1, len(levels) + 1):
-        common = (units + sum(levels[:count])) // count
-        if count == len(levels) or common <= levels[count]:
-            return common
-    raise ValueError("no blocks to raise")
 
 
 def _practically_no_noise(target: AccuracyTarget) -> InvalidTarget:
