@@ -361,9 +361,17 @@ class _Chooser:
     def _offer(self, candidate: Candidate, plan: Sequence[PlannedMeasurement]) -> Offer:
         together = _merged(self._base, plan)
         epsilon = self._context.price(together).epsilon - self._base_epsilon
-        is_first = any(one.is_gaussian for one in plan) and not self._base_is_gaussian
-        opening = self._context.offered.opening if is_first else Fraction(0)
-        return Offer(candidate.name, candidate.scope, together, epsilon, Fraction(0), opening)
+        is_gaussian = any(one.is_gaussian for one in plan)
+        is_first = is_gaussian and not self._base_is_gaussian
+        return Offer(
+            candidate.name,
+            candidate.scope,
+            together,
+            epsilon,
+            rent=Fraction(0),
+            opening=self._context.offered.opening if is_first else Fraction(0),
+            is_gaussian=is_gaussian,
+        )
 
 
 def _best(narrow: Offer, wide: Sequence[Offer]) -> Offer:

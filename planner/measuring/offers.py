@@ -39,6 +39,8 @@ class Offer:
     worth : Fraction
         The most that it may cost to be chosen instead of the rent.
     is_chosen : bool
+    is_gaussian : bool
+        Whether it buys Gaussian noise.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Offer:
     opening: Fraction = Fraction(0)
     worth: Fraction = Fraction(0)
     is_chosen: bool = False
+    is_gaussian: bool = False
 
     @property
     def weighed(self) -> Fraction:

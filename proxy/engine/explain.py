@@ -149,7 +149,7 @@ def _public(part: Part, number: int, wanted: Wanted, rows: Sequence[RowEstimate]
 
 def _offered(offer: Offer) -> dict[str, Any]:
     return {
-        "candidate": offer.name,
+        "candidate": f"{offer.name}, gaussian" if offer.is_gaussian else offer.name,
         "columns": ", ".join(offer.scope),
         "chosen": offer.is_chosen,
         "epsilon": float(offer.epsilon),
