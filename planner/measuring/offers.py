@@ -106,6 +106,10 @@ class PricingContext:
     left: Callable[[], Fraction]
     offered: OfferedKinds = ONLY_LAPLACE
 
+    def cost_of_rows(self) -> Fraction:
+        """What the rows of the history cost."""
+        return Fraction(self.cost_without(()), UNITS_PER_EPSILON)
+
     def rent(self, rented: Sequence[RentedRows]) -> Fraction:
         """What the table's cost would fall by, had some rows not been bought."""
         if not rented:

@@ -174,11 +174,17 @@ def rent_at_most(rented: Sequence[RentedRows]) -> Fraction:
     return Fraction(sum(one.most_units for one in rented), UNITS_PER_EPSILON)
 
 
-def worth(rent_now: Fraction, rent_before: Fraction, n_before: int) -> Fraction:
+def worth(rent_now: Fraction, rent_before: Fraction, n_before: int, of_table: Fraction) -> Fraction:
     """What a wide purchase may cost instead of the rent now, after rent for `n_before` blocks.
 
-    Whatever costs no more than the rent now is worth it. Beyond that, at most twice the rent is,
-    and less as long as few rows speak for it: what was asked once may not be asked again.
+    Whatever costs no more than the rent now is worth it. Beyond that, up to twice the rent is,
+    where the rent is everything that the table has cost, `of_table`; where many scopes share a
+    table, little more than the rent, since a purchase that was in vain on each of them would add
+    up. And less as long as few rows speak for it: what was asked once may not be asked again.
     """
-    share = Fraction(n_before, n_before + N_BEFORE_DOUBTED)
-    return max(rent_now, 2 * share * (rent_now + rent_before))
+    rent = rent_now + rent_before
+    if not rent:
+        return rent_now
+    likely = Fraction(n_before, n_before + N_BEFORE_DOUBTED)
+    share = min(Fraction(1), rent / (of_table + rent_now)) if of_table else Fraction(1)
+    return max(rent_now, (1 + share) * likely * rent)

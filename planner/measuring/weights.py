@@ -207,22 +207,6 @@ def _quotient(x: Sequence[float], y: Sequence[float]) -> float:
     return (x[0] * lower - upper * x[2]) / (lower - upper) if lower != upper else math.inf
 
 
-def affordable_units(held: list[int], units: int) -> int:
-    """The common weight to which blocks at weights `held` can be raised for `units` in total.
-
-    >>> affordable_units([0, 10], 30)
-    20
-    >>> affordable_units([0, 10], 5)
-    5
-    """
-    levels = sorted(held)
-    for count in range(1, len(levels) + 1):
-        common = (units + sum(levels[:count])) // count
-        if count == len(levels) or common <= levels[count]:
-            return common
-    raise ValueError("no blocks to raise")
-
-
 def _practically_no_noise(target: AccuracyTarget) -> InvalidTarget:
     return InvalidTarget(
         f"half_width {target.half_width:g} at confidence {target.confidence:g} asks for "

@@ -153,10 +153,23 @@ def test_a_copy_does_not_change() -> None:
     assert len(copy.on(("a", "b"))) == 1
 
 
-@given(now=st.fractions(0, 10), before=st.fractions(0, 10), n_before=st.integers(0, 1000))
+@given(
+    now=st.fractions(0, 10),
+    before=st.fractions(0, 10),
+    n_before=st.integers(0, 1000),
+    others=st.fractions(0, 10),
+)
 def test_what_may_be_paid_is_the_rent_now_or_at_most_twice_all_rent(
-    now: Fraction, before: Fraction, n_before: int
+    now: Fraction, before: Fraction, n_before: int, others: Fraction
 ) -> None:
-    found = worth(now, before, n_before)
+    found = worth(now, before, n_before, before + others)
     assert now <= found <= 2 * (now + before)
-    assert found <= worth(now, before, n_before + 1)
+    assert found <= worth(now, before, n_before + 1, before + others)
+    assert found >= worth(now, before, n_before, before + 2 * others)
+
+
+def test_less_is_ventured_where_many_scopes_share_a_table() -> None:
+    """Of the rent and a share of it, 40 / 43 after forty rows."""
+    rent = Fraction(1)
+    assert worth(Fraction(0), rent, 40, rent) == Fraction(40, 43) * 2
+    assert worth(Fraction(0), rent, 40, 10 * rent) == Fraction(40, 43) * Fraction(11, 10)

@@ -1,4 +1,4 @@
-"""Weights: the closed form, the search, and the weight to which a budget raises blocks."""
+"""Weights: the closed form, and the search."""
 
 import math
 from fractions import Fraction
@@ -14,7 +14,6 @@ from cube.target import AccuracyTarget
 from planner.measuring.weights import (
     SEARCH_SHARE,
     Power,
-    affordable_units,
     precision_for,
     smallest_units,
     weight_for,
@@ -110,10 +109,3 @@ def test_a_target_that_no_weight_meets_is_refused() -> None:
         weight_for(AccuracyTarget(half_width=1e-9, confidence=0.5), Fraction(1))
     with pytest.raises(InvalidTarget, match="practically no noise"):
         precision_for(AccuracyTarget(half_width=1e-3, confidence=0.5), Fraction(1))
-
-
-@given(st.lists(st.integers(0, 50), min_size=1, max_size=5), st.integers(0, 200))
-def test_blocks_are_raised_as_far_as_the_units_allow(held: list[int], units: int) -> None:
-    common = affordable_units(held, units)
-    assert sum(max(0, common - level) for level in held) <= units
-    assert sum(max(0, common + 1 - level) for level in held) > units or common < min(held)
