@@ -29,7 +29,7 @@ AUTO_OVER_QUERY_MAX = 1 / 0.9
 EPSILON_MAX = 1.0
 EPSILON_WITH_DELTA_MAX = Fraction(2, 5)
 OFFER = GaussianOffer(Fraction(1, 10**9), expected=EPSILON_WITH_DELTA_MAX, is_declared=True)
-RUNS = {
+RUNS: dict[str, tuple[Strategy, GaussianOffer | None]] = {
     "auto": (Strategy.AUTO, None),
     "query": (Strategy.QUERY, None),
     "auto with delta": (Strategy.AUTO, OFFER),
