@@ -62,7 +62,8 @@ def demands_of(
 def _half_width_of(rows: RentedRows, confidence: float) -> float:
     """What a measurement alone says of its rows."""
     if rows.terms is None:
-        return -math.log1p(-confidence) * UNITS_PER_EPSILON / rows.weight_units
+        half_width: float = -math.log1p(-confidence) * UNITS_PER_EPSILON / rows.weight_units
+        return half_width
     deviation = math.sqrt(UNITS_PER_PRECISION / (2 * rows.weight_units))
     return gaussian_quantile(confidence) * deviation
 

@@ -68,7 +68,7 @@ class RentedRows:
     @cached_property
     def most_units(self) -> int:
         """At least what it added to the table's cost, in units of 2**-40 epsilon."""
-        bound: int = self.block.query.bound
+        bound = int(self.block.query.bound)  # coefficients of measured rows are whole
         if self.terms is None:
             return self.units * bound
         return math.ceil(units_per_square(self.paid.precision, self.terms) * bound**2)
