@@ -32,7 +32,7 @@ from planner.measuring.candidates import (
 from planner.measuring.forecast import Forecast
 from planner.measuring.hindsight import demands_of
 from planner.measuring.intervals import answerable, completed, rests
-from planner.measuring.noise_kinds import LAPLACE, NoiseKind
+from planner.measuring.noise_kinds import LAPLACE, ONLY_LAPLACE, NoiseKind
 from planner.measuring.offers import Offer, PricingContext, PurchasePlan
 from planner.measuring.ski_rental import RentedRows, rent_at_most, worth
 from planner.measuring.strategy import Strategy
@@ -70,7 +70,34 @@ def plan_purchases(
     ------
     InvalidTarget
         If no weight would be enough for a block.
+
+    Notes
+    -----
+    A table's first Gaussian noise pays a constant: it may fit for one block, and leave too little
+    for the next. Then all is planned with Laplace noise alone, and bought so if that is less.
     """
+    found = _planned(wanted, estimates, context, every_offer=every_offer)
+    if not context.offered.opening or not any(one.is_gaussian for one in found.planned):
+        return found
+    caps = (one.target.epsilon_cap for one in wanted if one.target.epsilon_cap is not None)
+    epsilon = context.price(found.planned).epsilon
+    if epsilon > min((context.left(), *caps)):
+        with suppress(InvalidTarget):  # only Gaussian noise can be as small as it has to be
+            only_laplace = replace(context, offered=ONLY_LAPLACE)
+            other = _planned(wanted, estimates, only_laplace, every_offer=every_offer)
+            if context.price(other.planned).epsilon < epsilon:
+                return other
+    return found
+
+
+def _planned(
+    wanted: Sequence[Wanted],
+    estimates: Sequence[Sequence[RowEstimate]],
+    context: PricingContext,
+    *,
+    every_offer: bool,
+) -> PurchasePlan:
+    """A plan with the kinds of noise that are offered."""
     planned: tuple[PlannedMeasurement, ...] = ()
     offers: list[tuple[Offer, ...]] = []
     beside = context.forecast

@@ -38,6 +38,8 @@ class Offer:
         The part of the epsilon that pays once for all Gaussian noise of the table.
     worth : Fraction
         The most that it may cost to be chosen instead of the rent.
+    is_gaussian : bool
+        Whether it would be measured with Gaussian noise; Laplace otherwise.
     is_chosen : bool
     is_gaussian : bool
         Whether it buys Gaussian noise.
@@ -50,6 +52,7 @@ class Offer:
     rent: Fraction
     opening: Fraction = Fraction(0)
     worth: Fraction = Fraction(0)
+    is_gaussian: bool = False
     is_chosen: bool = False
     is_gaussian: bool = False
 

@@ -66,12 +66,12 @@ class RentedRows:
         return PlannedMeasurement(self.block, weight, terms=self.terms)
 
     @cached_property
-    def most_units(self) -> Fraction:
+    def most_units(self) -> int:
         """At least what it added to the table's cost, in units of 2**-40 epsilon."""
-        bound = self.block.query.bound
+        bound = int(self.block.query.bound)  # coefficients of measured rows are whole
         if self.terms is None:
             return self.units * bound
-        return Fraction(math.ceil(units_per_square(self.paid.precision, self.terms) * bound**2))
+        return math.ceil(units_per_square(self.paid.precision, self.terms) * bound**2)
 
 
 _Rented: TypeAlias = tuple[str, bool]  # a block's fingerprint, and whether its noise is Gaussian

@@ -34,6 +34,7 @@ EXPLANATION_SCHEMA = pa.schema(
         pa.field("half_width_known", pa.float64()),  # null: not determined by the history
         pa.field("half_width_promised", pa.float64(), nullable=False),
         pa.field("candidate", pa.string()),  # null: nothing needs to be measured
+        pa.field("noise", pa.string()),  # "laplace" or "gaussian", of what the candidate measures
         pa.field("columns", pa.string()),  # the columns whose queries the candidate answers
         pa.field("chosen", pa.bool_(), nullable=False),
         pa.field("epsilon", pa.float64(), nullable=False),
@@ -149,7 +150,8 @@ def _public(part: Part, number: int, wanted: Wanted, rows: Sequence[RowEstimate]
 
 def _offered(offer: Offer) -> dict[str, Any]:
     return {
-        "candidate": f"{offer.name}, gaussian" if offer.is_gaussian else offer.name,
+        "candidate": offer.name,
+        "noise": "gaussian" if offer.is_gaussian else "laplace",
         "columns": ", ".join(offer.scope),
         "chosen": offer.is_chosen,
         "epsilon": float(offer.epsilon),
@@ -158,7 +160,14 @@ def _offered(offer: Offer) -> dict[str, Any]:
 
 
 def _not_needed() -> dict[str, Any]:
-    return {"candidate": None, "columns": None, "chosen": True, "epsilon": 0.0, "rent": None}
+    return {
+        "candidate": None,
+        "noise": None,
+        "columns": None,
+        "chosen": True,
+        "epsilon": 0.0,
+        "rent": None,
+    }
 
 
 def _remaining(left: Fraction) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from accountant.auditor.verify import verify
-from accountant.cost.zcdp_account import constant_of
+from accountant.cost.zcdp_account import GaussianAccount, constant_of
 from accountant.ledger.open_ledger import open_reader
+from cube.target import AccuracyTarget
 from planner.measuring.gaussian_opening import GaussianOffer
+from planner.measuring.noise_kinds import GaussianKind
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest, QueryResult
 from proxy.config.sharing import Sharing
@@ -153,12 +155,43 @@ def test_answers_hold_and_the_auditor_agrees(tmp_path: Path) -> None:
 
 
 def test_explain_foresees_what_is_paid(tmp_path: Path) -> None:
-    sql = "SELECT city, COUNT(*) AS n FROM people GROUP BY city"
+    target = RequestedTarget(half_width=100.0, confidence=0.95)
+    request = QueryRequest(
+        sql="SELECT city, COUNT(*) AS n FROM people GROUP BY city", target=target
+    )
     with serving(tmp_path, DECLARED) as engine:
-        told = engine.explain(QueryRequest(sql=sql))
+        told = engine.explain(request)
         chosen = told.data.filter(told.data["chosen"])
-        paid = spent_by(engine.answer(QueryRequest(sql=sql)))
+        paid = spent_by(engine.answer(request))
         assert float(paid) == pytest.approx(chosen["epsilon"].to_pylist()[0])
+        assert set(told.data["noise"].to_pylist()) == {"laplace", "gaussian"}
+        assert chosen["noise"].to_pylist() == ["gaussian"]
+        again = engine.explain(request)
+        assert again.data["noise"].to_pylist() == [None]
+
+
+def test_without_a_delta_explain_shows_laplace_noise_alone(tmp_path: Path) -> None:
+    with serving(tmp_path, None) as engine:
+        told = engine.explain(QueryRequest(sql="SELECT city, COUNT(*) AS n FROM people GROUP BY 1"))
+        assert set(told.data["noise"].to_pylist()) == {"laplace"}
+
+
+@pytest.mark.parametrize("n_aggregates", [1, 2])
+def test_where_beginning_with_gaussian_noise_does_not_fit_laplace_noise_is_bought(
+    tmp_path: Path, n_aggregates: int
+) -> None:
+    """The constant is more than is left, or leaves too little for the second aggregate."""
+    terms = GaussianAccount().terms_for(DECLARED.delta, DECLARED.expected)
+    count = GaussianKind(terms).fresh(
+        AccuracyTarget(half_width=100.0, confidence=0.95), Fraction(1)
+    )
+    one = GaussianKind(terms).cost(count)
+    budget = constant_of(terms) + (one / 2 if n_aggregates == 1 else one * 3 / 2)
+    sql = "SELECT COUNT(*) FILTER (age < 40) AS young, COUNT(*) FILTER (member) AS members"
+    sql = sql if n_aggregates > 1 else "SELECT COUNT(*) AS young"
+    with people_engine(tmp_path, ROWS, budget=budget, gaussian=DECLARED) as engine:
+        ask(engine, f"{sql} FROM people", 100.0)
+        assert kinds(engine) == [False] * n_aggregates
 
 
 def truth(sql: str) -> int:
