@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from accountant.cost.history_cost import CostState
+from accountant.cost.zcdp_account import GaussianAccount, constant_of
 from accountant.gate.open_table import open_table
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
@@ -25,8 +26,9 @@ from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
 from cube.schema import Schema
+from planner.measuring.gaussian_opening import GaussianOffer
+from planner.measuring.noise_kinds import LAPLACE, GaussianKind, NoiseKind
 from planner.measuring.strategy import Strategy
-from planner.measuring.weights import weight_for
 from planner.workload import Wanted
 from proxy.tables.private_table import ServedTable
 
@@ -73,8 +75,13 @@ class Outcome:
     slowest: float
 
 
-def spent_on(schema: Schema, requests: Iterable[Sequence[Wanted]], strategy: Strategy) -> Outcome:
-    """Ask each request of a fresh table, one after another."""
+def spent_on(
+    schema: Schema,
+    requests: Iterable[Sequence[Wanted]],
+    strategy: Strategy,
+    gaussian: GaussianOffer | None = None,
+) -> Outcome:
+    """Ask each request of a fresh table, one after another; its owner may offer Gaussian noise."""
     n_paid, slowest, begun = 0, 0.0, time.process_time()
     with (
         threadpool_limits(limits=1),  # as in the served process
@@ -83,7 +90,7 @@ def spent_on(schema: Schema, requests: Iterable[Sequence[Wanted]], strategy: Str
     ):
         gate = open_table(ledger, schema, BUDGET, NoRecords(), SystemNoise())
         default = next(iter(requests))[0].target
-        table = ServedTable(schema, default, gate, strategy)
+        table = ServedTable(schema, default, gate, strategy, gaussian=gaussian)
         for wanted in requests:
             start = time.process_time()
             n_paid += table.acquire(wanted, Payer("benchmark"), None).epsilon > 0
@@ -98,12 +105,23 @@ def cache_per_cell(requests: Iterable[Sequence[Wanted]]) -> float:
 
     Where the largest cost of a cell is out of reach, a bound on it.
     """
+    return float(_cached(requests, LAPLACE))
+
+
+def gaussian_cache_per_cell(requests: Iterable[Sequence[Wanted]], offer: GaussianOffer) -> float:
+    """The same of Gaussian noise, at the order that is best for what the owner expects."""
+    terms = GaussianAccount().terms_for(offer.delta, offer.expected)
+    return float(_cached(requests, GaussianKind(terms)) + constant_of(terms))
+
+
+def _cached(requests: Iterable[Sequence[Wanted]], kind: NoiseKind) -> Fraction:
+    """What each distinct block costs with one kind of noise, at the most that is asked of it."""
     distinct: dict[str, PlannedMeasurement] = {}
     for one in (one for wanted in requests for one in wanted):
         row, multiplier = one.block.primitive
-        planned = PlannedMeasurement(row, weight_for(one.target, multiplier))
+        planned = kind.planned(row, kind.fresh(one.target, multiplier))
         known = distinct.setdefault(fingerprint(row), planned)
-        if known.laplace_weight < planned.laplace_weight:
+        if known.weight.units < planned.weight.units:
             distinct[fingerprint(row)] = planned
     cost = CostState().charged(list(distinct.values())).table_cost()
-    return float(Fraction(cost.units, UNITS_PER_EPSILON))
+    return Fraction(cost.units, UNITS_PER_EPSILON)

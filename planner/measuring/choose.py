@@ -247,7 +247,8 @@ class _Chooser:
         """A wide offer at the weight at which it would have answered all that was rented."""
         rented = self._context.ski_rental.on(candidate.scope)
         demands = demands_of(rented, self._block, self._target)
-        at_most = worth(rent_now, rent_at_most(rented), len(rented))
+        of_table = self._context.cost_of_rows()
+        at_most = worth(rent_now, rent_at_most(rented), len(rented), of_table)
         is_covered, units = True, 0
         for asked in (demands[:1], demands):  # the first alone says that most cost too much
             needed = self._context.hindsight.common_units(
@@ -263,7 +264,7 @@ class _Chooser:
         if not plan or self._half_width(plan) > self._target.half_width:
             return None
         rent = self._context.rent(rented)
-        covers = worth(rent_now, rent, len(rented)) if is_covered else NOTHING
+        covers = worth(rent_now, rent, len(rented), of_table) if is_covered else NOTHING
         return replace(self._offer(candidate, plan), rent=rent, worth=covers)
 
     def _added(self, candidate: Candidate, kind: NoiseKind, units: int) -> Fraction:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
 from cube.schema import Schema
 from planner.measuring.forecast import Forecast
@@ -103,10 +103,13 @@ class PricingContext:
     left: Callable[[], Fraction]
     offered: OfferedKinds = ONLY_LAPLACE
 
+    def cost_of_rows(self) -> Fraction:
+        """What the rows of the history cost."""
+        return Fraction(self.cost_without(()), UNITS_PER_EPSILON)
+
     def rent(self, rented: Sequence[RentedRows]) -> Fraction:
         """What the table's cost would fall by, had some rows not been bought."""
         if not rented:
             return Fraction(0)
-        rows = [PlannedMeasurement(one.block, Weight(one.units)) for one in rented]
-        units = self.cost_without(()) - self.cost_without(rows)
+        units = self.cost_without(()) - self.cost_without([one.paid for one in rented])
         return Fraction(max(0, units), UNITS_PER_EPSILON)

@@ -3,8 +3,9 @@
 Whether to buy every cell of a scope, or only the row that is asked for, is the ski-rental problem
 (Karlin et al. 1988, "Competitive snoopy caching"). The rent of a scope is what the table's cost
 would fall by, had the rows on the scope not been bought: rows that never met in the most expensive
-cell cost nothing, and save nothing if they are replaced. The wide purchase is priced at the weight
-at which it would have answered all of them (`hindsight.py`).
+cell cost nothing, and save nothing if they are replaced. Rows with Laplace noise and rows with
+Gaussian noise are rent alike, as they cost one sum. The wide purchase is priced at the weight at
+which it would have answered all of them (`hindsight.py`).
 
 Proved: as long as everything is asked on one scope, at most three times the rent is spent, that of
 rows bought and of rows that a wide purchase came instead of. A wide purchase costs at most the row
@@ -16,14 +17,19 @@ what it would be without any. On many scopes at once it is measured: `benchmarks
 Everything is computed again from the ledger's charges, so a restart forgets nothing.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import TypeAlias
 
+from accountant.cost.row_cost import units_per_square
 from accountant.ledger.entries import Charge, ChargedBlock
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.measurement import UNITS_PER_EPSILON
+from cube.gaussian_terms import GaussianTerms, Precision
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Scope
 from cube.schema import Schema
 from inference.history import counts_groups
@@ -32,7 +38,7 @@ from planner.measuring.candidates import families, may_be_whole
 N_BEFORE_DOUBTED = 3  # after so many blocks, half of the rent is taken to come again
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RentedRows:
     """A block that was paid for.
 
@@ -40,14 +46,35 @@ class RentedRows:
     ----------
     block : QueryBlock
     units : int
-        The weight that was paid for since the last wider purchase, in units of 2**-40 epsilon.
+        The weight that was paid for since the last wider purchase, in units of 2**-40 epsilon; of
+        Gaussian noise, the precision.
     weight_units : int
-        The weight that the block has in all.
+        The weight or precision that the block has in all.
+    terms : GaussianTerms, optional
+        Of Gaussian noise, those of the table.
     """
 
     block: QueryBlock
     units: int
     weight_units: int
+    terms: GaussianTerms | None = None
+
+    @property
+    def paid(self) -> PlannedMeasurement:
+        """The block with what was paid for."""
+        weight = Weight(self.units) if self.terms is None else Precision(self.units)
+        return PlannedMeasurement(self.block, weight, terms=self.terms)
+
+    @cached_property
+    def most_units(self) -> int:
+        """At least what it added to the table's cost, in units of 2**-40 epsilon."""
+        bound: int = self.block.query.bound
+        if self.terms is None:
+            return self.units * bound
+        return math.ceil(units_per_square(self.paid.precision, self.terms) * bound**2)
+
+
+_Rented: TypeAlias = tuple[str, bool]  # a block's fingerprint, and whether its noise is Gaussian
 
 
 class SkiRental:
@@ -62,8 +89,8 @@ class SkiRental:
         self._schema = schema
         self._levels: dict[Scope, dict[str, bool]] = {}
         self._n_charges = 0
-        self._weights: dict[str, int] = {}  # of each block, the weight that it was raised to
-        self._rented: dict[Scope, dict[str, RentedRows]] = {}
+        self._weights: dict[_Rented, int] = {}  # of each block, the weight that it was raised to
+        self._rented: dict[Scope, dict[_Rented, RentedRows]] = {}
 
     def copy(self) -> "SkiRental":
         """A copy that does not change when this one does."""
@@ -90,8 +117,9 @@ class SkiRental:
                 if self._is_finest(one.block):
                     self._redeem(one.block.scope)
             for one in charge.blocks:
-                if self._is_finest(one.block) is None and not one.is_gaussian:
-                    self._rent(self._rented.setdefault(one.block.scope, {}), one)
+                if self._is_finest(one.block) is None:
+                    terms = charge.terms if one.is_gaussian else None
+                    self._rent(self._rented.setdefault(one.block.scope, {}), one, terms)
 
     def on(self, scope: Scope) -> tuple[RentedRows, ...]:
         """The rows rented within a scope; wide purchases of smaller scopes are not among them."""
@@ -103,12 +131,23 @@ class SkiRental:
             for rows in blocks.values()
         )
 
-    def _rent(self, rows: dict[str, RentedRows], charged: ChargedBlock) -> None:
-        name, units = fingerprint(charged.block), charged.laplace_noise.weight.units
+    def _rent(
+        self,
+        rows: dict[_Rented, RentedRows],
+        charged: ChargedBlock,
+        terms: GaussianTerms | None,
+    ) -> None:
+        name = (fingerprint(charged.block), charged.is_gaussian)
         raised = self._weights.get(name, 0) if charged.raised_from is not None else 0
+        if charged.is_gaussian:  # a raise is charged with its further precision alone
+            paid = charged.precision.units
+            held = raised + paid
+        else:
+            held = charged.laplace_noise.weight.units
+            paid = held - raised
         before = rows[name].units if name in rows else 0
-        self._weights[name] = units
-        rows[name] = RentedRows(charged.block, before + units - raised, units)
+        self._weights[name] = held
+        rows[name] = RentedRows(charged.block, before + paid, held, terms)
 
     def _is_finest(self, block: QueryBlock) -> bool | None:
         """Whether a block is the finest of a wide purchase; None if it is no part of any."""
@@ -132,15 +171,20 @@ class SkiRental:
 
 def rent_at_most(rented: Sequence[RentedRows]) -> Fraction:
     """At least what rows can have added to the table's cost."""
-    units = sum(one.units * one.block.query.bound for one in rented)
-    return Fraction(units, UNITS_PER_EPSILON)
+    return Fraction(sum(one.most_units for one in rented), UNITS_PER_EPSILON)
 
 
-def worth(rent_now: Fraction, rent_before: Fraction, n_before: int) -> Fraction:
+def worth(rent_now: Fraction, rent_before: Fraction, n_before: int, of_table: Fraction) -> Fraction:
     """What a wide purchase may cost instead of the rent now, after rent for `n_before` blocks.
 
-    Whatever costs no more than the rent now is worth it. Beyond that, at most twice the rent is,
-    and less as long as few rows speak for it: what was asked once may not be asked again.
+    Whatever costs no more than the rent now is worth it. Beyond that, up to twice the rent is,
+    where the rent is everything that the table has cost, `of_table`; where many scopes share a
+    table, little more than the rent, since a purchase that was in vain on each of them would add
+    up. And less as long as few rows speak for it: what was asked once may not be asked again.
     """
-    share = Fraction(n_before, n_before + N_BEFORE_DOUBTED)
-    return max(rent_now, 2 * share * (rent_now + rent_before))
+    rent = rent_now + rent_before
+    if not rent:
+        return rent_now
+    likely = Fraction(n_before, n_before + N_BEFORE_DOUBTED)
+    share = min(Fraction(1), rent / (of_table + rent_now)) if of_table else Fraction(1)
+    return max(rent_now, (1 + share) * likely * rent)

@@ -61,11 +61,16 @@ def precision_for(target: AccuracyTarget, multiplier: Fraction) -> Precision:
     InvalidTarget
         If the target asks for a deviation below a quarter of a record.
     """
-    deviations = -NormalDist().inv_cdf((1 - target.confidence) / 2) + LATTICE_SHARE
+    deviations = gaussian_quantile(target.confidence) + LATTICE_SHARE
     rate = deviations * (1 + ROUNDING_MARGIN) * abs(float(multiplier)) / target.half_width
     if rate**2 / 2 * UNITS_PER_PRECISION >= PRECISION_UNITS_MAX:
         raise _practically_no_noise(target)
     return Precision.at_least(rate**2 / 2)
+
+
+def gaussian_quantile(confidence: float) -> float:
+    """The number of deviations within which Gaussian noise is of 0 with a confidence."""
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
 def smallest_units(  # noqa: PLR0913, PLR0917 - a search, its range, and what grows with what

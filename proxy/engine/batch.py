@@ -22,6 +22,7 @@ from planner.workload import Aggregate, Part, RequestedTarget, Wanted, Workload
 from proxy.api.requests import BatchReport, BatchRequest, BudgetStatus
 from proxy.engine.disclosure import unaffordable
 from proxy.tables.empty_history import EmptyHistory
+from proxy.tables.large_purchases import note_if_large
 from proxy.tables.private_table import ServedTable
 from proxy.tables.snapshot import TableSnapshot
 
@@ -127,6 +128,7 @@ def _planned_and_bought(
             if request.buy and plan.measurements:
                 payer = request.caller.payer
                 epsilon = table.buy_plan(plan.measurements, len(history), payer, epsilon_cap=cap)
+                note_if_large(table, payer, epsilon)
         except StalePlan:
             continue  # something was bought meanwhile, so the plan is stale
         return BatchReport(

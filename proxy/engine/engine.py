@@ -43,7 +43,6 @@ from proxy.engine.catalog_views import catalog_rows, is_catalog_view, listed_tab
 from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
 from proxy.engine.history_fallback import NOTE
-from proxy.engine.large_purchases import note_if_large
 from proxy.engine.model_fallback import ModelFallback
 from proxy.engine.other_statements import columns_of_other, explain_other, run_other
 from proxy.engine.postprocessing import OuterSql
@@ -74,6 +73,7 @@ from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW, synthetic_view
 from proxy.tables.disclosure import check_may_see_history, shown_budget, shown_instead
+from proxy.tables.large_purchases import note_if_large
 from proxy.tables.private_table import ServedTable
 
 SchemaKey: TypeAlias = tuple[Key, str, RequestedTarget, Parameters]
@@ -181,6 +181,7 @@ class Engine:
             if isinstance(made, MadeMarginals):
                 kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
                 self._watcher.answered(request.table, kind)
+                note_if_large(table, caller.payer, made.epsilon_spent)
             yield made
 
     def best_report(
@@ -269,7 +270,6 @@ class Engine:
     ) -> None:
         name = table.info.schema.table
         self.usage.add(name, payer.analyst, answered)
-        note_if_large(self._watcher, table, payer.analyst, answered)
         is_paid = any(one.source == SOURCE_MEASURED for part in answered for one in part.aggregates)
         self._watcher.answered(name, AnswerKind.PAID if is_paid else AnswerKind.FREE)
 

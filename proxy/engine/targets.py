@@ -32,6 +32,7 @@ from proxy.engine.search import answered_parts, opened
 from proxy.monitoring.events import Stage
 from proxy.tables.empty_history import EmptyHistory
 from proxy.tables.in_flight import ANSWER_SECONDS
+from proxy.tables.large_purchases import note_if_large
 from proxy.tables.private_table import ServedTable
 
 N_ROUNDS_MAX: Final = 24  # each brings a target much closer
@@ -64,6 +65,14 @@ def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
     """
     cap = _cap(table, parts, payer, elsewhere)
     search = _Search(table, parts, payer, outer, cap, empty_history)
+    try:
+        return _settled(search)
+    finally:  # a search that ends short of its target has paid, too
+        note_if_large(table, payer, search.epsilon_spent)
+
+
+def _settled(search: "_Search") -> list[AnsweredPart]:
+    """The parts, once a search has met its targets; raises as `settle` does."""
     for _ in range(N_ROUNDS_MAX):
         try:
             _check_time(search.answered)
@@ -75,9 +84,7 @@ def settle(  # noqa: PLR0913 - the request, the payer, and what they may see
                 raise
             raise _not_reached(search.shown, refusal) from None
         except NotCovered as refusal:
-            if search.answered and empty_history is None:
-                raise _not_reached(search.shown, refusal) from None
-            said = _said(refusal, table, empty_history, search.likely, payer, search.left)
+            said = search.said_of(refusal)
             raise _not_reached(search.shown, said) if search.answered else said from None
         if search.is_met:
             return search.answered
@@ -102,11 +109,14 @@ class _Search:
         self._table, self._parts, self._payer, self._outer = table, parts, payer, outer
         self._cap, self._empty_history = cap, empty_history
         self._asked = asked_of(parts, cap)
+        self._default_widths = [one.wanted.target.half_width for one in self._asked]
         self._step = opened(empty_history or table, table.info.schema, parts, self._asked, outer)
         take_step(self._asked, self._step)
         self._spent = Fraction(0)
         self._foreseen: Fraction | None = None
         self._was_far = False  # whether more than one round was left when that was foreseen
+        self._was_rough = False  # whether that was foreseen from a look wider than the defaults
+        self._is_rough = False  # whether the latest look was
         self._n_with_targets = 0
         self.answered: list[AnsweredPart] = []
         """The parts as they are known; empty before the first round."""
@@ -124,15 +134,28 @@ class _Search:
         return at_widths(self._asked, self._step.likely, self.left)
 
     @property
+    def epsilon_spent(self) -> Fraction:
+        """What was charged so far, whatever the caller may see of it."""
+        return sum((one.epsilon for one in self._asked), Fraction(0))
+
+    @property
     def is_met(self) -> bool:
         """Whether, after a round, every target is met."""
         return not self._step.half_widths
+
+    def said_of(self, refusal: NotCovered) -> NotCovered:
+        """A refusal for lack of budget, with what would work if nothing was answered yet."""
+        if self.answered and self._empty_history is None:
+            return refusal
+        return _said(refusal, self._table, self._empty_history, self.likely, self._payer, self.left)
 
     def is_as_foreseen(self) -> bool:
         """Whether the price of the search stays about what it was; a refusal if it is too high.
 
         It does not for an answer that does not narrow as its parts do. The forecast of the first
         round that may be the last one is kept; until then, each is compared with the one before.
+        A look that was wider than the table's defaults is little but noise, and foretells nothing:
+        an average of a skewed column may be a hundredth of what it seemed.
         """
         follows_parts = self._n_with_targets > 0 and not _may_cost_more(self._parts)
         guide = self._empty_history or self._table
@@ -141,15 +164,22 @@ class _Search:
         needed = self._spent + _checked_price(guide, self.likely, self._payer, self.left)
         if not follows_parts:
             return True
-        is_new = not self._foreseen or self._was_far  # what was free tells nothing of prices
-        is_foreseen = not self._foreseen or needed <= FORESEEN_SLACK * self._foreseen
-        if is_new:
+        # What was free tells nothing of prices.
+        is_foreseen = (
+            not self._foreseen or self._was_rough or needed <= FORESEEN_SLACK * self._foreseen
+        )
+        if not self._foreseen or self._was_far or self._was_rough:
             self._foreseen, self._was_far = needed, self._step.looks_ahead
+            self._was_rough = self._is_rough
         return is_foreseen
 
     def buy(self) -> None:
         """Buy what is asked for, look at the answers, and decide what to ask for next."""
         empty_history = self._empty_history
+        self._is_rough = any(
+            one.wanted.target.half_width > default
+            for one, default in zip(self._asked, self._default_widths, strict=True)
+        )
         rows, epsilon = _bought(
             self._table, self._asked, self._payer, self.left, is_binding=empty_history is None
         )

@@ -160,7 +160,7 @@ class Metrics:
                 self._answers.labels(table, str(kind))
         self._answers.labels("", str(AnswerKind.PUBLIC))
         self._large_purchases = self._counter(
-            "tacit_large_purchases", "Statements that took a tenth of a budget.", "table"
+            "tacit_large_purchases", "Requests that took a tenth of a budget.", "table"
         )
         for table in self._tables:
             self._large_purchases.labels(table)

@@ -39,6 +39,7 @@ from proxy.synthetic_tables.request import MadeTable, PlannedStep, SynthesisRequ
 from proxy.synthetic_tables.resolve import named, named_columns, request_of
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.disclosure import check_may_see_history, shown_budget
+from proxy.tables.large_purchases import note_if_large
 from proxy.tables.private_table import ServedTable
 
 ID_BYTES: Final = 8
@@ -150,6 +151,7 @@ class SyntheticTableService:
             made = making.make(table, first, caller.payer, watch)
             kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
             table.watcher.answered(request.table, kind)
+            note_if_large(table, caller.payer, made.epsilon_spent)
             try:
                 return self._kept(caller, name, request, made, replaced)
             except Refused as refusal:

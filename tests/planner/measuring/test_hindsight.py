@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from accountant.cost.history_cost import CostState
-from accountant.noise.laplace import LatticeNoise
+from accountant.ledger.append_only import AppendOnly, GrowingSet
+from accountant.ledger.raises import Raises
 from cube.axis import IntegerAxis
 from cube.block import QueryBlock
-from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement, Weight
+from cube.gaussian_terms import GaussianTerms
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, counting
 from cube.schema import Schema
 from cube.target import AccuracyTarget
@@ -19,8 +21,9 @@ from inference.estimator import Estimator
 from inference.posterior import widest
 from planner.measuring.candidates import families
 from planner.measuring.hindsight import Demand, Hindsight, demands_of
-from planner.measuring.noise_kinds import LAPLACE
+from planner.measuring.noise_kinds import LAPLACE, GaussianKind, NoiseKind
 from planner.measuring.ski_rental import RentedRows
+from planner.measuring.weights import precision_for
 
 N_LEVELS = 64
 SCHEMA = Schema(
@@ -38,28 +41,23 @@ def between(first: int, last: int) -> QueryBlock:
     return QueryBlock(counting([Factor(("x",), held)]))
 
 
+GAUSSIAN = GaussianKind(GaussianTerms(Fraction(1, 10**9), Fraction(50)))
 RANGES = [between(first, last) for first, last in itertools.product((0, 5, 17), (17, 40, 62))]
 
 
+@pytest.mark.parametrize("kind", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("family", range(4))
-def test_at_the_common_weight_every_demand_is_met_and_barely(family: int) -> None:
+def test_at_the_common_weight_every_demand_is_met_and_barely(family: int, kind: NoiseKind) -> None:
     blocks = families(("x",), SCHEMA)[family]
     demands = [Demand(block, 100.0 + 7 * place) for place, block in enumerate(RANGES)]
-    units = Hindsight(SCHEMA).common_units(blocks, demands, 0.95, LAPLACE)
+    units = Hindsight(SCHEMA).common_units(blocks, demands, 0.95, kind)
     assert units is not None
 
     def spare(units: int) -> float:
         """The least share of a half-width that is left, according to the estimator."""
-        noise = LatticeNoise.for_weight(Weight(units))
+        nothing = Raises(AppendOnly(), GrowingSet())
         estimator = Estimator(SCHEMA)
-        estimator.add(
-            [
-                Measurement(
-                    one, noise.weight, noise.lattice_bits, noise.noise_scale, (0,) * one.n_rows
-                )
-                for one in blocks
-            ]
-        )
+        estimator.add([nothing.foreseen(kind.planned(one, units)) for one in blocks])
         return min(
             1 - widest(estimator.estimate(one.block, 0.95), 0.95) / one.half_width
             for one in demands
@@ -82,6 +80,13 @@ def test_what_was_rented_is_asked_as_precisely_as_it_was_measured() -> None:
     assert (now.block, now.half_width) == (RANGES[0], 200.0)
     assert before.block is RANGES[1]
     assert before.half_width == pytest.approx(100 * math.log(20), rel=1e-6)
+
+
+def test_of_gaussian_rows_too() -> None:
+    units = precision_for(TARGET, Fraction(1)).units
+    rows = RentedRows(RANGES[1], units // 2, units, GAUSSIAN.terms)
+    _, before = demands_of([rows], RANGES[0], TARGET)
+    assert before.half_width == pytest.approx(TARGET.half_width, rel=1e-5)
 
 
 def test_rent_is_what_the_largest_cost_of_a_cell_falls_by() -> None:

@@ -7,13 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accountant.cost.row_cost import most_of
 from accountant.ledger.entries import Charge, ChargedBlock, ChargedDistance
 from accountant.ledger.limits import Payer
+from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise
 from cube.axis import IntegerAxis
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.measurement import Weight
+from cube.gaussian_terms import GaussianTerms, Precision
+from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, Scope, counting
 from cube.schema import Schema
 from cube.statistic import Distance
@@ -28,6 +31,8 @@ SCHEMA = Schema(
     ),
     n_records_max=1000,
 )
+
+TERMS = GaussianTerms(Fraction(1, 10**9), Fraction(50))
 
 
 def narrow(*axes: str) -> QueryBlock:
@@ -45,6 +50,12 @@ def charged(block: QueryBlock, units: int, raised_from: int | None = None) -> Ch
     """A charge of one block at a weight."""
     noise = LatticeNoise.for_weight(Weight(units))
     return Charge(Payer("me"), (ChargedBlock(block, noise, raised_from),), 0, units)
+
+
+def charged_gaussian(block: QueryBlock, bought: int, raised_from: int | None = None) -> Charge:
+    """A charge of one block for so much precision."""
+    noise = GaussianNoise.for_precision(Precision(bought))
+    return Charge(Payer("me"), (ChargedBlock(block, noise, raised_from),), 0, 1, terms=TERMS)
 
 
 def paid(*purchases: tuple[int, QueryBlock]) -> SkiRental:
@@ -94,6 +105,30 @@ def test_cells_and_the_levels_of_a_hierarchy_are_no_rent() -> None:
     assert rental.scopes == (("a",),)
 
 
+def test_rows_with_gaussian_noise_are_rent_in_units_of_the_tables_cost() -> None:
+    half, more = 2**95, 2**93
+    rental = SkiRental(SCHEMA)
+    rental.add([charged_gaussian(narrow("a"), half), charged_gaussian(narrow("a"), more, 0)])
+    (rows,) = rental.on(("a", "b"))
+    assert (rows.units, rows.weight_units, rows.terms) == (half + more, half + more, TERMS)
+    alike = PlannedMeasurement(narrow("a"), Precision(half + more), terms=TERMS)
+    assert rent_at_most([rows]) == Fraction(most_of(alike), 2**40)
+    rental.add([charged(narrow("a"), 7)])
+    assert rent_at_most(rental.on(("a",))) == Fraction(most_of(alike) + 7, 2**40)
+
+
+@pytest.mark.parametrize("is_gaussian", [False, True])
+def test_cells_of_either_kind_redeem_rows_of_both(is_gaussian: bool) -> None:
+    rental = SkiRental(SCHEMA)
+    rental.add([charged(narrow("a"), 5), charged_gaussian(narrow("b"), 2**90)])
+    cells_bought = charged_gaussian if is_gaussian else charged
+    rental.add([cells_bought(cells(("a", "b")), 2**30)])
+    assert not rental.scopes
+    rental.add([charged_gaussian(narrow("b"), 2**89, 1)])
+    (rows,) = rental.on(("b",))
+    assert (rows.units, rows.weight_units) == (2**89, 2**90 + 2**89)
+
+
 def test_the_cost_of_statistics_is_not_rent() -> None:
     rental = SkiRental(SCHEMA)
     asked = ChargedDistance(
@@ -118,10 +153,23 @@ def test_a_copy_does_not_change() -> None:
     assert len(copy.on(("a", "b"))) == 1
 
 
-@given(now=st.fractions(0, 10), before=st.fractions(0, 10), n_before=st.integers(0, 1000))
+@given(
+    now=st.fractions(0, 10),
+    before=st.fractions(0, 10),
+    n_before=st.integers(0, 1000),
+    others=st.fractions(0, 10),
+)
 def test_what_may_be_paid_is_the_rent_now_or_at_most_twice_all_rent(
-    now: Fraction, before: Fraction, n_before: int
+    now: Fraction, before: Fraction, n_before: int, others: Fraction
 ) -> None:
-    found = worth(now, before, n_before)
+    found = worth(now, before, n_before, before + others)
     assert now <= found <= 2 * (now + before)
-    assert found <= worth(now, before, n_before + 1)
+    assert found <= worth(now, before, n_before + 1, before + others)
+    assert found >= worth(now, before, n_before, before + 2 * others)
+
+
+def test_less_is_ventured_where_many_scopes_share_a_table() -> None:
+    """Of the rent and a share of it, 40 / 43 after forty rows."""
+    rent = Fraction(1)
+    assert worth(Fraction(0), rent, 40, rent) == Fraction(40, 43) * 2
+    assert worth(Fraction(0), rent, 40, 10 * rent) == Fraction(40, 43) * Fraction(11, 10)

@@ -128,3 +128,16 @@ def test_an_explanation_without_a_search_foresees_nothing(tmp_path: Path) -> Non
         explained = engine.explain(QueryRequest(sql="SELECT COUNT(*) AS n FROM people"))
     assert explained.data.column("epsilon_foreseen").null_count == explained.data.num_rows
     assert explained.epsilon > 0
+
+
+def test_a_skewed_mean_is_reached_whatever_a_wide_look_seemed_to_say(tmp_path: Path) -> None:
+    """One percent of the range, and seen first with noise of many times that."""
+    rows = [(30, "Oslo", True, 20 if place % 100 == 0 else 0) for place in range(5000)]
+    sql = f"{DP}(relative => 0.1) AVG(visits) AS a FROM people"
+    for run in range(5):
+        folder = tmp_path / str(run)
+        folder.mkdir()
+        with people_engine(folder, rows, budget=Fraction(1000)) as engine:
+            answer = engine.answer(QueryRequest(sql=sql)).data["a"][0].as_py()
+            assert answer == pytest.approx(0.2, rel=0.25)  # above two half-widths
+            assert _spent(engine) < 5  # at once, about 1.5

@@ -1,9 +1,10 @@
-"""The alarm: raised by one statement that takes a tenth of a budget, and by no other."""
+"""The alarm: raised by one request that takes a tenth of a budget, and by no other."""
 
 import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,13 +13,16 @@ import pytest
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
+from cube.refusals import TargetNotReached
 from planner.workload import RequestedTarget
-from proxy.api.requests import QueryRequest
+from proxy.api.requests import LOCAL, BatchRequest, QueryRequest
+from proxy.config.synthetic_limits import DEFAULT_LIMITS
 from proxy.engine.engine import Engine
 from proxy.monitoring.events import Unwatched
 from proxy.monitoring.logs import configure_logs
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.private_table import ServedTable
 from tests.support.worlds import DEFAULT, SCHEMA, random_rows, write_csv
 
@@ -42,7 +46,9 @@ def watched_engine(folder: Path, listener: Listener) -> Iterator[Engine]:
     )
     with open_ledger(folder / "people.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(1), source, SystemNoise())
-        yield Engine({"people": ServedTable(SCHEMA, DEFAULT, gate)}, watcher=listener)
+        table = ServedTable(SCHEMA, DEFAULT, gate, watcher=listener)
+        store = SyntheticStore(folder / "synthetic", DEFAULT_LIMITS)
+        yield Engine({"people": table}, watcher=listener, store=store)
 
 
 @pytest.fixture
@@ -73,3 +79,34 @@ def test_a_tenth_of_the_budget_at_once_raises_the_alarm(tmp_path: Path, log: io.
     assert told["table"] == "people"
     assert told["epsilon"] == pytest.approx(0.203, abs=0.005)
     assert told["epsilon_left"] == pytest.approx(0.7, abs=0.005)
+
+
+def test_a_search_that_ends_short_of_its_target_raises_the_alarm(tmp_path: Path) -> None:
+    listener = Listener()
+    with watched_engine(tmp_path, listener) as engine:
+        target = RequestedTarget(half_width=0.01)
+        with pytest.raises(TargetNotReached) as caught:
+            engine.answer(QueryRequest(sql="SELECT AVG(age) AS a FROM people", target=target))
+        assert caught.value.epsilon_spent == engine.budgets(LOCAL)[0].spent >= Fraction(1, 10)
+    assert listener.heard == ["people"]
+
+
+def test_a_batch_raises_the_alarm_once_it_is_bought(tmp_path: Path) -> None:
+    listener = Listener()
+    with watched_engine(tmp_path, listener) as engine:
+        batch = BatchRequest(sql=f"{SQL}; {SQL}0", target=RequestedTarget(half_width=10.0))
+        engine.plan_batch(batch)
+        assert listener.heard == []
+        engine.plan_batch(replace(batch, buy=True))
+        engine.plan_batch(replace(batch, buy=True))  # free
+    assert listener.heard == ["people"]
+
+
+def test_a_synthetic_table_raises_the_alarm(tmp_path: Path) -> None:
+    listener = Listener()
+    make = "CREATE SYNTHETIC TABLE {} FROM people WITH (columns => (city, member), epsilon => {})"
+    with watched_engine(tmp_path, listener) as engine:
+        engine.answer(QueryRequest(sql=make.format("small", "0.05")))
+        assert listener.heard == []
+        engine.answer(QueryRequest(sql=make.format("large", "0.5")))
+    assert listener.heard == ["people"]
