@@ -81,7 +81,7 @@ def test_a_rule_that_pays_more_than_twice_the_rent_is_convicted(
     spent, rent = spent_and_rent(requests)
     assert spent <= 3 * rent
     monkeypatch.setattr(
-        "planner.measuring.choose.worth", lambda now, before, _: 10 * (now + before)
+        "planner.measuring.choose.worth", lambda now, before, *_: 10 * (now + before)
     )
     spent, rent = spent_and_rent(requests)
     assert spent > 3 * rent
