@@ -14,12 +14,11 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import PlannedMeasurement
 from cube.pace import checkpoint
 from cube.query import Scope
-from cube.refusals import InvalidTarget, TooLarge
+from cube.refusals import InvalidTarget
 from cube.target import AccuracyTarget
 from inference.posterior import RowEstimate, widest
 from planner.measuring.candidates import (
@@ -36,7 +35,7 @@ from planner.measuring.noise_kinds import LAPLACE, ONLY_LAPLACE, NoiseKind
 from planner.measuring.offers import Offer, PricingContext, PurchasePlan
 from planner.measuring.ski_rental import RentedRows, rent_at_most, worth
 from planner.measuring.strategy import Strategy
-from planner.measuring.weights import smallest_units
+from planner.measuring.weighing import Weighing
 from planner.workload import Wanted
 
 NOTHING = Fraction(-1)  # what an offer is worth that must not be chosen even if it costs nothing
@@ -157,10 +156,7 @@ def _chosen(offers: Sequence[Offer]) -> Offer:
 
 
 class _Chooser:
-    """The offers for one aggregate, on top of what is already planned for the request.
-
-    Only measurements of the history are raised. The forecast `beside` also holds what is planned.
-    """
+    """The offers for one aggregate, on top of what is already planned for the request."""
 
     def __init__(
         self,
@@ -170,16 +166,14 @@ class _Chooser:
         base: tuple[PlannedMeasurement, ...],
     ) -> None:
         self._context = context
-        self._beside = beside
-        self._wanted = wanted
         self._block = wanted.block
         self._row = wanted.block.primitive[0]
         self._target = wanted.target
         self._only_rents = wanted.is_searched
-        self._base = base
+        self._weighing = Weighing(wanted.block, wanted.target, context.forecast, beside, base)
         self._base_epsilon = context.price(base).epsilon if base else Fraction(0)
         self._base_is_gaussian = any(one.is_gaussian for one in base)
-        self._rents: dict[Scope, Fraction] = {}
+        self._rents: dict[tuple[RentedRows, ...], Fraction] = {}
 
     def offers(self, *, every_offer: bool) -> tuple[Offer, ...]:
         """Every offer that was priced; the chosen one is marked."""
@@ -234,7 +228,7 @@ class _Chooser:
         offers, refusals = [], []
         for kind in self._context.offered.kinds:
             try:
-                offers.append(self._offer(candidate, self._weighed(candidate, kind)))
+                offers.append(self._offer(candidate, self._weighing.smallest(candidate, kind)))
             except InvalidTarget as refusal:
                 refusals.append(refusal)
         if not offers:
@@ -269,14 +263,11 @@ class _Chooser:
         self, candidate: Candidate, kind: NoiseKind, units: int
     ) -> tuple[PlannedMeasurement, ...]:
         """Whole scopes at a common weight, with the rest of the row at its smallest beside them."""
-        plan = self._raised(candidate, kind, units)
+        plan = self._weighing.raised(candidate, kind, units)
         found = completed(candidate, self._row, self._context)
         if found is None or found[1] is None:
             return plan
-        together = _merged(self._base, plan)
-        beside = self._beside.with_planned(together)
-        chooser = _Chooser(self._context, beside, self._wanted, together)
-        return (*plan, *chooser._weighed(found[1], kind))
+        return (*plan, *self._weighing.with_planned(plan).smallest(found[1], kind))
 
     def _instead_of_rent(self, rent_now: Fraction, *, every_offer: bool) -> list[Offer]:
         """Offers of whole scopes; without `every_offer`, only those the rent may cover."""
@@ -305,88 +296,27 @@ class _Chooser:
             if needed is None:
                 return None
             units = needed
-            is_covered = is_covered and self._added(candidate, kind, units) <= at_most
+            is_covered = is_covered and self._weighing.added(candidate, kind, units) <= at_most
             if not (is_covered or every_offer):
                 return None
         try:
             plan = self._with_rest(candidate, kind, units)
         except InvalidTarget:  # these are not combined with earlier ones as well as read alone
             return None
-        if not plan or self._half_width(plan) > self._target.half_width:
+        if not plan or self._weighing.half_width(plan) > self._target.half_width:
             return None
-        rent = self._rent(candidate.scope, rented)
+        rent = self._rent(rented)
         covers = worth(rent_now, rent, len(rented), of_table) if is_covered else NOTHING
         return replace(self._offer(candidate, plan), rent=rent, worth=covers)
 
-    def _rent(self, scope: Scope, rented: Sequence[RentedRows]) -> Fraction:
-        """What the rows of a scope are worth: the same for every candidate of the scope."""
-        if scope not in self._rents:
-            self._rents[scope] = self._context.rent(rented)
-        return self._rents[scope]
-
-    def _added(self, candidate: Candidate, kind: NoiseKind, units: int) -> Fraction:
-        """What whole scopes add to every cell, and so to the table's cost, at a common weight."""
-        bought = (max(0, units - held) for held in self._held(candidate, kind))
-        return sum((kind.cost(one) for one in bought), Fraction(0))
-
-    def _weighed(self, candidate: Candidate, kind: NoiseKind) -> tuple[PlannedMeasurement, ...]:
-        """The candidate at the smallest weight that meets the target."""
-        _, multiplier = self._block.primitive
-        start = kind.fresh(self._target, multiplier)
-        low = min(self._held(candidate, kind))
-        lightest = _merged(self._base, self._raised(candidate, kind, low + 1))
-        rising = self._beside.rising(self._block, self._target, lightest)
-        units = smallest_units(
-            lambda units: rising.half_width(
-                _merged(self._base, self._raised(candidate, kind, units))
-            ),
-            self._target,
-            low,
-            max(start, low + 1),
-            rising.at_lightest,
-            kind.power,
-            kind.units_max,
-        )
-        return self._raised(candidate, kind, units)
-
-    def _half_width(self, plan: Sequence[PlannedMeasurement]) -> float:
-        together = _merged(self._base, plan)
-        return self._beside.half_width(self._block, self._target, together)
-
-    def _held(self, candidate: Candidate, kind: NoiseKind) -> list[int]:
-        """What is held of each block so far with a kind of noise, in units."""
-        history = self._context.forecast.estimator.history
-        places = [
-            history.raisable(block, is_gaussian=kind.is_gaussian) for block in candidate.blocks
-        ]
-        return [0 if place is None else history[place].weight.units for place in places]
-
-    def _raised(
-        self, candidate: Candidate, kind: NoiseKind, units: int
-    ) -> tuple[PlannedMeasurement, ...]:
-        """The measurements that raise every block with fewer units to that many."""
-        history = self._context.forecast.estimator.history
-        plan = []
-        for block in candidate.blocks:
-            place = history.raisable(block, is_gaussian=kind.is_gaussian)
-            if place is None:
-                plan.append(kind.planned(block, units))
-            elif history[place].weight.units < units:
-                plan.append(self._refined(block, kind, units, place))
-        return tuple(plan)
-
-    def _refined(
-        self, block: QueryBlock, kind: NoiseKind, units: int, place: int
-    ) -> PlannedMeasurement:
-        raised = kind.planned(block, units, place)
-        try:
-            self._context.forecast.foreseen(raised)
-        except TooLarge:  # its lattice is too coarse for a weight this large
-            return kind.planned(block, units)
-        return raised
+    def _rent(self, rented: tuple[RentedRows, ...]) -> Fraction:
+        """What rows are worth: most candidates of a scope would have answered the same."""
+        if rented not in self._rents:
+            self._rents[rented] = self._context.rent(rented)
+        return self._rents[rented]
 
     def _offer(self, candidate: Candidate, plan: Sequence[PlannedMeasurement]) -> Offer:
-        together = _merged(self._base, plan)
+        together = self._weighing.together(plan)
         epsilon = self._context.price(together).epsilon - self._base_epsilon
         is_gaussian = any(one.is_gaussian for one in plan)
         is_first = is_gaussian and not self._base_is_gaussian
@@ -411,15 +341,3 @@ def _best(narrow: Offer, wide: Sequence[Offer]) -> Offer:
     left = [offer.worth - offer.weighed for offer in wide]
     most = max(left, default=Fraction(-1))
     return wide[left.index(most)] if most >= 0 else narrow
-
-
-def _merged(
-    base: Sequence[PlannedMeasurement], plan: Sequence[PlannedMeasurement]
-) -> tuple[PlannedMeasurement, ...]:
-    """Both plans as one: of two alike measurements of the same rows, the one of larger weight."""
-    merged: dict[tuple[str, bool], PlannedMeasurement] = {}
-    for planned in (*base, *plan):
-        name = (fingerprint(planned.block), planned.is_gaussian)
-        if name not in merged or merged[name].weight.units < planned.weight.units:
-            merged[name] = planned
-    return tuple(merged.values())

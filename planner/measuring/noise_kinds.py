@@ -57,10 +57,6 @@ class NoiseKind(Protocol):
         """A block to be measured with this noise."""
         ...
 
-    def affordable(self, cost_units: int) -> int:
-        """The units that some table cost buys for a row with coefficients of 1."""
-        ...
-
     def cost(self, units: int) -> Fraction:
         """What a row with coefficients of 1 costs, in epsilon."""
         ...
@@ -91,10 +87,6 @@ class LaplaceKind:
     def cost(self, units: int) -> Fraction:
         """A count costs its weight."""
         return Fraction(units, UNITS_PER_EPSILON)
-
-    def affordable(self, cost_units: int) -> int:
-        """The same number: a count costs its weight."""
-        return cost_units
 
     def as_precise_as(self, rate: float) -> int:
         """The weight of that noise."""

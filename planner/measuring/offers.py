@@ -54,7 +54,6 @@ class Offer:
     worth: Fraction = Fraction(0)
     is_gaussian: bool = False
     is_chosen: bool = False
-    is_gaussian: bool = False
 
     @property
     def weighed(self) -> Fraction:

@@ -204,14 +204,14 @@ def truth(sql: str) -> int:
 def test_an_explanation_names_the_kind_of_noise_of_a_candidate(tmp_path: Path) -> None:
     with serving(tmp_path, DECLARED) as engine:
         shown = ask(engine, "EXPLAIN PRIVACY SELECT COUNT(*) FROM people WHERE age < 30").data
-        rows = {row["candidate"]: row for row in shown.to_pylist()}
-        assert rows["query, gaussian"]["chosen"]
-        assert not rows["query"]["chosen"]
+        rows = {(row["candidate"], row["noise"]): row for row in shown.to_pylist()}
+        assert rows["query", "gaussian"]["chosen"]
+        assert not rows["query", "laplace"]["chosen"]
         spent = spent_by(ask(engine, "SELECT COUNT(*) FROM people WHERE age < 30"))
-        assert rows["query, gaussian"]["epsilon"] == float(spent)
+        assert rows["query", "gaussian"]["epsilon"] == float(spent)
 
 
 def test_without_a_delta_no_candidate_is_gaussian(tmp_path: Path) -> None:
     with serving(tmp_path, None) as engine:
         shown = ask(engine, "EXPLAIN PRIVACY SELECT COUNT(*) FROM people WHERE age < 30").data
-        assert not [row for row in shown["candidate"].to_pylist() if "gaussian" in row]
+        assert set(shown["noise"].to_pylist()) == {"laplace"}
