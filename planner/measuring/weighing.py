@@ -1,0 +1,124 @@
+"""What a candidate must be bought at: the measurements that raise its blocks to a common weight.
+
+A candidate is weighed for one aggregate, beside what is already planned for the request. Only
+measurements of the history are raised. Which candidate is bought is decided in `choose.py`.
+
+Nothing here sees a noisy value, or knows a price.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from cube.block import QueryBlock
+from cube.encoding import fingerprint
+from cube.measurement import PlannedMeasurement
+from cube.refusals import TooLarge
+from cube.target import AccuracyTarget
+from planner.measuring.candidates import Candidate
+from planner.measuring.forecast import Forecast
+from planner.measuring.noise_kinds import NoiseKind
+from planner.measuring.weights import smallest_units
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Weighing:
+    """One aggregate, and what is planned beside it.
+
+    Parameters
+    ----------
+    block : QueryBlock
+    target : AccuracyTarget
+    now : Forecast
+        Of the history.
+    beside : Forecast
+        Of the history and what is planned.
+    base : tuple of PlannedMeasurement
+        What is planned.
+    """
+
+    block: QueryBlock
+    target: AccuracyTarget
+    now: Forecast
+    beside: Forecast
+    base: tuple[PlannedMeasurement, ...]
+
+    def with_planned(self, plan: Sequence[PlannedMeasurement]) -> "Weighing":
+        """The same once more is planned."""
+        together = self.together(plan)
+        beside = self.beside.with_planned(together)
+        return Weighing(self.block, self.target, self.now, beside, together)
+
+    def smallest(self, candidate: Candidate, kind: NoiseKind) -> tuple[PlannedMeasurement, ...]:
+        """The candidate at the smallest weight that meets the target.
+
+        Raises
+        ------
+        InvalidTarget
+            If no weight does.
+        """
+        _, multiplier = self.block.primitive
+        start = kind.fresh(self.target, multiplier)
+        low = min(self._held(candidate, kind))
+        lightest = self.together(self.raised(candidate, kind, low + 1))
+        rising = self.beside.rising(self.block, self.target, lightest)
+        units = smallest_units(
+            lambda units: rising.half_width(self.together(self.raised(candidate, kind, units))),
+            self.target,
+            low,
+            max(start, low + 1),
+            rising.at_lightest,
+            kind.power,
+            kind.units_max,
+        )
+        return self.raised(candidate, kind, units)
+
+    def raised(
+        self, candidate: Candidate, kind: NoiseKind, units: int
+    ) -> tuple[PlannedMeasurement, ...]:
+        """The measurements that raise every block with fewer units to that many."""
+        history = self.now.estimator.history
+        plan = []
+        for block in candidate.blocks:
+            place = history.raisable(block, is_gaussian=kind.is_gaussian)
+            if place is None:
+                plan.append(kind.planned(block, units))
+            elif history[place].weight.units < units:
+                plan.append(self._refined(block, kind, units, place))
+        return tuple(plan)
+
+    def added(self, candidate: Candidate, kind: NoiseKind, units: int) -> Fraction:
+        """What whole scopes add to every cell, and so to the table's cost, at a common weight."""
+        bought = (max(0, units - held) for held in self._held(candidate, kind))
+        return sum((kind.cost(one) for one in bought), Fraction(0))
+
+    def half_width(self, plan: Sequence[PlannedMeasurement]) -> float:
+        """What would be promised."""
+        return self.beside.half_width(self.block, self.target, self.together(plan))
+
+    def together(self, plan: Sequence[PlannedMeasurement]) -> tuple[PlannedMeasurement, ...]:
+        """The plan and what is planned: of two for the same rows, the one of larger weight."""
+        merged: dict[tuple[str, bool], PlannedMeasurement] = {}
+        for planned in (*self.base, *plan):
+            name = (fingerprint(planned.block), planned.is_gaussian)
+            if name not in merged or merged[name].weight.units < planned.weight.units:
+                merged[name] = planned
+        return tuple(merged.values())
+
+    def _held(self, candidate: Candidate, kind: NoiseKind) -> list[int]:
+        """What is held of each block so far with a kind of noise, in units."""
+        history = self.now.estimator.history
+        places = [
+            history.raisable(block, is_gaussian=kind.is_gaussian) for block in candidate.blocks
+        ]
+        return [0 if place is None else history[place].weight.units for place in places]
+
+    def _refined(
+        self, block: QueryBlock, kind: NoiseKind, units: int, place: int
+    ) -> PlannedMeasurement:
+        raised = kind.planned(block, units, place)
+        try:
+            self.now.foreseen(raised)
+        except TooLarge:  # its lattice is too coarse for a weight this large
+            return kind.planned(block, units)
+        return raised
