@@ -216,7 +216,8 @@ def _relative_widths(item: AnsweredItem, relative: float, widths: Floats) -> Flo
     until it is told from 0 it is taken to be as large as it may be, as for a linear answer.
     """
     size = np.abs(np.nan_to_num(item.values))
-    farthest = np.maximum(*map(np.abs, item.intervals(item.part.confidence)))
+    # An interval that was cut to next to nothing is narrower than what is known.
+    farthest = np.maximum(widths, np.maximum(*map(np.abs, item.intervals(item.part.confidence))))
     is_open = (widths > TOLD * size) & np.isfinite(farthest)
     # The width w with w = relative * (size - w).
     in_the_end = relative / (1 + relative) * np.where(is_open, farthest, size)
