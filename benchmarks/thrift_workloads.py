@@ -115,9 +115,9 @@ def workloads(
         "two_column": (adult, lambda draw: counts_on(adult, (2,), 200, draw)),
         "ad_hoc": (adult, lambda draw: counts_on(adult, (1, 2, 3), 200, draw)),
         "four_column": (adult, lambda draw: counts_on(adult, (4,), 200, draw)),
-        "pool": (POOL_SCHEMA, lambda draw: pool(2_000, draw)),
+        "pool": (POOL_SCHEMA, lambda draw: pool(500, draw)),
     }
-    for size in (128, 1_024, 4_096, 4_097, 65_536, 65_537, 1_000_000):
+    for size in (128, 1_024, 4_096, 4_097, 16_384, 16_385, 65_536, 1_000_000):
         schema = square(size)
         found[f"ranges_{size}"] = (schema, partial(ranges, schema, 600))
     for sizes in ((64, 64), (65, 64), (200, 200)):

@@ -30,7 +30,7 @@ from cube.tiles import tiled
 from planner.measuring.strategy import Strategy
 
 N_CUBOID_CELLS_MAX = 2**13  # the most cells of several columns that are counted at once
-N_COLUMN_CELLS_MAX = 2**16  # of one column: measured in a few seconds, and rarely
+N_COLUMN_CELLS_MAX = 2**14  # of one column: measured in about a second, and rarely
 # Intervals where the cells are more: bought in about a second. What intervals leave of a box is a
 # frame, which meets those of other boxes more often than the ends of a range meet others.
 N_COARSE_COLUMN_CELLS_MAX = 2**13
