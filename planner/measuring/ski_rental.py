@@ -7,12 +7,12 @@ cell cost nothing, and save nothing if they are replaced. Rows with Laplace nois
 Gaussian noise are rent alike, as they cost one sum. The wide purchase is priced at the weight at
 which it would have answered all of them (`hindsight.py`).
 
-Proved: as long as everything is asked on one scope, at most three times the rent is spent, that of
-rows bought and of rows that a wide purchase came instead of. A wide purchase costs at most the row
-that was due, or twice what that row and those since the last purchase add to the table's cost. What
-they add telescopes: cells raise the cost of all cells alike, so the largest sum of narrow rows is
-what it would be without any. On many scopes at once it is measured: `benchmarks/thrift_mix.py` puts
-`auto` beside `query`.
+Proved: as long as everything is asked on one scope, the cells of which may be counted whole, at
+most three times the rent is spent, that of rows bought and of rows that a wide purchase came
+instead of. A wide purchase costs at most the row that was due, or twice what that row and those
+since the last purchase add to the table's cost. What they add telescopes: cells raise the cost of
+all cells alike, so the largest sum of narrow rows is what it would be without any. On many scopes
+at once it is measured: `benchmarks/thrift_mix.py` puts `auto` beside `query`.
 
 Everything is computed again from the ledger's charges, so a restart forgets nothing.
 """
