@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import NoReturn
 
+from proxy.monitoring.logs import configure_logs
+
 
 @dataclass(frozen=True, slots=True)
 class Bar:
@@ -39,6 +41,7 @@ class Bar:
 def wants_quick(description: str, arguments: Sequence[str] | None = None) -> bool:
     """Read the command line of a benchmark: True when ``--quick`` was asked for."""
     parser = argparse.ArgumentParser(description=description)
+    configure_logs()  # to standard error
     parser.add_argument("--quick", action="store_true", help="smaller sizes, the same bars")
     return bool(parser.parse_args(arguments).quick)
 

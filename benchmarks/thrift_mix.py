@@ -33,7 +33,7 @@ NEIGHBOURS = {
     "ranges_16385": "ranges_16384",
     "boxes_65x64": "boxes_64x64",
 }
-NEIGHBOUR_MAX = 1.15
+NEIGHBOUR_MAX = 1.3  # it was 8.8
 LEFT_OUT_WHEN_QUICK = (
     "ranges_16384", "ranges_16385", "ranges_65536", "ranges_1000000", "boxes_200x200", "pool",
 )  # fmt: skip
