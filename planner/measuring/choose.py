@@ -29,15 +29,16 @@ from planner.measuring.candidates import (
     wide_candidates,
 )
 from planner.measuring.forecast import Forecast
-from planner.measuring.intervals import completed, rests
+from planner.measuring.hindsight import demands_of
+from planner.measuring.intervals import answerable, completed, rests
 from planner.measuring.noise_kinds import LAPLACE, ONLY_LAPLACE, NoiseKind
 from planner.measuring.offers import Offer, PricingContext, PurchasePlan
-from planner.measuring.savings import Savings
-from planner.measuring.ski_rental import rent_at_most
+from planner.measuring.ski_rental import RentedRows, rent_at_most, worth
 from planner.measuring.strategy import Strategy
 from planner.measuring.weighing import Weighing
 from planner.workload import Wanted
 
+NOTHING = Fraction(-1)  # what an offer is worth that must not be chosen even if it costs nothing
 N_LOOKS_MAX = 3  # at a whole plan; a second one is rarely needed
 
 
@@ -172,7 +173,7 @@ class _Chooser:
         self._weighing = Weighing(wanted.block, wanted.target, context.forecast, beside, base)
         self._base_epsilon = context.price(base).epsilon if base else Fraction(0)
         self._base_is_gaussian = any(one.is_gaussian for one in base)
-        self._savings = Savings(context, self._weighing)
+        self._rents: dict[tuple[RentedRows, ...], Fraction] = {}
 
     def offers(self, *, every_offer: bool) -> tuple[Offer, ...]:
         """Every offer that was priced; the chosen one is marked."""
@@ -282,17 +283,37 @@ class _Chooser:
     def _in_hindsight(
         self, candidate: Candidate, kind: NoiseKind, rent_now: Fraction, *, every_offer: bool
     ) -> Offer | None:
-        """A wide offer at the weight at which it would have saved most of what was rented."""
-        best = self._savings.most(candidate, kind, rent_now, every_offer=every_offer)
-        if best is None:
-            return None
+        """A wide offer at the weight at which it would have answered all that was rented."""
+        rented = answerable(candidate, self._context)
+        demands = demands_of(rented, self._block, self._target)
+        of_table = self._context.cost_of_rows()
+        at_most = worth(rent_now, rent_at_most(rented), len(rented), of_table)
+        is_covered, units = True, 0
+        for asked in (demands[:1], demands):  # the first alone says that most cost too much
+            needed = self._context.hindsight.common_units(
+                candidate.blocks, asked, self._target.confidence, kind
+            )
+            if needed is None:
+                return None
+            units = needed
+            is_covered = is_covered and self._weighing.added(candidate, kind, units) <= at_most
+            if not (is_covered or every_offer):
+                return None
         try:
-            plan = self._with_rest(candidate, kind, best.units)
+            plan = self._with_rest(candidate, kind, units)
         except InvalidTarget:  # these are not combined with earlier ones as well as read alone
             return None
         if not plan or self._weighing.half_width(plan) > self._target.half_width:
             return None
-        return replace(self._offer(candidate, plan), rent=best.rent, worth=best.worth)
+        rent = self._rent(rented)
+        covers = worth(rent_now, rent, len(rented), of_table) if is_covered else NOTHING
+        return replace(self._offer(candidate, plan), rent=rent, worth=covers)
+
+    def _rent(self, rented: tuple[RentedRows, ...]) -> Fraction:
+        """What rows are worth: most candidates of a scope would have answered the same."""
+        if rented not in self._rents:
+            self._rents[rented] = self._context.rent(rented)
+        return self._rents[rented]
 
     def _offer(self, candidate: Candidate, plan: Sequence[PlannedMeasurement]) -> Offer:
         together = self._weighing.together(plan)

@@ -18,7 +18,6 @@ Everything is computed again from the ledger's charges, so a restart forgets not
 """
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -91,14 +90,12 @@ class SkiRental:
         self._levels: dict[Scope, dict[str, bool]] = {}
         self._n_charges = 0
         self._weights: dict[_Rented, int] = {}  # of each block, the weight that it was raised to
-        self._n_ever: Counter[Scope] = Counter()
         self._rented: dict[Scope, dict[_Rented, RentedRows]] = {}
 
     def copy(self) -> "SkiRental":
         """A copy that does not change when this one does."""
         other = SkiRental(self._schema)
         other._n_charges, other._weights = self._n_charges, self._weights.copy()
-        other._n_ever = self._n_ever.copy()
         other._rented = {scope: rows.copy() for scope, rows in self._rented.items()}
         return other
 
@@ -149,7 +146,6 @@ class SkiRental:
             held = charged.laplace_noise.weight.units
             paid = held - raised
         before = rows[name].units if name in rows else 0
-        self._n_ever[charged.block.scope] += 1
         self._weights[name] = held
         rows[name] = RentedRows(charged.block, before + paid, held, terms)
 
@@ -166,11 +162,6 @@ class SkiRental:
             }
         return known.get(fingerprint(block))
 
-    def n_ever(self, scope: Scope) -> int:
-        """How many times rows within a scope were paid for, replaced since or not."""
-        axes = frozenset(scope)
-        return sum(n for one, n in self._n_ever.items() if axes.issuperset(one))
-
     def _redeem(self, scope: Scope) -> None:
         """The rows within a scope are replaced by its cells."""
         axes = frozenset(scope)
@@ -183,30 +174,17 @@ def rent_at_most(rented: Sequence[RentedRows]) -> Fraction:
     return Fraction(sum(one.most_units for one in rented), UNITS_PER_EPSILON)
 
 
-def worth(
-    rent_now: Fraction, rent: Fraction, n_ever: int, held: Fraction, of_table: Fraction
-) -> Fraction:
-    """What a wide purchase may cost instead of the rent now, after other rent.
+def worth(rent_now: Fraction, rent_before: Fraction, n_before: int, of_table: Fraction) -> Fraction:
+    """What a wide purchase may cost instead of the rent now, after rent for `n_before` blocks.
 
     Whatever costs no more than the rent now is worth it. Beyond that, up to twice the rent is,
-    where its scope is everything that the table has paid for; where many scopes share a table,
-    little more than the rent, since a purchase that was in vain on each of them would add up. And
-    less as long as few rows speak for it: what was asked once may not be asked again.
-
-    Parameters
-    ----------
-    rent_now, rent : Fraction
-        Of the row that is due, and of rows before it.
-    n_ever : int
-        Purchases of rows on the scope, replaced since or not.
-    held : Fraction
-        What was paid for the wide purchase before.
-    of_table : Fraction
-        What all rows of the table cost.
+    where the rent is everything that the table has cost, `of_table`; where many scopes share a
+    table, little more than the rent, since a purchase that was in vain on each of them would add
+    up. And less as long as few rows speak for it: what was asked once may not be asked again.
     """
-    due = rent_now + rent
-    if not due:
+    rent = rent_now + rent_before
+    if not rent:
         return rent_now
-    likely = Fraction(n_ever, n_ever + N_BEFORE_DOUBTED)
-    share = min(Fraction(1), (due + held) / (of_table + rent_now)) if of_table else Fraction(1)
-    return max(rent_now, (1 + share) * likely * due)
+    likely = Fraction(n_before, n_before + N_BEFORE_DOUBTED)
+    share = min(Fraction(1), rent / (of_table + rent_now)) if of_table else Fraction(1)
+    return max(rent_now, (1 + share) * likely * rent)

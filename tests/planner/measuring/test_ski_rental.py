@@ -156,29 +156,20 @@ def test_a_copy_does_not_change() -> None:
 @given(
     now=st.fractions(0, 10),
     before=st.fractions(0, 10),
-    n_ever=st.integers(0, 1000),
-    held=st.fractions(0, 10),
+    n_before=st.integers(0, 1000),
     others=st.fractions(0, 10),
 )
 def test_what_may_be_paid_is_the_rent_now_or_at_most_twice_all_rent(
-    now: Fraction, before: Fraction, n_ever: int, held: Fraction, others: Fraction
+    now: Fraction, before: Fraction, n_before: int, others: Fraction
 ) -> None:
-    of_table = before + held + others
-    found = worth(now, before, n_ever, held, of_table)
+    found = worth(now, before, n_before, before + others)
     assert now <= found <= 2 * (now + before)
-    assert found <= worth(now, before, n_ever + 1, held, of_table)
-    assert found >= worth(now, before, n_ever, held, of_table + others)
+    assert found <= worth(now, before, n_before + 1, before + others)
+    assert found >= worth(now, before, n_before, before + 2 * others)
 
 
 def test_less_is_ventured_where_many_scopes_share_a_table() -> None:
     """Of the rent and a share of it, 40 / 43 after forty rows."""
-    nothing, rent = Fraction(0), Fraction(1)
-    assert worth(nothing, rent, 40, nothing, rent) == Fraction(40, 43) * 2
-    assert worth(nothing, rent, 40, nothing, 10 * rent) == Fraction(40, 43) * Fraction(11, 10)
-    assert worth(nothing, rent, 40, 4 * rent, 10 * rent) == Fraction(40, 43) * Fraction(3, 2)
-
-
-def test_rows_that_were_replaced_still_speak_for_their_scope() -> None:
-    rental = paid((5, narrow("a")), (6, narrow("a", "b")), (7, cells(("a", "b"))))
-    assert not rental.on(("a", "b"))
-    assert (rental.n_ever(("a",)), rental.n_ever(("a", "b"))) == (1, 2)
+    rent = Fraction(1)
+    assert worth(Fraction(0), rent, 40, rent) == Fraction(40, 43) * 2
+    assert worth(Fraction(0), rent, 40, 10 * rent) == Fraction(40, 43) * Fraction(11, 10)
