@@ -31,6 +31,7 @@ from planner.measuring.candidates import (
 from planner.measuring.forecast import Forecast
 from planner.measuring.hindsight import demands_of
 from planner.measuring.intervals import answerable, completed, rests
+from planner.measuring.least_width import least_width
 from planner.measuring.noise_kinds import LAPLACE, ONLY_LAPLACE, NoiseKind
 from planner.measuring.offers import Offer, PricingContext, PurchasePlan
 from planner.measuring.ski_rental import RentedRows, rent_at_most, worth
@@ -284,6 +285,8 @@ class _Chooser:
         self, candidate: Candidate, kind: NoiseKind, rent_now: Fraction, *, every_offer: bool
     ) -> Offer | None:
         """A wide offer at the weight at which it would have answered all that was rented."""
+        if not every_offer and self._costs_too_much(candidate, kind, rent_now):
+            return None
         rented = answerable(candidate, self._context)
         demands = demands_of(rented, self._block, self._target)
         of_table = self._context.cost_of_rows()
@@ -308,6 +311,18 @@ class _Chooser:
         rent = self._rent(rented)
         covers = worth(rent_now, rent, len(rented), of_table) if is_covered else NOTHING
         return replace(self._offer(candidate, plan), rent=rent, worth=covers)
+
+    def _costs_too_much(self, candidate: Candidate, kind: NoiseKind, rent_now: Fraction) -> bool:
+        """Whether it does for what is asked now alone, whatever it would have answered.
+
+        Most do, which is seen without reading a row from them.
+        """
+        context, target = self._context, self._target
+        rented = context.ski_rental.on(candidate.scope)
+        at_most = worth(rent_now, rent_at_most(rented), len(rented), context.cost_of_rows())
+        width = least_width(candidate.blocks, self._block, target.confidence, context.schema)
+        units = kind.as_precise_as(width / target.half_width)
+        return self._weighing.added(candidate, kind, units) > at_most
 
     def _rent(self, rented: tuple[RentedRows, ...]) -> Fraction:
         """What rows are worth: most candidates of a scope would have answered the same."""
