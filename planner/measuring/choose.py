@@ -320,6 +320,8 @@ class _Chooser:
         context, target = self._context, self._target
         rented = context.ski_rental.on(candidate.scope)
         at_most = worth(rent_now, rent_at_most(rented), len(rented), context.cost_of_rows())
+        if rent_now > (limit := self._limit()):  # only what can be paid is worth a look
+            at_most = min(at_most, limit)
         width = least_width(candidate.blocks, self._block, target.confidence, context.schema)
         units = kind.as_precise_as(width / target.half_width)
         return self._weighing.added(candidate, kind, units) > at_most
