@@ -2,8 +2,8 @@
 
 Under `auto` the choice is between renting and buying. The rent is the price of the row that is
 asked for, at the smallest weight that meets the target together with the history. Every cell of a
-scope, or a hierarchy, is bought at the weight at which it would have answered the rows rented
-there, as soon as it costs no more than these rows are worth (`ski_rental.py`, `hindsight.py`).
+scope, or a hierarchy, is bought at a weight at which it would have answered rows rented there, as
+soon as it costs no more than these rows are worth (`savings.py`, `ski_rental.py`).
 
 Weights, prices and choices follow from targets, the history's weights and the public schema alone,
 never from noisy values.
@@ -29,17 +29,15 @@ from planner.measuring.candidates import (
     wide_candidates,
 )
 from planner.measuring.forecast import Forecast
-from planner.measuring.hindsight import demands_of
-from planner.measuring.intervals import answerable, completed, rests
-from planner.measuring.least_width import least_width
+from planner.measuring.intervals import completed, rests
 from planner.measuring.noise_kinds import LAPLACE, ONLY_LAPLACE, NoiseKind
 from planner.measuring.offers import Offer, PricingContext, PurchasePlan
-from planner.measuring.ski_rental import RentedRows, rent_at_most, worth
+from planner.measuring.savings import Savings
+from planner.measuring.ski_rental import rent_at_most
 from planner.measuring.strategy import Strategy
 from planner.measuring.weighing import Weighing
 from planner.workload import Wanted
 
-NOTHING = Fraction(-1)  # what an offer is worth that must not be chosen even if it costs nothing
 N_LOOKS_MAX = 3  # at a whole plan; a second one is rarely needed
 
 
@@ -174,7 +172,6 @@ class _Chooser:
         self._weighing = Weighing(wanted.block, wanted.target, context.forecast, beside, base)
         self._base_epsilon = context.price(base).epsilon if base else Fraction(0)
         self._base_is_gaussian = any(one.is_gaussian for one in base)
-        self._rents: dict[tuple[RentedRows, ...], Fraction] = {}
 
     def offers(self, *, every_offer: bool) -> tuple[Offer, ...]:
         """Every offer that was priced; the chosen one is marked."""
@@ -274,63 +271,28 @@ class _Chooser:
         """Offers of whole scopes; without `every_offer`, only those the rent may cover."""
         context = self._context
         wide = wide_candidates(context.strategy, self._scopes(), context.schema)
+        savings = Savings(context, self._weighing, rent_now, self._limit())
         found = (
-            self._in_hindsight(candidate, kind, rent_now, every_offer=every_offer)
+            self._in_hindsight(savings, candidate, kind, every_offer=every_offer)
             for candidate in wide
             for kind in context.offered.kinds
         )
         return [offer for offer in found if offer is not None]
 
     def _in_hindsight(
-        self, candidate: Candidate, kind: NoiseKind, rent_now: Fraction, *, every_offer: bool
+        self, savings: Savings, candidate: Candidate, kind: NoiseKind, *, every_offer: bool
     ) -> Offer | None:
-        """A wide offer at the weight at which it would have answered all that was rented."""
-        if not every_offer and self._costs_too_much(candidate, kind, rent_now):
+        """A wide offer at a weight at which it would have answered what was rented."""
+        best = savings.best(candidate, kind, every_offer=every_offer)
+        if best is None:
             return None
-        rented = answerable(candidate, self._context)
-        demands = demands_of(rented, self._block, self._target)
-        of_table = self._context.cost_of_rows()
-        at_most = worth(rent_now, rent_at_most(rented), len(rented), of_table)
-        is_covered, units = True, 0
-        for asked in (demands[:1], demands):  # the first alone says that most cost too much
-            needed = self._context.hindsight.common_units(
-                candidate.blocks, asked, self._target.confidence, kind
-            )
-            if needed is None:
-                return None
-            units = needed
-            is_covered = is_covered and self._weighing.added(candidate, kind, units) <= at_most
-            if not (is_covered or every_offer):
-                return None
         try:
-            plan = self._with_rest(candidate, kind, units)
+            plan = self._with_rest(candidate, kind, best.units)
         except InvalidTarget:  # these are not combined with earlier ones as well as read alone
             return None
         if not plan or self._weighing.half_width(plan) > self._target.half_width:
             return None
-        rent = self._rent(rented)
-        covers = worth(rent_now, rent, len(rented), of_table) if is_covered else NOTHING
-        return replace(self._offer(candidate, plan), rent=rent, worth=covers)
-
-    def _costs_too_much(self, candidate: Candidate, kind: NoiseKind, rent_now: Fraction) -> bool:
-        """Whether it does for what is asked now alone, whatever it would have answered.
-
-        Most do, which is seen without reading a row from them.
-        """
-        context, target = self._context, self._target
-        rented = context.ski_rental.on(candidate.scope)
-        at_most = worth(rent_now, rent_at_most(rented), len(rented), context.cost_of_rows())
-        if rent_now > (limit := self._limit()):  # only what can be paid is worth a look
-            at_most = min(at_most, limit)
-        width = least_width(candidate.blocks, self._block, target.confidence, context.schema)
-        units = kind.as_precise_as(width / target.half_width)
-        return self._weighing.added(candidate, kind, units) > at_most
-
-    def _rent(self, rented: tuple[RentedRows, ...]) -> Fraction:
-        """What rows are worth: most candidates of a scope would have answered the same."""
-        if rented not in self._rents:
-            self._rents[rented] = self._context.rent(rented)
-        return self._rents[rented]
+        return replace(self._offer(candidate, plan), rent=best.rent, worth=best.worth)
 
     def _offer(self, candidate: Candidate, plan: Sequence[PlannedMeasurement]) -> Offer:
         together = self._weighing.together(plan)

@@ -24,7 +24,6 @@ from cube.gaussian_terms import UNITS_PER_PRECISION
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX, Measurement
 from cube.pace import checkpoint
 from cube.schema import Schema
-from cube.target import AccuracyTarget
 from inference.blue.hierarchy_reader import HierarchyReader
 from inference.blue.partition_reader import PartitionReader
 from inference.blue.remainders import Divided
@@ -43,7 +42,6 @@ REFERENCE = 1.0  # the rate at which every family of blocks is looked at once
 OF_REST = REFERENCE / 2
 N_FAMILIES_KEPT = 64
 N_WIDTHS_KEPT = 2**16
-N_DEMANDS_MAX = 64  # the latest rows that are looked back at
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +52,9 @@ class Demand:
     half_width: float
 
 
-def demands_of(
-    rented: Sequence[RentedRows], block: QueryBlock, target: AccuracyTarget
-) -> list[Demand]:
-    """What is asked now, and what was rented: as precisely as its own measurement says it."""
-    before = [
-        Demand(rows.block, _half_width_of(rows, target.confidence))
-        for rows in rented[-N_DEMANDS_MAX:]
-    ]
-    return [Demand(block, target.half_width), *before]
+def demand_of(rows: RentedRows, confidence: float) -> Demand:
+    """Rented rows, as precisely as their own measurement says them."""
+    return Demand(rows.block, _half_width_of(rows, confidence))
 
 
 def _half_width_of(rows: RentedRows, confidence: float) -> float:
@@ -95,22 +87,19 @@ class Hindsight:
         self._alone: OrderedDict[_Family, _Alone] = OrderedDict()
         self._widths: OrderedDict[tuple[_Family, str, float], float] = OrderedDict()
 
-    def common_units(
+    def needed_units(
         self,
         blocks: Sequence[QueryBlock],
-        demands: Sequence[Demand],
+        demand: Demand,
         confidence: float,
         kind: NoiseKind,
     ) -> int | None:
-        """The fewest units at which the blocks meet every demand; None if no number does."""
-        family = _family_of(blocks, kind)
-        needed = 0.0
+        """The fewest common units at which the blocks meet a demand; None if no number does."""
         with self._lock:
-            for demand in demands:
-                checkpoint()
-                width = self._width(family, blocks, demand.block, confidence, kind)
-                needed = max(needed, width / demand.half_width)
-        rate = needed * (1 + LATTICE_SHARE + ROUNDING_MARGIN)
+            checkpoint()
+            family = _family_of(blocks, kind)
+            width = self._width(family, blocks, demand.block, confidence, kind)
+        rate = width / demand.half_width * (1 + LATTICE_SHARE + ROUNDING_MARGIN)
         return kind.as_precise_as(rate) if rate < RATE_MAX else None
 
     def divided(self, blocks: Sequence[QueryBlock], row: QueryBlock) -> Divided | None:

@@ -4,20 +4,25 @@ Whether to buy every cell of a scope, or only the row that is asked for, is the 
 (Karlin et al. 1988, "Competitive snoopy caching"). The rent of a scope is what the table's cost
 would fall by, had the rows on the scope not been bought: rows that never met in the most expensive
 cell cost nothing, and save nothing if they are replaced. Rows with Laplace noise and rows with
-Gaussian noise are rent alike, as they cost one sum. The wide purchase is priced at the weight at
-which it would have answered all of them (`hindsight.py`).
+Gaussian noise are rent alike, as they cost one sum. Most rows are
+replaced by a wide purchase; those with less noise than it has are not, and stay rented.
+
+What a wide purchase may cost follows from the rent of the rows that it would have answered, and
+from what speaks for its scope (`Evidence`). At which weight it is priced is in `savings.py`.
 
 Proved: as long as everything is asked on one scope, the cells of which may be counted whole, at
 most three times the rent is spent, that of rows bought and of rows that a wide purchase came
-instead of. A wide purchase costs at most the row that was due, or twice what that row and those
-since the last purchase add to the table's cost. What they add telescopes: cells raise the cost of
-all cells alike, so the largest sum of narrow rows is what it would be without any. On many scopes
-at once it is measured: `benchmarks/thrift_mix.py` puts `auto` beside `query`.
+instead of. A wide purchase costs at most the row that was due, or twice what that row and others
+that it would have answered add to the table's cost; these are replaced, so that no row is counted
+for two purchases. What they add telescopes: cells raise the cost of all cells alike, so the largest
+sum of narrow rows is what it would be without any. On many scopes at once it is measured:
+`benchmarks/thrift_mix.py` and `dashboard_day.py` put `auto` beside `query`.
 
 Everything is computed again from the ledger's charges, so a restart forgets nothing.
 """
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,14 +33,18 @@ from accountant.cost.row_cost import units_per_square
 from accountant.ledger.entries import Charge, ChargedBlock
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
-from cube.gaussian_terms import GaussianTerms, Precision
+from cube.gaussian_terms import UNITS_PER_PRECISION, GaussianTerms, Precision
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Scope
 from cube.schema import Schema
 from inference.history import counts_groups
 from planner.measuring.candidates import families
 
-N_BEFORE_DOUBTED = 3  # after so many blocks, half of the rent is taken to come again
+# After so many purchases on a scope, half of its rent is taken to come again: on one scope of many,
+# and on the only one. Measured with `benchmarks/dashboard_day.py` and `paper_section6.py`.
+N_DOUBTED = 3
+N_DOUBTED_ALONE = 1
+VENTURED_MAX = 2  # times the rent, with the row that is due
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,11 @@ class RentedRows:
         weight = Weight(self.units) if self.terms is None else Precision(self.units)
         return PlannedMeasurement(self.block, weight, terms=self.terms)
 
+    @property
+    def inverse_variance(self) -> Fraction:
+        """Of its noise."""
+        return _inverse_variance(self.weight_units, is_gaussian=self.terms is not None)
+
     @cached_property
     def most_units(self) -> int:
         """At least what it added to the table's cost, in units of 2**-40 epsilon."""
@@ -72,6 +86,13 @@ class RentedRows:
         if self.terms is None:
             return self.units * bound
         return math.ceil(units_per_square(self.paid.precision, self.terms) * bound**2)
+
+
+def _inverse_variance(units: int, *, is_gaussian: bool) -> Fraction:
+    """Of noise with a weight, or a precision."""
+    if is_gaussian:
+        return Fraction(2 * units, UNITS_PER_PRECISION)
+    return Fraction(units, UNITS_PER_EPSILON) ** 2 / 2
 
 
 _Rented: TypeAlias = tuple[str, bool]  # a block's fingerprint, and whether its noise is Gaussian
@@ -90,12 +111,14 @@ class SkiRental:
         self._levels: dict[Scope, dict[str, bool]] = {}
         self._n_charges = 0
         self._weights: dict[_Rented, int] = {}  # of each block, the weight that it was raised to
+        self._n_purchases: Counter[Scope] = Counter()
         self._rented: dict[Scope, dict[_Rented, RentedRows]] = {}
 
     def copy(self) -> "SkiRental":
         """A copy that does not change when this one does."""
         other = SkiRental(self._schema)
         other._n_charges, other._weights = self._n_charges, self._weights.copy()
+        other._n_purchases = self._n_purchases.copy()
         other._rented = {scope: rows.copy() for scope, rows in self._rented.items()}
         return other
 
@@ -113,13 +136,11 @@ class SkiRental:
         """Take in charges, in order."""
         for charge in charges:
             self._n_charges += 1
-            for one in charge.blocks:
-                if self._is_finest(one.block):
-                    self._redeem(one.block.scope)
+            wide = [one for one in charge.blocks if self._is_finest(one.block) is not None]
+            self._redeem(wide)
             for one in charge.blocks:
                 if self._is_finest(one.block) is None:
-                    terms = charge.terms if one.is_gaussian else None
-                    self._rent(self._rented.setdefault(one.block.scope, {}), one, terms)
+                    self._rent(one, charge.terms if one.is_gaussian else None)
 
     def on(self, scope: Scope) -> tuple[RentedRows, ...]:
         """The rows rented within a scope; wide purchases of smaller scopes are not among them."""
@@ -131,23 +152,24 @@ class SkiRental:
             for rows in blocks.values()
         )
 
-    def _rent(
-        self,
-        rows: dict[_Rented, RentedRows],
-        charged: ChargedBlock,
-        terms: GaussianTerms | None,
-    ) -> None:
-        name = (fingerprint(charged.block), charged.is_gaussian)
-        raised = self._weights.get(name, 0) if charged.raised_from is not None else 0
+    def _rent(self, charged: ChargedBlock, terms: GaussianTerms | None) -> None:
+        scope, name = charged.block.scope, _name_of(charged)
+        paid, held = self._raised(charged)
+        rows = self._rented.setdefault(scope, {})
+        before = rows[name].units if name in rows else 0
+        rows[name] = RentedRows(charged.block, before + paid, held, terms)
+        self._n_purchases[scope] += 1
+
+    def _raised(self, charged: ChargedBlock) -> tuple[int, int]:
+        """What was paid for a block now, and what is held of it from now on."""
+        name = _name_of(charged)
+        before = self._weights.get(name, 0) if charged.raised_from is not None else 0
         if charged.is_gaussian:  # a raise is charged with its further precision alone
-            paid = charged.precision.units
-            held = raised + paid
+            held = before + charged.precision.units
         else:
             held = charged.laplace_noise.weight.units
-            paid = held - raised
-        before = rows[name].units if name in rows else 0
         self._weights[name] = held
-        rows[name] = RentedRows(charged.block, before + paid, held, terms)
+        return held - before, held
 
     def _is_finest(self, block: QueryBlock) -> bool | None:
         """Whether a block is the finest of a wide purchase; None if it is no part of any."""
@@ -162,11 +184,31 @@ class SkiRental:
             }
         return known.get(fingerprint(block))
 
-    def _redeem(self, scope: Scope) -> None:
-        """The rows within a scope are replaced by its cells."""
+    def n_purchases(self, scope: Scope) -> int:
+        """How often was paid for rows within a scope, or for a scope within it as a whole."""
         axes = frozenset(scope)
-        for one in [one for one in self._rented if axes.issuperset(one)]:
-            del self._rented[one]
+        return sum(n for one, n in self._n_purchases.items() if axes.issuperset(one))
+
+    def _redeem(self, wide: Sequence[ChargedBlock]) -> None:
+        """Rows are replaced by wide purchases, but not those with less noise than all of these."""
+        bought: defaultdict[Scope, Fraction] = defaultdict(Fraction)
+        for one in wide:
+            _, held = self._raised(one)
+            bought[one.block.scope] += _inverse_variance(held, is_gaussian=one.is_gaussian)
+        for scope in (one.block.scope for one in wide if self._is_finest(one.block)):
+            self._n_purchases[scope] += 1
+            axes = frozenset(scope)
+            for within in [within for within in self._rented if axes.issuperset(within)]:
+                rows = self._rented.pop(within)
+                kept = {
+                    name: one for name, one in rows.items() if one.inverse_variance > bought[scope]
+                }
+                if kept:
+                    self._rented[within] = kept
+
+
+def _name_of(charged: ChargedBlock) -> _Rented:
+    return fingerprint(charged.block), charged.is_gaussian
 
 
 def rent_at_most(rented: Sequence[RentedRows]) -> Fraction:
@@ -174,17 +216,51 @@ def rent_at_most(rented: Sequence[RentedRows]) -> Fraction:
     return Fraction(sum(one.most_units for one in rented), UNITS_PER_EPSILON)
 
 
-def worth(rent_now: Fraction, rent_before: Fraction, n_before: int, of_table: Fraction) -> Fraction:
-    """What a wide purchase may cost instead of the rent now, after rent for `n_before` blocks.
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for a wide purchase on a scope.
 
-    Whatever costs no more than the rent now is worth it. Beyond that, up to twice the rent is,
-    where the rent is everything that the table has cost, `of_table`; where many scopes share a
-    table, little more than the rent, since a purchase that was in vain on each of them would add
-    up. And less as long as few rows speak for it: what was asked once may not be asked again.
+    Parameters
+    ----------
+    rent_now : Fraction
+        The price of the row that is due.
+    n_purchases : int
+        How often was paid for rows on the scope, or for the scope as a whole.
+    share : Fraction
+        At most 1: the part of the table's cost that is paid for the scope.
     """
-    rent = rent_now + rent_before
-    if not rent:
-        return rent_now
-    likely = Fraction(n_before, n_before + N_BEFORE_DOUBTED)
-    share = min(Fraction(1), rent / (of_table + rent_now)) if of_table else Fraction(1)
-    return max(rent_now, (1 + share) * likely * rent)
+
+    rent_now: Fraction
+    n_purchases: int
+    share: Fraction
+
+    @classmethod
+    def of(
+        cls,
+        rent_now: Fraction,
+        n_purchases: int,
+        *,
+        rent: Fraction,
+        held: Fraction,
+        of_table: Fraction,
+    ) -> "Evidence":
+        """The evidence of rent for rows before, and of what the scope as a whole has cost."""
+        due = of_table + rent_now
+        share = min(Fraction(1), (rent_now + rent + held) / due) if due else Fraction(1)
+        return cls(rent_now, n_purchases, share)
+
+    def worth(self, rent: Fraction, *, is_all: bool) -> Fraction:
+        """What a purchase may cost that would have answered the row now, and rows of this rent.
+
+        Whatever costs no more than the rent now is worth it. Beyond that, up to twice the rent is,
+        where the scope is everything that the table has paid for; where many scopes share a table,
+        little more than the rent, since a purchase that was in vain on each of them would add up.
+        Less than the rent if some rows would not have been answered (`is_all`), since they may be
+        asked for again. And less as long as few purchases speak for the scope: what was asked once
+        may not be asked again, on one scope of many in particular.
+        """
+        due = self.rent_now + rent
+        doubted = self.share * N_DOUBTED_ALONE + (1 - self.share) * N_DOUBTED
+        likely = self.n_purchases / (self.n_purchases + doubted)
+        ventured = 1 + self.share if is_all else VENTURED_MAX * self.share
+        return max(self.rent_now, ventured * likely * due)

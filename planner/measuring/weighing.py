@@ -50,7 +50,11 @@ class Weighing:
         return Weighing(self.block, self.target, self.now, beside, together)
 
     def smallest(self, candidate: Candidate, kind: NoiseKind) -> tuple[PlannedMeasurement, ...]:
-        """The candidate at the smallest weight that meets the target.
+        """The candidate at the smallest weight that meets the target; raises as `least_units`."""
+        return self.raised(candidate, kind, self.least_units(candidate, kind))
+
+    def least_units(self, candidate: Candidate, kind: NoiseKind) -> int:
+        """The smallest common weight at which a candidate meets the target beside the history.
 
         Raises
         ------
@@ -62,7 +66,7 @@ class Weighing:
         low = min(self._held(candidate, kind))
         lightest = self.together(self.raised(candidate, kind, low + 1))
         rising = self.beside.rising(self.block, self.target, lightest)
-        units = smallest_units(
+        return smallest_units(
             lambda units: rising.half_width(self.together(self.raised(candidate, kind, units))),
             self.target,
             low,
@@ -71,7 +75,6 @@ class Weighing:
             kind.power,
             kind.units_max,
         )
-        return self.raised(candidate, kind, units)
 
     def raised(
         self, candidate: Candidate, kind: NoiseKind, units: int
@@ -91,6 +94,10 @@ class Weighing:
         """What whole scopes add to every cell, and so to the table's cost, at a common weight."""
         bought = (max(0, units - held) for held in self._held(candidate, kind))
         return sum((kind.cost(one) for one in bought), Fraction(0))
+
+    def held(self, candidate: Candidate, kind: NoiseKind) -> Fraction:
+        """What was paid for whole scopes so far."""
+        return sum((kind.cost(one) for one in self._held(candidate, kind)), Fraction(0))
 
     def half_width(self, plan: Sequence[PlannedMeasurement]) -> float:
         """What would be promised."""

@@ -20,7 +20,7 @@ from cube.target import AccuracyTarget
 from inference.estimator import Estimator
 from inference.posterior import widest
 from planner.measuring.candidates import families
-from planner.measuring.hindsight import Demand, Hindsight, demands_of
+from planner.measuring.hindsight import Demand, Hindsight, demand_of
 from planner.measuring.noise_kinds import LAPLACE, GaussianKind, NoiseKind
 from planner.measuring.ski_rental import RentedRows
 from planner.measuring.weights import precision_for
@@ -50,8 +50,10 @@ RANGES = [between(first, last) for first, last in itertools.product((0, 5, 17), 
 def test_at_the_common_weight_every_demand_is_met_and_barely(family: int, kind: NoiseKind) -> None:
     blocks = families(("x",), SCHEMA)[family]
     demands = [Demand(block, 100.0 + 7 * place) for place, block in enumerate(RANGES)]
-    units = Hindsight(SCHEMA).common_units(blocks, demands, 0.95, kind)
-    assert units is not None
+    hindsight = Hindsight(SCHEMA)
+    needed = [hindsight.needed_units(blocks, one, 0.95, kind) for one in demands]
+    units = max(one for one in needed if one is not None)
+    assert None not in needed
 
     def spare(units: int) -> float:
         """The least share of a half-width that is left, according to the estimator."""
@@ -71,7 +73,7 @@ def test_a_multiple_is_as_wide_as_its_row_times_the_multiplier() -> None:
     hindsight, blocks = Hindsight(SCHEMA), families(("x",), SCHEMA)[1]
 
     def units(block: QueryBlock, half_width: float) -> int | None:
-        return hindsight.common_units(blocks, [Demand(block, half_width)], 0.95, LAPLACE)
+        return hindsight.needed_units(blocks, Demand(block, half_width), 0.95, LAPLACE)
 
     for multiplier in (Fraction(1, 2), Fraction(-3)):
         multiple = QueryBlock(RANGES[1].query.scaled(multiplier))
@@ -81,15 +83,12 @@ def test_a_multiple_is_as_wide_as_its_row_times_the_multiplier() -> None:
 
 def test_a_demand_that_the_blocks_do_not_determine_has_no_weight() -> None:
     coarse = families(("x",), SCHEMA)[1][1:]
-    assert (
-        Hindsight(SCHEMA).common_units(coarse, [Demand(between(0, 2), 1.0)], 0.95, LAPLACE) is None
-    )
+    assert Hindsight(SCHEMA).needed_units(coarse, Demand(between(0, 2), 1.0), 0.95, LAPLACE) is None
 
 
 def test_what_was_rented_is_asked_as_precisely_as_it_was_measured() -> None:
     weight = 2**40 // 100
-    now, before = demands_of([RentedRows(RANGES[1], weight, weight)], RANGES[0], TARGET)
-    assert (now.block, now.half_width) == (RANGES[0], 200.0)
+    before = demand_of(RentedRows(RANGES[1], weight, weight), 0.95)
     assert before.block is RANGES[1]
     assert before.half_width == pytest.approx(100 * math.log(20), rel=1e-6)
 
@@ -97,7 +96,7 @@ def test_what_was_rented_is_asked_as_precisely_as_it_was_measured() -> None:
 def test_of_gaussian_rows_too() -> None:
     units = precision_for(TARGET, Fraction(1)).units
     rows = RentedRows(RANGES[1], units // 2, units, GAUSSIAN.terms)
-    _, before = demands_of([rows], RANGES[0], TARGET)
+    before = demand_of(rows, TARGET.confidence)
     assert before.half_width == pytest.approx(TARGET.half_width, rel=1e-5)
 
 

@@ -44,7 +44,7 @@ def a_row(rng: np.random.Generator, scope: Scope) -> QueryBlock:
 def width_alone(family: tuple[QueryBlock, ...], block: QueryBlock, confidence: float) -> float:
     """What the family alone says of the widest row, at Laplace noise of scale 1."""
     demand = Demand(block, HALF_WIDTH)
-    units = Hindsight(SCHEMA).common_units(family, [demand], confidence, LAPLACE)
+    units = Hindsight(SCHEMA).needed_units(family, demand, confidence, LAPLACE)
     return math.inf if units is None else HALF_WIDTH * float(LAPLACE.cost(units))
 
 

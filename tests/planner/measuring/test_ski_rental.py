@@ -21,7 +21,7 @@ from cube.query import Factor, Scope, counting
 from cube.schema import Schema
 from cube.statistic import Distance
 from planner.measuring.candidates import families
-from planner.measuring.ski_rental import SkiRental, rent_at_most, worth
+from planner.measuring.ski_rental import Evidence, SkiRental, rent_at_most
 
 SCHEMA = Schema(
     table="t",
@@ -90,7 +90,7 @@ def test_a_raise_adds_what_it_was_paid() -> None:
 
 def test_after_a_purchase_only_what_is_paid_later_is_rent() -> None:
     rental = SkiRental(SCHEMA)
-    rental.add([charged(narrow("a"), 5), charged(cells(("a", "b")), 4)])
+    rental.add([charged(narrow("a"), 5), charged(cells(("a", "b")), 5)])
     assert not rental.on(("a",))
     assert not rental.on(("a", "b"))
     rental.add([charged(narrow("a"), 8, raised_from=0)])
@@ -121,8 +121,8 @@ def test_rows_with_gaussian_noise_are_rent_in_units_of_the_tables_cost() -> None
 def test_cells_of_either_kind_redeem_rows_of_both(is_gaussian: bool) -> None:
     rental = SkiRental(SCHEMA)
     rental.add([charged(narrow("a"), 5), charged_gaussian(narrow("b"), 2**90)])
-    cells_bought = charged_gaussian if is_gaussian else charged
-    rental.add([cells_bought(cells(("a", "b")), 2**30)])
+    whole = cells(("a", "b"))
+    rental.add([charged_gaussian(whole, 2**90) if is_gaussian else charged(whole, 2**38)])
     assert not rental.scopes
     rental.add([charged_gaussian(narrow("b"), 2**89, 1)])
     (rows,) = rental.on(("b",))
@@ -153,23 +153,47 @@ def test_a_copy_does_not_change() -> None:
     assert len(copy.on(("a", "b"))) == 1
 
 
-@given(
-    now=st.fractions(0, 10),
-    before=st.fractions(0, 10),
-    n_before=st.integers(0, 1000),
-    others=st.fractions(0, 10),
-)
+FRACTIONS = st.fractions(0, 10)
+
+
+@given(FRACTIONS, st.tuples(FRACTIONS, FRACTIONS, FRACTIONS), st.integers(0, 1000), st.booleans())
 def test_what_may_be_paid_is_the_rent_now_or_at_most_twice_all_rent(
-    now: Fraction, before: Fraction, n_before: int, others: Fraction
+    now: Fraction, spent: tuple[Fraction, Fraction, Fraction], n_purchases: int, is_all: bool
 ) -> None:
-    found = worth(now, before, n_before, before + others)
-    assert now <= found <= 2 * (now + before)
-    assert found <= worth(now, before, n_before + 1, before + others)
-    assert found >= worth(now, before, n_before, before + 2 * others)
+    rent, held, others = spent
+
+    def worth(n_purchases: int, others: Fraction) -> Fraction:
+        of_table = rent + held + others
+        found = Evidence.of(now, n_purchases, rent=rent, held=held, of_table=of_table)
+        return found.worth(rent, is_all=is_all)
+
+    assert now <= worth(n_purchases, others) <= 2 * (now + rent)
+    assert worth(n_purchases, others) <= worth(n_purchases + 1, others)
+    assert worth(n_purchases, others) >= worth(n_purchases, 2 * others)
 
 
 def test_less_is_ventured_where_many_scopes_share_a_table() -> None:
-    """Of the rent and a share of it, 40 / 43 after forty rows."""
-    rent = Fraction(1)
-    assert worth(Fraction(0), rent, 40, rent) == Fraction(40, 43) * 2
-    assert worth(Fraction(0), rent, 40, 10 * rent) == Fraction(40, 43) * Fraction(11, 10)
+    """Of the rent and a share of it, 40 / 41 after forty purchases on the only scope."""
+    nothing, rent = Fraction(0), Fraction(1)
+
+    def worth(held: int, of_table: int, *, is_all: bool = True) -> Fraction:
+        found = Evidence.of(
+            nothing, 40, rent=rent, held=Fraction(held), of_table=Fraction(of_table)
+        )
+        return found.worth(rent, is_all=is_all)
+
+    assert worth(0, 1) == worth(0, 1, is_all=False) == Fraction(40, 41) * 2
+    assert worth(0, 10) == 40 / (40 + Fraction(28, 10)) * Fraction(11, 10)
+    assert worth(4, 10) == 40 / Fraction(42) * Fraction(3, 2)
+    assert worth(4, 10, is_all=False) == 40 / Fraction(42)
+
+
+def test_rows_that_were_replaced_still_speak_for_their_scope() -> None:
+    rental = paid((5, narrow("a")), (6, narrow("a", "b")), (7, cells(("a", "b"))))
+    assert not rental.on(("a", "b"))
+    assert (rental.n_purchases(("a",)), rental.n_purchases(("a", "b"))) == (1, 3)
+
+
+def test_rows_with_less_noise_than_a_wide_purchase_stay_rented() -> None:
+    rental = paid((5, narrow("a")), (9, narrow("b")), (7, cells(("a", "b"))))
+    assert [rows.units for rows in rental.on(("a", "b"))] == [9]
