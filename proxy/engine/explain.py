@@ -19,6 +19,7 @@ from proxy.api.requests import (
     Explanation,
 )
 from proxy.engine.asked import asked_of, at_widths, smallest_cap, take_step
+from proxy.engine.clipping import advice
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.search import opened
 from proxy.tables.snapshot import TableSnapshot
@@ -45,21 +46,50 @@ EXPLANATION_SCHEMA = pa.schema(
         pa.field(
             "epsilon_foreseen", pa.float64()
         ),  # of the whole search; null: nothing is searched
+        pa.field("advice", pa.string()),  # what would cost much less; null: nothing is known
     ]
 )
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedBlock:
+    """One block before anything is bought.
+
+    Parameters
+    ----------
+    aggregate : int
+        The place of its aggregate in the part.
+    wanted : Wanted
+    known : tuple of (Posterior or NotEstimable)
+        What the history says of its rows.
+    offers : tuple of Offer
+        What could be bought for it.
+    advice : str, optional
+        What would cost much less.
+    """
+
+    aggregate: int
+    wanted: Wanted
+    known: tuple[RowEstimate, ...]
+    offers: tuple[Offer, ...]
+    advice: str | None = None
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The price of what would be bought."""
+        return sum((offer.epsilon for offer in self.offers if offer.is_chosen), Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedPart:
     """One part before anything is bought.
 
-    `blocks` holds, for each block, its aggregate, its target, what is known of its rows, and what
-    could be bought for it. `foreseen` is about what all searches of the statement on this table
-    will have cost in the end; None if there is none.
+    `foreseen` is about what all searches of the statement on this table will have cost in the end;
+    None if there is none.
     """
 
     part: Part
-    blocks: tuple[tuple[int, Wanted, tuple[RowEstimate, ...], tuple[Offer, ...]], ...]
+    blocks: tuple[ExplainedBlock, ...]
     foreseen: Fraction | None = None
 
 
@@ -73,21 +103,17 @@ def explained(
     wanted = [one.wanted for one in asked]
     known = table.estimates(wanted)
     plan = table.plan(wanted, known, every_offer=True)
-    foreseen = None
+    in_the_end, foreseen = wanted, None
     if any(part.is_searched for part in parts):
         in_the_end = at_widths(asked, step.foreseen, smallest_cap(parts))
         foreseen = table.price(table.plan(in_the_end, known).planned).epsilon
-    rows = list(zip(asked, known, plan.offers, strict=True))
+    blocks: dict[int, list[ExplainedBlock]] = {place: [] for place in range(len(parts))}
+    for place, one in enumerate(asked):
+        clipped = advice(table, schema, in_the_end[place])
+        found = ExplainedBlock(one.aggregate, one.wanted, known[place], plan.offers[place], clipped)
+        blocks[one.part].append(found)
     return [
-        ExplainedPart(
-            part=part,
-            blocks=tuple(
-                (one.aggregate, one.wanted, found, offers)
-                for one, found, offers in rows
-                if one.part == place
-            ),
-            foreseen=foreseen if part.is_searched else None,
-        )
+        ExplainedPart(part, tuple(blocks[place]), foreseen if part.is_searched else None)
         for place, part in enumerate(parts)
     ]
 
@@ -106,29 +132,28 @@ def build_explanation(
     for one in explained:
         table = one.part.table
         foreseen[table] = max(foreseen[table], one.foreseen or Fraction(0))
-        for number, wanted, known, offers in one.blocks:
-            public = _public(one.part, number, wanted, known)
+        for block in one.blocks:
+            public = _public(one.part, block)
             public |= {
-                "is_at_least": one.part.is_searched and bool(offers),
+                "is_at_least": one.part.is_searched and bool(block.offers),
                 "epsilon_foreseen": None if one.foreseen is None else float(one.foreseen),
             }
             rows += [
                 public | _offered(offer) | _remaining(left[table] - offer.epsilon)
-                for offer in offers
+                for offer in block.offers
             ]
-            if not offers:
+            if not block.offers:
                 rows.append(public | _not_needed() | _remaining(left[table]))
-            chosen = sum((offer.epsilon for offer in offers if offer.is_chosen), Fraction(0))
-            left[table] -= chosen
-            totals[table] += chosen
+            left[table] -= block.epsilon
+            totals[table] += block.epsilon
     data = pa.Table.from_pylist(rows, schema=EXPLANATION_SCHEMA)
     total = sum((max(totals[name], foreseen[name]) for name in left), Fraction(0))
     return Explanation(data=data, epsilon=total, budget=budgets[0] if budgets else None)
 
 
-def _public(part: Part, number: int, wanted: Wanted, rows: Sequence[RowEstimate]) -> dict[str, Any]:
-    aggregate, target = part.aggregates[number], wanted.target
-    known = _widest(rows, target.confidence)
+def _public(part: Part, block: ExplainedBlock) -> dict[str, Any]:
+    aggregate, target = part.aggregates[block.aggregate], block.wanted.target
+    known = _widest(block.known, target.confidence)
     source = SOURCE_MEASURED
     if aggregate.is_constant:
         source = SOURCE_PUBLIC
@@ -137,7 +162,7 @@ def _public(part: Part, number: int, wanted: Wanted, rows: Sequence[RowEstimate]
     return {
         "aggregate": aggregate.name,
         "expression": aggregate.sql,
-        "n_rows": wanted.block.n_rows,
+        "n_rows": block.wanted.block.n_rows,
         "source": source,
         "half_width_wanted": target.half_width,
         "confidence": target.confidence,
@@ -145,6 +170,7 @@ def _public(part: Part, number: int, wanted: Wanted, rows: Sequence[RowEstimate]
         "half_width_promised": target.half_width
         if known is None
         else min(known, target.half_width),
+        "advice": block.advice,
     }
 
 
