@@ -124,9 +124,7 @@ class Savings:
         Evidence and worth rise with the rent, of which there is a bound that takes no time.
         """
         rent = rent_at_most(rented)
-        evidence = self._evidence(candidate, kind, rent)
-        worth = max(evidence.worth(rent, is_all=is_all) for is_all in (True, False))
-        return min(self._limit, worth)
+        return min(self._limit, self._evidence(candidate, kind, rent).worth(rent, is_all=True))
 
     def _evidence(self, candidate: Candidate, kind: NoiseKind, rent: Fraction) -> Evidence:
         return Evidence.of(
