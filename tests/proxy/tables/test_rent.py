@@ -80,7 +80,6 @@ def test_a_rule_that_pays_more_than_twice_the_rent_is_convicted(
     requests = [(0, 12, 10)]
     spent, rent = spent_and_rent(requests)
     assert spent <= 3 * rent
-    monkeypatch.setattr("planner.measuring.savings.VENTURED_MAX", 10)
     monkeypatch.setattr(
         "planner.measuring.ski_rental.Evidence.worth",
         lambda known, rent, **_: 10 * (known.rent_now + rent),
