@@ -33,15 +33,18 @@ class Along:
     places : (n,) ndarray
         Their places among all products, ascending.
     shares : (n, n_classes) ndarray
+    about : (n, n_classes) ndarray
+        The same as floats, which multiply faster.
     """
 
     places: Numbers
     shares: Numbers
+    about: NDArray[np.float32]
 
     def first(self, n_products: int) -> "Along":
         """Those among the first products."""
         n = int(np.searchsorted(self.places, n_products))
-        return Along(self.places[:n], self.shares[:n])
+        return Along(self.places[:n], self.shares[:n], self.about[:n])
 
 
 class Products:
@@ -86,7 +89,8 @@ class Products:
 
 def _along(found: Sequence[tuple[int, Numbers]], n_classes: int) -> Along:
     places = np.array([place for place, _ in found], dtype=np.int64)
-    return Along(places, np.array([own for _, own in found], np.int64).reshape(-1, n_classes))
+    shares = np.array([own for _, own in found], np.int64).reshape(-1, n_classes)
+    return Along(places, shares, shares.astype(np.float32))
 
 
 def _product(part: Part, layout: Layout) -> tuple[int, dict[str, Numbers]]:
