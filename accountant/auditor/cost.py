@@ -4,9 +4,10 @@
 
 This must never exceed what had been charged so far. The history is followed row by row with a bound
 on its most expensive cell (bound.py). While the bound is within what was charged, no more is
-needed. Where it is not, it is tightened; where that is not enough, all cells that cost more than
-was charged at the first of a group of charges are found (search.py) and followed through the group.
-Where there are too many, all cells are covered by boxes with bounds of their own (boxes.py).
+needed. Where it is not, it is tightened; where that is not enough, all cells are covered by boxes
+with bounds of their own, which prove a group of charges together (boxes.py). Where they do not, all
+cells that cost more than was charged at the first of a group of charges are found (search.py) and
+followed through the group.
 
 So each charge ends in one of three states: proved to cover its rows, proved not to, or, where there
 are too many cells to examine, left open and reported as open. Proof: proofs/ledger.md.
@@ -124,7 +125,7 @@ class _Followed:
         self._n_to_skip = 0
         self._n_skipped = 0
         self._n_tried = 0
-        self._boxes: Boxes | None = None  # once cells were too many to be listed
+        self._boxes: Boxes | None = None  # once the bound was not enough
         self._n_boxed_ahead = 1
         self._n_boxed_in_vain = 0
         self._open: list[int] = []
@@ -214,14 +215,12 @@ class _Followed:
             return False
         before = boxes.n_looked_at
         while True:
-            n_ahead = min(self._n_boxed_ahead, max(1, int(BOXED_AHEAD_MAX * self.n_done)))
-            ahead = range(self.n_done, min(self.n_done + n_ahead, len(self._paid)))
-            due = [Due(self._n_rows[place + 1], self._paid[place].units) for place in ahead]
+            due = self._due(self._n_boxed_ahead)
             n_proved = boxes.proved(due, min(N_BOXED_MAX, N_BOXES_MAX * due[-1].n_rows))
             if n_proved == len(due):
-                self._n_boxed_ahead = 2 * len(due)
-            else:
-                self._n_boxed_ahead = max(1, n_proved, len(due) // 4)
+                self._n_boxed_ahead = 2 * n_proved
+                break
+            self._n_boxed_ahead = max(1, n_proved, len(due) // 4)
             if n_proved or len(due) == 1:
                 break
         if n_proved:
@@ -229,9 +228,15 @@ class _Followed:
             self.n_done += n_proved
         else:
             self._n_boxed_in_vain += boxes.n_looked_at - before
-        if n_proved in {len(due), 0}:
+        if n_proved in {0, len(due)}:
             self.least = min(self.least, boxes.value)
         return n_proved > 0
+
+    def _due(self, n_charges: int) -> list[Due]:
+        """The totals of the next charges, not too many for the rows before them."""
+        n_ahead = min(n_charges, max(1, int(BOXED_AHEAD_MAX * self.n_done)))
+        ahead = range(self.n_done, min(self.n_done + n_ahead, len(self._paid)))
+        return [Due(self._n_rows[place + 1], self._paid[place].units) for place in ahead]
 
     def _follows(self, cells: Cells, first: int, last: int) -> bool:
         """Whether the charges from `first` to `last` could be decided from the costs of `cells`."""

@@ -55,7 +55,7 @@ class Portions:
             largest, mean = _of_boxes(one.shares, classes)
             self.costs[:, one.places] = share_of(self.costs[:, one.places], largest)
             self._largest.append(np.maximum(largest, 1))
-            self._mean_left.append(1 - mean / self._largest[-1])
+            self._mean_left.append((1 - mean / self._largest[-1]).astype(np.float32))
         self._of_largest: list[Floats] = [
             (1 / largest).astype(np.float32) for largest in self._largest
         ]
@@ -126,7 +126,7 @@ class Portions:
 
     def _first(self, known: Sequence[Known]) -> list[Floats]:
         """Those known, a little apart; else more on the axes on which fewer classes pay."""
-        portions = self._shared_out([(left + LEAST).astype(np.float32) for left in self._mean_left])
+        portions = self._shared_out([left + np.float32(LEAST) for left in self._mean_left])
         for box, of_box in enumerate(known):
             for own, before in zip(portions, of_box, strict=True):
                 first = own[box, : before.size]
