@@ -28,8 +28,8 @@ from accountant.auditor.tables import Row
 N_SWEEPS_MAX: Final = 64  # for one charge
 GAIN_LEAST: Final = 1 / 32  # of the gap to close; after a sweep that gains less there is no other
 N_BOXED_MAX: Final = 2**21  # rows times boxes, looked at for some charges
-N_BOXES_MAX: Final = 2**10  # boxes looked at for them
-BOXED_AHEAD_MAX: Final = 1 / 4  # of the charges before, that are proved together
+N_BOXES_MAX: Final = 2**9  # boxes looked at for them
+BOXED_AHEAD_MAX: Final = 1 / 8  # of the charges before, that are proved together
 N_BOXED_IN_VAIN_MAX: Final = 2**23  # for all charges that were not proved by it
 N_BOXED_AT_THE_END_MAX: Final = 2**19  # for the cost of all rows
 N_AHEAD_MAX: Final = 2**10  # charges examined together
