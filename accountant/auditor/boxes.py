@@ -1,26 +1,49 @@
-"""Boxes that together contain every cell, each with a bound on what its cells have paid.
+"""Boxes that together contain every cell, each with bounds on what its cells have paid.
 
 The boxes of the largest bounds are bounded again with the rows added since (portions.py), and split
 along an axis where that is not enough. This proves totals of histories on many columns, of which no
-list of the most expensive cells can be made. Proof: proofs/ledger.md, "Boxes".
+list of the most expensive cells can be made. Portions that were found once bound the totals after
+each of many charges, so that these are proved together. Proof: proofs/ledger.md, "Boxes".
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from accountant.auditor.portions import Inside, Portions, share_of
+from accountant.auditor.portions import Inside, Known, Portions
 from accountant.auditor.products import HEIGHTS_MAX, Numbers, Products
 from accountant.auditor.tables import Layout, Row
 
-N_TOGETHER: Final = 16
+N_TOGETHER: Final = 2**6  # boxes that are looked at, or split, at once
+N_ROUNDS: Final = 8
+N_ROUNDS_OF_SPLIT: Final = 4
 N_PARTS_TOGETHER: Final = 2**6
-N_BOXES_MAX: Final = 2**13
+N_BOXES_MAX: Final = 2**13  # of the tree
+GROWTH: Final = 1.125  # of the rows, after which the tree grows again from the first box
+UNITS_MAX: Final = 2 * HEIGHTS_MAX  # no bound is above
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A total that is to be proved.
+
+    Parameters
+    ----------
+    n_rows : int
+        How many rows it is for, the first of the history.
+    units : int
+        No cell is to have paid more for them.
+    """
+
+    n_rows: int
+    units: int
 
 
 class Boxes:
-    """The first rows of a history, and boxes with bounds on what they cost.
+    """A tree of boxes: the parts of a box contain all its cells, and the first box every cell.
 
     Parameters
     ----------
@@ -32,113 +55,130 @@ class Boxes:
     ----------
     is_able : bool
         Whether the numbers are small enough. If not, nothing else may be used.
+    n_looked_at : int
+        How many costs, of a row in a box, were looked at so far.
+    value : int
+        No cell has paid more for the rows of the last total that was to be proved.
     """
 
     def __init__(self, rows: Sequence[Row], layout: Layout) -> None:
-        self.is_able = sum(row.bound for row in rows) <= HEIGHTS_MAX and bool(layout.classes)
+        self.n_looked_at = 0
+        self.value = sum(row.bound for row in rows)
+        self.is_able = self.value <= HEIGHTS_MAX and bool(layout.classes)
         if not self.is_able:
             return
         self._axes = list(layout.classes)
         self._classes = layout.classes
         self._products = Products(layout)
-        self._n_rows = 0
         sizes = [classes.levels.size for classes in layout.classes.values()]
         self._inside: list[Inside] = [np.ones((1, size), dtype=bool) for size in sizes]
-        self._bounds: Numbers = np.zeros(1, dtype=np.int64)
-        self._n_known: Numbers = np.zeros(1, dtype=np.int64)  # rows, when last bounded
+        self._parts: list[Numbers | None] = [None]  # the places of each one's parts, once split
+        # The portions with which each was bounded last.
+        self._known: list[Known] = [[np.zeros(0, dtype=np.float32) for _ in sizes]]
+        self._most, self._worst = self.value, 0
+        self._n_rows_first = 0
 
-    @property
-    def value(self) -> int:
-        """No cell has paid more for the rows added so far."""
-        return int(self._bounds.max())
+    def proved(self, due: Sequence[Due], n_costs_max: int) -> int:
+        """How many totals were proved, before the first that was not.
 
-    def go_to(self, n_rows: int) -> None:
-        """Add rows until `n_rows` are included; rows beyond stay, and are paid for as well."""
-        if n_rows <= self._n_rows:
-            return
-        products = self._products
-        first, end = products.ends[self._n_rows], products.ends[n_rows]
-        costs = np.tile(products.heights[first:end], (len(self._bounds), 1))
-        for one, inside in zip(products.along, self._inside, strict=True):
-            lo, hi = np.searchsorted(one.places, (first, end)).tolist()
-            for place, shares in zip(one.places[lo:hi] - first, one.shares[lo:hi], strict=True):
-                largest = np.where(inside, shares, 0).max(axis=1)
-                costs[:, place] = share_of(costs[:, place], largest)
-        self._bounds = self._bounds + costs.sum(axis=1) + self._constant_since(n_rows)
-        self._n_rows = n_rows
-
-    def lower(self, wanted: int, n_costs_max: int) -> int:
-        """Lower the bound to at most `wanted`, or as far as some work suffices.
-
-        Returns
-        -------
-        int
-            The number of costs, of a row in a box, that were looked at; of `n_costs_max`, about.
+        Parameters
+        ----------
+        due : sequence of Due
+            Of more and more rows.
+        n_costs_max : int
+            How many costs, of a row in a box, are looked at; about.
         """
-        n_looked_at = 0
-        while n_looked_at < n_costs_max:
-            above = np.flatnonzero(self._bounds > wanted)
-            worst = above[np.argsort(-self._bounds[above], kind="stable")[:N_TOGETHER]]
-            if not worst.size:
-                break
-            is_known = self._n_known[worst] == self._n_rows
-            if is_known[0]:
-                worst = self._split(worst[is_known])
-                if not worst.size:
-                    break
-            else:
-                worst = worst[~is_known]
-            self._look_at(worst, wanted)
-            n_looked_at += worst.size * max(1, self._n_rows)
-        return n_looked_at
+        if due[-1].n_rows > GROWTH * self._n_rows_first or len(self._parts) >= N_BOXES_MAX:
+            self._start_again(due[-1].n_rows)
+        search = _Search(due, self._most)
+        enough = self.n_looked_at + n_costs_max
+        while self.n_looked_at < enough and self._step(search):
+            pass
+        self.value, self._worst = search.largest()
+        return int(search.n_proved.min())
 
     def cell(self) -> Mapping[str, int]:
         """A class of each axis in the box with the largest bound: the first inside."""
-        worst = int(self._bounds.argmax())
         return {
-            axis: int(self._classes[axis].levels[int(inside[worst].argmax())])
+            axis: int(self._classes[axis].levels[int(inside[self._worst].argmax())])
             for axis, inside in zip(self._axes, self._inside, strict=True)
         }
 
-    def _constant_since(self, n_rows: int) -> int:
-        return self._products.constants[n_rows] - self._products.constants[self._n_rows]
+    def _start_again(self, n_rows: int) -> None:
+        """Forget all boxes but the first: with more rows, others are split better."""
+        self._inside = [inside[:1] for inside in self._inside]
+        self._parts, self._known, self._n_rows_first = [None], self._known[:1], n_rows
 
-    def _portions(self, places: Numbers) -> Portions:
+    def _step(self, search: "_Search") -> bool:
+        """Look at the worst boxes, or put their parts in their place; False if there is none."""
+        worst = search.worst()
+        if not worst.size:
+            return False
+        is_known = search.is_known[worst]
+        if is_known[0]:
+            self._open(worst[is_known], search)
+        else:
+            self._look_at(worst[~is_known], search)
+        return True
+
+    def _open(self, numbers: Numbers, search: "_Search") -> None:
+        """Put the parts of some boxes in their place; or give up, if the first has none."""
+        if len(self._parts) < N_BOXES_MAX:
+            self._split(numbers, search)
+        parts = [self._parts[place] for place in search.places[numbers]]
+        split = {int(n): own for n, own in zip(numbers, parts, strict=True) if own is not None}
+        if int(numbers[0]) in split:
+            search.replace(split)
+        else:
+            search.give_up(int(numbers[0]))
+
+    def _portions(self, places: Sequence[int], n_rows: int) -> Portions:
         products = self._products
-        n_products = products.ends[self._n_rows]
+        n_products = products.ends[n_rows]
         along = [one.first(n_products) for one in products.along]
         inside = [one[places] for one in self._inside]
         return Portions(products.heights[:n_products], along, inside)
 
-    def _look_at(self, places: Numbers, wanted: int) -> None:
-        constant = self._products.constants[self._n_rows]
-        found = self._portions(places).bounds(wanted - constant) + constant
-        self._bounds[places] = np.minimum(self._bounds[places], found)
-        self._n_known[places] = self._n_rows
+    def _look_at(self, numbers: Numbers, search: "_Search") -> None:
+        """Bound some boxes after the rows of each total."""
+        is_split = np.array([self._parts[place] is not None for place in search.places[numbers]])
+        numbers = numbers[is_split == is_split[0]]
+        n_rounds = N_ROUNDS_OF_SPLIT if is_split[0] else N_ROUNDS
+        places = search.places[numbers].tolist()
+        rows = [one.n_rows for one in search.due]
+        constants = np.array([self._products.constants[n_rows] for n_rows in rows])
+        ends = np.array([self._products.ends[n_rows] for n_rows in rows])
+        # Below the least total, all are proved; as it is out of reach, good portions are found.
+        wanted = int(search.units.min() - constants[-1])
+        known = [self._known[place] for place in places]
+        portions = self._portions(places, rows[-1])
+        found, known = portions.bounds(wanted, ends, known, n_rounds)
+        search.take(numbers, found + constants)
+        for place, own in zip(places, known, strict=True):
+            self._known[place] = own
+        self.n_looked_at += len(places) * max(1, rows[-1])
 
-    def _split(self, places: Numbers) -> Numbers:
-        """Split some boxes; the places of the parts. None if the first is of a single cost."""
-        portions = self._portions(places)
-        axes = portions.splits()
-        is_kept = np.ones(self._bounds.size, dtype=bool)
-        came_from: list[int] = []
-        changed: list[tuple[int, Inside]] = []
-        for number, (place, axis) in enumerate(zip(places.tolist(), axes, strict=True)):
-            if axis is None or len(came_from) >= N_PARTS_TOGETHER or is_kept.size >= N_BOXES_MAX:
+    def _split(self, numbers: Numbers, search: "_Search") -> None:
+        """Split some boxes that are not; not those in which every cell costs the same."""
+        places = [n for n in search.places[numbers].tolist() if self._parts[n] is None]
+        if not places:
+            return
+        portions = self._portions(places, search.due[-1].n_rows)
+        grown = [[inside] for inside in self._inside]
+        n_before = len(self._parts)
+        for number, (place, axis) in enumerate(zip(places, portions.splits(), strict=True)):
+            if axis is None or len(self._parts) - n_before >= N_PARTS_TOGETHER:
                 break
-            parts = self._parts(place, axis, portions.costs[number] > 0)
-            came_from += [place] * len(parts)
-            changed += [(axis, part) for part in parts]
-            is_kept[place] = False
-        order = np.concatenate((np.flatnonzero(is_kept), np.array(came_from, dtype=np.int64)))
-        n_kept = order.size - len(came_from)
-        self._inside = [inside[order] for inside in self._inside]
-        for number, (axis, part) in enumerate(changed, start=n_kept):
-            self._inside[axis][number] = part
-        self._bounds, self._n_known = self._bounds[order], self._n_known[order]
-        return np.arange(n_kept, order.size)
+            parts = self._divided(place, axis, portions.costs[number] > 0)
+            self._parts[place] = np.arange(len(self._parts), len(self._parts) + len(parts))
+            self._parts += [None] * len(parts)
+            self._known += [self._known[place]] * len(parts)
+            for other, inside in enumerate(self._inside):
+                same = np.repeat(inside[[place]], len(parts), axis=0)
+                grown[other].append(parts if other == axis else same)
+        self._inside = [np.concatenate(of_axis) for of_axis in grown]
 
-    def _parts(self, place: int, axis: int, is_paid: Inside) -> Inside:
+    def _divided(self, place: int, axis: int, is_paid: NDArray[np.bool_]) -> Inside:
         """The classes of a box along an axis, in parts on which all rows cost the same."""
         one = self._products.along[axis].first(is_paid.size)
         classes = np.flatnonzero(self._inside[axis][place])
@@ -148,3 +188,67 @@ class Boxes:
         parts = np.zeros((int(part.max()) + 1, self._inside[axis].shape[1]), dtype=bool)
         parts[part.ravel(), classes] = True
         return parts
+
+
+class _Search:
+    """What is known of boxes that contain every cell, while totals are to be proved.
+
+    Parameters
+    ----------
+    due : sequence of Due
+    most : int
+        No cell pays more for the whole history.
+
+    Attributes
+    ----------
+    units : (n_due,) ndarray
+    places : (n_boxes,) ndarray
+        Where the boxes are among those of the tree.
+    n_proved : (n_boxes,) ndarray
+        The number of totals that no cell of a box is above, before the first that one may be.
+    is_known : (n_boxes,) ndarray
+        Whether the box itself was looked at, and not only one that contains it.
+    """
+
+    def __init__(self, due: Sequence[Due], most: int) -> None:
+        self.due = due
+        self.units = np.array([min(one.units, UNITS_MAX) for one in due], dtype=np.int64)
+        self.places: Numbers = np.zeros(1, dtype=np.int64)
+        self.n_proved: Numbers = np.zeros(1, dtype=np.int64)
+        self.is_known = np.zeros(1, dtype=bool)
+        self._bounds: Numbers = np.array([most], dtype=np.int64)  # for the last total
+        self._excess = self._bounds - self.units.min()  # where it is largest
+        self._n_hoped = len(due)  # no more can be proved
+
+    def worst(self) -> Numbers:
+        """The numbers of boxes that are the furthest above a total that may still be proved."""
+        above = np.flatnonzero(self.n_proved < self._n_hoped)
+        return above[np.argsort(-self._excess[above], kind="stable")[:N_TOGETHER]]
+
+    def largest(self) -> tuple[int, int]:
+        """The largest bound for the last total, and the place of its box."""
+        worst = int(self._bounds.argmax())
+        return int(self._bounds[worst]), int(self.places[worst])
+
+    def take(self, numbers: Numbers, found: Numbers) -> None:
+        """Bounds on each total, of some boxes."""
+        excess = found - self.units
+        is_above = excess > 0
+        first = np.where(is_above.any(axis=1), is_above.argmax(axis=1), len(self.due))
+        self._bounds[numbers] = np.minimum(self._bounds[numbers], found[:, -1])
+        self._excess[numbers] = np.minimum(self._excess[numbers], excess.max(axis=1))
+        self.n_proved[numbers] = np.maximum(self.n_proved[numbers], first)
+        self.is_known[numbers] = True
+
+    def give_up(self, number: int) -> None:
+        """A box that cannot be bounded better."""
+        self._n_hoped = int(self.n_proved[number])
+
+    def replace(self, parts: Mapping[int, Numbers]) -> None:
+        """Put parts in the place of some boxes, by the number of each."""
+        kept = np.delete(np.arange(self.places.size), list(parts))
+        order = np.concatenate((kept, np.repeat(list(parts), [own.size for own in parts.values()])))
+        self.places = np.concatenate((self.places[kept], *parts.values()))
+        self.n_proved, self._bounds = self.n_proved[order], self._bounds[order]
+        self._excess, self.is_known = self._excess[order], self.is_known[order]
+        self.is_known[kept.size :] = False

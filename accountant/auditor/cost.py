@@ -4,9 +4,10 @@
 
 This must never exceed what had been charged so far. The history is followed row by row with a bound
 on its most expensive cell (bound.py). While the bound is within what was charged, no more is
-needed. Where it is not, it is tightened; where that is not enough, all cells that cost more than
-was charged at the first of a group of charges are found (search.py) and followed through the group.
-Where there are too many, all cells are covered by boxes with bounds of their own (boxes.py).
+needed. Where it is not, it is tightened; where that is not enough, all cells are covered by boxes
+with bounds of their own, which prove a group of charges together (boxes.py). Where they do not, all
+cells that cost more than was charged at the first of a group of charges are found (search.py) and
+followed through the group.
 
 So each charge ends in one of three states: proved to cover its rows, proved not to, or, where there
 are too many cells to examine, left open and reported as open. Proof: proofs/ledger.md.
@@ -19,15 +20,17 @@ from typing import Final
 import numpy as np
 
 from accountant.auditor.bound import Bound
-from accountant.auditor.boxes import Boxes
+from accountant.auditor.boxes import Boxes, Due
 from accountant.auditor.prices import Whole
 from accountant.auditor.search import Cells, cells_above, climbed
 from accountant.auditor.tables import Row
 
 N_SWEEPS_MAX: Final = 64  # for one charge
 GAIN_LEAST: Final = 1 / 32  # of the gap to close; after a sweep that gains less there is no other
-N_BOXED_MAX: Final = 2**17  # rows times boxes, looked at for one charge
-N_BOXED_IN_VAIN_MAX: Final = 2**20  # for all charges that were not proved by it
+N_BOXED_MAX: Final = 2**21  # rows times boxes, looked at for some charges
+N_BOXES_MAX: Final = 2**9  # boxes looked at for them
+BOXED_AHEAD_MAX: Final = 1 / 8  # of the charges before, that are proved together
+N_BOXED_IN_VAIN_MAX: Final = 2**23  # for all charges that were not proved by it
 N_BOXED_AT_THE_END_MAX: Final = 2**19  # for the cost of all rows
 N_AHEAD_MAX: Final = 2**10  # charges examined together
 N_TRIED_MAX: Final = 2**8  # searches in vain, after which a charge above its bound is left open
@@ -122,7 +125,8 @@ class _Followed:
         self._n_to_skip = 0
         self._n_skipped = 0
         self._n_tried = 0
-        self._boxes: Boxes | None = None  # once cells were too many to be listed
+        self._boxes: Boxes | None = None  # once the bound was not enough
+        self._n_boxed_ahead = 1
         self._n_boxed_in_vain = 0
         self._open: list[int] = []
         self.n_done = 0
@@ -141,13 +145,16 @@ class _Followed:
             self._n_to_skip -= 1
             self._leave_open()
             return
-        if self._boxes is not None and self._is_boxed(self._boxes, charge.units):
-            self.n_done += 1
+        if self._boxes is not None and self._is_boxed(self._boxes):
             return
         self._tighten(charge.units)
         if self.least <= charge.units:
             self.n_done += 1
             return
+        if self._boxes is None:
+            self._boxes = Boxes(self.bound.rows, self.bound.layout)
+            if self._is_boxed(self._boxes):
+                return
         self._look_ahead()
 
     def finding(self) -> Finding:
@@ -159,7 +166,7 @@ class _Followed:
 
     def _take_in(self, n_charges: int) -> None:
         """Add the rows of charges up to this many."""
-        before = self.bound.n_added
+        before = self._n_rows[self.n_done]
         n_rows = self._n_rows[n_charges]
         most = sum(self.bound.rows[place].bound for place in range(before, n_rows))
         self.bound.go_to(n_rows)
@@ -195,11 +202,6 @@ class _Followed:
             if self._n_ahead == 1:
                 break
             self._n_ahead = max(1, self._n_ahead // 4)
-        if self._boxes is None:
-            self._boxes = Boxes(self.bound.rows, self.bound.layout)
-            if self._is_boxed(self._boxes, self._paid[first].units):
-                self.n_done += 1
-                return
         self._find_unpaid(first)
         if self.unpaid is None:
             self._n_tried += 1
@@ -207,16 +209,34 @@ class _Followed:
             self._n_to_skip = self._n_skipped
             self._leave_open()
 
-    def _is_boxed(self, boxes: Boxes, units: int) -> bool:
-        """Whether boxes show that no cell costs more than the next charge."""
+    def _is_boxed(self, boxes: Boxes) -> bool:
+        """Whether boxes show that no cell costs more than the next charge, and those after it."""
         if not boxes.is_able or self._n_boxed_in_vain > N_BOXED_IN_VAIN_MAX:
             return False
-        boxes.go_to(self._n_rows[self.n_done + 1])
-        n_boxed = boxes.lower(units, N_BOXED_MAX)
-        self.least = min(self.least, boxes.value)
-        if boxes.value > units:
-            self._n_boxed_in_vain += n_boxed
-        return boxes.value <= units
+        before = boxes.n_looked_at
+        while True:
+            due = self._due(self._n_boxed_ahead)
+            n_proved = boxes.proved(due, min(N_BOXED_MAX, N_BOXES_MAX * due[-1].n_rows))
+            if n_proved == len(due):
+                self._n_boxed_ahead = 2 * n_proved
+                break
+            self._n_boxed_ahead = max(1, n_proved, len(due) // 4)
+            if n_proved or len(due) == 1:
+                break
+        if n_proved:
+            self.least = due[n_proved - 1].units
+            self.n_done += n_proved
+        else:
+            self._n_boxed_in_vain += boxes.n_looked_at - before
+        if n_proved in {0, len(due)}:
+            self.least = min(self.least, boxes.value)
+        return n_proved > 0
+
+    def _due(self, n_charges: int) -> list[Due]:
+        """The totals of the next charges, not too many for the rows before them."""
+        n_ahead = min(n_charges, max(1, int(BOXED_AHEAD_MAX * self.n_done)))
+        ahead = range(self.n_done, min(self.n_done + n_ahead, len(self._paid)))
+        return [Due(self._n_rows[place + 1], self._paid[place].units) for place in ahead]
 
     def _follows(self, cells: Cells, first: int, last: int) -> bool:
         """Whether the charges from `first` to `last` could be decided from the costs of `cells`."""
@@ -274,8 +294,7 @@ class _Followed:
             self._tighten(attained)
             attained = self._searched(attained)
         if attained < self.least and self._boxes is not None and self._boxes.is_able:
-            self._boxes.go_to(self._n_rows[-1])
-            self._boxes.lower(attained, N_BOXED_AT_THE_END_MAX)
+            self._boxes.proved([Due(self._n_rows[-1], attained)], N_BOXED_AT_THE_END_MAX)
             self.least = min(self.least, self._boxes.value)
             attained = max(attained, self._attained())
         return attained == self.least

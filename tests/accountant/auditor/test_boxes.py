@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.auditor import cost
-from accountant.auditor.boxes import Boxes
+from accountant.auditor.boxes import Boxes, Due
 from accountant.auditor.cost import Paid, follow
 from accountant.auditor.portions import Floats, Portions
 from accountant.auditor.tables import Layout
@@ -32,8 +32,7 @@ def boxed(purchases: Sequence[Purchase], n_rows: int, n_costs: int = ENOUGH) -> 
     rows = rows_of(purchases)
     boxes = Boxes(rows, Layout(rows))
     if boxes.is_able:
-        boxes.go_to(n_rows)
-        boxes.lower(0, n_costs)
+        boxes.proved([Due(n_rows, 0)], n_costs)
     return boxes
 
 
@@ -47,9 +46,26 @@ def test_no_cell_costs_more_than_the_bound_after_any_row(
     if not boxes.is_able:
         return
     for n_rows, costs in enumerate(costs_of_cells(purchases), start=1):
-        boxes.go_to(n_rows)
-        boxes.lower(max(costs) - 1, n_costs)
+        assert boxes.proved([Due(n_rows, max(costs) - 1)], n_costs) == 0
         assert boxes.value >= max(costs)
+
+
+@settings(deadline=None, max_examples=30)
+@given(PURCHASES, st.integers(0, 200), st.data())
+def test_totals_proved_together_are_those_that_no_cell_is_above(
+    purchases: list[Purchase], n_costs: int, data: st.DataObject
+) -> None:
+    rows = rows_of(purchases)
+    boxes = Boxes(rows, Layout(rows))
+    if not boxes.is_able:
+        return
+    most = [max(costs) for costs in costs_of_cells(purchases)]
+    for _ in range(2):  # the second time from the boxes of the first
+        more = [data.draw(st.sampled_from([-1, 0, 0, 1, 10**6])) for _ in most]
+        due = [Due(n, sum(pair)) for n, pair in enumerate(zip(most, more, strict=True), start=1)]
+        n_true = next((n for n, added in enumerate(more) if added < 0), len(more))
+        assert boxes.proved(due, n_costs) <= n_true
+        assert boxes.value >= most[-1]
 
 
 @settings(deadline=None, max_examples=30)
@@ -141,12 +157,16 @@ def test_the_auditor_proves_what_the_server_charges_by_its_own_boxes() -> None:
     assert most_paid(purchases)[-1] == found.units <= spent
 
 
-def test_rows_beyond_those_asked_for_only_make_the_bound_larger() -> None:
-    purchases = crowded(10)
-    boxes = boxed(purchases, 10)
-    before = boxes.value
-    boxes.go_to(3)
-    assert boxes.value == before >= most_paid(purchases)[2]
+def test_the_maximum_after_each_of_many_charges_is_proved_together() -> None:
+    purchases = crowded(60)
+    rows = rows_of(purchases)
+    boxes = Boxes(rows, Layout(rows))
+    due = [Due(n, units) for n, units in enumerate(most_paid(purchases), start=1)]
+    assert boxes.proved(due, ENOUGH) == len(due)
+    assert boxes.value == due[-1].units
+    due[40] = Due(41, due[40].units - 1)
+    assert boxes.proved(due, ENOUGH) == 40
+    assert boxes.proved(due[:20], ENOUGH) == 20  # also of fewer rows than before
 
 
 def test_a_history_of_too_large_numbers_is_not_boxed() -> None:
