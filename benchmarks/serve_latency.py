@@ -1,10 +1,11 @@
-"""How long a free answer takes through a real client: ADBC, Flight SQL, a served process.
+"""How long free answers and refusals take through a real client: ADBC and Flight SQL.
 
 The Adult table is served by ``tacit serve``. Counts over one to four random columns are bought
 until the history holds 200 rows; then answers that the history already determines are timed from
 ``execute``, on a fresh cursor, to the fetched table: earlier queries repeated, the same in other
 words, and new queries (a multiple, another confidence). Every timed answer is checked to have cost
-nothing.
+nothing. Last, further questions are asked in turn for what they cost, and under a cap that is too
+small for them: a refusal looks for what would fit, and may take no longer than an answer.
 """
 
 import json
@@ -23,6 +24,8 @@ from examples.adult.demo import prepare, serving
 
 N_HISTORY_ROWS = 200
 P95_MS_MAX = 10.0
+REFUSAL_SHARE_MAX = 1.0  # of the time of an answer that is paid for, at the 95th percentile
+TOO_SMALL = "1e-7"  # epsilon
 TARGET = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width => {half_width}, confidence => 0.95)"
 GROUPED = ("sex", "race", "marital_status", "relationship", "income")
 Draw = Callable[[np.random.Generator], str]
@@ -47,7 +50,8 @@ FREE_KINDS: dict[str, Callable[[str, np.random.Generator], str]] = {
 
 def main() -> None:
     """Run the benchmark and print its report."""
-    n_timed = 200 if wants_quick(__doc__ or "") else 1000
+    quick = wants_quick(__doc__ or "")
+    n_timed, n_refused = (200, 40) if quick else (1000, 200)
     draw = np.random.default_rng(7)
     with TemporaryDirectory(prefix="tacit-bench-") as folder:
         config = prepare(Path(folder))
@@ -63,6 +67,8 @@ def main() -> None:
                 (kind, timed_free(connection, sql))
                 for kind, sql in free_questions(bought, n_timed, draw)
             ]
+            progress("refusals")
+            refused_ms, answered_ms = timed_refusals(connection, n_refused, draw)
     free_ms = [milliseconds for _, milliseconds in timed]
     p95 = float(np.percentile(free_ms, 95))
     figures = {
@@ -74,8 +80,16 @@ def main() -> None:
             for name in FREE_KINDS
         },
         "paid_ms": summary(paid_ms),
+        "refused_ms": summary(refused_ms),
+        "paid_beside_refused_ms": summary(answered_ms),
     }
-    run(figures, [Bar("free answer through ADBC, p95 ms", p95, P95_MS_MAX, p95 <= P95_MS_MAX)])
+    share = summary(refused_ms)["p95"] / summary(answered_ms)["p95"]
+    bars = [
+        Bar("free answer through ADBC, p95 ms", p95, P95_MS_MAX, p95 <= P95_MS_MAX),
+        Bar("refusal beside an answer that is paid for, p95 over p95", share,
+            REFUSAL_SHARE_MAX, share <= REFUSAL_SHARE_MAX),
+    ]  # fmt: skip
+    run(figures, bars)
 
 
 def buy_history(
@@ -86,17 +100,42 @@ def buy_history(
     paid_ms: list[float] = []
     n_rows = 0
     while n_rows < N_HISTORY_ROWS:
-        columns = draw.choice(list(PREDICATES), size=int(draw.integers(1, 5)), replace=False)
-        where = " AND ".join(PREDICATES[name](draw) for name in columns)
-        keys = [key for key in GROUPED if key not in columns]
-        key = str(draw.choice(keys)) if draw.random() < 0.1 and keys else None
-        sql = question(f"FROM adult WHERE {where}", key, half_width=400)
+        sql = drawn(draw, half_width=400)
         milliseconds, receipt = ask(connection, sql)
         if receipt["epsilon_spent"]:
             n_rows += len(receipt["columns"][0]["low"])
             bought.append(sql)
             paid_ms.append(milliseconds)
     return bought, paid_ms
+
+
+def timed_refusals(
+    connection: flight_sql.Connection, n_refused: int, draw: np.random.Generator
+) -> tuple[list[float], list[float]]:
+    """The milliseconds of refusals, and of answers to as many questions that are paid for."""
+    refused_ms: list[float] = []
+    paid_ms: list[float] = []
+    while len(paid_ms) < n_refused:
+        sql = drawn(draw, half_width=150)
+        if len(refused_ms) > len(paid_ms):
+            milliseconds, receipt = ask(connection, sql)
+            paid_ms += [milliseconds] if receipt["epsilon_spent"] else []
+            continue
+        start = time.perf_counter()
+        try:
+            ask(connection, sql.replace("OPTIONS(", f"OPTIONS(epsilon => {TOO_SMALL}, "))
+        except flight_sql.Error:  # what the history knows is answered under any cap
+            refused_ms.append(1000 * (time.perf_counter() - start))
+    return refused_ms, paid_ms
+
+
+def drawn(draw: np.random.Generator, *, half_width: int) -> str:
+    """A random count over one to four columns, one in ten by group."""
+    columns = draw.choice(list(PREDICATES), size=int(draw.integers(1, 5)), replace=False)
+    where = " AND ".join(PREDICATES[name](draw) for name in columns)
+    keys = [key for key in GROUPED if key not in columns]
+    key = str(draw.choice(keys)) if draw.random() < 0.1 and keys else None
+    return question(f"FROM adult WHERE {where}", key, half_width=half_width)
 
 
 def question(rest: str, key: str | None, *, half_width: int) -> str:

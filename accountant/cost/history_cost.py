@@ -154,6 +154,8 @@ class CostState:
         too much.
         """
         known = self._computed()
+        if not rows:
+            return known.elimination.maximum.value
         spared = [
             part.scaled(-1)
             for planned in rows

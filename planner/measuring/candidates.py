@@ -26,7 +26,7 @@ from cube.block import Partition, QueryBlock
 from cube.pieces import runs_of
 from cube.query import Scope, counting
 from cube.schema import Schema
-from cube.tiles import tiled
+from cube.tiles import Tiles
 from planner.measuring.strategy import Strategy
 
 N_CUBOID_CELLS_MAX = 2**13  # the most cells of several columns that are counted at once
@@ -175,7 +175,7 @@ def _counted(scope: Scope, sizes: tuple[int, ...], widths: tuple[int, ...]) -> Q
     if len(scope) > 1 and math.prod(sizes) > N_COLUMN_CELLS_MAX:
         numbers = [int(one[-1]) + 1 for one in intervals]
         values = np.arange(math.prod(numbers), dtype=np.int64).reshape(numbers)
-        tiles = tiled(tuple(runs_of(one) for one in intervals), values)
+        tiles = Tiles(tuple(runs_of(one) for one in intervals), values)  # no two classes are alike
         return QueryBlock(counting(), Partition(scope, tiles))
     labels = np.zeros((), dtype=np.int64)
     for interval in intervals:

@@ -163,9 +163,10 @@ class _Alone:
         )
 
     def width(self, block: QueryBlock, confidence: float, schema: Schema) -> float:
-        reading = self.levels.read_with_rest(block, self.rest)
+        row, _ = block.primitive  # the scaling multiplies what is read
+        reading = self.levels.read_with_rest(row, self.rest)
         if reading is None and self.groups is not None:
-            reading = self.groups.read(block)
+            reading = self.groups.read(row)
         if reading is None:
             return math.inf
         rows = posteriors_of(reading, Scaling(block, schema.n_records_max))

@@ -20,9 +20,10 @@ from cube.refusals import InvalidTarget
 from planner.measuring.candidates import Candidate
 from planner.measuring.hindsight import Demand, demand_of
 from planner.measuring.intervals import answerable, has_cells
+from planner.measuring.least_width import least_width
 from planner.measuring.noise_kinds import NoiseKind
 from planner.measuring.offers import PricingContext
-from planner.measuring.ski_rental import VENTURED_MAX, Evidence, RentedRows, rent_at_most
+from planner.measuring.ski_rental import Evidence, RentedRows, rent_at_most
 from planner.measuring.weighing import Weighing
 
 N_WEIGHTS_TRIED = 4
@@ -77,15 +78,17 @@ class Savings:
         None if the candidate says nothing of what is asked now, or if no weight is worth it; with
         `every_offer`, then that at which it would have answered everything.
         """
+        if not every_offer and self._costs_too_much(candidate, kind):
+            return None
         first = self._first_units(candidate, kind)
         if first is None:
             return None
         rented = answerable(candidate, self._context)[-N_LOOKED_BACK:]
         added = self._weighing.added(candidate, kind, first)
-        if added > VENTURED_MAX * (self._rent_now + rent_at_most(rented)) and not every_offer:
+        if not every_offer and added > self._worth_at_most(candidate, kind, rented):
             return None  # most cost too much, whatever they would have answered
         needed = self._needed(candidate, kind, rented, first)
-        evidence = self._evidence(candidate, kind, rented)
+        evidence = self._evidence(candidate, kind, self._rent(rented))
         for units, answered in _tried(needed, first):
             added = self._weighing.added(candidate, kind, units)
             is_all = len(answered) == len(rented)
@@ -98,13 +101,38 @@ class Savings:
         largest = max((first, *needed.values()))
         return Saving(largest, self._rent(rented), NOTHING) if every_offer else None
 
-    def _evidence(
+    def _costs_too_much(self, candidate: Candidate, kind: NoiseKind) -> bool:
+        """Whether it does for what is asked now alone, whatever it would have answered.
+
+        Most do, which is seen without reading a row from them. What was bought before may need less
+        than that.
+        """
+        weighing, context = self._weighing, self._context
+        if weighing.held(candidate, kind):
+            return False
+        target = weighing.target
+        width = least_width(candidate.blocks, weighing.block, target.confidence, context.schema)
+        units = kind.as_precise_as(width / target.half_width)
+        rented = context.ski_rental.on(candidate.scope)
+        return weighing.added(candidate, kind, units) > self._worth_at_most(candidate, kind, rented)
+
+    def _worth_at_most(
         self, candidate: Candidate, kind: NoiseKind, rented: tuple[RentedRows, ...]
-    ) -> Evidence:
+    ) -> Fraction:
+        """At least what a candidate may cost, whichever of the rows it would have answered.
+
+        Evidence and worth rise with the rent, of which there is a bound that takes no time.
+        """
+        rent = rent_at_most(rented)
+        evidence = self._evidence(candidate, kind, rent)
+        worth = max(evidence.worth(rent, is_all=is_all) for is_all in (True, False))
+        return min(self._limit, worth)
+
+    def _evidence(self, candidate: Candidate, kind: NoiseKind, rent: Fraction) -> Evidence:
         return Evidence.of(
             self._rent_now,
             self._context.ski_rental.n_purchases(candidate.scope),
-            rent=self._rent(rented),
+            rent=rent,
             held=self._weighing.held(candidate, kind),
             of_table=self._of_table,
         )

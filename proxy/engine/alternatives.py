@@ -14,7 +14,7 @@ from typing import Final
 
 from accountant.ledger.limits import Payer
 from cube.pace import within
-from cube.refusals import InvalidTarget, NotCovered, TooLarge, TooSlow
+from cube.refusals import InvalidTarget, LimitReached, NotCovered, TooLarge, TooSlow
 from cube.shortfall import OfferedWidth, Shortfall
 from inference.posterior import RowEstimate, widest
 from planner.workload import Wanted
@@ -25,6 +25,7 @@ SECONDS_MAX: Final = 0.5  # of a refusal's time: it comes without advice rather 
 N_TRIED_MAX: Final = 3  # factors, each of which takes as long as planning the request
 FIRST_GUESS: Final = 1.1  # times what is lacking
 AIMED: Final = 0.97  # of what is left, for the price of the next guess
+CLOSE: Final = 0.9  # of what is left: no narrower width is worth another look
 WIDER: Final = 2.0  # times a guess that may not be paid
 
 
@@ -39,7 +40,12 @@ def advised(
     free = fits = math.inf
     with suppress(TooSlow), within(SECONDS_MAX):
         free = _free_factor(wanted, snapshot.estimates(wanted))
-        payable = _Payable(snapshot, wanted, payer, cap)
+        # What is bought for a single block costs no more than its row if that is all that is left.
+        # A payer's limit is only looked at by the gate, and what is bought for one block may be
+        # wide, and leave too little for the next.
+        is_alone = len(wanted) == 1 and not isinstance(refusal, LimitReached)
+        tried = [replace(one, is_searched=True) for one in wanted] if is_alone else wanted
+        payable = _Payable(snapshot, tried, payer, cap)
         fits = fitting_factor(payable.at, refusal.shortfall, min(free, FACTOR_MAX))
     fitting = _offered(fits, wanted) if fits < free else None
     return type(refusal)(replace(refusal.shortfall, free=_offered(free, wanted), fitting=fitting))
@@ -101,6 +107,8 @@ def fitting_factor(
         epsilon = price_at(factor)
         if epsilon is not None:
             fits, high = factor, _Tried(factor, epsilon)
+            if epsilon >= CLOSE * left:
+                break
         elif factor >= too_wide:
             break
         else:

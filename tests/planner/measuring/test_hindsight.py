@@ -69,6 +69,18 @@ def test_at_the_common_weight_every_demand_is_met_and_barely(family: int, kind: 
     assert spare(int(units / 1.01)) < 0
 
 
+def test_a_multiple_is_as_wide_as_its_row_times_the_multiplier() -> None:
+    hindsight, blocks = Hindsight(SCHEMA), families(("x",), SCHEMA)[1]
+
+    def units(block: QueryBlock, half_width: float) -> int | None:
+        return hindsight.needed_units(blocks, Demand(block, half_width), 0.95, LAPLACE)
+
+    for multiplier in (Fraction(1, 2), Fraction(-3)):
+        multiple = QueryBlock(RANGES[1].query.scaled(multiplier))
+        found = units(multiple, 100.0 * abs(float(multiplier)))
+        assert found == pytest.approx(units(RANGES[1], 100.0), rel=1e-6)
+
+
 def test_a_demand_that_the_blocks_do_not_determine_has_no_weight() -> None:
     coarse = families(("x",), SCHEMA)[1][1:]
     assert Hindsight(SCHEMA).needed_units(coarse, Demand(between(0, 2), 1.0), 0.95, LAPLACE) is None

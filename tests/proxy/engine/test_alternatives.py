@@ -1,13 +1,14 @@
 """What would fit is found in few tries, however price follows width."""
 
 import math
+import random
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from cube.refusals import BudgetExhausted
+from cube.refusals import BudgetExhausted, CostAboveCap
 from cube.shortfall import Shortfall
 from planner.workload import RequestedTarget
 from proxy.api.requests import QueryRequest
@@ -43,6 +44,13 @@ def test_what_fits_is_found_in_few_tries_and_is_little_wider_than_needed(
     assert exact <= factor <= 1.15 * exact
 
 
+def test_what_costs_about_all_that_is_left_is_not_improved_upon() -> None:
+    tried: list[float] = []
+    price_at = priced(lambda factor: 3 / factor, 1.0, tried)
+    assert fitting_factor(price_at, shortfall(3.0, 1.0), 2.0**20) == tried[0]
+    assert len(tried) == 1
+
+
 def test_nothing_fits_where_nothing_may_be_paid() -> None:
     tried: list[float] = []
     price_at = priced(lambda _: 2.0, 1.0, tried)
@@ -69,3 +77,30 @@ def test_what_is_said_to_fit_is_answered(tmp_path: Path) -> None:
         assert fitting.half_width is not None
         target = RequestedTarget(half_width=fitting.half_width)
         assert engine.answer(QueryRequest(sql=sql, target=target)).receipt is not None
+
+
+def test_on_a_long_history_what_is_said_to_fit_under_a_cap_is_answered_under_it(
+    tmp_path: Path,
+) -> None:
+    draw = random.Random(5)  # noqa: S311 - statements, not noise
+    n_tried = 0
+    with people_engine(tmp_path, random_rows(50), budget=Fraction(100)) as engine:
+        for _ in range(40):
+            first = draw.randrange(80)
+            measure = draw.choice(["COUNT(*)", "COUNT(*) / 2", "SUM(visits)"])
+            rows = f"FROM people WHERE age BETWEEN {first} AND {first + 15}"
+            sql = f"SELECT {measure} {rows}"
+            cap = Fraction(draw.randrange(1, 20), 1000)
+            strict = RequestedTarget(half_width=draw.choice([2.0, 5.0, 20.0]), epsilon_cap=cap)
+            try:
+                engine.answer(QueryRequest(sql=sql, target=strict))
+            except CostAboveCap as refusal:
+                fitting = refusal.shortfall.fitting
+                if fitting is None or fitting.half_width is None:
+                    continue
+                n_tried += 1
+                fits = RequestedTarget(half_width=fitting.half_width, epsilon_cap=cap)
+                receipt = engine.answer(QueryRequest(sql=sql, target=fits)).receipt
+                assert receipt is not None
+                assert receipt.epsilon_spent <= cap
+    assert n_tried >= 10

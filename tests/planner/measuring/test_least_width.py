@@ -1,0 +1,87 @@
+"""The least width of rows is at most what the estimator says of them, and not far from it."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from cube.axis import BooleanAxis, IntegerAxis
+from cube.block import Partition, QueryBlock
+from cube.query import Factor, Scope, counting
+from cube.schema import Schema
+from planner.measuring.candidates import families, may_be_whole
+from planner.measuring.hindsight import Demand, Hindsight
+from planner.measuring.least_width import least_width
+from planner.measuring.noise_kinds import LAPLACE
+
+SCHEMA = Schema(
+    table="t",
+    axes=(
+        BooleanAxis(name="b"),
+        IntegerAxis(name="long", low=0, high=39_999),
+        IntegerAxis(name="x", low=0, high=99),
+        IntegerAxis(name="y", low=0, high=249),
+        IntegerAxis(name="z", low=0, high=59),
+    ),
+    n_records_max=10**6,
+)
+HALF_WIDTH = 1e6
+SCOPES = [("x",), ("b", "x"), ("x", "z"), ("long",), ("x", "y"), ("b", "x", "y")]
+
+
+def a_row(rng: np.random.Generator, scope: Scope) -> QueryBlock:
+    """A product of ranges, or of what one of them leaves out, on some of the axes."""
+    factors = []
+    for name, size in zip(scope, SCHEMA.sizes(scope), strict=True):
+        first, last = np.sort(rng.integers(0, size, size=2))
+        held = np.zeros(size, dtype=np.int64)
+        held[first : last + 1] = rng.integers(1, 4)
+        factors.append(Factor((name,), 3 - held if rng.random() < 0.2 else held))
+    return QueryBlock(counting(factors))
+
+
+def width_alone(family: tuple[QueryBlock, ...], block: QueryBlock, confidence: float) -> float:
+    """What the family alone says of the widest row, at Laplace noise of scale 1."""
+    demand = Demand(block, HALF_WIDTH)
+    units = Hindsight(SCHEMA).needed_units(family, demand, confidence, LAPLACE)
+    return math.inf if units is None else HALF_WIDTH * float(LAPLACE.cost(units))
+
+
+@pytest.mark.parametrize("scope", SCOPES, ids=".".join)
+def test_no_row_is_known_better_than_that(scope: Scope) -> None:
+    rng = np.random.default_rng(11)
+    blocks = [a_row(rng, scope) for _ in range(12)]
+    n_said = 0
+    for family, block in itertools.product(families(scope, SCHEMA), blocks):
+        confidence = float(rng.choice([0.3, 0.8, 0.905, 0.95, 0.999]))
+        least = least_width(family, block, confidence, SCHEMA)
+        n_said += least > 0
+        assert least <= width_alone(family, block, confidence)
+    assert n_said > len(blocks)  # it does say something
+
+
+def test_of_cells_it_is_nearly_the_width() -> None:
+    rng = np.random.default_rng(3)
+    (family, *_) = families(("x", "z"), SCHEMA)
+    for _ in range(10):
+        block = a_row(rng, ("x", "z"))
+        width = width_alone(family, block, 0.95)
+        assert 0.9 * width <= least_width(family, block, 0.95, SCHEMA) <= width
+
+
+def test_of_groups_it_is_that_of_the_mean_row() -> None:
+    held = (np.arange(100) < 50).astype(np.int64)
+    grouped = QueryBlock(
+        counting([Factor(("x",), held)]), Partition(("z",), np.arange(60, dtype=np.int64) // 20)
+    )
+    for family in families(("x", "z"), SCHEMA):
+        least = least_width(family, grouped, 0.95, SCHEMA)
+        assert 0 < least <= width_alone(family, grouped, 0.95)
+
+
+def test_nothing_is_said_of_groups_that_leave_cells_out() -> None:
+    labels = np.where(np.arange(60) < 10, -1, 0).astype(np.int64)
+    block = QueryBlock(counting(), Partition(("z",), labels))
+    assert may_be_whole(("z",), SCHEMA)
+    assert least_width(families(("z",), SCHEMA)[0], block, 0.95, SCHEMA) == 0
