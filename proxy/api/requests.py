@@ -216,13 +216,17 @@ class BatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """The accuracy promised to each statement of a batch (as a table), and the total cost."""
+    """The accuracy promised to each statement of a batch (as a table), and the total cost.
+
+    `notes` are sentences on how the plan was made, such as the kind of noise that is bought.
+    """
 
     data: pa.Table
     epsilon: Fraction
     n_measurements: int
     is_bought: bool
     budget: BudgetStatus
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def statements_in(file: Path) -> str:
 
 
 def plan_table(price: ReceivedPrice[tacit_pb2.PlanReply]) -> RenderableType:
-    """One line per answer column, and the total price below."""
+    """One line per answer column; the notes and the total price below."""
     data, reply = price.data, price.reply
     shown = Table(header_style="bold")
     for field in data.schema:
@@ -57,4 +57,4 @@ def plan_table(price: ReceivedPrice[tacit_pb2.PlanReply]) -> RenderableType:
     budget = reply.budget
     left = f"{budget.epsilon_left:.6g} of {budget.epsilon_limit:.6g} left for {budget.table}"
     told = f"{verb} epsilon {reply.epsilon:.6g} on {reply.n_measurements} measurements; {left}"
-    return Group(shown, Text(told))
+    return Group(shown, *(plain(f"note: {note}") for note in reply.notes), Text(told))

@@ -159,6 +159,7 @@ def price_json(price: ReceivedPrice[Any]) -> str:
     if isinstance(price.reply, tacit_pb2.PlanReply):
         shown["n_measurements"] = price.reply.n_measurements
         shown["bought"] = price.reply.bought
+        shown["notes"] = list(price.reply.notes)
     return json.dumps(shown, default=str, ensure_ascii=False)
 
 

@@ -41,6 +41,10 @@ BATCH_SCHEMA = pa.schema(
 
 
 N_OVERTAKEN_MAX: Final = 6  # plans of a batch that became stale through others' purchases
+LAPLACE_ONLY: Final = (
+    "A batch is bought with Laplace noise only; statements asked one by one may be cheaper with "
+    "the Gaussian noise that the delta of this table allows."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,8 @@ def run_batch(
     table, empty_history = table_named(tables[0]), empty_history_named(tables[0])
     cap = _cap(request.target.epsilon_cap, workloads)
     if empty_history is None:
-        return _planned_and_bought(request, workloads, table, cap)
+        report = _planned_and_bought(request, workloads, table, cap)
+        return replace(report, notes=_notes(table, report.n_measurements))
     report = _by_empty_history(
         request, workloads, empty_history, cap, table.budget(request.caller.payer)
     )
@@ -142,6 +147,15 @@ def _planned_and_bought(
         "While the batch was planned, others kept buying measurements.",
         hint="Nothing was charged. Try again when the table is less busy, or with smaller batches.",
     )
+
+
+def _notes(table: ServedTable, n_measurements: int) -> tuple[str, ...]:
+    """What readers of a plan are told: single statements may have Gaussian noise, a batch has not.
+
+    Where analysts do not see each other's history, single statements have Laplace noise as well.
+    """
+    has_gaussian = table.delta is not None and table.empty_history is None
+    return (LAPLACE_ONLY,) if has_gaussian and n_measurements else ()
 
 
 def _text(statement: Statement) -> str:

@@ -121,18 +121,20 @@ class PlanRequest(_message.Message):
     def __init__(self, sql: _Optional[str] = ..., target: _Optional[_Union[Target, _Mapping]] = ..., buy: bool = ...) -> None: ...
 
 class PlanReply(_message.Message):
-    __slots__ = ("ipc", "epsilon", "n_measurements", "bought", "budget")
+    __slots__ = ("ipc", "epsilon", "n_measurements", "bought", "budget", "notes")
     IPC_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     N_MEASUREMENTS_FIELD_NUMBER: _ClassVar[int]
     BOUGHT_FIELD_NUMBER: _ClassVar[int]
     BUDGET_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
     ipc: bytes
     epsilon: float
     n_measurements: int
     bought: bool
     budget: Budget
-    def __init__(self, ipc: _Optional[bytes] = ..., epsilon: _Optional[float] = ..., n_measurements: _Optional[int] = ..., bought: bool = ..., budget: _Optional[_Union[Budget, _Mapping]] = ...) -> None: ...
+    notes: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ipc: _Optional[bytes] = ..., epsilon: _Optional[float] = ..., n_measurements: _Optional[int] = ..., bought: bool = ..., budget: _Optional[_Union[Budget, _Mapping]] = ..., notes: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListTablesRequest(_message.Message):
     __slots__ = ()

@@ -121,6 +121,7 @@ class TacitService(SyntheticMethods):
             n_measurements=report.n_measurements,
             bought=report.is_bought,
             budget=budget_message(report.budget),
+            notes=report.notes,
         )
 
     def TestIndependence(

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import structlog
 
+from planner.measuring.gaussian_opening import GaussianOffer
+from proxy.engine.batch import LAPLACE_ONLY
 from proxy.monitoring.logs import configure_logs
 from tests.support.commands import Run
 from tests.support.serving import serving
@@ -92,3 +94,23 @@ def test_a_plan_is_told_to_programs_too(run: Run, tmp_path: Path) -> None:
     assert len(lines) - 1 == len(shown["rows"]) == 2
     file.write_text("SELECT (")
     assert json.loads(run("plan", file, "--format", "json").err)["code"] == "sql_syntax"
+
+
+def test_a_plan_says_which_noise_it_buys_where_a_delta_is_offered(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "workload.sql"
+    file.write_text(STATEMENTS)
+    assert "note:" not in run("plan", file).out
+    offer = GaussianOffer(Fraction(1, 10**9), Fraction(1), is_declared=True)
+    folder = tmp_path / "offered"
+    folder.mkdir()
+    with (
+        people_engine(folder, random_rows(100), gaussian=offer) as engine,
+        serving(engine) as address,
+    ):
+        monkeypatch.setenv("TACIT_SERVER", address)
+        shown = run("plan", file).out
+        told = json.loads(run("plan", file, "--format", "json").out)
+    assert "note: A batch is bought with Laplace noise only" in " ".join(shown.split())
+    assert told["notes"] == [LAPLACE_ONLY]

@@ -14,9 +14,12 @@ from cube.refusals import (
     Refused,
     UnsupportedSql,
 )
+from planner.measuring.gaussian_opening import GaussianOffer
 from planner.sql.statements import Query, read_file
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, BatchRequest, QueryRequest
+from proxy.config.sharing import Sharing
+from proxy.engine.batch import LAPLACE_ONLY
 from tests.support.worlds import people_engine, random_rows
 
 STATEMENTS = (
@@ -119,3 +122,33 @@ def test_caps_and_budgets_refuse_the_whole_plan(tmp_path: Path) -> None:
         with pytest.raises(CostAboveCap):
             engine.plan_batch(BatchRequest(sql=STATEMENTS[0], target=target, buy=True))
         assert engine.budgets(LOCAL)[0].spent == 0
+
+
+@pytest.mark.parametrize(
+    ("is_offered", "sharing", "is_said"),
+    [
+        (True, Sharing.SHARED, True),
+        (False, Sharing.SHARED, False),
+        (True, Sharing.PRIVATE, False),  # there, single statements have Laplace noise as well
+    ],
+)
+def test_a_plan_says_that_it_buys_laplace_noise_where_single_statements_may_not(
+    tmp_path: Path, is_offered: bool, sharing: Sharing, is_said: bool
+) -> None:
+    offer = GaussianOffer(Fraction(1, 10**9), Fraction(1), is_declared=True)
+    request = BatchRequest(sql="SELECT city, COUNT(*) AS n FROM people GROUP BY city", buy=True)
+    with people_engine(
+        tmp_path,
+        random_rows(3000),
+        budget=Fraction(4),
+        gaussian=offer if is_offered else None,
+        sharing=sharing,
+    ) as engine:
+        bought = engine.plan_batch(request)
+        kinds = {one.is_gaussian for one in engine._tables["people"].gate.measurements()}
+        again = engine.plan_batch(request)
+    assert bought.n_measurements
+    assert kinds == {False}
+    assert bought.notes == ((LAPLACE_ONLY,) if is_said else ())
+    if sharing is Sharing.SHARED:
+        assert (again.n_measurements, again.notes) == (0, ())
