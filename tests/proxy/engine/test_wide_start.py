@@ -67,7 +67,11 @@ def test_a_small_group_costs_more_than_a_large_one(tmp_path: Path) -> None:
 def test_a_group_without_records_costs_what_telling_it_from_one_costs(tmp_path: Path) -> None:
     """As narrow as without a target, and then an eighth of it at most: never what a target asks."""
     nobody = "age > 97 AND visits = 20 AND city = 'Rome'"
-    assert spent(tmp_path, mean(0.01, nobody)) < 1.6  # noise passes it once in 1,800 times a round
+    folders = [tmp_path / "once", tmp_path / "again"]
+    for folder in folders:
+        folder.mkdir()
+    # Noise passes 1.6 once in 1,800 times a round; twice in a row, less than once in 100,000.
+    assert min(spent(folder, mean(0.01, nobody)) for folder in folders) < 1.6
 
 
 def test_a_count_that_is_narrow_by_itself_is_not_narrowed_for_a_mean(tmp_path: Path) -> None:
