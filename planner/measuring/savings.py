@@ -86,20 +86,23 @@ class Savings:
         rented = answerable(candidate, self._context)[-N_LOOKED_BACK:]
         added = self._weighing.added(candidate, kind, first)
         if not every_offer and added > self._worth_at_most(candidate, kind, rented):
-            return None  # most cost too much, whatever they would have answered
+            return None
+        of_all = self._rent(rented)  # which takes longer than its bound
+        evidence = self._evidence(candidate, kind, of_all)
+        if not every_offer and added > evidence.worth(of_all, is_all=True):
+            return None
         needed = self._needed(candidate, kind, rented, first)
-        evidence = self._evidence(candidate, kind, self._rent(rented))
         for units, answered in _tried(needed, first):
             added = self._weighing.added(candidate, kind, units)
             is_all = len(answered) == len(rented)
             if added > min(self._limit, evidence.worth(rent_at_most(answered), is_all=is_all)):
-                continue  # without the exact rent, which takes longer
+                continue
             rent = self._rent(answered)
             worth = evidence.worth(rent, is_all=is_all)
             if added <= worth:
                 return Saving(units, rent, worth)
         largest = max((first, *needed.values()))
-        return Saving(largest, self._rent(rented), NOTHING) if every_offer else None
+        return Saving(largest, of_all, NOTHING) if every_offer else None
 
     def _costs_too_much(self, candidate: Candidate, kind: NoiseKind) -> bool:
         """Whether it does for what is asked now alone, whatever it would have answered.
