@@ -76,7 +76,7 @@ class Savings:
         """The largest of a few weights that is worth its price.
 
         None if the candidate says nothing of what is asked now, or if no weight is worth it; with
-        `every_offer`, then that at which it would have answered everything.
+        `every_offer`, then that which is needed for what is asked now.
         """
         if not every_offer and self._costs_too_much(candidate, kind):
             return None
@@ -84,16 +84,25 @@ class Savings:
         if first is None:
             return None
         rented = answerable(candidate, self._context)[-N_LOOKED_BACK:]
-        added = self._weighing.added(candidate, kind, first)
-        if not every_offer and added > self._worth_at_most(candidate, kind, rented):
+        found = self._worth_it(candidate, kind, first, rented)
+        if found is None and every_offer:
+            return Saving(first, self._rent(rented), NOTHING)
+        return found
+
+    def _worth_it(
+        self, candidate: Candidate, kind: NoiseKind, first: int, rented: tuple[RentedRows, ...]
+    ) -> Saving | None:
+        """The same of weights that are at least the first one, and worth their prices."""
+        weighing = self._weighing
+        added = weighing.added(candidate, kind, first)
+        if added > self._worth_at_most(candidate, kind, rented):
             return None
         of_all = self._rent(rented)  # which takes longer than its bound
         evidence = self._evidence(candidate, kind, of_all)
-        if not every_offer and added > evidence.worth(of_all, is_all=True):
+        if added > evidence.worth(of_all, is_all=True):
             return None
-        needed = self._needed(candidate, kind, rented, first)
-        for units, answered in _tried(needed, first):
-            added = self._weighing.added(candidate, kind, units)
+        for units, answered in _tried(self._needed(candidate, kind, rented, first), first):
+            added = weighing.added(candidate, kind, units)
             is_all = len(answered) == len(rented)
             if added > min(self._limit, evidence.worth(rent_at_most(answered), is_all=is_all)):
                 continue
@@ -101,8 +110,7 @@ class Savings:
             worth = evidence.worth(rent, is_all=is_all)
             if added <= worth:
                 return Saving(units, rent, worth)
-        largest = max((first, *needed.values()))
-        return Saving(largest, of_all, NOTHING) if every_offer else None
+        return None
 
     def _costs_too_much(self, candidate: Candidate, kind: NoiseKind) -> bool:
         """Whether it does for what is asked now alone, whatever it would have answered.
