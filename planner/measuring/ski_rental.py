@@ -4,8 +4,8 @@ Whether to buy every cell of a scope, or only the row that is asked for, is the 
 (Karlin et al. 1988, "Competitive snoopy caching"). The rent of a scope is what the table's cost
 would fall by, had the rows on the scope not been bought: rows that never met in the most expensive
 cell cost nothing, and save nothing if they are replaced. Rows with Laplace noise and rows with
-Gaussian noise are rent alike, as they cost one sum. Most rows are
-replaced by a wide purchase; those with less noise than it has are not, and stay rented.
+Gaussian noise are rent alike, as they cost one sum. A wide purchase replaces most rows; those with
+less noise than it has stay rented.
 
 What a wide purchase may cost follows from the rent of the rows that it would have answered, and
 from what speaks for its scope (`Evidence`). At which weight it is priced is in `savings.py`.
@@ -44,7 +44,6 @@ from planner.measuring.candidates import families
 # and on the only one. Measured with `benchmarks/dashboard_day.py` and `paper_section6.py`.
 N_DOUBTED = 3
 N_DOUBTED_ALONE = 1
-VENTURED_MAX = 2  # times the rent, with the row that is due
 
 
 @dataclass(frozen=True)
@@ -262,5 +261,5 @@ class Evidence:
         due = self.rent_now + rent
         doubted = self.share * N_DOUBTED_ALONE + (1 - self.share) * N_DOUBTED
         likely = self.n_purchases / (self.n_purchases + doubted)
-        ventured = 1 + self.share if is_all else VENTURED_MAX * self.share
+        ventured = 1 + self.share if is_all else 2 * self.share
         return max(self.rent_now, ventured * likely * due)

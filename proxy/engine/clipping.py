@@ -49,7 +49,7 @@ class Cap:
     value: float
 
     def __str__(self) -> str:
-        return f"LEAST({self.axis.name}, {self.value:g})"
+        return f"LEAST({self.axis.name}, {self.value:.15g})"  # every level exactly
 
     @property
     def rows_above(self) -> QueryBlock:

@@ -19,6 +19,7 @@ from cube.target import AccuracyTarget
 from planner.measuring.strategy import Strategy
 from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.config.sharing import Sharing
+from proxy.engine.clipping import Cap
 from proxy.engine.engine import Engine
 from proxy.tables.private_table import ServedTable
 from tests.support.fakes import KnownTable
@@ -111,3 +112,9 @@ def test_a_private_history_advises_nobody_who_may_not_see_it(tmp_path: Path) -> 
         look(engine, 1562)
         assert explained(engine, SUM.format("revenue"))[0] is not None
         assert explained(engine, SUM.format("revenue"), EVE)[0] is None
+
+
+def test_a_cap_is_written_with_all_its_digits() -> None:
+    axis = MeasureAxis(name="revenue", low=0, high=3_125_000, step=5)
+    assert str(Cap(axis, 312_501, 1_562_505.0)) == "LEAST(revenue, 1562505)"
+    assert str(Cap(axis, 0, 0.25)) == "LEAST(revenue, 0.25)"
