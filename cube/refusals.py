@@ -4,6 +4,7 @@
     ├── Refused                   a request stopped; nothing was charged, nothing was released
     │   ├── InvalidSql            sql_syntax          the text does not parse
     │   ├── UnsupportedSql        unsupported_sql     parses, but is not made of answers alone
+    │   │   └── ReadOnly          unsupported_sql     would change tables
     │   ├── UnknownName           unknown_name        no such table, column or alias
     │   ├── OutsideDomain         outside_domain      a literal that no public level can equal
     │   ├── InvalidTarget         invalid_target      half_width, confidence or epsilon out of range
@@ -122,6 +123,10 @@ class UnsupportedSql(Refused):
     """Valid SQL that asks for more than aggregates of private tables and what follows from them."""
 
     code = "unsupported_sql"
+
+
+class ReadOnly(UnsupportedSql):
+    """A statement that would change tables; it is refused as what it asks for is not offered."""
 
 
 class UnknownName(Refused):

@@ -34,6 +34,7 @@ class ParameterKind(StrEnum):
     BOOLEAN = "boolean"
     DATE = "date"
     TIMESTAMP = "timestamp"
+    LIST = "list"
 
 
 _CASTS: Final = {
@@ -53,11 +54,14 @@ class Parameter:
         As SQL writes it, without quotes.
     name : str
         What the client calls it; only ``:name`` looks at it.
+    items : tuple of Parameter
+        Of a list.
     """
 
     kind: ParameterKind
     text: str = ""
     name: str = ""
+    items: "tuple[Parameter, ...]" = ()
 
     @property
     def literal(self) -> exp.Expr:
@@ -66,6 +70,8 @@ class Parameter:
             number = exp.Literal.number(self.text.removeprefix("-"))
             is_negative = self.text.startswith("-")
             return exp.paren(exp.Neg(this=number), copy=False) if is_negative else number
+        if self.kind is ParameterKind.LIST:
+            return exp.Array(expressions=[item.literal for item in self.items])
         text = exp.Literal.string(self.text)
         cast_to = _CASTS.get(self.kind)
         if cast_to is not None:
@@ -73,6 +79,16 @@ class Parameter:
         if self.kind is ParameterKind.BOOLEAN:
             return exp.Boolean(this=self.text == "true")
         return exp.null() if self.kind is ParameterKind.NULL else text
+
+    @property
+    def n_values(self) -> int:
+        """How many values it is: one, or those of its list."""
+        return len(self.items) if self.kind is ParameterKind.LIST else 1
+
+    @property
+    def n_characters(self) -> int:
+        """How long what it writes is."""
+        return len(self.text) + sum(item.n_characters for item in self.items)
 
 
 Parameters: TypeAlias = tuple[Parameter, ...]
@@ -91,6 +107,11 @@ def parameter_of(value: object, name: str = "") -> Parameter:
     """
     kind, text = _written(value)
     return Parameter(kind, text, name)
+
+
+def list_of(values: Sequence[object], name: str = "") -> Parameter:
+    """A client's list as a parameter, for ``= ANY($1)``; each value as `parameter_of` takes it."""
+    return Parameter(ParameterKind.LIST, "", name, tuple(map(parameter_of, values)))
 
 
 def _written(value: object) -> tuple[ParameterKind, str]:  # noqa: PLR0911 - one for each type
@@ -164,8 +185,9 @@ def bind(tree: exp.Expr, parameters: Parameters) -> None:
     TooLarge
         If the values are too many, or too long.
     """
-    n_characters = sum(len(one.text) for one in parameters)
-    if len(parameters) > N_PARAMETERS_MAX or n_characters > N_TEXT_MAX:
+    n_values = sum(one.n_values for one in parameters)
+    n_characters = sum(one.n_characters for one in parameters)
+    if n_values > N_PARAMETERS_MAX or n_characters > N_TEXT_MAX:
         raise TooLarge(
             f"The values of parameters are more than {N_PARAMETERS_MAX}, or have more than "
             f"{N_TEXT_MAX} characters.",

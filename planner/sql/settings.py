@@ -3,8 +3,8 @@
     SET [SESSION] tacit.half_width = 50        SET tacit.confidence TO '0.9'
     RESET tacit.epsilon    RESET ALL           SHOW tacit.half_width
 
-What clients set of their own accord is read and has no effect: `IGNORED` lists it. Nothing here
-knows which session the settings are for.
+What clients set of their own accord is read, and changes no answer: `CLIENT_SETTINGS` lists it.
+Nothing here knows which session the settings are for.
 """
 
 import re
@@ -52,7 +52,7 @@ SHOWN: Final[Mapping[str, str]] = {
     "timezone": "UTC",
     "transaction": "read committed",
 }
-IGNORED: Final = frozenset(SHOWN)
+CLIENT_SETTINGS: Final = frozenset(SHOWN)
 # What cannot be set at all.
 READ_ONLY: Final[Mapping[str, str]] = {
     "integer_datetimes": "on",
@@ -82,10 +82,11 @@ SettingValue: TypeAlias = Fraction | Fallback | bool
 
 @dataclass(frozen=True, slots=True)
 class SetSetting:
-    """Give one of our settings a value."""
+    """Give one of our settings a value; one that is local holds until the transaction ends."""
 
     name: str
     value: SettingValue
+    is_local: bool = False
     verb: ClassVar[str] = "SET"
 
 
@@ -94,6 +95,7 @@ class ResetSetting:
     """Take the value of one of our settings away."""
 
     name: str
+    is_local: bool = False
     verb: ClassVar[str] = "RESET"
 
 
@@ -113,23 +115,25 @@ class ShowSetting:
 
 
 @dataclass(frozen=True, slots=True)
-class IgnoredSetting:
-    """SET or RESET of a setting that has no effect here."""
+class ClientSetting:
+    """SET or RESET (without a value) of a setting that changes no answer."""
 
     name: str
+    value: str | None = None
+    is_local: bool = False
     verb: ClassVar[str] = "SET"
 
 
 @dataclass(frozen=True, slots=True)
-class ShowIgnored:
-    """Say what a setting is that has no effect here, or cannot be set."""
+class ShowClientSetting:
+    """Say what a setting is that changes no answer, or cannot be set."""
 
     name: str
     verb: ClassVar[str] = "SHOW"
 
     @property
     def value(self) -> str:
-        """What it is, whatever a client has set."""
+        """What it is where a session has not set it."""
         return SHOWN.get(self.name) or READ_ONLY.get(self.name, "")
 
 
@@ -141,7 +145,7 @@ class ShowAll:
 
 
 SettingStatement: TypeAlias = (
-    SetSetting | ResetSetting | ResetAll | ShowSetting | IgnoredSetting | ShowIgnored | ShowAll
+    SetSetting | ResetSetting | ResetAll | ShowSetting | ClientSetting | ShowClientSetting | ShowAll
 )
 
 
@@ -168,13 +172,12 @@ def read_setting(words: Sequence[Token]) -> SettingStatement | None:
     if verb == "SHOW" and [keyword(word) for word in reader.rest] == ["ALL"]:
         return ShowAll()
     name = _name(reader, verb)
-    is_ignored = name in IGNORED
     if reader.rest and not (verb == "SHOW" and name in _PHRASES):
         raise _malformed(verb, reader.rest)
     if verb == "RESET":
-        return IgnoredSetting(name) if is_ignored else ResetSetting(setting_named(name))
+        return ClientSetting(name) if name in CLIENT_SETTINGS else ResetSetting(setting_named(name))
     return (
-        ShowIgnored(name)
+        ShowClientSetting(name)
         if name in SHOWN or name in READ_ONLY
         else ShowSetting(setting_named(name))
     )
@@ -221,22 +224,33 @@ def setting_value(setting: str, name: str, text: str) -> SettingValue:
 
 def _set(reader: WordReader) -> SettingStatement:
     """What stands after SET."""
-    if reader.passed("LOCAL"):
-        raise UnsupportedSql(
-            "SET LOCAL lasts for a transaction, and there are none here.",
-            hint="SET alone lasts for the connection; OPTIONS(..) in a SELECT for one statement.",
-        )
+    is_local = reader.passed("LOCAL")
     if [keyword(word) for word in reader.rest[:2]] != ["SESSION", "CHARACTERISTICS"]:
         reader.passed("SESSION")
     name = _name(reader, "SET")
-    if name in IGNORED:
-        return IgnoredSetting(name)
+    if name in CLIENT_SETTINGS:
+        return ClientSetting(name, _client_value(reader), is_local)
     setting = setting_named(name)
     if not (reader.passed("=") or reader.passed("TO")):
         raise _malformed("SET", reader.rest)
     if len(reader.rest) == 1 and reader.passed("DEFAULT"):
-        return ResetSetting(setting)
-    return SetSetting(setting, _value(setting, name, reader))
+        return ResetSetting(setting, is_local)
+    return SetSetting(setting, _value(setting, name, reader), is_local)
+
+
+def _client_value(reader: WordReader) -> str | None:
+    """The text of a value; None for the default."""
+    if not reader.passed("TO"):
+        reader.passed("=")
+    if len(reader.rest) == 1 and (reader.passed("DEFAULT") or reader.passed("LOCAL")):
+        return None
+    items: list[list[str]] = [[]]
+    for word in reader.rest:
+        if keyword(word) == ",":
+            items.append([])
+        else:
+            items[-1].append(word.text)
+    return ", ".join(" ".join(item) for item in items).replace("- ", "-")
 
 
 def _value(setting: str, name: str, reader: WordReader) -> SettingValue:

@@ -6,8 +6,9 @@
     ServerFacts                                    SELECT version(), current_schema() ..
     SetSetting, ResetSetting, ResetAll             SET, RESET and SHOW of our own settings
     ShowSetting
-    IgnoredSetting, ShowIgnored                    the same of what clients set by themselves
-    TransactionWord, DiscardAll                    BEGIN, COMMIT, ROLLBACK; DISCARD ALL
+    ClientSetting, ShowClientSetting                    the same of what clients set by themselves
+    TransactionWord, Savepoint, DiscardAll         BEGIN, COMMIT, ROLLBACK; SAVEPOINT; DISCARD ALL
+    CursorStatement, PreparedStatement             DECLARE, FETCH, CLOSE; PREPARE, EXECUTE ..
 
 Whoever serves statements matches on these. The set is closed: any other text is refused. A query is
 told by its first words alone: `query_tree` parses it. Nothing here knows a table or a session.
@@ -19,8 +20,9 @@ from typing import ClassVar, Final, NamedTuple, TypeAlias
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from cube.refusals import InvalidSql, UnsupportedSql
+from cube.refusals import InvalidSql, ReadOnly, UnsupportedSql
 from planner.cache import BoundedCache
+from planner.sql.cursors import CursorStatement, PreparedStatement, read_cursor
 from planner.sql.listings import read_listing
 from planner.sql.messages import shortened
 from planner.sql.server_facts import ServerFacts, read_server_facts
@@ -48,6 +50,12 @@ _INSTEAD: Final = {
     "PIVOT": "Say SELECT a, COUNT(*) FILTER (WHERE b = 'x') AS x FROM t GROUP BY a, with a column "
     "for each value.",
 }
+_WRITES: Final = frozenset(
+    {
+        *("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "CREATE", "ALTER", "DROP", "GRANT"),
+        *("REVOKE", "COMMENT", "VACUUM", "ANALYZE", "REINDEX", "CLUSTER", "REFRESH", "LOCK"),
+    }
+)
 _SELECTING = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN)
 
 
@@ -77,7 +85,15 @@ class Explain:
 
 
 SessionStatement: TypeAlias = SettingStatement | SessionWord
-Statement: TypeAlias = Query | Explain | SyntheticStatement | ServerFacts | SessionStatement
+Statement: TypeAlias = (
+    Query
+    | Explain
+    | SyntheticStatement
+    | ServerFacts
+    | SessionStatement
+    | CursorStatement
+    | PreparedStatement
+)
 
 
 class StatementAt(NamedTuple):
@@ -190,7 +206,8 @@ def check_alone(found: Sequence[StatementAt]) -> None:
 
 def not_answered(verb: str) -> UnsupportedSql:
     """The refusal of a statement that is no query, by the word that it begins with."""
-    return UnsupportedSql(
+    refusal = ReadOnly if verb in _WRITES else UnsupportedSql
+    return refusal(
         f"Only SELECT is answered, not {shortened(verb)}.",
         hint=_INSTEAD.get(
             verb, "Begin with SELECT or WITH; tables are changed where the data are kept."
@@ -205,8 +222,11 @@ def _statement(worded: WordedStatement) -> Statement:
     listing = read_listing(words)
     if listing is not None:
         return Query(listing)
-    found = read_setting(words) or read_session_word(words) or read_synthetic(words)
-    return found or read_server_facts(words) or _query(worded.text, words)
+    found: Statement | None = (
+        read_setting(words) or read_session_word(words) or read_synthetic(words)
+    )
+    found = found or read_cursor(worded.text, words) or read_server_facts(words)
+    return found or _query(worded.text, words)
 
 
 def _keep_unparsed(worded: Sequence[WordedStatement], found: Sequence[StatementAt]) -> None:

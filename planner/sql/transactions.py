@@ -1,7 +1,8 @@
 """Statements that clients send around others: BEGIN, COMMIT, ROLLBACK and DISCARD ALL.
 
     BEGIN | START TRANSACTION [mode, ..]    COMMIT | END [AND [NO] CHAIN]
-    ROLLBACK | ABORT [AND [NO] CHAIN]       DISCARD ALL
+    ROLLBACK | ABORT [AND [NO] CHAIN]       DISCARD ALL | PLANS | SEQUENCES | TEMP
+    SAVEPOINT name    RELEASE [SAVEPOINT] name    ROLLBACK TO [SAVEPOINT] name
 
 There are no transactions here: what was charged stays charged, and what was measured stays known.
 The words are read so that a client that sends them of its own accord is understood.
@@ -16,7 +17,7 @@ from sqlglot.tokenizer_core import Token
 
 from cube.refusals import InvalidSql
 from planner.sql.messages import position_at, shortened
-from planner.sql.words import WordReader
+from planner.sql.words import WordReader, is_name, is_quoted
 
 
 class TransactionWord(StrEnum):
@@ -34,12 +35,34 @@ class TransactionWord(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiscardAll:
-    """Put the session back to how it began."""
+    """Put the session back to how it began; less than everything, if only that is discarded."""
 
+    is_everything: bool = True
     verb: ClassVar[str] = "DISCARD"
 
 
-SessionWord: TypeAlias = TransactionWord | DiscardAll
+class SavepointWord(StrEnum):
+    """What a statement says of a savepoint."""
+
+    SET = "SAVEPOINT"
+    RELEASE = "RELEASE"
+    ROLLBACK_TO = "ROLLBACK TO"
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A savepoint set, released or returned to."""
+
+    word: SavepointWord
+    name: str
+
+    @property
+    def verb(self) -> str:
+        """How such a statement begins."""
+        return self.word.value
+
+
+SessionWord: TypeAlias = TransactionWord | DiscardAll | Savepoint
 
 _BEGINNINGS: Final = {
     ("START", "TRANSACTION"): TransactionWord.BEGIN,
@@ -49,6 +72,17 @@ _BEGINNINGS: Final = {
     ("ROLLBACK",): TransactionWord.ROLLBACK,
     ("ABORT",): TransactionWord.ROLLBACK,
 }
+_SAVEPOINTS: Final = {
+    ("SAVEPOINT",): SavepointWord.SET,
+    ("RELEASE", "SAVEPOINT"): SavepointWord.RELEASE,
+    ("RELEASE",): SavepointWord.RELEASE,
+    **{
+        ("ROLLBACK", *filler, "TO", *tail): SavepointWord.ROLLBACK_TO
+        for filler in (("WORK",), ("TRANSACTION",), ())
+        for tail in (("SAVEPOINT",), ())
+    },
+}
+_DISCARDED: Final = ("PLANS", "SEQUENCES", "TEMP", "TEMPORARY")
 _MODES: Final = (
     ("ISOLATION", "LEVEL", "SERIALIZABLE"),
     ("ISOLATION", "LEVEL", "REPEATABLE", "READ"),
@@ -72,9 +106,14 @@ def read_session_word(words: Sequence[Token]) -> SessionWord | None:
     """
     reader = WordReader(words)
     if reader.passed("DISCARD"):
-        if not reader.passed("ALL") or reader.ahead is not None:
+        is_everything = reader.passed("ALL")
+        passed = is_everything or any(reader.passed(what) for what in _DISCARDED)
+        if not passed or reader.ahead is not None:
             raise _malformed(reader, "Write DISCARD ALL.")
-        return DiscardAll()
+        return DiscardAll(is_everything)
+    for opening, savepoint in _SAVEPOINTS.items():
+        if reader.passed(*opening):
+            return _savepoint(savepoint, reader)
     for beginning, word in _BEGINNINGS.items():
         if not reader.passed(*beginning):
             continue
@@ -93,6 +132,13 @@ def read_session_word(words: Sequence[Token]) -> SessionWord | None:
 def _pass_modes(reader: WordReader) -> None:
     while any(reader.passed(*mode) for mode in _MODES):
         reader.passed(",")
+
+
+def _savepoint(word: SavepointWord, reader: WordReader) -> Savepoint:
+    name = reader.next_word()
+    if name is None or not is_name(name) or reader.ahead is not None:
+        raise _malformed(reader, "Write SAVEPOINT name, RELEASE name, or ROLLBACK TO name.")
+    return Savepoint(word, name.text if is_quoted(name) else name.text.lower())
 
 
 def _malformed(reader: WordReader, hint: str) -> InvalidSql:

@@ -31,6 +31,7 @@ from planner.sql.statements import read_file, read_query, read_text
 from planner.workload import Wanted
 from proxy.api.requests import QueryRequest
 from tests.planner import test_fixtures
+from tests.planner.sql.test_cursors import REFUSED as REFUSED_CURSORS
 from tests.planner.sql.test_settings import REFUSED as REFUSED_SETTINGS
 from tests.planner.sql.test_synthetic_statements import MALFORMED
 from tests.planner.sql.test_transactions import REFUSED as REFUSED_WORDS
@@ -77,7 +78,10 @@ FILES: list[Asked] = [
 
 # Statements that are carried out around queries, and so are never planned.
 AROUND: list[Asked] = [
-    *(partial(read_text, text) for text in (*REFUSED_SETTINGS, *REFUSED_WORDS, *MALFORMED)),
+    *(
+        partial(read_text, text)
+        for text in (*REFUSED_SETTINGS, *REFUSED_WORDS, *REFUSED_CURSORS, *MALFORMED)
+    ),
     partial(read_query, "SET tacit.epsilon = 1"),
 ]
 

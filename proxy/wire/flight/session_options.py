@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 
 from cube.refusals import InvalidRequest, InvalidTarget, UnknownName
 from planner.sql.settings import (
-    IGNORED,
+    CLIENT_SETTINGS,
     NAMESPACE,
     SETTING_NAMES,
     ResetSetting,
@@ -75,7 +75,7 @@ def _set_one(
     sessions: Sessions,
     context: grpc.ServicerContext,
 ) -> None:
-    if name.lower() in IGNORED:
+    if name.lower() in CLIENT_SETTINGS:
         return
     setting = setting_named(name.lower())
     value = _value(setting, name, option)

@@ -38,18 +38,18 @@ from planner.sql.settings import (
     READ_ONLY,
     SETTING_NAMES,
     SHOWN,
-    IgnoredSetting,
+    ClientSetting,
     ResetAll,
     ResetSetting,
     SetSetting,
     SettingValue,
     ShowAll,
-    ShowIgnored,
+    ShowClientSetting,
     ShowSetting,
     setting_value,
 )
 from planner.sql.statements import SessionStatement, check_alone, read_text
-from planner.sql.transactions import DiscardAll, TransactionWord
+from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord
 from planner.sql.words import FILE, ONE_STATEMENT, TextLimits
 from planner.workload import RequestedTarget
 from proxy.identity.call_context import caller_of
@@ -193,7 +193,7 @@ def about_session(
         end, rest = rest[-1].start, rest[:-1]  # COMMIT after a statement changes nothing
     if limits is not FILE:
         check_alone(rest)
-    shows = any(isinstance(one, ShowSetting | ShowIgnored | ShowAll) for one in commands)
+    shows = any(isinstance(one, ShowSetting | ShowClientSetting | ShowAll) for one in commands)
     if len(found) > 1 and shows:
         raise UnsupportedSql("SHOW is answered alone.", hint="Send it as a statement of its own.")
     if not commands:
@@ -211,13 +211,25 @@ def applied(settings: RequestedTarget, commands: Iterable[SessionStatement]) -> 
     """
     for command in commands:
         match command:
+            case (
+                SetSetting(is_local=True)
+                | ResetSetting(is_local=True)
+                | ClientSetting(is_local=True)
+            ):
+                raise UnsupportedSql(
+                    "SET LOCAL lasts for a transaction, and there are none here.",
+                    hint="SET alone lasts for the connection; OPTIONS(..) in a SELECT for one "
+                    "statement.",
+                )
             case ResetAll() | DiscardAll():
                 settings = _NOTHING
             case SetSetting(name, value):
                 settings = _with(settings, name, value)
             case ResetSetting(name):
                 settings = _with(settings, name, None)
-            case ShowSetting() | ShowIgnored() | ShowAll() | IgnoredSetting() | TransactionWord():
+            case ShowSetting() | ShowClientSetting() | ShowAll():
+                pass
+            case ClientSetting() | TransactionWord() | Savepoint():
                 pass
     check_in_range(settings)
     return settings
@@ -306,7 +318,7 @@ def _reply(last: SessionStatement, target: RequestedTarget) -> pa.Table:
         case ShowSetting(name):
             text = setting_text(target, name)
             return pa.table({NAMESPACE + name: pa.array([text], pa.string())})
-        case ShowIgnored(name):
+        case ShowClientSetting(name):
             return pa.table({name.replace(" ", "_"): pa.array([last.value], pa.string())})
         case ShowAll():
             own = {NAMESPACE + name: setting_text(target, name) for name in SETTING_NAMES}

@@ -6,12 +6,12 @@ import pytest
 
 from cube.refusals import InvalidSql, InvalidTarget, Refused, TooLarge, UnknownName, UnsupportedSql
 from planner.sql.settings import (
-    IGNORED,
-    IgnoredSetting,
+    CLIENT_SETTINGS,
+    ClientSetting,
     ResetAll,
     ResetSetting,
     SetSetting,
-    ShowIgnored,
+    ShowClientSetting,
     ShowSetting,
 )
 from planner.sql.statements import read_statement, read_text
@@ -21,7 +21,6 @@ HALF = SetSetting("half_width", Fraction(50))
 
 # By the text: the refusal, and some of its words.
 REFUSED: dict[str, tuple[type[Refused], str]] = {
-    "SET LOCAL tacit.half_width = 5": (UnsupportedSql, "there are none here"),
     "SET tacit.half_widht = 5": (UnknownName, "Did you mean 'tacit.half_width'"),
     "SET half_width = 5": (UnknownName, "Did you mean 'tacit.half_width'"),
     "RESET tacit.halfwidth": (UnknownName, "tacit.half_width"),
@@ -61,32 +60,40 @@ REFUSED: dict[str, tuple[type[Refused], str]] = {
         ("-- first\nSET/**/tacit . half_width/* ; */=50.0 -- ;", [HALF]),
         ("SET /* /* */ */ tacit.half_width = 50", [HALF]),
         ("SET tacit.epsilon = 0.1", [SetSetting("epsilon", Fraction(1, 10))]),
+        ("SET LOCAL tacit.epsilon = 1", [SetSetting("epsilon", Fraction(1), is_local=True)]),
+        ("SET LOCAL timezone = 'UTC'", [ClientSetting("timezone", "UTC", is_local=True)]),
+        ("SET LOCAL timezone TO DEFAULT", [ClientSetting("timezone", None, is_local=True)]),
+        ("SET TIME ZONE LOCAL", [ClientSetting("time zone")]),
+        ("SET lock_timeout = -1", [ClientSetting("lock_timeout", "-1")]),
         ("SET tacit.confidence TO .9", [SetSetting("confidence", Fraction(9, 10))]),
         ("SET tacit.confidence = DEFAULT", [ResetSetting("confidence")]),
         ("RESET tacit.epsilon", [ResetSetting("epsilon")]),
         ("RESET ALL", [ResetAll()]),
         ("SHOW tacit.epsilon", [ShowSetting("epsilon")]),
-        ("SHOW search_path", [ShowIgnored("search_path")]),
-        ("SHOW TRANSACTION ISOLATION LEVEL", [ShowIgnored("transaction")]),
-        ("SET application_name = 'it''s; here'", [IgnoredSetting("application_name")]),
-        ("SET application_name = E'\\'; SELECT 1 --'", [IgnoredSetting("application_name")]),
-        ("SET application_name = $$;$$", [IgnoredSetting("application_name")]),
-        ("SET TIME ZONE 'Europe/Oslo'", [IgnoredSetting("time zone")]),
+        ("SHOW search_path", [ShowClientSetting("search_path")]),
+        ("SHOW TRANSACTION ISOLATION LEVEL", [ShowClientSetting("transaction")]),
+        ("SET application_name = 'it''s; here'", [ClientSetting("application_name", "it's; here")]),
+        (
+            "SET application_name = E'\\'; SELECT 1 --'",
+            [ClientSetting("application_name", "'; SELECT 1 --")],
+        ),
+        ("SET application_name = $$;$$", [ClientSetting("application_name", ";")]),
+        ("SET TIME ZONE 'Europe/Oslo'", [ClientSetting("time zone", "Europe/Oslo")]),
         (
             "SET TimeZone TO 'UTC'; SET search_path = \"$user\", public;",
-            [IgnoredSetting("timezone"), IgnoredSetting("search_path")],
+            [ClientSetting("timezone", "UTC"), ClientSetting("search_path", "$user, public")],
         ),
         (
             "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
-            [IgnoredSetting("session characteristics")],
+            [ClientSetting("session characteristics", "AS TRANSACTION READ ONLY")],
         ),
         (
             "SET NAMES 'utf8'; RESET client_encoding",
-            [IgnoredSetting("names"), IgnoredSetting("client_encoding")],
+            [ClientSetting("names", "utf8"), ClientSetting("client_encoding")],
         ),
         (
             "SET extra_float_digits = 3; SET tacit.half_width = 50;",
-            [IgnoredSetting("extra_float_digits"), HALF],
+            [ClientSetting("extra_float_digits", "3"), HALF],
         ),
     ],
 )
@@ -94,12 +101,12 @@ def test_settings_are_read_as_postgresql_would(sql: str, statements: list[object
     assert [found.statement for found in read_text(sql)] == statements
 
 
-@pytest.mark.parametrize("name", sorted(IGNORED))
-def test_everything_on_the_list_of_what_is_ignored_is_ignored(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(CLIENT_SETTINGS))
+def test_everything_that_clients_set_is_read(name: str) -> None:
     equals = " = " if " " not in name and name not in ("names", "transaction") else " "
-    assert read_statement(f"SET {name}{equals}'anything'") == IgnoredSetting(name)
-    assert read_statement(f"RESET {name}") == IgnoredSetting(name)
-    assert read_statement(f"SHOW {name}") == ShowIgnored(name)
+    assert read_statement(f"SET {name}{equals}'anything'") == ClientSetting(name, "anything")
+    assert read_statement(f"RESET {name}") == ClientSetting(name)
+    assert read_statement(f"SHOW {name}") == ShowClientSetting(name)
 
 
 @pytest.mark.parametrize("sql", REFUSED)

@@ -4,18 +4,20 @@ import pytest
 
 from cube.refusals import InvalidSql
 from planner.sql.statements import read_statement
-from planner.sql.transactions import DiscardAll, TransactionWord
+from planner.sql.transactions import DiscardAll, Savepoint, SavepointWord, TransactionWord
 
 # By the text: where it stops being one of them.
 REFUSED = {
     "BEGIN READ": "line 1, column 7",
     "COMMIT WORK TRANSACTION": "line 1, column 13",
     "COMMIT PREPARED 'x'": "line 1, column 8",
-    "ROLLBACK TO SAVEPOINT a": "line 1, column 10",
+    "ROLLBACK TO SAVEPOINT a b": "line 1, column 25",
+    "SAVEPOINT 'a'": "line 1, column 11",
+    "RELEASE": "line 1, column 1",
     "ROLLBACK AND": "line 1, column 10",
     "END IF": "line 1, column 5",
     "DISCARD": "line 1, column 1",
-    "DISCARD\nPLANS": "line 2, column 1",
+    "DISCARD\nPLANTS": "line 2, column 1",
     "DISCARD ALL ALL": "line 1, column 13",
 }
 
@@ -36,6 +38,12 @@ REFUSED = {
         ("ROLLBACK", TransactionWord.ROLLBACK),
         ("/* x */ ABORT TRANSACTION AND CHAIN -- y", TransactionWord.ROLLBACK),
         ("DISCARD ALL", DiscardAll()),
+        ("DISCARD TEMP", DiscardAll(is_everything=False)),
+        ("SAVEPOINT A", Savepoint(SavepointWord.SET, "a")),
+        ('RELEASE "A"', Savepoint(SavepointWord.RELEASE, "A")),
+        ("RELEASE SAVEPOINT a", Savepoint(SavepointWord.RELEASE, "a")),
+        ("ROLLBACK TO a", Savepoint(SavepointWord.ROLLBACK_TO, "a")),
+        ("rollback work to savepoint a;", Savepoint(SavepointWord.ROLLBACK_TO, "a")),
     ],
 )
 def test_words_are_read_in_every_form(sql: str, word: object) -> None:

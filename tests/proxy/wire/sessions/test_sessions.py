@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from accountant.ledger.limits import Payer
 from cube.refusals import InvalidTarget, Refused, TooLarge, UnknownName, UnsupportedSql
-from planner.sql.settings import IGNORED, SETTING_NAMES, SetSetting
+from planner.sql.settings import CLIENT_SETTINGS, SETTING_NAMES, SetSetting
 from planner.sql.transactions import DiscardAll, TransactionWord
 from planner.sql.words import FILE, N_SETTINGS_MAX
 from planner.workload import RequestedTarget
@@ -297,7 +297,7 @@ def test_long_runs_of_comments_are_read_once(gaps: list[str]) -> None:
 
 def test_what_is_ignored_is_documented_and_nothing_else_is() -> None:
     (paragraph,) = re.findall(r"and\nchange nothing: (.*?)\.\nEvery other", DOCUMENT, re.DOTALL)
-    assert {name.lower() for name in re.findall(r"`([^`]+)`", paragraph)} == IGNORED
+    assert {name.lower() for name in re.findall(r"`([^`]+)`", paragraph)} == CLIENT_SETTINGS
     for name, header in zip(SETTING_NAMES, HEADERS, strict=True):
         assert f"| `tacit.{name}` | `{header}` |" in DOCUMENT
 
@@ -333,6 +333,12 @@ def test_what_clients_ask_about_has_a_value() -> None:
 def test_what_cannot_be_set_is_refused() -> None:
     with pytest.raises(UnknownName):
         about_session("SET server_version = '9'")
+
+
+def test_what_lasts_for_a_transaction_is_refused_where_there_are_none() -> None:
+    for sql in ("SET LOCAL tacit.epsilon = 1", "SET LOCAL timezone = 'UTC'"):
+        with pytest.raises(UnsupportedSql, match="there are none here"):
+            run(Sessions(), sql)
 
 
 def test_a_commit_behind_a_statement_is_left_out() -> None:
