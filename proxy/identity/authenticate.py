@@ -43,6 +43,40 @@ class Authenticator(Protocol):
         ...
 
 
+class PasswordLogin(Protocol):
+    """One exchange of SCRAM, in which a client proves that it knows a token."""
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The mechanisms that are offered, the best first."""
+        ...
+
+    def first(self, mechanism: str, message: bytes) -> bytes:
+        """The answer to the client's first message; NotAuthenticated if it is none."""
+        ...
+
+    def final(self, message: bytes) -> bytes:
+        """The answer to the client's proof; NotAuthenticated if it proves nothing."""
+        ...
+
+    @property
+    def token_hash(self) -> str:
+        """The hash of the token that was proved, once `final` has returned."""
+        ...
+
+
+class PasswordAuthenticator(Authenticator, Protocol):
+    """Identifies callers also by a name and a token that is never sent."""
+
+    def by_password(self, user: str, endpoint_hash: bytes | None) -> PasswordLogin:
+        """An exchange for a user, whether or not there is one of that name."""
+        ...
+
+    def needs_no_password(self, user: str) -> bool:
+        """Whether somebody who names this user is let in as anybody."""
+        ...
+
+
 class AccessLedger(Protocol):
     """The part of a ledger that holds credentials."""
 
