@@ -13,6 +13,7 @@ from typing import Protocol
 from cube.refusals import Refused
 from proxy.api.requests import Caller, QueryEngine
 from proxy.identity.authenticate import RejectionReason
+from proxy.identity.scram import login_failed
 from proxy.monitoring.events import INTERNAL_CODE, OK_CODE, POSTGRES_METHOD, Watcher
 from proxy.scheduling.fair_share import CallTimes, FairShare, Shift
 from proxy.scheduling.slow_clients import CallSlots
@@ -29,7 +30,6 @@ from proxy.wire.postgres.login import (
     first_request,
     log_in,
     welcome,
-    wrong_password,
 )
 from proxy.wire.postgres.session import Session
 from proxy.wire.postgres.sqlstates import FATAL, INTERNAL, fields, refusal_fields
@@ -157,7 +157,7 @@ class Connection:
         def caller() -> Caller:
             found = self._house.door.authenticator.identify(who.presented)
             if isinstance(found, RejectionReason):
-                raise wrong_password()
+                raise login_failed()
             return found
 
         def working() -> AbstractContextManager[object]:
