@@ -66,7 +66,7 @@ FLOORS = {
         "server",
         "tacit flight postgres",
         "sessions errors arrow_ipc",
-        "refusal_details incidents",
+        "refusal_details incidents tls",
     ),
 }
 GENERATED = {"protocol"}  # on the ground, under everything

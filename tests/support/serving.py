@@ -11,7 +11,8 @@ from proxy.identity.authenticate import Authenticator
 from proxy.identity.presented import PresentedCredentials
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
-from proxy.wire.server import TlsIdentity, start_server
+from proxy.wire.server import start_server
+from proxy.wire.tls import TlsIdentity
 
 
 class EverybodyLocal:

@@ -70,7 +70,7 @@ def milliseconds(value: str) -> float:
 
 
 def _encoding(value: str) -> str:
-    if value.strip().casefold() not in _UTF8:
+    if value.strip(" '").casefold() not in _UTF8:  # asyncpg sends it with quotes
         raise _invalid("client_encoding", f"cannot be {value[:64]!a}", "Texts are UTF8 here.")
     return "UTF8"
 

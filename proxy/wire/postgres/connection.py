@@ -13,13 +13,14 @@ from typing import Protocol
 from cube.refusals import Refused
 from proxy.api.requests import Caller, QueryEngine
 from proxy.identity.authenticate import RejectionReason
-from proxy.monitoring.events import INTERNAL_CODE, OK_CODE, Watcher
+from proxy.identity.scram import login_failed
+from proxy.monitoring.events import INTERNAL_CODE, OK_CODE, POSTGRES_METHOD, Watcher
 from proxy.scheduling.fair_share import CallTimes, FairShare, Shift
 from proxy.scheduling.slow_clients import CallSlots
 from proxy.wire.incidents import incident_text, note_incident
 from proxy.wire.postgres import backend
 from proxy.wire.postgres.client_settings import milliseconds
-from proxy.wire.postgres.conversation import METHOD, Conversation
+from proxy.wire.postgres.conversation import Conversation
 from proxy.wire.postgres.frontend import CancelRequest
 from proxy.wire.postgres.login import (
     LOGIN_SECONDS,
@@ -28,7 +29,6 @@ from proxy.wire.postgres.login import (
     first_request,
     log_in,
     welcome,
-    wrong_password,
 )
 from proxy.wire.postgres.session import Session
 from proxy.wire.postgres.sqlstates import FATAL, INTERNAL, fields, refusal_fields
@@ -123,12 +123,12 @@ class Connection:
         except ConnectionEnded:
             raise
         except Refused as refusal:
-            self._house.watcher.called(METHOD + "Login", refusal.code)
+            self._house.watcher.called(POSTGRES_METHOD + "Login", refusal.code)
             found = list(refusal_fields(refusal, FATAL))
         except BaseException as error:  # noqa: BLE001 - native code may raise beyond Exception
-            self._house.watcher.called(METHOD + "Login", INTERNAL_CODE)
+            self._house.watcher.called(POSTGRES_METHOD + "Login", INTERNAL_CODE)
             self._house.watcher.incident()
-            text = incident_text(note_incident(error, METHOD + "Login"))
+            text = incident_text(note_incident(error, POSTGRES_METHOD + "Login"))
             found = list(fields(FATAL, INTERNAL, text))
         else:
             return
@@ -145,7 +145,7 @@ class Connection:
         who = log_in(self._transport, self._house.door, request, until)
         with self._host.places.taken_by(who.caller.payer.analyst):
             self._host.note_login(self._process)
-            self._house.watcher.called(METHOD + "Login", OK_CODE)
+            self._house.watcher.called(POSTGRES_METHOD + "Login", OK_CODE)
             welcome(self._transport, who.caller, who.settings)
             self._transport.send(backend.backend_key(self._process, self.key))
             self._converse(who)
@@ -154,7 +154,7 @@ class Connection:
         def caller() -> Caller:
             found = self._house.door.authenticator.identify(who.presented)
             if isinstance(found, RejectionReason):
-                raise wrong_password()
+                raise login_failed()
             return found
 
         def working() -> AbstractContextManager[object]:

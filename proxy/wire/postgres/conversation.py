@@ -14,7 +14,13 @@ from typing import Final
 from cube.refusals import Refused, TooSlow
 from planner.sql.statements import read_text
 from proxy.api.requests import Caller
-from proxy.monitoring.events import INTERNAL_CODE, OK_CODE, Stage, Watcher
+from proxy.monitoring.events import (
+    INTERNAL_CODE,
+    OK_CODE,
+    POSTGRES_METHOD,
+    Stage,
+    Watcher,
+)
 from proxy.wire.incidents import incident_text, log_request, note_incident
 from proxy.wire.postgres import backend, frontend
 from proxy.wire.postgres.bound_values import bound
@@ -33,7 +39,6 @@ from proxy.wire.postgres.sqlstates import (
 )
 from proxy.wire.postgres.transport import ConnectionEnded, Transport
 
-METHOD: Final = "/postgresql/"
 SECONDS_TO_SEND_MAX: Final = 30.0  # from a message's first byte to its last
 _ALL: Final = 2**62
 _COUNTED: Final = frozenset({"Query", "Execute"})  # of messages that went well
@@ -240,13 +245,13 @@ class Conversation:
         except BaseException as error:  # noqa: BLE001 - native code may raise beyond Exception
             code = INTERNAL_CODE
             self._watcher.incident()
-            text = incident_text(note_incident(error, METHOD + method))
+            text = incident_text(note_incident(error, POSTGRES_METHOD + method))
             self._send_error(fields(ERROR, INTERNAL, text))
         if code != OK_CODE or method in _COUNTED:
-            self._watcher.called(METHOD + method, code)
+            self._watcher.called(POSTGRES_METHOD + method, code)
             seconds = time.monotonic() - started
             epsilon = float(self._session.taken_epsilon())
-            log_request(METHOD + method, code, seconds, epsilon=epsilon, caller=self._who)
+            log_request(POSTGRES_METHOD + method, code, seconds, epsilon=epsilon, caller=self._who)
         return code == OK_CODE
 
     def _of_a_cancel(self, refusal: Refused) -> Refused:

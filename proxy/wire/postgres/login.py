@@ -25,6 +25,7 @@ from proxy.identity.authenticate import PasswordAuthenticator, RejectionReason
 from proxy.identity.certificates import names_in
 from proxy.identity.presented import PresentedCredentials
 from proxy.identity.roles import WHO_ASKS
+from proxy.identity.scram import login_failed
 from proxy.wire.postgres import backend, frontend
 from proxy.wire.postgres.client_settings import REPORTED, canonical, checked, default
 from proxy.wire.postgres.frontend import CancelRequest, EncryptionRequest, First, Startup
@@ -167,7 +168,7 @@ def _identified(
     found = door.authenticator.identify(presented)
     if isinstance(found, RejectionReason):
         door.note_failure(found)
-        raise wrong_password()
+        raise login_failed()
     return presented, found
 
 
@@ -186,18 +187,9 @@ def _exchanged(
         last = login.final(_password(transport, until))
     except NotAuthenticated:
         door.note_failure(RejectionReason.UNKNOWN)
-        raise wrong_password() from None
+        raise login_failed() from None
     transport.send(backend.sasl_final(last))
     return PresentedCredentials(token_hash=login.token_hash, analyst=user, certificate=names)
-
-
-def wrong_password() -> NotAuthenticated:
-    """The one answer to every login that fails."""
-    return NotAuthenticated(
-        "The login failed.",
-        hint="The user is the analyst's name, the password a token that `tacit token issue` made "
-        "for it with access to this wire.",
-    )
 
 
 def _password(transport: Transport, until: float) -> bytes:

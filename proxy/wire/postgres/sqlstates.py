@@ -1,6 +1,7 @@
 """Errors and notices as PostgreSQL's clients read them: an SQLSTATE, a message, a hint, a place.
 
-A refusal explains itself. Its own stable code stands in the message, as on the other wire.
+A refusal explains itself. Its own stable code stands in the message, as on the other wire; what
+only this wire refuses has an SQLSTATE alone.
 """
 
 from collections.abc import Iterator
@@ -87,7 +88,9 @@ def sqlstate_of(refusal: Refused) -> str:
 
 def refusal_fields(refusal: Refused, severity: str = ERROR) -> Iterator[tuple[str, str]]:
     """The fields of an error that is a refusal, but for its place in a text."""
-    yield from fields(severity, sqlstate_of(refusal), f"{refusal.message} [{refusal.code}]")
+    is_own = isinstance(refusal, StateError | ProtocolViolation)  # its SQLSTATE says everything
+    text = refusal.message if is_own else f"{refusal.message} [{refusal.code}]"
+    yield from fields(severity, sqlstate_of(refusal), text)
     if refusal.hint is not None:
         yield "H", refusal.hint
 
