@@ -34,6 +34,7 @@ from tacit_client.errors import (
     ProgrammingError,
     Refused,
 )
+from tacit_client.marginals import Marginals
 from tacit_client.receipts import ColumnReceipt, Receipt
 from tacit_client.result import Result
 
@@ -76,6 +77,7 @@ __all__ = [
     "InterfaceError",
     "InternalError",
     "InvalidStatement",
+    "Marginals",
     "NotCovered",
     "NotNow",
     "NotSupportedError",

@@ -3,6 +3,7 @@
 No privacy decision is made here: what may be answered, and at what price, the server decides.
 """
 
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Self
@@ -16,7 +17,9 @@ from tacit_client.catalog import Catalog, Table
 from tacit_client.connecting import Address, address_of
 from tacit_client.cursor import Cursor, Parameters, fetched
 from tacit_client.errors import InterfaceError, translated
+from tacit_client.marginals import Marginals, ask_marginals
 from tacit_client.result import Result
+from tacit_client.synthetic import create_statement
 
 
 def connect(  # noqa: PLR0913 - what a connection is made of, by name
@@ -158,6 +161,87 @@ class Connection:
         """What is spent of each private table's budget, and what is left."""
         return Result(self._fetched("SELECT * FROM data_privacy.budgets"))
 
+    def synthesize(  # noqa: PLR0913 - the statement's options
+        self,
+        source: str,
+        name: str,
+        *,
+        epsilon: float | Decimal | str = 0,
+        delta: float | Decimal | str | None = None,
+        method: str | None = None,
+        rows: int | None = None,
+        seed: int | None = None,
+        columns: Sequence[str] = (),
+        replace: bool = False,
+    ) -> Result:
+        """Make a synthetic table of a private one; what SQL asks of it is free.
+
+        Parameters
+        ----------
+        source : str
+            The private table.
+        name : str
+        epsilon : float, optional
+            The most that it may cost; 0 makes it of what is known already.
+        delta, method, rows, seed, columns : optional
+            See the reference of synthetic tables.
+        replace : bool, optional
+            Whether to replace a synthetic table of that name.
+        """
+        statement = create_statement(
+            source,
+            name,
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            rows=rows,
+            seed=seed,
+            columns=columns,
+            replace=replace,
+        )
+        return Result(fetched(self._driver, statement, None, Accuracy()))
+
+    def marginals(  # noqa: PLR0913 - what the message has
+        self,
+        table: str,
+        sets: Iterable[Sequence[str]],
+        *,
+        budget: float | str | None = None,
+        half_width: float | None = None,
+        confidence: float | None = None,
+        epsilon: float | Decimal | str | None = None,
+        consistency: str = "exact",
+        public_total: int | None = None,
+    ) -> Marginals:
+        """Count by several sets of columns, in tables that agree where they overlap.
+
+        Parameters
+        ----------
+        table : str
+        sets : iterable of sequence of str
+            The columns of each table; an empty one is the number of records.
+        budget : float, optional
+            Epsilon to divide among the tables so that their total error is least; 0 to use only
+            what is known. If left out, every cell meets `half_width`.
+        half_width, confidence, epsilon : optional
+            As in `sql`.
+        consistency : str, optional
+            ``raw``, ``exact``, ``nonnegative`` or ``global``.
+        public_total : int, optional
+            The number of records, if it is public.
+        """
+        asked = Accuracy(half_width=half_width, confidence=confidence, epsilon=epsilon)
+        self._check_open()
+        return ask_marginals(
+            self._address,
+            table,
+            sets,
+            accuracy=asked if budget is not None else asked.over(self._accuracy),
+            budget=budget,
+            consistency=consistency,
+            public_total=public_total,
+        )
+
     def tables(self) -> list[Table]:
         """The tables and views that SQL may name, with their columns."""
         return self.catalog.tables()
@@ -201,8 +285,11 @@ class Connection:
 
     @property
     def _driver(self) -> Any:
+        self._check_open()
+        return self._opened
+
+    def _check_open(self) -> None:
         if self._opened is None:
             raise InterfaceError(
                 "The connection is closed.", status_code=AdbcStatusCode.INVALID_STATE
             )
-        return self._opened

@@ -84,6 +84,17 @@ def detail_in(details: Mapping[str, bytes]) -> Detail | None:
         return None
 
 
+def detail_in_status(trailers: Mapping[str, str | bytes]) -> Detail | None:
+    """The detail in the trailers of a call of gRPC, within a `google.rpc.Status`."""
+    status = trailers.get(DETAILS_KEY)
+    try:
+        packed = protobuf.fields(status) if isinstance(status, bytes) else {}
+    except protobuf.NotAMessage:
+        return None
+    found = (detail_in({DETAILS_KEY: one}) for one in packed.get(3, ()) if isinstance(one, bytes))
+    return next((one for one in found if one is not None), None)
+
+
 def _detail(values: dict[int, list[protobuf.Value]]) -> Detail:
     place = next(protobuf.messages_of(values, 4), None)
     shortfall = next(protobuf.messages_of(values, 5), {})

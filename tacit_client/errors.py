@@ -14,9 +14,10 @@ Only translates: what a refusal may say was decided by the server.
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from adbc_driver_manager import (
+    AdbcStatusCode,
     DatabaseError,
     DataError,
     Error,
@@ -28,7 +29,14 @@ from adbc_driver_manager import (
     ProgrammingError,
 )
 
-from tacit_client.details import NO_DETAIL, Detail, OfferedWidth, Position, detail_in
+from tacit_client.details import (
+    NO_DETAIL,
+    Detail,
+    OfferedWidth,
+    Position,
+    detail_in,
+    detail_in_status,
+)
 
 __all__ = [
     "DataError",
@@ -45,6 +53,7 @@ __all__ = [
     "ProgrammingError",
     "Refused",
     "missing_library",
+    "refusal_of_call",
     "translated",
 ]
 
@@ -53,6 +62,18 @@ NOT_COVERED: Final = frozenset(
     {"budget_exhausted", "limit_reached", "cost_above_cap", "target_not_reached"}
 )
 INTERNAL_CODE: Final = "internal_error"
+UNAVAILABLE: Final = "UNAVAILABLE"
+# The statuses of gRPC that ADBC calls an error of the program.
+MISTAKES: Final = frozenset(
+    {
+        "INVALID_ARGUMENT",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "UNAUTHENTICATED",
+        "UNIMPLEMENTED",
+    }
+)
 _NO_SERVER: Final = re.compile(r'Error while dialing: ([^"]*)"')
 # The driver puts a status before the server's text, and a status and the call behind it.
 _DRIVERS_WORDS: Final = re.compile(r"\A[A-Z_]+: \[FlightSQL\] (.*) \(\w+; \w+\)\Z", re.DOTALL)
@@ -157,15 +178,30 @@ def _translation(error: Error) -> Error:
     if code == INTERNAL_CODE:
         return InternalError(message, status_code=error.status_code)
     detail = detail_in(details) or NO_DETAIL
-    return _kind(error, code)(code, message, detail, status_code=error.status_code)
+    kind = _kind(code, is_mistake=isinstance(error, ProgrammingError | NotSupportedError))
+    return kind(code, message, detail, status_code=error.status_code)
 
 
-def _kind(error: Error, code: str) -> type[Refused]:
+def refusal_of_call(error: Any) -> Error:
+    """What a call of `tacit.v1` ended with, a `grpc.RpcError`, as an exception of this module."""
+    trailers = dict(error.trailing_metadata() or ())
+    code = _text(trailers.get(CODE_KEY, b""))
+    status = error.code().name
+    adbc_status = getattr(AdbcStatusCode, status, AdbcStatusCode.UNKNOWN)
+    message = (error.details() or "").removeprefix(f"[{code}] ")
+    if not code or code == INTERNAL_CODE:
+        kind = OperationalError if status == UNAVAILABLE else InternalError
+        return kind(f"{status}: {message}", status_code=adbc_status)
+    detail = detail_in_status(trailers) or NO_DETAIL
+    return _kind(code, is_mistake=status in MISTAKES)(
+        code, message, detail, status_code=adbc_status
+    )
+
+
+def _kind(code: str, *, is_mistake: bool) -> type[Refused]:
     if code in NOT_COVERED:
         return NotCovered
-    if isinstance(error, ProgrammingError | NotSupportedError):
-        return InvalidStatement
-    return NotNow
+    return InvalidStatement if is_mistake else NotNow
 
 
 def _text(value: str | bytes) -> str:

@@ -49,7 +49,8 @@ def answered(connection: sa.engine.Connection) -> None:
     frame = pd.read_sql(statement, connection)
     assert frame["n"].tolist() == [row.n for row in rows]
     bound = sa.text("SELECT COUNT(*) AS n FROM people WHERE city = :city")
-    assert connection.execute(bound, {"city": "Oslo"}).scalar() > 0
+    ((n,),) = connection.execute(bound, {"city": "Oslo"}).fetchall()
+    assert n > 0
 
 
 def refused(connection: sa.engine.Connection) -> None:
@@ -57,7 +58,7 @@ def refused(connection: sa.engine.Connection) -> None:
     try:
         connection.execute(sa.text("SELECT nonsense FROM people"))
     except sa.exc.ProgrammingError as error:
-        code = error.orig.code
+        code = getattr(error.orig, "code", None)
     assert code == "unknown_name"
 
 
