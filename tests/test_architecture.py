@@ -65,9 +65,9 @@ FLOORS = {
     ),
     "proxy/wire": (
         "server",
-        "tacit flight",
+        "tacit flight postgres",
         "sessions errors arrow_ipc",
-        "refusal_details",
+        "refusal_details incidents tls",
     ),
 }
 GENERATED = {"protocol"}  # on the ground, under everything

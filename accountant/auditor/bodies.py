@@ -5,6 +5,7 @@ something else. Whether entries agree with each other is checked in accounts.py,
 access.py.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -38,6 +39,7 @@ WINDOWS: Final = ("day", "week", "month", "year", "never")
 SUBJECTS: Final = ("analyst", "group", "each_analyst")
 ROLES: Final = ("analyst", "owner", "auditor")
 PROOFS: Final = ("token", "certificate")
+_KEY: Final = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +274,7 @@ def _served(value: Json) -> InformationalEntry:
 
 def _granted(value: Json) -> Granted:
     required = ("id", "analyst", "groups", "role", "tables", "proof", "shown_as", "expires", "by")
-    fields = fields_of(value, required)
+    fields = fields_of(value, required, ("scram",))
     for name in (text(fields, "analyst"), *check_set(list_of(fields, "groups", str), "groups")):
         check_name(name)
     check_set(list_of(fields, "tables", str), "tables")
@@ -282,7 +284,21 @@ def _granted(value: Json) -> Granted:
     shown_as = text(fields, "shown_as")
     if not shown_as:
         raise Wrong("a credential that anybody could show")
-    return Granted(check_name(text(fields, "id")), (one_of(fields, "proof", PROOFS), shown_as))
+    proof = one_of(fields, "proof", PROOFS)
+    if "scram" in fields:
+        _check_scram(fields["scram"], proof)
+    return Granted(check_name(text(fields, "id")), (proof, shown_as))
+
+
+def _check_scram(value: Json, proof: str) -> None:
+    """A password is a token, and two keys stand for it."""
+    if proof != "token":
+        raise Wrong("a password without a token")
+    names = ("stored_key", "server_key")
+    keys = fields_of(value, names)
+    for name in names:
+        if _KEY.fullmatch(text(keys, name)) is None:
+            raise Wrong(f"{name} is not 64 hexadecimal digits")
 
 
 def _revoked(value: Json) -> Revoked:

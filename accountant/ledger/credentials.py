@@ -4,9 +4,11 @@ A token is 32 random bytes, so its plain SHA-256 does not help a reader of the l
 guessed. A certificate is identified by the name in it. Callers with neither have no access, and a
 credential gives access only to the tables that it names.
 
-Values only. How a call presents a credential is defined in the proxy.
+Values only. How a call presents a credential is defined in the proxy; proofs/credentials.md has why
+nobody gets in with what is stored here.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,6 +19,7 @@ from accountant.ledger.limits import Payer, Subject, check_name
 from cube.cached import cached_property
 
 EVERY_TABLE: Final = "*"  # for owners and auditors of a whole ledger
+_KEY: Final = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
 class Role(StrEnum):
@@ -32,6 +35,26 @@ class Proof(StrEnum):
 
     TOKEN = "token"  # noqa: S105 - a word; `shown_as` is the SHA-256 of the token, in hexadecimal
     CERTIFICATE = "certificate"  # `shown_as` is the name in the client's certificate
+
+
+@dataclass(frozen=True, slots=True)
+class ScramVerifier:
+    """What the server needs to be shown, by SCRAM-SHA-256, that somebody knows a token.
+
+    Parameters
+    ----------
+    stored_key : str
+        RFC 5802's StoredKey in hexadecimal, against which the client's proof is checked.
+    server_key : str
+        RFC 5802's ServerKey in hexadecimal, with which the server proves that it has this.
+    """
+
+    stored_key: str
+    server_key: str
+
+    def __post_init__(self) -> None:
+        if not _KEY.fullmatch(self.stored_key) or not _KEY.fullmatch(self.server_key):
+            raise ValueError("a key of SCRAM that is not 64 hexadecimal digits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +75,8 @@ class Credential:
         See `Proof`.
     expires : str, optional
         Its expiry, as UTC text: from then on it gives no access.
+    verifier : ScramVerifier, optional
+        Of a token that is also the password for the PostgreSQL wire.
     """
 
     id: str
@@ -61,6 +86,7 @@ class Credential:
     proof: Proof
     shown_as: str
     expires: str | None = None
+    verifier: ScramVerifier | None = None
 
     def __post_init__(self) -> None:
         check_name(self.id)
@@ -68,6 +94,8 @@ class Credential:
             raise ValueError("a credential that anybody could show")
         if list(self.tables) != sorted(set(self.tables)):
             raise ValueError("tables must be sorted and distinct")
+        if self.verifier is not None and self.proof is not Proof.TOKEN:
+            raise ValueError("a verifier of SCRAM without a token")
 
     def opens(self, table: str) -> bool:
         """Whether it gives access to a table."""
@@ -129,6 +157,18 @@ class AccessBook:
         return frozenset(
             subject for analyst in self._groups for subject in self.payer(analyst).subjects
         )
+
+    @cached_property
+    def _with_verifiers(self) -> Mapping[str, tuple[Credential, ...]]:
+        found: dict[str, list[Credential]] = {}
+        for credential in self.issued.values():
+            if credential.verifier is not None and credential.id not in self.revoked:
+                found.setdefault(credential.payer.analyst, []).append(credential)
+        return {analyst: tuple(credentials) for analyst, credentials in found.items()}
+
+    def with_verifiers(self, analyst: str) -> tuple[Credential, ...]:
+        """An analyst's credentials that are passwords and not revoked. They may have expired."""
+        return self._with_verifiers.get(analyst, ())
 
     def shown(self, proof: Proof, shown_as: str) -> Credential | None:
         """The credential with this proof, unless it was revoked. It may have expired."""

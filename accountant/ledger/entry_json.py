@@ -4,13 +4,14 @@ The result of `read` is checked for types, and each value checks itself; whether
 each other is checked in table_history.py.
 """
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
 
-from accountant.ledger.credentials import Credential, Proof, Role
+from accountant.ledger.credentials import Credential, Proof, Role, ScramVerifier
 from accountant.ledger.entries import (
     AccessGranted,
     AccessRevoked,
@@ -283,7 +284,7 @@ def _read_served(fields: Fields) -> Served:
 
 def _write_granted(body: AccessGranted) -> Fields:
     credential = body.credential
-    return {
+    encoded: Fields = {
         "id": credential.id,
         "analyst": credential.payer.analyst,
         "groups": list(credential.payer.groups),
@@ -294,6 +295,9 @@ def _write_granted(body: AccessGranted) -> Fields:
         "expires": credential.expires,
         "by": body.by,
     }
+    if credential.verifier is not None:
+        encoded["scram"] = dataclasses.asdict(credential.verifier)
+    return encoded
 
 
 def _read_granted(fields: Fields) -> AccessGranted:
@@ -309,8 +313,13 @@ def _read_granted(fields: Fields) -> AccessGranted:
         proof=Proof(_typed(fields["proof"], str)),
         shown_as=_typed(fields["shown_as"], str),
         expires=None if expires is None else _typed(expires, str),
+        verifier=_read_verifier(fields["scram"]) if "scram" in fields else None,
     )
     return AccessGranted(credential, _typed(fields["by"], str))
+
+
+def _read_verifier(fields: Fields) -> ScramVerifier:
+    return ScramVerifier(_typed(fields["stored_key"], str), _typed(fields["server_key"], str))
 
 
 def _write_rollback(body: RollbackAccepted) -> Fields:

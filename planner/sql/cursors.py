@@ -109,20 +109,16 @@ def read_cursor(text: str, words: Sequence[Token]) -> CursorStatement | Prepared
         return None
     reader = WordReader(words)
     reader.next_word()
-    match verb:
-        case "DECLARE":
-            return _declare(text, reader)
-        case "FETCH" | "MOVE":
-            return _fetch(reader, verb)
-        case "CLOSE":
-            return CloseCursor(_name_or_all(reader, verb))
-        case "PREPARE":
-            return _prepare(text, reader)
-        case "EXECUTE":
-            return _execute(reader)
-        case _:
-            reader.passed("PREPARE")
-            return Deallocate(_name_or_all(reader, verb))
+    if verb in ("DECLARE", "PREPARE"):
+        return _declare(text, reader) if verb == "DECLARE" else _prepare(text, reader)
+    if verb in ("FETCH", "MOVE"):
+        return _fetch(reader, verb)
+    if verb == "EXECUTE":
+        return _execute(reader)
+    if verb == "CLOSE":
+        return CloseCursor(_name_or_all(reader, verb))
+    reader.passed("PREPARE")
+    return Deallocate(_name_or_all(reader, verb))
 
 
 def _declare(text: str, reader: WordReader) -> DeclareCursor:

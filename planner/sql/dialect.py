@@ -87,8 +87,10 @@ class Tacit(Postgres):
 
         COMMANDS: ClassVar[set[TokenType]] = set()
 
+        # "$2,$3" would else be read as the beginning of a text between dollar signs.
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
-            word: token for word, token in Postgres.Tokenizer.KEYWORDS.items() if word != "EXPLAIN"
+            **{w: kind for w, kind in Postgres.Tokenizer.KEYWORDS.items() if w != "EXPLAIN"},
+            **{f"${digit}": TokenType.NUMBER for digit in range(10)},
         }
 
     class Generator(PostgresGenerator):

@@ -15,7 +15,7 @@ from typing import ClassVar, Final, TypeAlias
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnknownName, UnsupportedSql
+from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnknownName
 from planner.fallback import Fallback
 from planner.sql.messages import shortened, suggestion
 from planner.sql.options import fallback_named, switched

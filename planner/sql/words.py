@@ -200,13 +200,38 @@ class WordReader:
 
 def _words(sql: str) -> list[Token]:
     try:
-        return TACIT.tokenize(sql)
+        return list(_with_parameters(TACIT.tokenize(sql)))
     except TokenError as error:
         near = shortened(sql[error.start or 0 : (error.end or len(sql)) + 1])
         raise InvalidSql(
             f"The SQL cannot be read as words near {near}.",
             hint="A quote or comment may be left open.",
         ) from None
+
+
+def _with_parameters(words: Iterable[Token]) -> Iterator[Token]:
+    """The words with two for a numbered parameter, ``$`` and all of its digits."""
+    number: Token | None = None  # of the parameter that is being read
+    for word in words:
+        if number is not None and word.start == number.end + 1 and word.text.isdecimal():
+            number = _part(word, number.text + word.text, number.start, word.end)
+            continue
+        if number is not None:
+            yield number
+            number = None
+        if word.token_type == TokenType.NUMBER and word.text.startswith("$"):
+            yield _part(word, "$", word.start, word.start, TokenType.PARAMETER)
+            number = _part(word, word.text[1:], word.start + 1, word.end)
+        else:
+            yield word
+    if number is not None:
+        yield number
+
+
+def _part(
+    word: Token, text: str, start: int, end: int, kind: TokenType = TokenType.NUMBER
+) -> Token:
+    return Token(kind, text, word.line, word.col, start, end, list(word.comments))
 
 
 def _between_semicolons(words: Iterable[Token]) -> Iterator[list[Token]]:

@@ -77,12 +77,16 @@ class QueryRequest:
         Values for the parameters of the statement.
     caller : Caller
         The caller; by default whoever runs the process.
+    settings : tuple of (str, str)
+        What the client has set for its session and changes no answer, by lower-case names; the
+        catalog shows it.
     """
 
     sql: str
     target: RequestedTarget = NOTHING_REQUESTED
     parameters: Parameters = ()
     caller: Caller = LOCAL
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

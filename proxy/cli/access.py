@@ -25,6 +25,7 @@ from proxy.cli.rendering import console, limits_table, plain
 from proxy.config.settings import Settings, load
 from proxy.identity.authenticate import ANONYMOUS
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
+from proxy.identity.roles import WHO_ASKS
 
 COMMAND_LINE: Final = "command line"  # the author that the ledger records
 DEFAULT_CONFIG: Final = Path("tacit.toml")
@@ -70,11 +71,15 @@ def issue(  # noqa: PLR0913 - one parameter per option
             metavar="NAME", help="Accept a client certificate with this name instead of a token."
         ),
     ] = None,
+    no_postgres: Annotated[
+        bool,
+        typer.Option("--no-postgres", help="Do not make it a password for PostgreSQL clients."),
+    ] = False,
     config: ConfigOption = DEFAULT_CONFIG,
 ) -> None:
     """Issue a token, and print it, once, on standard output.
 
-    It cannot be shown again: the ledger keeps only its hash.
+    It cannot be shown again: the ledger keeps only what checks it.
     """
     with _opened(config) as (settings, ledger):
         _check_tables(settings, table or [])
@@ -84,6 +89,7 @@ def issue(  # noqa: PLR0913 - one parameter per option
             role=role,
             tables=(EVERY_TABLE,) if all_tables else table or (),
             expires=None if expires is None else expiry(expires),
+            on_postgres=not no_postgres,
         )
         if certificate is None:
             credential, token = issue_token(ledger, grant, by=COMMAND_LINE)
@@ -96,10 +102,10 @@ def issue(  # noqa: PLR0913 - one parameter per option
 
 @tokens.command("list", epilog="Example: tacit token list --config tacit.toml")
 def list_credentials(config: ConfigOption = DEFAULT_CONFIG) -> None:
-    """List every credential that was ever issued."""
+    """List every credential that was ever issued, and whether PostgreSQL clients may use it."""
     with _opened(config) as (_, ledger):
         book, now = ledger.access, ledger.now()
-    shown = _grid("id", "analyst", "groups", "role", "tables", "shown by", "ends", "")
+    shown = _grid("id", "analyst", "groups", "role", "tables", "shown by", "PostgreSQL", "ends", "")
     for credential in book.issued.values():
         state = "in force"
         if credential.id in book.revoked:
@@ -113,6 +119,7 @@ def list_credentials(config: ConfigOption = DEFAULT_CONFIG) -> None:
             credential.role.value,
             _tables(credential),
             "token" if credential.proof is Proof.TOKEN else f"certificate {credential.shown_as}",
+            "yes" if _is_for_postgres(credential) else "no",
             credential.expires or "",
             state,
         )
@@ -231,6 +238,12 @@ def _check_tables(settings: Settings, names: Iterable[str]) -> None:
 
 def _tables(credential: Credential) -> str:
     return "every table" if EVERY_TABLE in credential.tables else ", ".join(credential.tables)
+
+
+def _is_for_postgres(credential: Credential) -> bool:
+    """Whether it lets somebody in on the PostgreSQL wire: to query, with a password of theirs."""
+    is_shown = credential.proof is Proof.CERTIFICATE or credential.verifier is not None
+    return is_shown and credential.role in WHO_ASKS
 
 
 def _grid(*headings: str) -> Table:

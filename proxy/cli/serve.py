@@ -17,20 +17,17 @@ import typer
 from rich.text import Text
 from threadpoolctl import threadpool_limits
 
-from accountant.auditor.verify import verify
-from proxy.admin.ledger_admin import ServedLedgerAdmin
 from proxy.api.requests import BudgetStatus
-from proxy.bootstrap import Service, build
+from proxy.bootstrap import build
 from proxy.cli.rendering import console
+from proxy.cli.wires import start_wires, tls_identity
 from proxy.config.server import ServerSettings
-from proxy.config.settings import Settings, load
-from proxy.identity.authenticate import LedgerAuthenticator
+from proxy.config.settings import load
 from proxy.monitoring.health import Monitoring, Readiness
 from proxy.monitoring.logs import configure_logs
 from proxy.monitoring.metrics import Metrics
 from proxy.monitoring.service import watching
-from proxy.reporting.make import ReportFormat, make_report
-from proxy.wire.server import SERVICES, RunningServer, TlsIdentity, start_server
+from proxy.wire.server import SERVICES
 
 # Parameters of glibc's <malloc.h>, and their values.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
@@ -60,7 +57,7 @@ def serve(
     give_memory_back()
     allow_many_connections()
     wait = _wait_for_signals()
-    tls = _tls(settings.server)
+    tls = tls_identity(settings.server)
     metrics = Metrics(table.schema.table for table in settings.tables)
     service = build(settings, metrics)
     readiness = Readiness(SERVICES)
@@ -70,19 +67,22 @@ def serve(
         with watching(
             service, metrics, readiness, settings.server.metrics_listen
         ) as metrics_address:
-            server = _started(settings, service, tls, Monitoring(metrics, readiness))
+            wires = start_wires(settings, service, tls, Monitoring(metrics, readiness))
+            address = wires.grpc.address
             try:
-                told = greeting(server.address, service.budgets(), settings.server, config)
+                told = greeting(address, service.budgets(), settings.server, config)
+                if wires.postgres is not None:
+                    told.insert(-1, postgres_hint(wires.postgres.address, settings.server))
                 if metrics_address is not None:
                     told.insert(-1, f"Metrics: http://{metrics_address}/metrics")
                 for line in told:
                     console().print(Text(line), soft_wrap=True)
-                structlog.get_logger("tacit").info("serving", address=server.address)
+                structlog.get_logger("tacit").info("serving", address=address)
                 wait()
                 readiness.end()
             finally:
-                server.stop(GRACE_SECONDS)
-                structlog.get_logger("tacit").info("stopped", address=server.address)
+                wires.stop(GRACE_SECONDS)
+                structlog.get_logger("tacit").info("stopped", address=address)
     finally:
         service.close()
         gc.unfreeze()  # otherwise objects of native modules would be reported as leaked at exit
@@ -107,6 +107,16 @@ def greeting(
         *shell_hints(address, server, config),
         "Ctrl-C stops it.",
     ]
+
+
+def postgres_hint(address: str, server: ServerSettings) -> str:
+    """How PostgreSQL's clients connect."""
+    host, _, port = address.rpartition(":")
+    user = "anonymous" if server.allow_anonymous else "ANALYST"
+    tls = "" if server.tls is None else " sslmode=require"
+    shown = f"host={host.strip('[]')} port={port} dbname=tacit user={user}{tls}"
+    password = "" if server.allow_anonymous else ", with a token as the password"
+    return f'PostgreSQL: psql "{shown}"{password}'
 
 
 def shell_hints(address: str, server: ServerSettings, config: Path) -> list[str]:
@@ -151,40 +161,6 @@ def give_memory_back() -> None:
         library.mallopt(M_MMAP_THRESHOLD, BLOCK_BYTES)
         library.mallopt(M_TRIM_THRESHOLD, BLOCK_BYTES)
         library.mallopt(M_ARENA_MAX, N_ARENAS)
-
-
-def _tls(server: ServerSettings) -> TlsIdentity | None:
-    files = server.tls
-    if files is None:
-        return None
-    return TlsIdentity.load(files.certificate, files.key, files.client_ca)
-
-
-def _started(
-    settings: Settings, service: Service, tls: TlsIdentity | None, monitoring: Monitoring
-) -> RunningServer:
-    """The server of a service, which authenticates callers by the ledger's credentials."""
-    names = [table.schema.table for table in settings.tables]
-
-    def report(report_format: str) -> bytes:
-        entries = list(service.ledger.entries())
-        return make_report(
-            entries, ReportFormat(report_format), verdict=verify(entries, has_columns=True)
-        )
-
-    return start_server(
-        service.engine,
-        settings.server.listen,
-        authenticator=LedgerAuthenticator(
-            service.ledger, allow_anonymous=settings.server.allow_anonymous
-        ),
-        tls=tls,
-        public=service.public,
-        admin=ServedLedgerAdmin(service.ledger, names, report),
-        synthetic=service.engine.synthetic,
-        monitoring=monitoring,
-        times=settings.server.times,
-    )
 
 
 def _wait_for_signals() -> Callable[[], object]:

@@ -4,6 +4,7 @@ import ipaddress
 import re
 
 DEFAULT_LISTEN = "127.0.0.1:31337"
+DEFAULT_POSTGRES_LISTEN = "127.0.0.1:5433"  # beside a PostgreSQL on its own port
 PORT_MAX = 65535
 ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})", re.ASCII)
 

@@ -3,6 +3,7 @@
 It is the only part of the configuration that environment variables may override.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,12 @@ from typing import Any
 from pydantic import Field
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from proxy.config.address import DEFAULT_LISTEN, host_of, is_loopback
+from proxy.config.address import (
+    DEFAULT_LISTEN,
+    DEFAULT_POSTGRES_LISTEN,
+    host_of,
+    is_loopback,
+)
 from proxy.config.synthetic_limits import DEFAULT_LIMITS, SyntheticLimits
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
 from proxy.sources.problems import Problems
@@ -42,6 +48,8 @@ class ServerSettings:
         Whether calls without a credential count as calls of the analyst ``anonymous``.
     metrics_listen : str, optional
         Where metrics are served for Prometheus, if at all.
+    postgres_listen : str, optional
+        ``host:port`` for PostgreSQL's clients, if they are served at all.
     synthetic_dir : Path, optional
         Where synthetic tables are kept; by default beside the ledger's file.
     synthetic_limits : SyntheticLimits
@@ -54,6 +62,7 @@ class ServerSettings:
     tls: TlsFiles | None
     allow_anonymous: bool = False
     metrics_listen: str | None = None
+    postgres_listen: str | None = None
     synthetic_dir: Path | None = None
     synthetic_limits: SyntheticLimits = DEFAULT_LIMITS
     times: CallTimes = DEFAULT_TIMES
@@ -72,6 +81,7 @@ class ServerSection(BaseSettings):
     tls_client_ca: str | None = None
     allow_anonymous: bool = False
     metrics_listen: str | None = None
+    postgres_listen: str | None = None
     statement_seconds: float = Field(default=DEFAULT_TIMES.statement, ge=5, le=3600)
     job_seconds: float = Field(default=DEFAULT_TIMES.job, ge=5, le=86_400)
     synthetic_dir: str | None = Field(default=None, min_length=1)
@@ -99,15 +109,13 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
         return None
     tls = _read_tls(section, folder, problems)
     wants_tls = section.tls_certificate is not None or section.tls_key is not None
-    host = host_of(section.listen)
-    if host is None:
-        problems.add(("server", "listen"), f'should be host:port, such as "{DEFAULT_LISTEN}"')
-    elif not wants_tls and not is_loopback(host):
-        problems.add(
-            ("server", "listen"), "is not loopback, so tls_certificate and tls_key are needed"
-        )
+    wires = {"listen": (section.listen, DEFAULT_LISTEN)}
+    if section.postgres_listen is not None:
+        wires["postgres_listen"] = (section.postgres_listen, DEFAULT_POSTGRES_LISTEN)
+    for key, (address, example) in wires.items():
+        _check_wire(key, address, example, problems, wants_tls=wants_tls)
     if section.allow_anonymous:
-        _check_anonymous(section, host, problems)
+        _check_anonymous(section, [address for address, _ in wires.values()], problems)
     metrics_host = None if section.metrics_listen is None else host_of(section.metrics_listen)
     if section.metrics_listen is not None and not (metrics_host and is_loopback(metrics_host)):
         problems.add(("server", "metrics_listen"), 'should be loopback, such as "127.0.0.1:9464"')
@@ -119,6 +127,7 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
         tls=tls,
         allow_anonymous=section.allow_anonymous,
         metrics_listen=section.metrics_listen,
+        postgres_listen=section.postgres_listen,
         synthetic_dir=directory,
         synthetic_limits=SyntheticLimits(
             n_rows=section.synthetic_rows_max,
@@ -129,10 +138,21 @@ def read_server(values: Any, folder: Path, problems: Problems) -> ServerSettings
     )
 
 
-def _check_anonymous(section: ServerSection, host: str | None, problems: Problems) -> None:
-    """Everyone who reaches the port is a caller then; so only this machine may reach it."""
+def _check_wire(
+    key: str, address: str, example: str, problems: Problems, *, wants_tls: bool
+) -> None:
+    host = host_of(address)
+    if host is None:
+        problems.add(("server", key), f'should be host:port, such as "{example}"')
+    elif not wants_tls and not is_loopback(host):
+        problems.add(("server", key), "is not loopback, so tls_certificate and tls_key are needed")
+
+
+def _check_anonymous(section: ServerSection, addresses: Iterable[str], problems: Problems) -> None:
+    """Everyone who reaches a port is a caller then; so only this machine may reach them."""
     keys = ("server", "allow_anonymous")
-    if host is not None and not is_loopback(host):
+    hosts = [host for address in addresses if (host := host_of(address)) is not None]
+    if not all(map(is_loopback, hosts)):
         problems.add(keys, "is for a loopback address only")
     if section.tls_client_ca is not None:
         problems.add(keys, "cannot be combined with tls_client_ca, which identifies every client")

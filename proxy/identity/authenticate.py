@@ -18,6 +18,8 @@ from accountant.ledger.limits import Payer
 from cube.refusals import LedgerUnavailable
 from proxy.api.requests import Caller
 from proxy.identity.presented import PresentedCredentials
+from proxy.identity.scram import Password, ScramLogin
+from proxy.identity.scram_keys import salt_of
 
 REFRESH_SECONDS: Final = 1.0  # between two reads of the ledger for an unknown credential
 ANONYMOUS: Final = Caller(Payer("anonymous"), Role.ANALYST, (EVERY_TABLE,))
@@ -40,6 +42,40 @@ class Authenticator(Protocol):
 
     def identify(self, presented: PresentedCredentials) -> Caller | RejectionReason:
         """The caller, or the reason why the call is rejected."""
+        ...
+
+
+class PasswordLogin(Protocol):
+    """One exchange of SCRAM, in which a client proves that it knows a token."""
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The mechanisms that are offered, the best first."""
+        ...
+
+    def first(self, mechanism: str, message: bytes) -> bytes:
+        """The answer to the client's first message; NotAuthenticated if it is none."""
+        ...
+
+    def final(self, message: bytes) -> bytes:
+        """The answer to the client's proof; NotAuthenticated if it proves nothing."""
+        ...
+
+    @property
+    def token_hash(self) -> str:
+        """The hash of the token that was proved, once `final` has returned."""
+        ...
+
+
+class PasswordAuthenticator(Authenticator, Protocol):
+    """Identifies callers also by a name and a token that is never sent."""
+
+    def by_password(self, user: str, endpoint_hash: bytes | None) -> PasswordLogin:
+        """An exchange for a user, whether or not there is one of that name."""
+        ...
+
+    def needs_no_password(self, user: str) -> bool:
+        """Whether somebody who names this user is let in as anybody."""
         ...
 
 
@@ -126,6 +162,34 @@ class LedgerAuthenticator:
         if isinstance(found, RejectionReason) and self._refresh():
             return self._judged(presented)
         return found
+
+    def by_password(self, user: str, endpoint_hash: bytes | None) -> ScramLogin:
+        """An exchange for a user, whether or not there is one of that name."""
+        return ScramLogin(
+            salt_of(user),
+            lambda: self._passwords(user),
+            refresh=self._refresh,
+            endpoint_hash=endpoint_hash,
+        )
+
+    def needs_no_password(self, user: str) -> bool:
+        """Whether somebody who names this user is let in as anybody.
+
+        A user with tokens that are passwords is asked for one: who has a token means to be served
+        by what it opens.
+        """
+        if not self._allow_anonymous:
+            return False
+        return not self._passwords(user) and not (self._refresh() and self._passwords(user))
+
+    def _passwords(self, user: str) -> list[Password]:
+        """A user's tokens that are passwords and in force now."""
+        now = self._steady.now(self._ledger.last_at)
+        return [
+            Password(one.shown_as, one.verifier)
+            for one in self._ledger.access.with_verifiers(user)
+            if one.verifier is not None and not one.is_expired(now)
+        ]
 
     def _judged(self, presented: PresentedCredentials) -> Caller | RejectionReason:
         return _judged(self._ledger.access, presented, self._steady.now(self._ledger.last_at))

@@ -48,6 +48,8 @@ class IdentityInterceptor(grpc.ServerInterceptor):
         Cuts off clients that are slow.
     times : CallTimes
         How long the work for a call may take.
+    share : FairShare, optional
+        The process's, if other wires share it.
     """
 
     def __init__(
@@ -55,11 +57,12 @@ class IdentityInterceptor(grpc.ServerInterceptor):
         authenticator: Authenticator,
         slow_clients: SlowClientGuard,
         times: CallTimes = DEFAULT_TIMES,
+        share: FairShare | None = None,
     ) -> None:
         self._authenticator = authenticator
         self._slow_clients = slow_clients
         self._times = times
-        self._share = FairShare()
+        self._share = FairShare() if share is None else share
         self._failures = FailureLog()
         self._places = CallSlots(N_CALLS_OF_ONE_MAX)
         self._open_places = CallSlots(N_OPEN_CALLS_MAX)

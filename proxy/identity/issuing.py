@@ -11,12 +11,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from accountant.ledger.credentials import EVERY_TABLE, AccessBook, Credential, Proof, Role
+from accountant.ledger.credentials import (
+    EVERY_TABLE,
+    AccessBook,
+    Credential,
+    Proof,
+    Role,
+    ScramVerifier,
+)
 from accountant.ledger.entries import AccessBody, AccessGranted, AccessRevoked
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from cube.refusals import InvalidRequest
 from proxy.identity.authenticate import utc_text
+from proxy.identity.roles import WHO_ASKS
+from proxy.identity.scram_keys import verifier_of
 from proxy.identity.tokens import new_token, token_hash
 
 ID_BYTES: Final = 4  # an id to revoke by; it need not be hard to guess
@@ -37,6 +46,8 @@ class Grant:
         ``*`` for every table, including tables that are added later.
     expires : str, optional
         UTC text; see `expiry`.
+    on_postgres : bool
+        Whether a token is also the password for the PostgreSQL wire, if its role may query.
     """
 
     analyst: str
@@ -44,8 +55,15 @@ class Grant:
     role: Role = Role.ANALYST
     tables: Sequence[str] = ()
     expires: str | None = None
+    on_postgres: bool = True
 
-    def credential(self, credential_id: str, proof: Proof, shown_as: str) -> Credential:
+    def credential(
+        self,
+        credential_id: str,
+        proof: Proof,
+        shown_as: str,
+        verifier: ScramVerifier | None = None,
+    ) -> Credential:
         """The credential for this grant; InvalidRequest if there can be none."""
         tables = (EVERY_TABLE,) if EVERY_TABLE in self.tables else tuple(sorted(set(self.tables)))
         if not tables:
@@ -61,6 +79,7 @@ class Grant:
                 proof=proof,
                 shown_as=shown_as,
                 expires=self.expires,
+                verifier=verifier,
             )
         except ValueError as error:
             raise InvalidRequest(f"This is not a valid credential: {error}.") from None
@@ -77,7 +96,13 @@ def issue_token(ledger: Ledger, grant: Grant, *, by: str) -> tuple[Credential, s
         If the entry could not be made durable.
     """
     token = new_token()
-    return _issue(ledger, grant, Proof.TOKEN, token_hash(token), by), token
+    is_password = grant.on_postgres and grant.role in WHO_ASKS
+    verifier = verifier_of(grant.analyst, token) if is_password else None
+    shown_as = token_hash(token)
+    return (
+        _issue(ledger, lambda name: grant.credential(name, Proof.TOKEN, shown_as, verifier), by),
+        token,
+    )
 
 
 def issue_certificate(ledger: Ledger, grant: Grant, name: str, *, by: str) -> Credential:
@@ -96,7 +121,7 @@ def issue_certificate(ledger: Ledger, grant: Grant, name: str, *, by: str) -> Cr
             hint="Give a DNS name, an e-mail address or a URI among its alternative names, or its "
             "common name if it has none of these.",
         )
-    return _issue(ledger, grant, Proof.CERTIFICATE, name, by)
+    return _issue(ledger, lambda new: grant.credential(new, Proof.CERTIFICATE, name), by)
 
 
 def revoke(ledger: Ledger, credential_id: str, *, by: str) -> None:
@@ -136,17 +161,19 @@ def expiry(text: str, now: Callable[[], dt.datetime] = lambda: dt.datetime.now(d
     return ends
 
 
-def _issue(ledger: Ledger, grant: Grant, proof: Proof, shown_as: str, by: str) -> Credential:
+def _issue(ledger: Ledger, named: Callable[[str], Credential], by: str) -> Credential:
+    """The credential that `named` makes under a name that no other has, once it is in force."""
     issued: list[Credential] = []
 
     def build(book: AccessBook) -> AccessBody:
         credential_id = secrets.token_hex(ID_BYTES)
         while credential_id in book.issued:
             credential_id = secrets.token_hex(ID_BYTES)
-        credential = grant.credential(credential_id, proof, shown_as)
-        if book.shown(proof, shown_as) is not None:
+        credential = named(credential_id)
+        if book.shown(credential.proof, credential.shown_as) is not None:
             raise InvalidRequest(
-                f"There is already a credential for certificates with the name {shown_as[:64]!a}.",
+                "There is already a credential for certificates with the name "
+                f"{credential.shown_as[:64]!a}.",
                 hint="Revoke that one first.",
             )
         issued.append(credential)

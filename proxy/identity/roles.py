@@ -18,17 +18,17 @@ HANDSHAKE: Final = FLIGHT + "Handshake"
 OPEN_SERVICES: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
 
 _EVERYBODY: Final = frozenset(Role)
-_WHO_ASKS: Final = frozenset({Role.ANALYST, Role.OWNER})
+WHO_ASKS: Final = frozenset({Role.ANALYST, Role.OWNER})
 _WHO_OVERSEES: Final = frozenset({Role.OWNER, Role.AUDITOR})
 _OWNER: Final = frozenset({Role.OWNER})
 
 
 def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
     for name in ("Query", "Explain", "Plan", "TestIndependence", "Marginals", "BestReport"):
-        yield TACIT + name, _WHO_ASKS
+        yield TACIT + name, WHO_ASKS
     for name in ("Create", "Preview", "Read", "Report", "Resample", "Drop"):
-        yield f"{TACIT}{name}Synthetic", _WHO_ASKS
-    yield f"{TACIT}SyntheticLaw", _WHO_ASKS
+        yield f"{TACIT}{name}Synthetic", WHO_ASKS
+    yield f"{TACIT}SyntheticLaw", WHO_ASKS
     for name in ("ListTables", "ListSynthetic", "GetBudget"):
         yield TACIT + name, _EVERYBODY
     for name in ("ListLimits", "AuditReport"):
@@ -45,7 +45,7 @@ def _listed() -> Iterator[tuple[str, frozenset[Role]]]:
         "DoAction",
         "ListActions",
     ):
-        yield FLIGHT + name, _WHO_ASKS
+        yield FLIGHT + name, WHO_ASKS
 
 
 # Methods that are known to take long and report their progress; all others are queries.

@@ -17,6 +17,10 @@ INTERNAL_CODE: Final = "internal_error"
 CANCELLED_CODE: Final = "cancelled"
 NO_METHOD_CODE: Final = "unimplemented"
 
+# Messages of the PostgreSQL wire, as methods.
+POSTGRES_METHOD: Final = "/postgresql/"
+POSTGRES_MESSAGES: Final = ("Login", "Query", "Parse", "Bind", "Describe", "Execute", "Close")
+
 
 class Stage(StrEnum):
     """Where the time of a call goes. The time of an inner stage is not counted in the outer one."""

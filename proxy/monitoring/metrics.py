@@ -24,6 +24,8 @@ from proxy.monitoring.events import (
     INTERNAL_CODE,
     NO_METHOD_CODE,
     OK_CODE,
+    POSTGRES_MESSAGES,
+    POSTGRES_METHOD,
     AnswerKind,
     Stage,
 )
@@ -38,6 +40,7 @@ METHODS: Final = frozenset(
     )
     for method in service.methods
 ) | {
+    *(POSTGRES_METHOD + name for name in POSTGRES_MESSAGES),
     "/grpc.health.v1.Health/Check",
     "/grpc.health.v1.Health/List",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",

@@ -96,8 +96,9 @@ def credential_text(credential: Credential) -> str:
     tables = ", ".join("every table" if name == EVERY_TABLE else name for name in credential.tables)
     groups = f", in {', '.join(credential.payer.groups)}" if credential.payer.groups else ""
     ends = f", until {credential.expires}" if credential.expires is not None else ""
+    also = " (also a PostgreSQL password)" if credential.verifier is not None else ""
     return (
-        f"credential {credential.id}: {credential.role}{groups}, by {credential.proof}, "
+        f"credential {credential.id}: {credential.role}{groups}, by {credential.proof}{also}, "
         f"for {tables or 'no table'}{ends}"
     )
 

@@ -6,8 +6,6 @@ the number and the name of the exception's type, nothing more. SQL and results a
 times only by the bucket, since how long a measurement takes depends on data.
 """
 
-import logging
-import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,8 +17,8 @@ import grpc
 
 from cube import refusals
 from cube.refusals import TooManyCalls
+from proxy.api.requests import Caller
 from proxy.identity.call_context import caller_of
-from proxy.monitoring.buckets import edge_of
 from proxy.monitoring.events import (
     CANCELLED_CODE,
     INTERNAL_CODE,
@@ -30,7 +28,7 @@ from proxy.monitoring.events import (
     Stage,
     Watcher,
 )
-from proxy.monitoring.logs import write_log
+from proxy.wire.incidents import incident_text, log_request, note_incident
 from proxy.wire.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
 
 INCIDENT_KEY = "tacit-incident"  # trailing metadata: what to quote to the server's owner
@@ -206,14 +204,8 @@ def judge(error: BaseException, method: str, context: grpc.ServicerContext) -> F
     if isinstance(error, grpc.RpcError) and not context.is_active():
         # Reading a request stream raises this when the client hangs up; nobody sees the reply.
         return Failure(grpc.StatusCode.CANCELLED, "The client went away.", CANCELLED_CODE)
-    incident = secrets.token_hex(8)
-    write_log(
-        logging.ERROR, "incident", incident=incident, method=method, error=type(error).__name__
-    )
-    details = (
-        f"[{INTERNAL_CODE}] Something went wrong inside the server. Nothing more is said here, "
-        f"because the reason may hold private data. Its log has incident {incident}."
-    )
+    incident = note_incident(error, method)
+    details = incident_text(incident)
     return Failure(grpc.StatusCode.INTERNAL, details, INTERNAL_CODE, incident)
 
 
@@ -256,20 +248,13 @@ def _end(
 def _log_request(method: str, code: str, started: float, context: grpc.ServicerContext) -> None:
     """One line a call. What it spent is what the service put in the trailing metadata."""
     trailers = dict(context.trailing_metadata() or ())
-    write_log(
-        logging.INFO,
-        "request",
-        method=method,
-        code=code,
-        milliseconds_max=1e3 * edge_of(time.monotonic() - started),
-        epsilon=float(trailers.get(EPSILON_KEY, 0)),
-        **_caller_fields(context),
-    )
-
-
-def _caller_fields(context: grpc.ServicerContext) -> dict[str, str]:
-    """Who called, if the call came past the door."""
-    with suppress(RuntimeError):
+    caller: Caller | None = None
+    with suppress(RuntimeError):  # none, if the call did not come past the door
         caller = caller_of(context)
-        return {"analyst": caller.payer.analyst, "role": str(caller.role)}
-    return {}
+    log_request(
+        method,
+        code,
+        time.monotonic() - started,
+        epsilon=float(trailers.get(EPSILON_KEY, 0)),
+        caller=caller,
+    )

@@ -5,8 +5,6 @@ loopback only; any other address needs a certificate.
 """
 
 from concurrent import futures
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 import grpc
@@ -22,7 +20,7 @@ from proxy.identity.interceptor import IdentityInterceptor
 from proxy.monitoring.events import UNWATCHED
 from proxy.monitoring.health import Monitoring, Readiness
 from proxy.protocol import flight_pb2, flight_pb2_grpc, tacit_pb2, tacit_pb2_grpc
-from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
+from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare
 from proxy.scheduling.slow_clients import SlowClientGuard
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
@@ -30,6 +28,7 @@ from proxy.wire.errors import Firewall
 from proxy.wire.flight.service import FlightSqlService
 from proxy.wire.sessions.sessions import Sessions
 from proxy.wire.tacit.service import TacitService
+from proxy.wire.tls import TlsIdentity
 
 N_THREADS = 48  # many wait for the same commit of the ledger
 N_CALLS_MAX = 64  # beyond it, calls are turned away at once instead of piling up
@@ -57,29 +56,6 @@ SERVICES: Final = (
     tacit_pb2.DESCRIPTOR.services_by_name["Tacit"].full_name,
     flight_pb2.DESCRIPTOR.services_by_name["FlightService"].full_name,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TlsIdentity:
-    """The server's certificate chain and its key, both PEM.
-
-    With `client_ca`, every client must present a certificate signed by one of these authorities.
-    """
-
-    certificate_chain: bytes
-    private_key: bytes = field(repr=False)
-    client_ca: bytes | None = None
-
-    @classmethod
-    def load(cls, certificate: Path, key: Path, client_ca: Path | None = None) -> "TlsIdentity":
-        """Read the files."""
-        try:
-            authorities = None if client_ca is None else client_ca.read_bytes()
-            return cls(certificate.read_bytes(), key.read_bytes(), authorities)
-        except OSError as error:
-            raise ConfigurationInvalid(
-                f"The TLS file {error.filename} cannot be read: {error.strerror}."
-            ) from None
 
 
 class RunningServer:
@@ -115,6 +91,7 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
     synthetic: SyntheticTableService = NO_TABLES,
     monitoring: Monitoring | None = None,
     times: CallTimes = DEFAULT_TIMES,
+    share: FairShare | None = None,
 ) -> RunningServer:
     """Serve an engine.
 
@@ -139,6 +116,8 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
         the server counts as ready.
     times : CallTimes
         How long the work for a call may take.
+    share : FairShare, optional
+        The process's, if there are other wires; else one of this server's own.
 
     Raises
     ------
@@ -153,7 +132,7 @@ def start_server(  # noqa: PLR0913 - the parts of a server, by name
         futures.ThreadPoolExecutor(N_THREADS, thread_name_prefix="tacit-call"),
         interceptors=[
             Firewall(monitoring.watcher),
-            IdentityInterceptor(authenticator, slow_clients, times),
+            IdentityInterceptor(authenticator, slow_clients, times, share),
         ],
         options=_OPTIONS,
         maximum_concurrent_rpcs=N_CALLS_MAX,

@@ -49,6 +49,12 @@ CLASSES: dict[str, type[Refused]] = {
     for name, found in vars(refusals).items()
     if isinstance(found, type) and issubclass(found, Refused) and found not in {Refused, NotCovered}
 }
+# Of classes with one code, the widest.
+BY_CODE = [
+    kind
+    for kind in CLASSES.values()
+    if all(kind.code != wider.__dict__.get("code") for wider in kind.__mro__[1:])
+]
 # Numbers that stand for a name, and the name.
 NEEDED, LEFT, WIDTH_FREE = 700700, 600600, 500500
 NAMES = {str(NEEDED): "epsilon_needed", str(LEFT): "epsilon_left", str(WIDTH_FREE): "half_width"}
@@ -229,7 +235,7 @@ def document() -> str:
         ),
         *_index(),
     ]
-    for kind in CLASSES.values():
+    for kind in BY_CODE:
         meaning = (kind.__doc__ or "").partition("Parameters\n")[0]
         lines += ["", f"## {kind.code}", "", " ".join(meaning.split())]
         for one in shown:
@@ -244,7 +250,7 @@ def document() -> str:
 def _index() -> list[str]:
     rows = [
         f"| [`{kind.code}`](#{kind.code}) | {(kind.__doc__ or '').splitlines()[0]} |"
-        for kind in CLASSES.values()
+        for kind in BY_CODE
     ]
     return ["| code | |", "|---|---|", *rows]
 

@@ -13,7 +13,7 @@ import pytest
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
-from accountant.ledger.credentials import Credential, Proof, Role
+from accountant.ledger.credentials import Credential, Proof, Role, ScramVerifier
 from accountant.ledger.entries import (
     GENESIS,
     AccessGranted,
@@ -68,7 +68,7 @@ def limit(subject: Subject, epsilon: str | None, per_query: str | None = None) -
     return LimitSet(Limit(subject, limits[0], Window.DAY, limits[1]), by="owner")
 
 
-def credential(name: str, shown_as: str) -> Credential:
+def credential(name: str, shown_as: str, verifier: ScramVerifier | None = None) -> Credential:
     return Credential(
         id=name,
         payer=BOB,
@@ -77,6 +77,7 @@ def credential(name: str, shown_as: str) -> Credential:
         proof=Proof.TOKEN,
         shown_as=shown_as,
         expires="2027-01-01T00:00:00.000+00:00",
+        verifier=verifier,
     )
 
 
@@ -101,7 +102,8 @@ def write_ledger(path: Path) -> None:
         pets = open_table(
             ledger, PETS, Fraction(1, 3), KnownTable(PETS, RECORDS[:, :1]), SystemNoise()
         )
-        ledger.append_access(lambda _book: AccessGranted(credential("b-1", "ab" * 32), "owner"))
+        password = credential("b-1", "ab" * 32, ScramVerifier("cd" * 32, "ef" * 32))
+        ledger.append_access(lambda _book: AccessGranted(password, "owner"))
         append(ledger, "people", limit(Subject(SubjectKind.GROUP, "sales"), "1/2", "3/16"))
         append(ledger, "people", limit(Subject(SubjectKind.EACH_ANALYST), "9/128"))
         append(ledger, "people", limit(Subject(SubjectKind.ANALYST, "ann"), None, "1/4"))

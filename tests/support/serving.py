@@ -12,7 +12,8 @@ from proxy.identity.presented import PresentedCredentials
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
-from proxy.wire.server import TlsIdentity, start_server
+from proxy.wire.server import start_server
+from proxy.wire.tls import TlsIdentity
 
 
 class EverybodyLocal:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from cube.refusals import InvalidRequest
-from planner.sql.parameters import Parameter, ParameterKind, Parameters, parameter_of
+from planner.sql.parameters import Parameters, parameter_of
 from proxy.protocol import flight_pb2
 from proxy.wire.arrow_ipc import sent_table
 
@@ -34,11 +34,6 @@ class PreparedStatement:
     def parameter_schema(self) -> pa.Schema:
         """One column of no particular type for each parameter."""
         return pa.schema([pa.field(name, pa.null()) for name in self.names])
-
-    @property
-    def described(self) -> Parameters:
-        """Values to learn the columns of its result with, before any are bound."""
-        return tuple(Parameter(ParameterKind.NULL, name=name) for name in self.names)
 
     def bind(self, messages: Iterable[flight_pb2.FlightData]) -> None:
         """Bind the one row of a table that a client sends.

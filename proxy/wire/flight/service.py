@@ -18,10 +18,9 @@ import pyarrow as pa
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError, Message
 
-from cube.refusals import InvalidRequest, Refused
-from planner.sql.parameters import Parameters, parameters_in
-from planner.sql.query_tree import parse
-from planner.sql.statements import Explain, Query, read_text
+from cube.refusals import InvalidRequest
+from planner.sql.parameters import Parameters
+from planner.sql.statements import read_text
 from planner.sql.synthetic_statements import SyntheticStatement
 from proxy.api.requests import QueryEngine, QueryRequest, QueryResult, Receipt
 from proxy.identity.call_context import caller_of
@@ -36,6 +35,7 @@ from proxy.wire.flight.catalog import METADATA_COMMANDS, Catalog, metadata_schem
 from proxy.wire.flight.handles import HandleStore
 from proxy.wire.flight.prepared import PreparedStatement
 from proxy.wire.flight.session_options import SESSION_ACTIONS, session_action
+from proxy.wire.sessions.description import Description, described
 from proxy.wire.sessions.sessions import Sessions
 
 N_RELEASES_MAX = 1_000
@@ -45,8 +45,6 @@ PREPARED_BYTES_MAX = 16 * 2**20
 
 _READ_ONLY = "This server only answers SELECT, and makes synthetic tables; it does not offer"
 _ASK_AGAIN = "Send the statement again: what was bought before is answered from history, free."
-
-_MARKS: Final = frozenset("?$:")  # one of which every parameter begins with
 
 _ACTIONS: Final = {
     "CreatePreparedStatement": "Check a statement and learn its result's columns. Free.",
@@ -279,13 +277,9 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         self, action: sql.ActionCreatePreparedStatementRequest, context: grpc.ServicerContext
     ) -> sql.ActionCreatePreparedStatementResult:
         _refuse_transaction(action)
-        prepared = PreparedStatement(action.query, self._parameters(action.query, context))
-        try:
-            columns = schema_bytes(self._promised(prepared.text, prepared.described, context))
-        except Refused:
-            if not prepared.names:
-                raise
-            columns = b""  # what a value is decides what the statement means
+        described = self._described(action.query, context)
+        prepared = PreparedStatement(action.query, tuple(described.parameters))
+        columns = b"" if described.schema is None else schema_bytes(described.schema)
         n_bytes = len(action.query.encode())
         return sql.ActionCreatePreparedStatementResult(
             prepared_statement_handle=self._prepared.put(prepared, n_bytes, caller_of(context)),
@@ -294,16 +288,13 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
             is_update=False,  # otherwise the JDBC driver tries an update first
         )
 
-    def _parameters(self, text: str, context: grpc.ServicerContext) -> tuple[str, ...]:
-        """The names of the parameters of a text; none if it is no query."""
-        if not _MARKS.intersection(text):
-            return ()
-        statement = read_text(self._sessions.preview(text, context).sql)
-        match [one.statement for one in statement]:
-            case [Query() as query] | [Explain(of=Query() as query)]:
-                return parameters_in(parse(query).tree)
-            case _:
-                return ()
+    def _described(self, text: str, context: grpc.ServicerContext) -> Description:
+        """The columns and parameters of a statement; the session's settings do not change."""
+        asked = self._sessions.preview(text, context)
+        if asked.reply is not None:
+            return Description(asked.reply.schema, {})
+        request = QueryRequest(sql=asked.sql, target=asked.target, caller=caller_of(context))
+        return described(self._engine, request, self._public)
 
     def _statement(self, command: Message, context: grpc.ServicerContext) -> tuple[str, Parameters]:
         """The text of the statement that a command names, and what is bound to its parameters."""

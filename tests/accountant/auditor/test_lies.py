@@ -154,6 +154,10 @@ LIES: list[tuple[int, Change, str]] = [
     (GRANTED, to("", "shown_as"), "anybody could show"),
     (GRANTED, to(["b", "a"], "tables"), "not in order"),
     (GRANTED, to("word", "proof"), "'word', none of"),
+    (GRANTED, to({"stored_key": "ab" * 32}, "scram"), "server_key is missing"),
+    (GRANTED, to({"stored_key": "ab" * 32, "server_key": "AB" * 32}, "scram"), "64 hexadecimal"),
+    (GRANTED, to(None, "scram"), "nothing where an object"),
+    (GRANTED, to("certificate", "proof"), "password without a token"),
     (REVOKED, to("b-9", "id"), "not in force"),
     (GRANTED_AGAIN, to("b-1", "id"), "used before"),
 ]  # fmt: skip

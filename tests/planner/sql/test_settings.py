@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from cube.refusals import InvalidSql, InvalidTarget, Refused, TooLarge, UnknownName, UnsupportedSql
+from cube.refusals import InvalidSql, InvalidTarget, Refused, TooLarge, UnknownName
 from planner.sql.settings import (
     CLIENT_SETTINGS,
     ClientSetting,

@@ -67,6 +67,13 @@ def test_quotes_make_a_word_no_keyword() -> None:
     assert [is_name(word) for word in one.words] == [True, True, *[False] * 5, True]
 
 
+@pytest.mark.parametrize("sql", ["a IN ($1,$23) AND $2", "$1+$23-$2", "$t$ $9 $t$, $1;$23;$2"])
+def test_numbered_parameters_are_two_words_wherever_they_stand(sql: str) -> None:
+    words = [word for one in worded_statements(sql) for word in one.words]
+    signs = [place for place, word in enumerate(words) if word.text == "$"]
+    assert [words[place + 1].text for place in signs] == ["1", "23", "2"]
+
+
 def test_words_are_read_from_the_first_to_the_last() -> None:
     (one,) = worded_statements("if Exists x")
     reader = WordReader(one.words)

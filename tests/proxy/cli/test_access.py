@@ -87,6 +87,21 @@ def test_everything_that_is_said_of_a_credential_is_in_the_ledger(run: Run, fold
     }
 
 
+def test_the_list_shows_who_may_use_the_postgresql_wire(run: Run, folder: Path) -> None:
+    issued = ("token", "issue", "--table", "people")
+    run(*issued, "--analyst", "ann")
+    run(*issued, "--analyst", "bob", "--no-postgres")
+    run(*issued, "--analyst", "eve", "--role", "auditor")
+    run(*issued, "--analyst", "dan", "--certificate", "dan.example")
+    listed = run("token", "list").out
+    assert re.search(r"ann .* token .* yes .* in force", listed)
+    assert re.search(r"bob .* token .* no .* in force", listed)
+    assert re.search(r"eve .* token .* no .* in force", listed)
+    assert re.search(r"dan .* certificate .* yes .* in force", listed)
+    with_keys = ["scram" in entry for entry in entries(folder, "access_granted")]
+    assert with_keys == [True, False, False, False]
+
+
 def test_a_certificate_takes_the_place_of_a_token(run: Run, folder: Path) -> None:
     command = ("token", "issue", "--analyst", "ann", "--table", "people")
     ended = run(*command, "--certificate", "ann@example.org")

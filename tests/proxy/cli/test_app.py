@@ -14,7 +14,7 @@ import structlog
 from cube.refusals import LimitReached, TargetNotReached, TextPosition, UnknownName
 from cube.shortfall import FreeWidth
 from proxy.monitoring.logs import configure_logs
-from proxy.wire.server import TlsIdentity
+from proxy.wire.tls import TlsIdentity
 from tests.support.commands import Run
 from tests.support.engine_fake import (
     COUNT_ALL,

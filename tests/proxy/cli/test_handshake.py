@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from proxy.wire.server import TlsIdentity
+from proxy.wire.tls import TlsIdentity
 from tests.support.certificates import LOOPBACK, Authority
 from tests.support.commands import Ended, Run
 from tests.support.engine_fake import CannedEngine

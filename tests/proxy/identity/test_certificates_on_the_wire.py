@@ -17,7 +17,7 @@ from proxy.cli.client import ServerAddress, list_tables
 from proxy.cli.failures import Declined, Unreachable
 from proxy.identity.authenticate import LedgerAuthenticator
 from proxy.identity.issuing import Grant, issue_certificate
-from proxy.wire.server import TlsIdentity
+from proxy.wire.tls import TlsIdentity
 from tests.support.certificates import LOOPBACK, Authority, Identity
 from tests.support.engine_fake import ANSWERS, COUNT_BY_SEX, CannedEngine
 from tests.support.identities import REFUSED, credentials, refusal, tables_seen, token_for

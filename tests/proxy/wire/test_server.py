@@ -11,7 +11,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from cube.refusals import ConfigurationInvalid
 from proxy.protocol import tacit_pb2
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.wire.server import TlsIdentity, start_server
+from proxy.wire.server import start_server
+from proxy.wire.tls import TlsIdentity
 from tests.support.engine_fake import CannedEngine
 from tests.support.serving import EverybodyLocal, channel_to, serving
 

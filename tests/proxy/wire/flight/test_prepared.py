@@ -34,9 +34,3 @@ def test_what_is_no_table_or_no_value_is_refused() -> None:
         prepared.bind(flight_messages(pa.table({"1": [b"bytes"]})))
     with pytest.raises(TooLarge):
         prepared.bind(flight_messages(pa.table({"1": ["x" * 2**21]})))
-
-
-def test_before_anything_is_bound_values_are_unknown() -> None:
-    prepared = PreparedStatement("SELECT :a", ("a",))
-    assert prepared.described == (parameter_of(None, "a"),)
-    assert prepared.parameter_schema == pa.schema([pa.field("a", pa.null())])

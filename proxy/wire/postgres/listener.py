@@ -1,0 +1,230 @@
+"""The listener of the PostgreSQL wire: accepts connections, and bounds how many there are.
+
+A connection that is not logged in yet counts against narrower limits than one that is, so that
+strangers keep nobody out for longer than a login may take.
+"""
+
+import hmac
+import itertools
+import secrets
+import socket
+import threading
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from cube.refusals import ConfigurationInvalid
+from proxy.config.address import host_of
+from proxy.scheduling.slow_clients import CallSlots
+from proxy.wire.postgres import backend
+from proxy.wire.postgres.connection import Connection, House
+from proxy.wire.postgres.frontend import CancelRequest
+from proxy.wire.postgres.sqlstates import FATAL, fields
+from proxy.wire.postgres.transport import Transport
+
+BACKLOG: Final = 128
+_PROCESS_MAX: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """How many connections there may be.
+
+    Parameters
+    ----------
+    in_all : int
+    of_one_analyst : int
+    of_one_address : int
+        BI tools connect from one address, for everybody.
+    new_in_all, new_of_one_address : int
+        That are not logged in yet.
+    """
+
+    in_all: int = 512
+    of_one_analyst: int = 256
+    of_one_address: int = 384
+    new_in_all: int = 128
+    new_of_one_address: int = 64
+
+
+DEFAULT_LIMITS: Final = ConnectionLimits()
+
+
+class _Count:
+    """How many connections there are, in all and by address."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._every: Counter[str] = Counter()
+        self._new: Counter[str] = Counter()
+
+    def begin(self, address: str) -> bool:
+        """Count one more; False if it is one too many."""
+        limits = self._limits
+        with self._lock:
+            is_full = (
+                self._every.total() >= limits.in_all
+                or self._new.total() >= limits.new_in_all
+                or self._every[address] >= limits.of_one_address
+                or self._new[address] >= limits.new_of_one_address
+            )
+            if not is_full:
+                self._every[address] += 1
+                self._new[address] += 1
+            return not is_full
+
+    def logged_in(self, address: str) -> None:
+        """One of them is not new any more."""
+        with self._lock:
+            _take(self._new, address)
+
+    def end(self, address: str, *, is_new: bool) -> None:
+        """One of them is over."""
+        with self._lock:
+            _take(self._every, address)
+            if is_new:
+                _take(self._new, address)
+
+
+def _take(count: Counter[str], address: str) -> None:
+    count[address] -= 1
+    if not count[address]:
+        del count[address]
+
+
+class PostgresListener:
+    """Serves an engine to PostgreSQL's clients.
+
+    Parameters
+    ----------
+    house : House
+        What its connections share.
+    listen : str
+        ``host:port``; port 0 takes any free one.
+    limits : ConnectionLimits
+
+    Raises
+    ------
+    ConfigurationInvalid
+        If the address is not available.
+    """
+
+    def __init__(
+        self, house: House, listen: str, limits: ConnectionLimits = DEFAULT_LIMITS
+    ) -> None:
+        self._house = house
+        self.places = CallSlots(limits.of_one_analyst)
+        self._socket = _bound(listen)
+        self._count = _Count(limits)
+        self._lock = threading.Lock()
+        self._served: dict[int, _Served] = {}
+        self._processes = itertools.cycle(range(secrets.randbelow(2**20) + 1, _PROCESS_MAX))
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._accept, name="tacit-postgres", daemon=True)
+        port = self._socket.getsockname()[1]
+        self.address = f"{listen.rpartition(':')[0]}:{port}"
+
+    def start(self) -> None:
+        """Begin to accept connections."""
+        self._thread.start()
+
+    def stop(self, grace_seconds: float = 0.0) -> None:
+        """Accept no more, give statements in flight some time, and end every connection."""
+        self._is_stopped = True
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._socket.close()
+        self._thread.join()
+        with self._lock:
+            served = list(self._served.values())
+        for one in served:
+            one.connection.shut()
+        for one in served:
+            one.thread.join(grace_seconds)
+
+    def _accept(self) -> None:
+        while not self._is_stopped:
+            try:
+                connection, peer = self._socket.accept()
+            except OSError:
+                if self._is_stopped:
+                    return
+                continue
+            address = str(peer[0])
+            if self._count.begin(address):
+                self._begin(connection, address)
+            else:
+                _turn_away(connection)
+
+    def _begin(self, connection: socket.socket, address: str) -> None:
+        """Serve a connection in a thread of its own."""
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        with self._lock:
+            process = next(number for number in self._processes if number not in self._served)
+            client = Connection(
+                Transport(connection), self._house, self, process, secrets.randbits(32)
+            )
+            thread = threading.Thread(
+                target=self._serve, args=(process,), name="tacit-postgres-client", daemon=True
+            )
+            self._served[process] = _Served(client, thread, address)
+        thread.start()
+
+    def _serve(self, process: int) -> None:
+        served = self._served[process]
+        try:
+            served.connection.serve()
+        finally:
+            with self._lock:
+                del self._served[process]
+            self._count.end(served.address, is_new=served.is_new)
+
+    def note_login(self, process: int) -> None:
+        """A connection is logged in, and counts against the wider limits alone."""
+        served = self._served[process]
+        served.is_new = False
+        self._count.logged_in(served.address)
+
+    def cancel(self, request: CancelRequest) -> None:
+        """Stop what a connection does, if the key is right; nobody learns whether it was."""
+        with self._lock:
+            found = self._served.get(request.process)
+        if found is not None and _is_same(found.connection.key, request.key):
+            found.connection.cancel()
+
+
+@dataclass(slots=True)
+class _Served:
+    """A connection, the thread that serves it, and whether it is not logged in yet."""
+
+    connection: Connection
+    thread: threading.Thread
+    address: str
+    is_new: bool = True
+
+
+def _is_same(key: int, shown: int) -> bool:
+    return hmac.compare_digest(key.to_bytes(4), shown.to_bytes(4))
+
+
+def _bound(listen: str) -> socket.socket:
+    host, port = host_of(listen), int(listen.rpartition(":")[2])
+    family = socket.AF_INET6 if ":" in (host or "") else socket.AF_INET
+    try:
+        return socket.create_server((host or "", port), family=family, backlog=BACKLOG)
+    except (OSError, OverflowError):
+        raise ConfigurationInvalid(
+            f"The server cannot listen on {listen}.",
+            hint="Is another process using the port?",
+        ) from None
+
+
+def _turn_away(connection: socket.socket) -> None:
+    """Say why, without waiting for the client."""
+    text = "Too many connections are open."
+    with suppress(OSError), connection:
+        connection.setblocking(False)
+        connection.send(backend.error(fields(FATAL, "53300", text)))

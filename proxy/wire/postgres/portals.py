@@ -1,0 +1,172 @@
+"""Prepared statements and portals: what a client keeps under names on its connection.
+
+A portal holds its answer once it has run: it is given in pieces, and never asked for again. A
+cursor is a portal that SQL made.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+import pyarrow as pa
+
+from planner.sql.parameters import Parameters
+from planner.sql.statements import Statement
+from proxy.wire.postgres.backend import Column
+from proxy.wire.postgres.bound_values import spread
+from proxy.wire.postgres.pg_types import PgType, type_of_arrow
+from proxy.wire.postgres.sqlstates import StateError
+from proxy.wire.postgres.values import rows_of
+
+N_PREPARED_MAX: Final = 1000  # of one connection
+N_PORTALS_MAX: Final = 100
+UNNAMED: Final = ""
+_NO_ROWS: Final = pa.table({})
+
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement, read and not run.
+
+    Parameters
+    ----------
+    sql : str
+    statement : Statement, optional
+        None if the text holds none.
+    names : tuple of str
+        The names of its parameters.
+    types : tuple of PgType
+        Their types.
+    schema : pyarrow.Schema, optional
+        The columns of its answer; None if it has none.
+    """
+
+    sql: str
+    statement: Statement | None
+    names: tuple[str, ...] = ()
+    types: tuple[PgType, ...] = ()
+    schema: pa.Schema | None = None
+
+
+class Portal:
+    """A statement with its values, and its answer as far as it was not given yet.
+
+    Parameters
+    ----------
+    prepared : Prepared
+    values : tuple of Parameter
+    formats : tuple of int
+        Formats of the columns, as the client sent them.
+    is_held : bool
+        Whether it outlives the transaction.
+    """
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        values: Parameters = (),
+        formats: tuple[int, ...] = (),
+        *,
+        is_held: bool = False,
+    ) -> None:
+        self.prepared = prepared
+        self.values = values
+        self.is_held = is_held
+        self.schema = prepared.schema
+        self.tag = ""
+        self.has_run = False
+        self._formats = formats
+        self._rows = _NO_ROWS
+        self._place = 0
+
+    def fill(self, rows: pa.Table | None, tag: str) -> None:
+        """Keep the answer of the statement, which has run."""
+        self.has_run, self.tag = True, tag
+        if rows is None:
+            return
+        if self.schema is not None and rows.schema.types != self.schema.types:
+            rows = rows.cast(self.schema)  # what was described is what is sent
+        self._rows, self.schema = rows, rows.schema
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of its rows; none if it gives no rows."""
+        return () if self.schema is None else columns_of(self.schema, self._formats)
+
+    def passed(self, n_rows: int) -> pa.Table:
+        """The next rows, which then are behind."""
+        taken = self._rows.slice(self._place, min(n_rows, self.n_left))
+        self._place += taken.num_rows
+        return taken
+
+    def next_rows(self, n_rows: int) -> Iterator[tuple[bytes | None, ...]]:
+        """The next rows as bytes."""
+        return rows_of(self.passed(n_rows), self.columns)
+
+    @property
+    def n_left(self) -> int:
+        """How many rows were not given yet."""
+        return int(self._rows.num_rows) - self._place
+
+
+class Shelf(Generic[Kept]):
+    """Things under names, bounded in number.
+
+    Parameters
+    ----------
+    what : str
+        What a refusal calls one of them.
+    missing, taken : str
+        The SQLSTATEs of a name that is not there, and of one that is.
+    n_max : int
+    """
+
+    def __init__(self, what: str, missing: str, taken: str, n_max: int) -> None:
+        self._what = what
+        self._missing = missing
+        self._taken = taken
+        self._n_max = n_max
+        self._kept: dict[str, Kept] = {}
+
+    def put(self, name: str, item: Kept) -> None:
+        """Keep an item; without a name, in place of the one without a name."""
+        if name != UNNAMED:
+            if name in self._kept:
+                raise StateError(self._taken, f"There is a {self._what} {name[:64]!a} already.")
+            if len(self._kept) >= self._n_max:
+                raise StateError(
+                    "54000",
+                    f"This connection keeps {self._n_max} of them already.",
+                    hint="Close those that are not used.",
+                )
+        self._kept[name] = item
+
+    def get(self, name: str) -> Kept:
+        """The item under a name."""
+        found = self._kept.get(name)
+        if found is None:
+            raise StateError(self._missing, f"There is no {self._what} {name[:64]!a}.")
+        return found
+
+    def discard(self, name: str) -> None:
+        """Forget an item; no error if it is not here."""
+        self._kept.pop(name, None)
+
+    def keep_only(self, keep: "set[str]") -> None:
+        """Forget all others."""
+        self._kept = {name: item for name, item in self._kept.items() if name in keep}
+
+    def items(self) -> list[tuple[str, Kept]]:
+        """Every name and its item."""
+        return list(self._kept.items())
+
+
+def columns_of(schema: pa.Schema, formats: tuple[int, ...] = ()) -> tuple[Column, ...]:
+    """The columns of a result, with the formats that a client asked for."""
+    forms = spread(formats, len(schema))
+    return tuple(
+        Column(field.name, type_of_arrow(field.type), form)
+        for field, form in zip(schema, forms, strict=True)
+    )

@@ -1,0 +1,371 @@
+"""One client's session: it carries statements out, one after another, and keeps what they set.
+
+Statements about the session are answered here; all others go to the engine, whose `answer` is the
+only call that may charge. No message of the protocol is known here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+import pyarrow as pa
+
+from cube.refusals import TargetNotReached
+from planner.sql.cursors import (
+    CloseCursor,
+    Deallocate,
+    DeclareCursor,
+    ExecutePrepared,
+    FetchRows,
+    PrepareQuery,
+)
+from planner.sql.parameters import Parameters
+from planner.sql.settings import (
+    NAMESPACE,
+    READ_ONLY,
+    SETTING_NAMES,
+    SHOWN,
+    ClientSetting,
+    ResetAll,
+    ResetSetting,
+    SetSetting,
+    ShowAll,
+    ShowClientSetting,
+    ShowSetting,
+)
+from planner.sql.statements import (
+    Explain,
+    Query,
+    SessionStatement,
+    Statement,
+    check_alone,
+    not_answered,
+    read_text,
+)
+from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
+from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord
+from proxy.api.requests import Caller, QueryEngine, QueryRequest
+from proxy.sources.public_table import PublicTable
+from proxy.wire.postgres.client_settings import canonical, checked, default
+from proxy.wire.postgres.pg_types import PgType, type_of_sql
+from proxy.wire.postgres.portals import (
+    N_PORTALS_MAX,
+    N_PREPARED_MAX,
+    UNNAMED,
+    Portal,
+    Prepared,
+    Shelf,
+)
+from proxy.wire.postgres.sqlstates import NO_TRANSACTION, WARNING, StateError
+from proxy.wire.postgres.transaction import SessionSettings, Transaction
+from proxy.wire.sessions.description import described
+from proxy.wire.sessions.sessions import applied, setting_text
+
+Notice = tuple[str, str, str]  # severity, SQLSTATE, text
+Working = Callable[[], AbstractContextManager[object]]
+CursorOrPrepared = (
+    DeclareCursor | FetchRows | CloseCursor | PrepareQuery | ExecutePrepared | Deallocate
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What a statement gave: rows or none, and the tag of its command."""
+
+    rows: pa.Table | None
+    tag: str
+
+
+class Session:
+    """The session of one connection. For one thread.
+
+    Parameters
+    ----------
+    engine : QueryEngine
+    public : tuple of PublicTable
+        Whose columns it knows, besides those of the engine's private tables.
+    caller : callable
+        Who is asking; a refusal once their credential is no longer in force.
+    working : callable
+        What the work for one statement happens within: its share of the process, and its time.
+    settings : SessionSettings
+        How it begins.
+    """
+
+    def __init__(
+        self,
+        engine: QueryEngine,
+        public: tuple[PublicTable, ...],
+        caller: Callable[[], Caller],
+        working: Working,
+        settings: SessionSettings,
+    ) -> None:
+        self._engine = engine
+        self._public = public
+        self._caller = caller
+        self._working = working
+        self.transaction = Transaction(settings)
+        self.prepared: Shelf[Prepared] = Shelf(
+            "prepared statement", "26000", "42P05", N_PREPARED_MAX
+        )
+        self.portals: Shelf[Portal] = Shelf("portal or cursor", "34000", "42P03", N_PORTALS_MAX)
+        self.notices: list[Notice] = []
+        self._epsilon = Fraction(0)
+
+    def prepare(self, sql: str, types: tuple[PgType | None, ...] = ()) -> Prepared:
+        """Read the one statement of a text, and learn its parameters and columns. Free."""
+        found = read_text(sql)
+        check_alone(found)
+        if not found:
+            return Prepared(sql, None)
+        statement = found[0].statement
+        self._check_usable(statement)
+        if isinstance(statement, Query | Explain):
+            return self._prepared_query(sql, statement, types)
+        return Prepared(sql, statement, schema=self._schema(sql, statement))
+
+    def run(self, portal: Portal) -> None:
+        """Run the statement of a portal, which holds the answer then. May charge."""
+        statement = portal.prepared.statement
+        if statement is None:
+            portal.fill(None, "")
+            return
+        self._check_usable(statement)
+        done = self._done(portal, statement)
+        portal.fill(done.rows, done.tag)
+
+    def end_of_sequence(self) -> None:
+        """Outside of a transaction, what was left open ends."""
+        if not self.transaction.is_open:
+            self._close_portals()
+
+    def taken_epsilon(self) -> Fraction:
+        """What statements spent since this was last asked."""
+        spent, self._epsilon = self._epsilon, Fraction(0)
+        return spent
+
+    def _check_usable(self, statement: Statement) -> None:
+        ends = statement in (TransactionWord.COMMIT, TransactionWord.ROLLBACK)
+        if not ends and not isinstance(statement, Savepoint):
+            self.transaction.check_usable()
+
+    def _prepared_query(
+        self, sql: str, statement: Query | Explain, types: tuple[PgType | None, ...]
+    ) -> Prepared:
+        """A query with the types of its parameters: those that are named, else the likely ones."""
+        description = described(self._engine, self._request(sql, ()), self._public)
+        likely = [type_of_sql(name) for name in description.parameters.values()]
+        named = [*types[: len(likely)], *(None for _ in likely[len(types) :])]
+        return Prepared(
+            sql,
+            statement,
+            tuple(description.parameters),
+            tuple(known or guess for known, guess in zip(named, likely, strict=True)),
+            description.schema,
+        )
+
+    def describe(self, portal: Portal) -> None:
+        """Learn the columns of a portal that depend on its values."""
+        prepared = portal.prepared
+        if prepared.schema is None and isinstance(prepared.statement, Query | Explain):
+            portal.schema = self._engine.result_schema(self._request(prepared.sql, portal.values))
+
+    def _schema(self, sql: str, statement: Statement) -> pa.Schema | None:
+        """The columns of what is no query; None for no rows."""
+        match statement:
+            case ShowSetting() | ShowClientSetting() | ShowAll():
+                return self._shown(statement).schema
+            case FetchRows(name, is_move=False):
+                return self.portals.get(name).schema
+            case ExecutePrepared(name):
+                return self.prepared.get(name).schema
+            case _ if isinstance(statement, SessionStatement | CursorOrPrepared):
+                return None
+            case _:
+                return self._engine.result_schema(self._request(sql, ()))
+
+    def _done(self, portal: Portal, statement: Statement) -> _Done:
+        """Carry a statement out."""
+        match statement:
+            case ShowSetting() | ShowClientSetting() | ShowAll():
+                return _Done(self._shown(statement), "SHOW")
+            case SetSetting() | ResetSetting() | ClientSetting() | ResetAll():
+                return self._set(statement)
+            case TransactionWord() | Savepoint() | DiscardAll():
+                return self._about_transaction(statement)
+            case _ if isinstance(statement, CursorOrPrepared):
+                return self._about_kept(statement, portal)
+            case _:
+                return self._answered(portal.prepared.sql, statement, portal.values)
+
+    def _answered(self, sql: str, statement: Statement, values: Parameters) -> _Done:
+        """The engine's answer."""
+        with self._working():
+            try:
+                result = self._engine.answer(self._request(sql, values))
+            except TargetNotReached as refusal:
+                self._epsilon += refusal.epsilon_spent
+                raise
+        if result.receipt is not None:
+            self._epsilon += result.receipt.epsilon_spent
+        return _Done(result.data, _tag(statement))
+
+    def _request(self, sql: str, values: Parameters) -> QueryRequest:
+        settings = self.transaction.settings
+        return QueryRequest(
+            sql=sql,
+            target=settings.target,
+            parameters=values,
+            caller=self._caller(),
+            settings=settings.client,
+        )
+
+    def _set(self, statement: SetSetting | ResetSetting | ClientSetting | ResetAll) -> _Done:
+        match statement:
+            case ResetAll():
+                self.transaction.reset()
+                return _Done(None, "RESET")
+            case ClientSetting(name, value, is_local):
+                name = canonical(name)
+                kept = None if value is None else checked(name, value)
+                self._change(lambda settings: settings.with_client(name, kept), is_local=is_local)
+            case SetSetting() | ResetSetting():
+                command = replace(statement, is_local=False)
+                self._change(
+                    lambda settings: replace(settings, target=applied(settings.target, [command])),
+                    is_local=statement.is_local,
+                )
+        return _Done(None, statement.verb)
+
+    def _change(
+        self, change: Callable[[SessionSettings], SessionSettings], *, is_local: bool
+    ) -> None:
+        if is_local and not self.transaction.is_open:
+            self._warn(NO_TRANSACTION, "SET LOCAL is for transactions, and there is none.")
+        self.transaction.change(change, is_local=is_local)
+
+    def _about_transaction(self, statement: TransactionWord | Savepoint | DiscardAll) -> _Done:
+        match statement:
+            case Savepoint():
+                return _Done(None, self.transaction.savepoint(statement))
+            case DiscardAll(is_everything):
+                if is_everything:
+                    self._discard_all()
+                return _Done(None, "DISCARD ALL" if is_everything else "DISCARD")
+            case word:
+                tag, warning = self.transaction.say(word)
+                if warning is not None:
+                    self._warn(*warning)
+                if not self.transaction.is_open:
+                    self._close_portals()
+                return _Done(None, tag)
+
+    def _discard_all(self) -> None:
+        if self.transaction.is_open:
+            raise StateError("25001", "DISCARD ALL is not for transactions.", hint="End it first.")
+        self.transaction.reset()
+        self.prepared.keep_only(set())
+        self.portals.keep_only(set())
+
+    def _about_kept(self, statement: Statement, portal: Portal) -> _Done:
+        match statement:
+            case DeclareCursor():
+                return self._declared(statement, portal.values)
+            case FetchRows(name, n_rows, is_move):
+                rows = self.portals.get(name).passed(n_rows)
+                verb = "MOVE" if is_move else "FETCH"
+                return _Done(None if is_move else rows, f"{verb} {rows.num_rows}")
+            case CloseCursor(name):
+                if name is None:
+                    self.portals.keep_only(set())
+                else:
+                    self.portals.get(name)
+                    self.portals.discard(name)
+                return _Done(None, "CLOSE CURSOR" if name else "CLOSE CURSOR ALL")
+            case PrepareQuery(name, types, sql):
+                kinds = tuple(type_of_sql(kind) for kind in types)
+                self.prepared.put(name, self.prepare(sql, kinds))
+                return _Done(None, "PREPARE")
+            case ExecutePrepared(name, values):
+                return self._executed(self.prepared.get(name), values)
+            case Deallocate(name):
+                if name is None:
+                    self.prepared.keep_only(set())
+                else:
+                    self.prepared.get(name)
+                    self.prepared.discard(name)
+                return _Done(None, "DEALLOCATE" if name else "DEALLOCATE ALL")
+            case other:
+                raise not_answered(other.verb)
+
+    def _declared(self, statement: DeclareCursor, values: Parameters) -> _Done:
+        """Run the query of a cursor, which is when it may charge."""
+        if not statement.is_held and not self.transaction.is_open:
+            raise StateError(
+                NO_TRANSACTION,
+                "DECLARE CURSOR is for transactions.",
+                hint="Send BEGIN first, or DECLARE .. CURSOR WITH HOLD FOR ..",
+            )
+        prepared = self.prepare(statement.sql)
+        cursor = Portal(prepared, values, is_held=statement.is_held)
+        self.portals.discard(UNNAMED)
+        self.portals.put(statement.name, cursor)
+        try:
+            self.run(cursor)
+        except BaseException:
+            self.portals.discard(statement.name)
+            raise
+        return _Done(None, "DECLARE CURSOR")
+
+    def _executed(self, prepared: Prepared, values: Parameters) -> _Done:
+        inner = Portal(prepared, values)
+        self.run(inner)
+        return _Done(inner.passed(inner.n_left) if inner.schema is not None else None, inner.tag)
+
+    def _shown(self, statement: ShowSetting | ShowClientSetting | ShowAll) -> pa.Table:
+        settings = self.transaction.settings
+        client = dict(settings.client)
+        match statement:
+            case ShowSetting(name):
+                return _texts({NAMESPACE + name: [setting_text(settings.target, name)]})
+            case ShowClientSetting(name):
+                shown = client.get(canonical(name), default(canonical(name)))
+                return _texts({name.replace(" ", "_"): [shown]})
+            case ShowAll():
+                own = {
+                    NAMESPACE + name: setting_text(settings.target, name) for name in SETTING_NAMES
+                }
+                every = {**own, **SHOWN, **READ_ONLY, **client}
+                nothing: list[str | None] = [""] * len(every)
+                return _texts(
+                    {"name": [*every], "setting": [*every.values()], "description": nothing}
+                )
+
+    def _close_portals(self) -> None:
+        held = {name for name, portal in self.portals.items() if portal.is_held}
+        self.portals.keep_only(held)
+
+    def _warn(self, sqlstate: str, text: str) -> None:
+        self.notices.append((WARNING, sqlstate, text))
+
+
+def _texts(columns: Mapping[str, Sequence[str | None]]) -> pa.Table:
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
+
+
+def _tag(statement: Statement) -> str:
+    """The tag of what the engine answered; a SELECT's has the number of rows besides."""
+    match statement:
+        case CreateSynthetic():
+            return "CREATE TABLE"
+        case DropSynthetic():
+            return "DROP TABLE"
+        case Explain():
+            return "EXPLAIN"
+        case _:
+            return SELECT_TAG
+
+
+SELECT_TAG: Final = "SELECT"
