@@ -66,8 +66,6 @@ class Planner:
         Returns the result of a SELECT over public tables.
     sums : mapping
         For some tables, the declared targets for sums of their measures, by their names.
-    catalog_views : sequence of (str, str)
-        The views of what there is: their schemas and names, in lower case.
     clock : callable
         The moment, in UTC; read once for a statement that mentions it.
     """
@@ -81,7 +79,6 @@ class Planner:
         public_rows: PublicRows = no_public_rows,
         *,
         sums: Mapping[str, Mapping[str, SumTarget]] = MappingProxyType({}),
-        catalog_views: Sequence[tuple[str, str]] = (),
         clock: Clock = utc_now,
     ) -> None:
         if set(schemas) != set(defaults):
@@ -99,7 +96,6 @@ class Planner:
                 ),
             ),
             privacy_views=tuple(privacy_views),
-            catalog_views=tuple(catalog_views),
             scratchpad=Scratchpad(dict(schemas)),
             public_rows=public_rows,
             conditions=BoundedCache(

@@ -57,6 +57,7 @@ CLIENT_SETTINGS: Final = frozenset(SHOWN)
 READ_ONLY: Final[Mapping[str, str]] = {
     "integer_datetimes": "on",
     "is_superuser": "off",
+    "max_index_keys": "32",
     "max_identifier_length": "63",
     "server_encoding": "UTF8",
     "server_version": "15.0",

@@ -3,7 +3,6 @@
     Query                                          SELECT .., WITH .., (SELECT ..); SHOW TABLES
     Explain                                        EXPLAIN [PRIVACY] of a query, or of the next
     CreateSynthetic, DropSynthetic                 CREATE and DROP SYNTHETIC TABLE
-    ServerFacts                                    SELECT version(), current_schema() ..
     SetSetting, ResetSetting, ResetAll             SET, RESET and SHOW of our own settings
     ShowSetting
     ClientSetting, ShowClientSetting                    the same of what clients set by themselves
@@ -25,7 +24,6 @@ from planner.cache import BoundedCache
 from planner.sql.cursors import CursorStatement, PreparedStatement, read_cursor
 from planner.sql.listings import read_listing
 from planner.sql.messages import shortened
-from planner.sql.server_facts import ServerFacts, read_server_facts
 from planner.sql.settings import SettingStatement, read_setting
 from planner.sql.synthetic_statements import CreateSynthetic, SyntheticStatement, read_synthetic
 from planner.sql.transactions import SessionWord, read_session_word
@@ -86,13 +84,7 @@ class Explain:
 
 SessionStatement: TypeAlias = SettingStatement | SessionWord
 Statement: TypeAlias = (
-    Query
-    | Explain
-    | SyntheticStatement
-    | ServerFacts
-    | SessionStatement
-    | CursorStatement
-    | PreparedStatement
+    Query | Explain | SyntheticStatement | SessionStatement | CursorStatement | PreparedStatement
 )
 
 
@@ -225,8 +217,7 @@ def _statement(worded: WordedStatement) -> Statement:
     found: Statement | None = (
         read_setting(words) or read_session_word(words) or read_synthetic(words)
     )
-    found = found or read_cursor(worded.text, words) or read_server_facts(words)
-    return found or _query(worded.text, words)
+    return found or read_cursor(worded.text, words) or _query(worded.text, words)
 
 
 def _keep_unparsed(worded: Sequence[WordedStatement], found: Sequence[StatementAt]) -> None:
