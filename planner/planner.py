@@ -193,7 +193,7 @@ def _nested_too_deeply() -> TooLarge:
 
 def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:
     """What a statement falls back on: what the first of its OPTIONS says, or else the request."""
-    named = (select.meta.get(REQUESTED, requested).fallback for select in tree.find_all(exp.Select))
+    named = (select.meta.get(REQUESTED, requested).fallback for select in tree.find_all(exp.Query))
     return next((one for one in (*named, requested.fallback) if one is not None), Fallback.NONE)
 
 

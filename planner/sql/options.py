@@ -70,6 +70,15 @@ class AnswerOptions:
     consistency: Consistency | None = None
     noisy_extremes: bool = False
 
+    def over(self, other: "AnswerOptions") -> "AnswerOptions":
+        """Fill in what these leave open from `other`."""
+        return AnswerOptions(
+            other.level if self.level is None else self.level,
+            other.n_replicates if self.n_replicates is None else self.n_replicates,
+            other.consistency if self.consistency is None else self.consistency,
+            self.noisy_extremes or other.noisy_extremes,
+        )
+
     def refuse_test(self) -> None:
         """Refuse the options of a test, in a SELECT that is none."""
         if self.level is not None or self.n_replicates is not None:

@@ -1,0 +1,4 @@
+-- code: invalid_sql
+-- says: does not parse
+-- works: SELECT COUNT(*) FROM patients /*+ tacit(half_width=50) */
+SELECT COUNT(*) FROM patients /*+ tacit(half_width 50) */
