@@ -5,9 +5,9 @@ else. Equal texts with equal targets at equal moments give the same object.
 """
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from sqlglot import exp
 
@@ -36,6 +36,7 @@ from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
 
+Read = TypeVar("Read")
 PlanKey: TypeAlias = tuple[str, RequestedTarget, Parameters, dt.datetime | None]
 
 N_PLANS_MAX = 4096
@@ -132,10 +133,7 @@ class Planner:
         known = self._plans.get(key)
         if known is not None:
             return known
-        try:
-            workload = self._planned(*key)
-        except RecursionError:
-            raise _nested_too_deeply() from None
+        workload = _unless_too_deep(lambda: self._planned(*key))
         self._plans.put(key, workload, n_bytes=len(sql) + _n_bytes(workload))
         return workload
 
@@ -147,11 +145,12 @@ class Planner:
         Refused
             If the text is no query.
         """
-        tree = parse(read_query(sql)).tree
-        try:
+
+        def read() -> tuple[ParameterType, ...]:
+            tree = parse(read_query(sql)).tree
             return parameter_types(tree, column_types(tree, self._world))
-        except RecursionError:
-            raise _nested_too_deeply() from None
+
+        return _unless_too_deep(read)
 
     def _planned(
         self,
@@ -187,8 +186,14 @@ class Planner:
         return Workload(parts, outer, is_probe, fallback, notes, moment, whole)
 
 
-def _nested_too_deeply() -> TooLarge:
-    return TooLarge("The SQL is nested too deeply.", hint="Split it, or remove what is not needed.")
+def _unless_too_deep(read: Callable[[], Read]) -> Read:
+    """What reading a statement gives; a refusal if the tree is deeper than Python's stack."""
+    try:
+        return read()
+    except RecursionError:
+        raise TooLarge(
+            "The SQL is nested too deeply.", hint="Split it, or remove what is not needed."
+        ) from None
 
 
 def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:

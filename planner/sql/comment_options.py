@@ -9,6 +9,7 @@ have been a cap.
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -37,45 +38,46 @@ def commented_options(words: Iterable[Token]) -> tuple[Option, ...]:
     for word in words:
         for comment in word.comments:
             beginning = _BEGINNING.match(comment)
-            if beginning is not None:
-                found += _options(comment[beginning.end() :])
+            if beginning is None:
+                continue
+            options = _options(comment[beginning.end() :])
+            if options is None:
+                raise InvalidSql(
+                    f"The comment /*{shortened(comment)}*/ does not parse.",
+                    hint="Write /*+ tacit(half_width=50, confidence=0.9) */.",
+                )
+            found += options
     return tuple(found)
 
 
-def _options(text: str) -> list[Option]:
-    """The options between parentheses."""
-    try:
-        (inside,) = worded_statements(text)
-    except (Refused, ValueError):
-        raise _malformed(text) from None
-    reader = WordReader(inside.words)
+def _options(text: str) -> list[Option] | None:
+    """The options between parentheses; None if that is not what a text is."""
+    with suppress(Refused):
+        inside = worded_statements(text)
+        if len(inside) == 1:
+            return _listed(WordReader(inside[0].words))
+    return None
+
+
+def _listed(reader: WordReader) -> list[Option] | None:
     found: list[Option] = []
-    if not reader.passed("("):
-        raise _malformed(text)
-    while not reader.passed(")"):
-        if found and not reader.passed(","):
-            raise _malformed(text)
-        found.append(_option(reader, text))
-    if reader.rest:
-        raise _malformed(text)
-    return found
+    is_open = reader.passed("(")
+    while is_open and not reader.passed(")"):
+        is_next = not found or reader.passed(",")
+        option = _option(reader) if is_next else None
+        if option is None:
+            return None
+        found.append(option)
+    return found if is_open and not reader.rest else None
 
 
-def _option(reader: WordReader, text: str) -> Option:
+def _option(reader: WordReader) -> Option | None:
     name = reader.next_word()
     if name is None or is_quoted(name) or not (reader.passed("=") or reader.passed("=>")):
-        raise _malformed(text)
+        return None
     sign = "-" if reader.passed("-") else ""
     sign += "." if reader.passed(".") else ""
     value = reader.next_word()
     if value is None or value.text in ("(", ")", ","):
-        raise _malformed(text)
-    is_number = value.token_type == TokenType.NUMBER
-    return Option(name.text.lower(), sign + value.text, is_number)
-
-
-def _malformed(text: str) -> InvalidSql:
-    return InvalidSql(
-        f"The comment /*+ tacit{shortened(text)} */ does not parse.",
-        hint="Write /*+ tacit(half_width=50, confidence=0.9) */.",
-    )
+        return None
+    return Option(name.text.lower(), sign + value.text, value.token_type == TokenType.NUMBER)
