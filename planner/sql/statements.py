@@ -21,6 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, ReadOnly, UnsupportedSql
 from planner.cache import BoundedCache
+from planner.sql.comment_options import commented_options
 from planner.sql.cursors import CursorStatement, PreparedStatement, read_cursor
 from planner.sql.listings import read_listing
 from planner.sql.messages import shortened
@@ -162,7 +163,7 @@ def read_query(sql: str) -> Query:
 
 
 def words_to_parse(query: Query) -> list[Token]:
-    """The words of a query, from its SELECT on.
+    """The words of a query; those before its `start` are EXPLAIN and the like.
 
     A text of 60 kB takes a tenth of a second to be cut into words, in which other analysts wait: so
     the words that `read_text` cut are used, once, since what is parsed may keep parts of them.
@@ -171,7 +172,7 @@ def words_to_parse(query: Query) -> list[Token]:
     if words is None:
         (worded,) = worded_statements(query.text)
         words = worded.words
-    return [word for word in words if word.start >= query.start]
+    return list(words)
 
 
 def read_file(sql: str) -> tuple[Statement, ...]:
@@ -217,6 +218,11 @@ def _statement(worded: WordedStatement) -> Statement:
     found: Statement | None = (
         read_setting(words) or read_session_word(words) or read_synthetic(words)
     )
+    if isinstance(found, CreateSynthetic) and commented_options(words):
+        raise InvalidSql(
+            "Options in a comment are for SELECT.",
+            hint="CREATE SYNTHETIC TABLE has its own: WITH (epsilon => 1).",
+        )
     return found or read_cursor(worded.text, words) or _query(worded.text, words)
 
 

@@ -39,7 +39,7 @@ from proxy.api.requests import (
 )
 from proxy.catalog.shadow import catalog_answer, is_catalog_query
 from proxy.engine.across_tables import answered_tables
-from proxy.engine.answer_columns import of_outer, of_relation
+from proxy.engine.answer_columns import answer_columns, promised_columns
 from proxy.engine.batch import run_batch
 from proxy.engine.catalog_world import catalog_world
 from proxy.engine.descriptions import described
@@ -53,7 +53,6 @@ from proxy.engine.relations import (
     N_ROWS_TRIED,
     missing_notes,
     relation,
-    relation_schema,
     stand_in,
     unanswered,
 )
@@ -296,12 +295,12 @@ class Engine:
         seen: VisibleTables,
     ) -> QueryResult:
         """The result with its receipt; without a receipt if no private table was read."""
-        if workload.outer is None:
-            data, columns = of_relation(answered[0])
-        else:
+        computed = None
+        if workload.outer is not None:
             relations = {one.part.name: relation(one) for one in answered}
-            shown = self._computed(workload.outer, relations, caller, seen, is_paid=bool(budgets))
-            data, columns = of_outer(workload.outer, shown, answered)
+            is_paid = bool(budgets)
+            computed = self._computed(workload.outer, relations, caller, seen, is_paid=is_paid)
+        data, columns = answer_columns(workload, computed, answered)
         if not budgets:
             return QueryResult(data, None)
         receipt = Receipt(
@@ -339,14 +338,12 @@ class Engine:
         if known is not None:
             return known
         workload = seen.planner.plan(request.sql, request.target, request.parameters)
-        if workload.outer is None:
-            schema = relation_schema(workload.parts[0])
-        else:
+        computed = None
+        if workload.outer is not None:
             relations = {part.name: unanswered(part) for part in workload.parts}
             relations |= self._public_relations(workload.outer.public, seen, None)
-            found = self._outer.run(workload.outer.sql, relations)
-            n_columns = found.num_columns - 2 * len(workload.outer.intervals)
-            schema = found.select(range(n_columns)).schema
+            computed = self._outer.run(workload.outer.sql, relations)
+        schema = promised_columns(workload, computed)
         self._schemas.put(key, schema, n_bytes=SCHEMA_BYTES)
         return schema
 
