@@ -88,6 +88,8 @@ HOMES = {
     "prometheus_client": {"proxy"},
     "matplotlib": {"proxy", "tacit_client"},
     "jinja2": {"proxy"},
+    "prompt_toolkit": {"proxy"},
+    "pygments": {"proxy"},
 }
 # Within a component, the files that may hold a DuckDB connection.
 DUCKDB_FILES = {
