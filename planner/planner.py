@@ -19,6 +19,7 @@ from planner.domain.public import PublicRelation, PublicRows, no_public_rows
 from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import SyntheticName, TableNames
 from planner.fallback import Fallback
+from planner.lowering.column_types import column_types
 from planner.lowering.outer import named_columns, outer_sql
 from planner.lowering.parts import PlanningContext
 from planner.lowering.probes import gives_no_rows
@@ -28,6 +29,7 @@ from planner.lowering.tables import ShownAnswer
 from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
 from planner.sql.messages import shortened
 from planner.sql.options import REQUESTED
+from planner.sql.parameter_types import ParameterType, parameter_types
 from planner.sql.parameters import Parameters
 from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
@@ -132,11 +134,23 @@ class Planner:
         try:
             workload = self._planned(*key)
         except RecursionError:
-            raise TooLarge(
-                "The SQL is nested too deeply.", hint="Split it, or remove what is not needed."
-            ) from None
+            raise _nested_too_deeply() from None
         self._plans.put(key, workload, n_bytes=len(sql) + _n_bytes(workload))
         return workload
+
+    def parameter_types(self, sql: str) -> tuple[ParameterType, ...]:
+        """What the parameters of a query are, in the order in which their values are sent.
+
+        Raises
+        ------
+        Refused
+            If the text is no query.
+        """
+        tree = parse(read_query(sql)).tree
+        try:
+            return parameter_types(tree, column_types(tree, self._world))
+        except RecursionError:
+            raise _nested_too_deeply() from None
 
     def _planned(
         self,
@@ -165,6 +179,10 @@ class Planner:
         parts = tuple(part.build() for part in splitter.parts)
         notes = (*notes, *_notes(tree, splitter))
         return Workload(parts, outer, is_probe, fallback, notes, moment)
+
+
+def _nested_too_deeply() -> TooLarge:
+    return TooLarge("The SQL is nested too deeply.", hint="Split it, or remove what is not needed.")
 
 
 def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:

@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "synthesis": {"cube", "inference"},
     "planner": {"cube", "inference", "accountant"},
     "proxy": {"cube", "inference", "accountant", "planner", "synthesis"},
+    "tacit_client": set(),  # what analysts import: it knows of the server by the wire alone
 }
 # Inside a package: its rooms (subpackages, and the modules beside them), a floor a line, from the
 # top down. A room imports from the floors below its own, and from no other room of its floor.
@@ -75,14 +76,16 @@ N_ROOMS_MAX = 20
 HOMES = {
     "sqlglot": {"planner"},
     "opendp": {"accountant"},
-    "pyarrow": {"proxy"},
-    "grpc": {"proxy"},
+    "pyarrow": {"proxy", "tacit_client"},
+    "adbc_driver_flightsql": {"tacit_client"},
+    "sqlalchemy": {"tacit_client"},
+    "grpc": {"proxy", "tacit_client"},
     "duckdb": {"proxy", "planner"},
     "sqlite3": {"accountant"},
     "psycopg": {"accountant"},
     "cryptography": {"accountant", "proxy"},
     "prometheus_client": {"proxy"},
-    "matplotlib": {"proxy"},
+    "matplotlib": {"proxy", "tacit_client"},
     "jinja2": {"proxy"},
 }
 # Within a component, the files that may hold a DuckDB connection.

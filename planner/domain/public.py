@@ -32,6 +32,8 @@ class PublicRelation:
         With a key, the SQL type and the values of every column.
     source : str, optional
         The private table that a synthetic one belongs to.
+    types : mapping
+        The SQL types of the columns, where they are known.
     """
 
     name: str
@@ -39,6 +41,7 @@ class PublicRelation:
     key: str | None = None
     values: Mapping[str, tuple[str, Sequence[LevelValue]]] = field(default_factory=dict)
     source: str | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def outer_name(self) -> str:

@@ -1,152 +1,251 @@
-"""The likely types of a query's parameters, read off what stands beside them.
+"""The SQL types of a statement's parameters, told from what stands beside each of them.
 
-    age > $1                     the column's type
-    $1::date, CAST($1 AS date)   what it is cast to
-    LIMIT $1, OFFSET $1          a whole number
-    $1 + 1, -$1                  a number
-
-Everything else is text. A type is a hint for clients that must know one before they send a value:
-it decides nothing. Columns are known by their names alone.
+``age > $1`` wants what `age` holds, ``$1::date`` a date, and ``LIMIT $1`` a whole number. With each
+type goes a stand-in: a value of that type with which the statement can be planned before a client
+binds any, such as a level of the column that the parameter is compared with. What a column holds is
+for the caller to say.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from planner.sql.parameters import Parameter, ParameterKind, Parameters, parameters_in
-from planner.sql.query_tree import parse
-from planner.sql.statements import Query
+from planner.sql.parameters import Parameter, list_of, marks, parameter_of, parameters_in
 
-TEXT: Final = "VARCHAR"
-WHOLE: Final = "BIGINT"
-NUMBER: Final = "DOUBLE"
-_WHOLE_TYPES: Final = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
-_BESIDE: Final = (
-    exp.EQ,
-    exp.NEQ,
-    exp.LT,
-    exp.LTE,
-    exp.GT,
-    exp.GTE,
-    exp.Between,
-    exp.In,
-    exp.Is,
-    exp.NullSafeEQ,
-    exp.NullSafeNEQ,
-    exp.Coalesce,
-    exp.Any,
+LIST: Final = "[]"  # behind the type of its values, as PostgreSQL writes it
+
+_STAND_INS: Final[dict[str, object]] = {
+    "BIGINT": 1,
+    "DOUBLE": 1.0,
+    "DECIMAL": Decimal(1),
+    "VARCHAR": "a",
+    "DATE": dt.date(2000, 1, 1),
+    "TIMESTAMP": dt.datetime(2000, 1, 1),  # noqa: DTZ001 - no zone is what the type means
+    "TIMESTAMP WITH TIME ZONE": dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
+    "BOOLEAN": True,
+}
+_NUMBERS: Final = ("BIGINT", "DOUBLE", "DECIMAL")
+
+_CAST_TYPES: Final[dict[exp.DType, str]] = {
+    **dict.fromkeys(exp.DataType.INTEGER_TYPES, "BIGINT"),
+    **dict.fromkeys(exp.DataType.FLOAT_TYPES, "DOUBLE"),
+    exp.DType.DECIMAL: "DECIMAL",
+    exp.DType.DATE: "DATE",
+    exp.DType.TIMESTAMP: "TIMESTAMP",
+    exp.DType.TIMESTAMPTZ: "TIMESTAMP WITH TIME ZONE",
+    exp.DType.BOOLEAN: "BOOLEAN",
+}
+
+_COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In)
+_ALIKE: Final = (  # whose parts are of one type
+    *_COMPARISONS,
+    *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least),
 )
-_ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg)
-_THROUGH: Final = (exp.Paren, exp.Array, exp.Tuple, *_ARITHMETIC)
-_CASTS: Final = {
-    **dict.fromkeys(exp.DataType.INTEGER_TYPES, WHOLE),
-    **dict.fromkeys(exp.DataType.FLOAT_TYPES, NUMBER),
-    exp.DataType.Type.DECIMAL: "DECIMAL",
-    exp.DataType.Type.BOOLEAN: "BOOLEAN",
-    exp.DataType.Type.DATE: "DATE",
-    exp.DataType.Type.TIMESTAMP: "TIMESTAMP",
-    exp.DataType.Type.TIMESTAMPTZ: "TIMESTAMP",
+_OF_TEXT: Final = (
+    *(exp.Like, exp.ILike, exp.SimilarTo, exp.RegexpLike, exp.RegexpILike),
+    *(exp.DPipe, exp.Concat, exp.Lower, exp.Upper, exp.Trim, exp.Length),
+)
+_TEXTS: Final = (
+    exp.DPipe,
+    exp.Concat,
+    exp.Lower,
+    exp.Upper,
+    exp.Trim,
+    exp.Substring,
+    exp.TimeToStr,
+)
+_OF_TRUTH: Final = (exp.And, exp.Or, exp.Not, exp.Where, exp.Having)
+_ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
+_WHOLE: Final = {  # arguments that are whole numbers
+    *((exp.Limit, "expression"), (exp.Offset, "expression"), (exp.Fetch, "count")),
+    *((exp.Substring, "start"), (exp.Substring, "length"), (exp.Round, "decimals")),
+    *((exp.Left, "expression"), (exp.Right, "expression")),
 }
-# A value of each type to learn the columns of an answer with.
-_STAND_INS: Final = {
-    WHOLE: Parameter(ParameterKind.NUMBER, "1"),
-    NUMBER: Parameter(ParameterKind.NUMBER, "1.5"),
-    "DECIMAL": Parameter(ParameterKind.NUMBER, "1.5"),
-    "BOOLEAN": Parameter(ParameterKind.BOOLEAN, "true"),
-    "DATE": Parameter(ParameterKind.DATE, "2020-01-01"),
-    "TIMESTAMP": Parameter(ParameterKind.TIMESTAMP, "2020-01-01 00:00:00"),
-    TEXT: Parameter(ParameterKind.TEXT, "a"),
-}
-LIST: Final = "[]"
 
 
-def parameter_types(query: Query, columns: Mapping[str, str]) -> dict[str, str]:
-    """The SQL type of every parameter of a query, by its name; of a list, its items' and ``[]``.
+@dataclass(frozen=True, slots=True)
+class ValueType:
+    """An SQL type, and perhaps one value of it that is known to fit."""
+
+    sql_type: str
+    example: object = None
+
+
+ColumnTypes: TypeAlias = Callable[[exp.Column], ValueType | None]
+"""What a column holds; None if it is no column of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterType:
+    """What a parameter is.
 
     Parameters
     ----------
-    query : Query
-    columns : mapping
-        SQL types of columns, by their names in lower case.
-
-    Raises
-    ------
-    Refused
-        If the query does not parse.
+    name : str
+        A number from 1, or a word.
+    sql_type : str
+        The type that a client should bind, such as ``BIGINT`` or ``VARCHAR[]``.
+    stand_in : Parameter
+        A value of this type to plan the statement with.
     """
-    tree = parse(query).tree
-    found = dict.fromkeys(parameters_in(tree), TEXT)
-    for mark in tree.find_all(exp.Parameter, exp.Placeholder):
-        if mark.name in found and found[mark.name] == TEXT:
-            found[mark.name] = _type_of(mark, columns)
-    return found
+
+    name: str
+    sql_type: str
+    stand_in: Parameter
 
 
-def stand_ins(types: Mapping[str, str]) -> Parameters:
-    """A value for each parameter, to learn the columns of the answer before one has come."""
-    found: list[Parameter] = []
-    for name, kind in types.items():
-        item = _STAND_INS[kind.removesuffix(LIST)]
-        one = Parameter(item.kind, item.text, name)
-        if kind.endswith(LIST):
-            one = Parameter(ParameterKind.LIST, "", name, (item,))
-        found.append(one)
-    return tuple(found)
+def parameter_types(tree: exp.Expr, columns: ColumnTypes) -> tuple[ParameterType, ...]:
+    """Every parameter of a query, in the order of `parameters_in`; text where nothing is known.
+
+    >>> from sqlglot import parse_one
+    >>> tree = parse_one("SELECT $1 FROM t WHERE a = ANY($2) LIMIT $3", read="postgres")
+    >>> [one.sql_type for one in parameter_types(tree, lambda _: ValueType("BIGINT"))]
+    ['VARCHAR', 'BIGINT[]', 'BIGINT']
+    """
+    found: dict[str, ValueType] = {}
+    for mark, name in marks(tree):
+        known = None if name in found else _of_place(mark, columns)
+        if known is not None:
+            found[name] = known
+    unknown = ValueType("VARCHAR")
+    return tuple(_described(name, found.get(name, unknown)) for name in parameters_in(tree))
 
 
-def nothings(types: Mapping[str, str]) -> Parameters:
-    """NULL for each parameter."""
-    return tuple(Parameter(ParameterKind.NULL, name=name) for name in types)
+def plain_type(sql_type: str) -> str:
+    """The type as which a client binds values of a DuckDB type.
 
-
-def _type_of(mark: exp.Expr, columns: Mapping[str, str]) -> str:
-    """The type of one parameter, by what is around it."""
-    is_number, is_list = False, False
-    node = mark
-    while (around := node.parent) is not None:
-        if isinstance(around, exp.Cast):
-            return _cast_to(around.to)
-        if isinstance(around, exp.Limit | exp.Offset | exp.Fetch):
-            return WHOLE
-        if isinstance(around, _BESIDE):
-            is_list |= isinstance(around, exp.Any)
-            kind = next(_beside(around, node, columns), None)
-            if kind is not None:
-                return kind + LIST if is_list else kind
-        is_number |= isinstance(around, _ARITHMETIC)
-        if not isinstance(around, (*_BESIDE, *_THROUGH)):
-            break
-        node = around
-    return NUMBER if is_number else TEXT + LIST if is_list else TEXT
-
-
-def _cast_to(kind: exp.DataType) -> str:
-    if kind.this == exp.DataType.Type.ARRAY and kind.expressions:
-        return _cast_to(kind.expressions[0]) + LIST
-    return _CASTS.get(kind.this, TEXT)
-
-
-def _beside(around: exp.Expr, node: exp.Expr, columns: Mapping[str, str]) -> Iterator[str]:
-    """The types of what stands beside a node."""
-    for other in around.iter_expressions():
-        if other is node:
-            continue
-        inner = other.unnest()
-        if isinstance(inner, exp.Column) and inner.name.lower() in columns:
-            yield _bound_as(columns[inner.name.lower()])
-        elif isinstance(inner, exp.Cast):
-            yield _cast_to(inner.to)
-        elif isinstance(inner, exp.Literal) and not inner.is_string:
-            yield WHOLE if inner.is_int else NUMBER
-        elif isinstance(inner, exp.Extract | exp.Count | exp.Sum | exp.Avg | exp.Length):
-            yield NUMBER
-
-
-def _bound_as(sql_type: str) -> str:
-    """The type that a client binds a value for such a column as."""
-    if sql_type in _WHOLE_TYPES:
-        return WHOLE
-    if sql_type.startswith("DECIMAL"):
+    >>> plain_type("UTINYINT"), plain_type("DECIMAL(9,2)"), plain_type("FLOAT")
+    ('BIGINT', 'DECIMAL', 'DOUBLE')
+    """
+    if sql_type in _STAND_INS:
+        return sql_type
+    if sql_type == "HUGEINT" or sql_type.startswith("DECIMAL"):
         return "DECIMAL"
-    return "DOUBLE" if sql_type == "FLOAT" else sql_type if sql_type in _STAND_INS else TEXT
+    if sql_type.endswith("INT") or sql_type == "INTEGER":
+        return "BIGINT"
+    return "DOUBLE" if sql_type == "FLOAT" else "VARCHAR"
+
+
+def _described(name: str, known: ValueType) -> ParameterType:
+    plain = known.sql_type.removesuffix(LIST)
+    value = _STAND_INS[plain] if known.example is None else known.example
+    if known.sql_type.endswith(LIST):
+        return ParameterType(name, known.sql_type, list_of([value], name))
+    return ParameterType(name, known.sql_type, parameter_of(value, name))
+
+
+def _of_place(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noqa: C901, PLR0911, PLR0912 - one for each place
+    """What the place of a node wants; None if it does not say."""
+    above, place = node.parent, node.arg_key
+    match above:
+        case exp.Paren() | exp.Neg():
+            return _of_place(above, columns)
+        case exp.Cast():
+            return _cast(above, _of_place(above, columns))
+        case exp.Any():
+            items = _of_place(above, columns)
+            return None if items is None else replace(items, sql_type=items.sql_type + LIST)
+        case exp.Array():
+            every = _of_place(above, columns)
+            return every and replace(every, sql_type=every.sql_type.removesuffix(LIST))
+        case exp.TimestampTrunc() | exp.DateTrunc() if place == "unit":
+            return ValueType("VARCHAR", "month")
+        case exp.If():
+            return ValueType("BOOLEAN") if place == "this" else _of_branch(above, node, columns)
+        case exp.Case():
+            return _beside(above, node, columns)
+        case _ if isinstance(above, _ALIKE):
+            return _beside(above, node, columns)
+        case _ if isinstance(above, _ARITHMETIC):
+            return _operand(above, node, columns)
+        case _ if (type(above), place) in _WHOLE:
+            return ValueType("BIGINT")
+        case _ if isinstance(above, _OF_TEXT):
+            return ValueType("VARCHAR")
+        case _ if isinstance(above, _OF_TRUTH):
+            return ValueType("BOOLEAN")
+        case _:
+            return None
+
+
+def _beside(above: exp.Expr, node: exp.Expr, columns: ColumnTypes) -> ValueType | None:
+    """The first known type of what stands beside a node."""
+    others = (one for one in above.iter_expressions() if one is not node)
+    return next(_known(others, columns), None)
+
+
+def _of_branch(above: exp.If, node: exp.Expr, columns: ColumnTypes) -> ValueType | None:
+    """Of what IF or CASE gives, by what the other branches give."""
+    if isinstance(above.parent, exp.Case):
+        return _beside(above.parent, above, columns)
+    others = (above.args.get(name) for name in ("true", "false"))
+    return next(_known((one for one in others if one and one is not node), columns), None)
+
+
+def _operand(above: exp.Expr, node: exp.Expr, columns: ColumnTypes) -> ValueType | None:
+    """Of arithmetic: a number, as many days as are added to a date, or unknown beside a moment."""
+    other = _beside(above, node, columns)
+    if other is None or other.sql_type in _NUMBERS:
+        return ValueType("DOUBLE")
+    return ValueType("BIGINT") if other.sql_type == "DATE" else None
+
+
+def _known(nodes: Iterator[exp.Expr], columns: ColumnTypes) -> Iterator[ValueType]:
+    for node in nodes:
+        known = value_type(node, columns)
+        if known is not None:
+            yield known
+
+
+def value_type(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noqa: C901, PLR0911 - one for each kind
+    """The type of a value; None if it is a parameter, or not known."""
+    match node:
+        case exp.Column():
+            return columns(node)
+        case exp.Paren() | exp.Neg() | exp.Alias() | exp.Min() | exp.Max() | exp.If() | exp.Any():
+            inner = node.args.get("true") if isinstance(node, exp.If) else node.this
+            return value_type(inner, columns)
+        case exp.Literal():
+            return ValueType("VARCHAR" if node.is_string else _number_type(node.name))
+        case exp.Cast():
+            return _cast(node, None)
+        case exp.CurrentDate():
+            return ValueType("DATE")
+        case exp.TimestampTrunc() | exp.DateTrunc() | exp.CurrentTimestamp():
+            return ValueType("TIMESTAMP")
+        case exp.Add() | exp.Sub() | exp.Coalesce() | exp.Nullif() | exp.Case():
+            found = next(_known(node.iter_expressions(), columns), None)
+            return found and _unless_date(node, found)
+        case _ if isinstance(node, _TEXTS):
+            return ValueType("VARCHAR")
+        case exp.Predicate() | exp.Connector() | exp.Not() | exp.Boolean():
+            return ValueType("BOOLEAN")
+        case exp.Extract() | exp.AggFunc() | exp.Mul() | exp.Div() | exp.Mod():
+            return ValueType("DOUBLE")
+        case _:
+            return None
+
+
+def _unless_date(node: exp.Expr, found: ValueType) -> ValueType:
+    """Sums of numbers are numbers of any kind; what is added to a date gives one."""
+    is_sum = isinstance(node, exp.Add | exp.Sub) and found.sql_type in _NUMBERS
+    return ValueType("DOUBLE") if is_sum else found
+
+
+def _cast(cast: exp.Cast, wanted: ValueType | None) -> ValueType:
+    """A cast's type, with what its own place would like to see if that is of the same type."""
+    to = cast.to
+    if to.this == exp.DType.ARRAY and to.expressions:
+        return ValueType(_CAST_TYPES.get(to.expressions[0].this, "VARCHAR") + LIST)
+    if to.this == exp.DType.INTERVAL:
+        return ValueType("VARCHAR", "1 day")  # clients write an interval as text
+    sql_type = _CAST_TYPES.get(to.this, "VARCHAR")
+    return wanted if wanted is not None and wanted.sql_type == sql_type else ValueType(sql_type)
+
+
+def _number_type(text: str) -> str:
+    return "BIGINT" if text.isdecimal() else "DOUBLE"

@@ -163,7 +163,7 @@ def parameters_in(tree: exp.Expr) -> tuple[str, ...]:
     TooLarge
         If there are too many, or one has a number beyond those.
     """
-    names = dict.fromkeys(name for _, name in _marks(tree))
+    names = dict.fromkeys(name for _, name in marks(tree))
     longest = max((len(name) for name in names if name.isdecimal()), default=0)
     if len(names) > N_PARAMETERS_MAX or longest > len(str(N_PARAMETERS_MAX)):
         raise TooLarge(
@@ -202,7 +202,7 @@ def bind(tree: exp.Expr, parameters: Parameters) -> None:
     values = {str(place): one for place, one in enumerate(parameters, start=1)}
     # ADBC names values from "0", so a name that is a number is none.
     values |= {one.name: one for one in parameters if not one.name.isdecimal()}
-    for mark, name in list(_marks(tree)):
+    for mark, name in list(marks(tree)):
         if name not in values:
             raise InvalidSql(
                 f"No value came for the parameter {shortened(name)}.",
@@ -213,7 +213,7 @@ def bind(tree: exp.Expr, parameters: Parameters) -> None:
         mark.replace(literal)
 
 
-def _marks(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
+def marks(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
     """Every parameter, with its number or its name."""
     for mark in tree.find_all(exp.Parameter, exp.Placeholder):
         if mark.name:

@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, TooLarge
 from planner.sql.dialect import TACIT, TacitParser
+from planner.sql.lists import read_lists
 from planner.sql.messages import position_at, shortened, unsupported
 from planner.sql.options import MANNER, REQUESTED, read_options
 from planner.sql.parameters import Parameters, bind, numbered
@@ -58,6 +59,7 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
         raise unsupported(tree, "is not a SELECT", "Write SELECT before it.")
     if parameters:
         bind(tree, parameters)
+    read_lists(tree)
     queries = list(tree.find_all(exp.Query))
     for select in queries:
         if isinstance(select, exp.Select):

@@ -9,6 +9,8 @@ _ARROW_TYPES: Final[dict[str, pa.DataType]] = {
     "VARCHAR": pa.string(),
     "BOOLEAN": pa.bool_(),
     "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMP WITH TIME ZONE": pa.timestamp("us", tz="UTC"),
     "DOUBLE": pa.float64(),
     "FLOAT": pa.float32(),
     "TINYINT": pa.int8(),

@@ -196,6 +196,22 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Description:
+    """What a client is told of a statement before it runs.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema, optional
+        The columns of the answer; None where the values of parameters decide what they are.
+    parameters : mapping
+        The SQL type of each parameter by its name, in the order in which values are sent.
+    """
+
+    schema: pa.Schema | None
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """What a statement would cost at present, in epsilon, and why (as a table)."""
 
@@ -247,6 +263,10 @@ class QueryEngine(Protocol):
 
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The schema of the answer: free, reads no data, charges nothing."""
+        ...
+
+    def describe(self, request: QueryRequest) -> Description:
+        """The same, and the parameters' types, of a statement whose parameters have no values."""
         ...
 
     def answer(self, request: QueryRequest) -> QueryResult:

@@ -29,7 +29,7 @@ from proxy.api.requests import (
     BatchRequest,
     BudgetStatus,
     Caller,
-    ColumnReceipt,
+    Description,
     Explanation,
     QueryRequest,
     QueryResult,
@@ -38,8 +38,10 @@ from proxy.api.requests import (
     unknown_table,
 )
 from proxy.engine.across_tables import answered_tables
+from proxy.engine.answer_columns import of_outer, of_relation
 from proxy.engine.batch import run_batch
 from proxy.engine.catalog_views import catalog_rows, is_catalog_view, listed_tables
+from proxy.engine.descriptions import described
 from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
 from proxy.engine.history_fallback import NOTE
@@ -48,7 +50,6 @@ from proxy.engine.other_statements import columns_of_other, explain_other, run_o
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.relations import (
     N_ROWS_TRIED,
-    column_receipt,
     missing_notes,
     relation,
     relation_schema,
@@ -207,6 +208,11 @@ class Engine:
             case other:
                 return columns_of_other(other)
 
+    def describe(self, request: QueryRequest) -> Description:
+        """The columns and the parameters of a statement. Reads nothing, charges nothing."""
+        planner = self._visible_to(request.caller).planner
+        return described(request, planner, self.result_schema)
+
     def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
         """The public schema of every private table that a caller may know of."""
         return tuple(table.info for table in self._opened_to(caller).values())
@@ -282,31 +288,18 @@ class Engine:
         seen: VisibleTables,
     ) -> QueryResult:
         """The result with its receipt; without a receipt if no private table was read."""
-        columns: list[ColumnReceipt] = []
         if workload.outer is None:
-            (only,) = answered
-            data = relation(only)
-            for place, item in enumerate(only.answers):
-                low, high = item.intervals(only.part.confidence)
-                ends = (low.tolist(), high.tolist())
-                columns.append(column_receipt(item.answer.name, only, place, ends))
+            data, columns = of_relation(answered[0])
         else:
             relations = {one.part.name: relation(one) for one in answered}
             shown = self._computed(workload.outer, relations, caller, seen, is_paid=bool(budgets))
-            n_columns = shown.num_columns - 2 * len(workload.outer.intervals)
-            data = shown.select(range(n_columns))
-            for number, (place, part, answer) in enumerate(workload.outer.intervals):
-                first = n_columns + 2 * number
-                # A NULL end, of a clipped count, is NaN in a receipt.
-                ends = tuple(shown.column(first + k).to_numpy().tolist() for k in (0, 1))
-                name = shown.column_names[place]
-                columns.append(column_receipt(name, answered[part], answer, ends))
+            data, columns = of_outer(workload.outer, shown, answered)
         if not budgets:
             return QueryResult(data, None)
         receipt = Receipt(
             table=budgets[0].table,
             epsilon_spent=sum((one.epsilon_spent for one in answered), Fraction(0)),
-            columns=tuple(columns),
+            columns=columns,
             budget=budgets[0],
             notes=workload.notes + missing_notes(answered),
         )

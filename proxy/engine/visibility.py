@@ -85,7 +85,8 @@ def visible(
 
 def _relation(record: SyntheticRecord) -> PublicRelation:
     columns = tuple(name for name, _ in record.columns)
-    return PublicRelation(record.name, columns, source=record.table)
+    types = dict(record.columns)
+    return PublicRelation(record.name, columns, source=record.table, types=types)
 
 
 def _given(table: pa.Table) -> Callable[[], pa.Table]:

@@ -57,7 +57,7 @@ class PublicTable:
         """The table for the planner: with its values, if it has a key to join by."""
         columns = tuple(self.data.column_names)
         values = {} if self.key is None else self.columns()
-        return PublicRelation(self.name, columns, self.key, values)
+        return PublicRelation(self.name, columns, self.key, values, types=self.sql_types)
 
     def columns(self) -> Columns:
         """Every column's SQL type and values."""

@@ -28,6 +28,7 @@ from proxy.api.requests import (
     BudgetStatus,
     Caller,
     ColumnReceipt,
+    Description,
     Explanation,
     QueryRequest,
     QueryResult,
@@ -98,6 +99,9 @@ class CannedEngine:
         if request.sql == EXPLAIN_ALL:
             return EXPLANATION.schema
         return self._known(request).schema
+
+    def describe(self, request: QueryRequest) -> Description:
+        return Description(self.result_schema(request), {})
 
     def answer(self, request: QueryRequest) -> QueryResult:
         self._count("answer", request)
@@ -187,6 +191,9 @@ class BrokenEngine:
         self._error = error
 
     def result_schema(self, request: QueryRequest) -> NoReturn:  # noqa: ARG002 - the protocol names it
+        raise self._error
+
+    def describe(self, request: QueryRequest) -> NoReturn:  # noqa: ARG002 - the protocol names it
         raise self._error
 
     def answer(self, request: QueryRequest) -> NoReturn:  # noqa: ARG002 - the protocol names it

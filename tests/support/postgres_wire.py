@@ -9,7 +9,6 @@ from proxy.identity.authenticate import PasswordAuthenticator, PasswordLogin
 from proxy.identity.presented import PresentedCredentials
 from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes, FairShare
-from proxy.sources.public_table import PublicTable
 from proxy.wire.postgres.connection import House
 from proxy.wire.postgres.listener import DEFAULT_LIMITS, ConnectionLimits, PostgresListener
 from proxy.wire.postgres.login import Door
@@ -33,7 +32,6 @@ def postgres_serving(  # noqa: PLR0913 - what a listener is made of, by name
     engine: QueryEngine,
     authenticator: PasswordAuthenticator | None = None,
     *,
-    public: tuple[PublicTable, ...] = (),
     tls: ssl.SSLContext | None = None,
     endpoint_hash: bytes | None = None,
     watcher: Watcher = UNWATCHED,
@@ -42,7 +40,7 @@ def postgres_serving(  # noqa: PLR0913 - what a listener is made of, by name
 ) -> Iterator[str]:
     """Serve; the address is ``host:port``."""
     door = Door(authenticator or AnybodyLocal(), tls, endpoint_hash, lambda _: None)
-    house = House(engine, public, door, FairShare(), watcher, times)
+    house = House(engine, door, FairShare(), watcher, times)
     listener = PostgresListener(house, "127.0.0.1:0", limits)
     listener.start()
     try:

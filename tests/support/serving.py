@@ -10,6 +10,7 @@ from proxy.api.requests import LOCAL, Caller, QueryEngine
 from proxy.identity.authenticate import Authenticator
 from proxy.identity.presented import PresentedCredentials
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
+from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.service import NO_TABLES, SyntheticTableService
 from proxy.wire.server import start_server
 from proxy.wire.tls import TlsIdentity
@@ -30,6 +31,7 @@ def serving(  # noqa: PLR0913 - what a server is made of, by name
     admin: LedgerAdmin | None = None,
     synthetic: SyntheticTableService = NO_TABLES,
     *,
+    public: tuple[PublicTable, ...] = (),
     times: CallTimes = DEFAULT_TIMES,
 ) -> Iterator[str]:
     authenticator = EverybodyLocal() if authenticator is None else authenticator
@@ -40,6 +42,7 @@ def serving(  # noqa: PLR0913 - what a server is made of, by name
         tls=tls,
         admin=admin,
         synthetic=synthetic,
+        public=public,
         times=times,
     )
     try:

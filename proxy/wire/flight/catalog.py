@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 
 from planner.domain.public import PRIVACY_SCHEMA
 from planner.domain.table_names import TableNames
+from proxy.api.axis_text import describe_levels
 from proxy.api.requests import CATALOG, DB_SCHEMA, TableInfo
 from proxy.engine.system_views import VIEW_SCHEMAS
 from proxy.protocol import flight_sql_pb2 as sql
@@ -27,6 +28,8 @@ from proxy.wire.flight.sql_info import SQL_INFO_SCHEMA, sql_info_table
 TABLE_TYPE: Final = "TABLE"
 VIEW_TYPE: Final = "VIEW"
 TYPE_NAME_KEY: Final = "ARROW:FLIGHT:SQL:TYPE_NAME"  # otherwise clients show every type as unknown
+REMARKS_KEY: Final = "ARROW:FLIGHT:SQL:REMARKS"
+KEY_KEY: Final = "tacit.primary_key"  # ADBC does not pass GetPrimaryKeys on
 
 Row: TypeAlias = dict[str, object]
 
@@ -107,7 +110,7 @@ def table_schema(info: TableInfo) -> pa.Schema:
             axis.name,
             SQL_TYPES[axis.sql_type].arrow,
             nullable=axis.null,
-            metadata={TYPE_NAME_KEY: axis.sql_type},
+            metadata={TYPE_NAME_KEY: axis.sql_type, REMARKS_KEY: describe_levels(axis)},
         )
         for axis in info.schema.axes
     )
@@ -118,7 +121,10 @@ def public_schema(table: PublicTable) -> pa.Schema:
     names = table.sql_types
     return pa.schema(
         field.with_nullable(field.name != table.key).with_metadata(
-            {TYPE_NAME_KEY: names[field.name]}
+            {
+                TYPE_NAME_KEY: names[field.name],
+                **({KEY_KEY: "true"} if field.name == table.key else {}),
+            }
         )
         for field in table.data.schema
     )

@@ -3,13 +3,15 @@
 A prepared statement is kept as its text; what is bound to it holds until something else is bound.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from cube.refusals import InvalidRequest
-from planner.sql.parameters import Parameters, parameter_of
+from planner.sql.parameter_types import LIST
+from planner.sql.parameters import Parameter, Parameters, list_of, parameter_of
+from proxy.api.arrow_types import arrow_type
 from proxy.protocol import flight_pb2
 from proxy.wire.arrow_ipc import sent_table
 
@@ -21,19 +23,21 @@ class PreparedStatement:
     Parameters
     ----------
     text : str
-    names : tuple of str
-        The names of its parameters: numbers from 1, or words.
+    parameters : mapping
+        The SQL types of its parameters by their names: numbers from 1, or words.
     bound : tuple of Parameter
     """
 
     text: str
-    names: tuple[str, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
     bound: Parameters = ()
 
     @property
     def parameter_schema(self) -> pa.Schema:
-        """One column of no particular type for each parameter."""
-        return pa.schema([pa.field(name, pa.null()) for name in self.names])
+        """One column for each parameter."""
+        return pa.schema(
+            [pa.field(name, _bound_as(kind)) for name, kind in self.parameters.items()]
+        )
 
     def bind(self, messages: Iterable[flight_pb2.FlightData]) -> None:
         """Bind the one row of a table that a client sends.
@@ -52,6 +56,17 @@ class PreparedStatement:
                 hint="Execute it once for each row of values.",
             )
         self.bound = tuple(
-            parameter_of(column[0].as_py(), name)
+            _parameter(column[0].as_py(), name)
             for name, column in zip(table.column_names, table.columns, strict=True)
         )
+
+
+def _bound_as(sql_type: str) -> pa.DataType:
+    """The Arrow type of the values for a parameter; a decimal number of any digits is a double."""
+    if sql_type.endswith(LIST):
+        return pa.list_(_bound_as(sql_type.removesuffix(LIST)))
+    return pa.float64() if sql_type == "DECIMAL" else arrow_type(sql_type)
+
+
+def _parameter(value: object, name: str) -> Parameter:
+    return list_of(value, name) if isinstance(value, list) else parameter_of(value, name)

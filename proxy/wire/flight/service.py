@@ -22,7 +22,13 @@ from cube.refusals import InvalidRequest
 from planner.sql.parameters import Parameters
 from planner.sql.statements import read_text
 from planner.sql.synthetic_statements import SyntheticStatement
-from proxy.api.requests import QueryEngine, QueryRequest, QueryResult, Receipt
+from proxy.api.requests import (
+    Description,
+    QueryEngine,
+    QueryRequest,
+    QueryResult,
+    Receipt,
+)
 from proxy.identity.call_context import caller_of
 from proxy.identity.presented import HEADER, presented_token
 from proxy.protocol import flight_pb2, flight_pb2_grpc
@@ -35,7 +41,6 @@ from proxy.wire.flight.catalog import METADATA_COMMANDS, Catalog, metadata_schem
 from proxy.wire.flight.handles import HandleStore
 from proxy.wire.flight.prepared import PreparedStatement
 from proxy.wire.flight.session_options import SESSION_ACTIONS, session_action
-from proxy.wire.sessions.description import Description, described
 from proxy.wire.sessions.sessions import Sessions
 
 N_RELEASES_MAX = 1_000
@@ -278,7 +283,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
     ) -> sql.ActionCreatePreparedStatementResult:
         _refuse_transaction(action)
         described = self._described(action.query, context)
-        prepared = PreparedStatement(action.query, tuple(described.parameters))
+        prepared = PreparedStatement(action.query, described.parameters)
         columns = b"" if described.schema is None else schema_bytes(described.schema)
         n_bytes = len(action.query.encode())
         return sql.ActionCreatePreparedStatementResult(
@@ -294,7 +299,7 @@ class FlightSqlService(flight_pb2_grpc.FlightServiceServicer):
         if asked.reply is not None:
             return Description(asked.reply.schema, {})
         request = QueryRequest(sql=asked.sql, target=asked.target, caller=caller_of(context))
-        return described(self._engine, request, self._public)
+        return self._engine.describe(request)
 
     def _statement(self, command: Message, context: grpc.ServicerContext) -> tuple[str, Parameters]:
         """The text of the statement that a command names, and what is bound to its parameters."""

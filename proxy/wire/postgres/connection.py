@@ -17,7 +17,6 @@ from proxy.identity.scram import login_failed
 from proxy.monitoring.events import INTERNAL_CODE, OK_CODE, POSTGRES_METHOD, Watcher
 from proxy.scheduling.fair_share import CallTimes, FairShare, Shift
 from proxy.scheduling.slow_clients import CallSlots
-from proxy.sources.public_table import PublicTable
 from proxy.wire.incidents import incident_text, note_incident
 from proxy.wire.postgres import backend
 from proxy.wire.postgres.client_settings import milliseconds
@@ -43,7 +42,6 @@ class House:
     Parameters
     ----------
     engine : QueryEngine
-    public : tuple of PublicTable
     door : Door
     share : FairShare
         Of the process, on every wire.
@@ -52,7 +50,6 @@ class House:
     """
 
     engine: QueryEngine
-    public: tuple[PublicTable, ...]
     door: Door
     share: FairShare
     watcher: Watcher
@@ -163,7 +160,7 @@ class Connection:
         def working() -> AbstractContextManager[object]:
             return self._shift(who.caller.payer.analyst, session).working()
 
-        session = Session(self._house.engine, self._house.public, caller, working, who.settings)
+        session = Session(self._house.engine, caller, working, who.settings)
         conversation = Conversation(
             self._transport, session, self._house.watcher, self._cancelled.is_set, who.caller
         )

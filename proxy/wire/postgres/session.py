@@ -47,7 +47,6 @@ from planner.sql.statements import (
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
 from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord
 from proxy.api.requests import Caller, QueryEngine, QueryRequest
-from proxy.sources.public_table import PublicTable
 from proxy.wire.postgres.client_settings import canonical, checked, default
 from proxy.wire.postgres.pg_types import PgType, type_of_sql
 from proxy.wire.postgres.portals import (
@@ -60,7 +59,6 @@ from proxy.wire.postgres.portals import (
 )
 from proxy.wire.postgres.sqlstates import NO_TRANSACTION, WARNING, StateError
 from proxy.wire.postgres.transaction import SessionSettings, Transaction
-from proxy.wire.sessions.description import described
 from proxy.wire.sessions.sessions import applied, setting_text
 
 Notice = tuple[str, str, str]  # severity, SQLSTATE, text
@@ -84,8 +82,6 @@ class Session:
     Parameters
     ----------
     engine : QueryEngine
-    public : tuple of PublicTable
-        Whose columns it knows, besides those of the engine's private tables.
     caller : callable
         Who is asking; a refusal once their credential is no longer in force.
     working : callable
@@ -97,13 +93,11 @@ class Session:
     def __init__(
         self,
         engine: QueryEngine,
-        public: tuple[PublicTable, ...],
         caller: Callable[[], Caller],
         working: Working,
         settings: SessionSettings,
     ) -> None:
         self._engine = engine
-        self._public = public
         self._caller = caller
         self._working = working
         self.transaction = Transaction(settings)
@@ -155,7 +149,7 @@ class Session:
         self, sql: str, statement: Query | Explain, types: tuple[PgType | None, ...]
     ) -> Prepared:
         """A query with the types of its parameters: those that are named, else the likely ones."""
-        description = described(self._engine, self._request(sql, ()), self._public)
+        description = self._engine.describe(self._request(sql, ()))
         likely = [type_of_sql(name) for name in description.parameters.values()]
         named = [*types[: len(likely)], *(None for _ in likely[len(types) :])]
         return Prepared(

@@ -4,14 +4,14 @@ import pyarrow as pa
 import pytest
 
 from cube.refusals import InvalidRequest, InvalidSql, TooLarge
-from planner.sql.parameters import parameter_of
+from planner.sql.parameters import list_of, parameter_of
 from proxy.protocol import flight_pb2
 from proxy.wire.arrow_ipc import flight_messages
 from proxy.wire.flight.prepared import PreparedStatement
 
 
 def test_a_row_of_values_is_bound_until_another_is() -> None:
-    prepared = PreparedStatement("SELECT ?, ?", ("1", "2"))
+    prepared = PreparedStatement("SELECT ?, ?")
     for first, second in ((1, "a"), (2, None)):
         table = pa.table({"1": pa.array([first], pa.int32()), "2": pa.array([second], pa.string())})
         prepared.bind(flight_messages(table))
@@ -19,14 +19,14 @@ def test_a_row_of_values_is_bound_until_another_is() -> None:
 
 
 def test_what_is_not_one_row_is_refused() -> None:
-    prepared = PreparedStatement("SELECT ?", ("1",))
+    prepared = PreparedStatement("SELECT ?")
     for values in ([], [1, 2]):
         with pytest.raises(InvalidRequest, match="rows of values came"):
             prepared.bind(flight_messages(pa.table({"1": pa.array(values, pa.int64())})))
 
 
 def test_what_is_no_table_or_no_value_is_refused() -> None:
-    prepared = PreparedStatement("SELECT ?", ("1",))
+    prepared = PreparedStatement("SELECT ?")
     for junk in (b"", b"junk", b"\xff" * 100):
         with pytest.raises(InvalidRequest, match="no Arrow table"):
             prepared.bind([flight_pb2.FlightData(data_header=junk, data_body=junk)])
@@ -34,3 +34,22 @@ def test_what_is_no_table_or_no_value_is_refused() -> None:
         prepared.bind(flight_messages(pa.table({"1": [b"bytes"]})))
     with pytest.raises(TooLarge):
         prepared.bind(flight_messages(pa.table({"1": ["x" * 2**21]})))
+
+
+def test_parameters_have_the_types_that_clients_should_bind() -> None:
+    kinds = {"1": "BIGINT", "2": "DECIMAL", "3": "DATE[]", "4": "TIMESTAMP", "a": "VARCHAR"}
+    assert PreparedStatement("", kinds).parameter_schema == pa.schema(
+        {
+            "1": pa.int64(),
+            "2": pa.float64(),
+            "3": pa.list_(pa.date32()),
+            "4": pa.timestamp("us"),
+            "a": pa.string(),
+        }
+    )
+
+
+def test_a_list_is_bound_as_one_parameter() -> None:
+    prepared = PreparedStatement("SELECT COUNT(*) FROM t WHERE a = ANY($1)")
+    prepared.bind(flight_messages(pa.table({"1": pa.array([["x", "y"]])})))
+    assert prepared.bound == (list_of(["x", "y"], "1"),)

@@ -1,0 +1,91 @@
+"""The types of a statement's columns before it is planned: enough to describe its parameters.
+
+Names are looked for in every table that the statement mentions, wherever it stands, and through the
+names that its SELECTs give. That is not how names are resolved when a statement is planned: it may
+find a type for a name that means nothing there, and then planning refuses.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Final
+
+from sqlglot import exp
+
+from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis, NumericAxis
+from cube.refusals import UnknownName
+from planner.domain.public import PublicRelation, public_table, synthetic_table
+from planner.domain.table_names import WrittenName
+from planner.lowering.parts import PlanningContext
+from planner.sql.parameter_types import ColumnTypes, ValueType, plain_type, value_type
+
+N_RENAMINGS_MAX: Final = 8  # names that stand for names, before a column's type is given up
+
+
+def column_types(tree: exp.Expr, world: PlanningContext) -> ColumnTypes:
+    """What the columns of a statement hold."""
+    tables = [(it.alias_or_name.casefold(), _columns(it, world)) for it in tree.find_all(exp.Table)]
+    named = {it.alias.casefold(): it.unalias() for it in tree.find_all(exp.Alias)}
+
+    def held(column: exp.Column) -> ValueType | None:
+        name, qualifier = column.name.casefold(), column.table.casefold()
+        own = [columns for table, columns in tables if table == qualifier]
+        every = own or [columns for _, columns in tables]
+        return next((columns[name] for columns in every if name in columns), None)
+
+    def found(column: exp.Column) -> ValueType | None:
+        known, behind = held(column), named.get(column.name.casefold())
+        for _ in range(N_RENAMINGS_MAX):
+            if known is not None or not isinstance(behind, exp.Column):
+                break
+            known, behind = held(behind), named.get(behind.name.casefold())
+        return known if known is not None or behind is None else value_type(behind, held)
+
+    return found
+
+
+def _columns(table: exp.Table, world: PlanningContext) -> Mapping[str, ValueType]:
+    """The columns of a table that the statement names, by their folded names."""
+    if not isinstance(table.this, exp.Identifier):
+        return {}
+    try:
+        meant = world.names.meaning(_word(table.this), _word(table.args.get("db")))
+    except UnknownName:
+        return {}
+    if meant is None:
+        return {}
+    if isinstance(meant, str) and meant in world.schemas:
+        return {axis.name.casefold(): _held(axis) for axis in world.schemas[meant].axes}
+    name = public_table(meant) if isinstance(meant, str) else synthetic_table(meant)
+    return _public_columns(world.public[name])
+
+
+def _word(identifier: exp.Expr | None) -> WrittenName | None:
+    if identifier is None:
+        return None
+    return WrittenName(identifier.name, bool(identifier.args.get("quoted")))
+
+
+def _held(axis: Axis) -> ValueType:
+    """The type of a column of private rows, and one of its levels."""
+    example: object = True
+    match axis:
+        case CategoryAxis(values=values):
+            example = next(iter(values), axis.other)
+        case IntegerAxis(low=low) | DateAxis(low=low):
+            example = low
+        case NumericAxis(edges=edges):
+            example = edges[0]
+        case MeasureAxis(low=low):
+            example = int(low) if Fraction(low).denominator == 1 else float(low)
+        case _:
+            pass
+    return ValueType(plain_type(axis.sql_type), example)
+
+
+def _public_columns(relation: PublicRelation) -> Mapping[str, ValueType]:
+    return {
+        name.casefold(): ValueType(
+            plain_type(sql_type), next(iter(relation.values.get(name, ("", ()))[1]), None)
+        )
+        for name, sql_type in relation.types.items()
+    }

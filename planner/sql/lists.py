@@ -1,0 +1,33 @@
+"""Comparisons with the values of a list, which clients send as one parameter, as IN.
+
+    x = ANY(ARRAY['a', 'b'])        x IN ('a', 'b')
+    x <> ALL($1)                    x NOT IN (..)
+
+Only lists that are written or bound are read; of an empty one nothing is a member.
+"""
+
+from sqlglot import exp
+
+from planner.sql.messages import origin
+
+
+def read_lists(tree: exp.Expr) -> None:
+    """Put IN in the place of every comparison with a list."""
+    for node in list(tree.find_all(exp.EQ, exp.NEQ)):
+        wanted = exp.Any if isinstance(node, exp.EQ) else exp.All
+        items = _items(node.expression) if isinstance(node.expression, wanted) else None
+        if items is None:
+            continue
+        found: exp.Expr = exp.false()
+        if items:
+            found = exp.In(this=node.this, expressions=items)
+        found.meta.update(origin(node))
+        node.replace(found if wanted is exp.Any else exp.paren(exp.Not(this=found), copy=False))
+
+
+def _items(compared: exp.Expr) -> list[exp.Expr] | None:
+    """The values of a list; None if it is none."""
+    inner = compared.this.unnest()
+    if isinstance(inner, exp.Cast) and inner.to.this == exp.DType.ARRAY:
+        inner = inner.this.unnest()
+    return list(inner.expressions) if isinstance(inner, exp.Array) else None

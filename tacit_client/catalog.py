@@ -1,0 +1,149 @@
+"""The tables that the caller may know of, as Flight SQL lists them: free, and no rows."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from adbc_driver_flightsql import dbapi as flight_sql
+
+from tacit_client.errors import translated
+
+TYPE_NAME_KEY: Final = b"ARROW:FLIGHT:SQL:TYPE_NAME"
+REMARKS_KEY: Final = b"ARROW:FLIGHT:SQL:REMARKS"
+PRIMARY_KEY_KEY: Final = b"tacit.primary_key"
+TABLE_TYPE: Final = "TABLE"
+VIEW_TYPE: Final = "VIEW"
+ARROW_TYPES: Final = {
+    "bool": "BOOLEAN",
+    "date32[day]": "DATE",
+    "double": "DOUBLE",
+    "int64": "BIGINT",
+    "string": "VARCHAR",
+    "timestamp": "TIMESTAMP",
+}
+DEFAULT_SCHEMA: Final = "public"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    Parameters
+    ----------
+    name : str
+    sql_type : str
+    nullable : bool
+    is_primary_key : bool
+    comment : str, optional
+        Its levels, in short.
+    """
+
+    name: str
+    sql_type: str
+    nullable: bool
+    is_primary_key: bool = False
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table, a view or a synthetic table.
+
+    Parameters
+    ----------
+    schema : str
+    name : str
+    is_view : bool
+    columns : tuple of Column
+    """
+
+    schema: str
+    name: str
+    is_view: bool
+    columns: tuple[Column, ...]
+
+
+class Catalog:
+    """What the server lists of the tables that the caller may know of.
+
+    Parameters
+    ----------
+    driver : adbc_driver_flightsql.dbapi.Connection
+    """
+
+    def __init__(self, driver: Any) -> None:
+        self._driver: flight_sql.Connection = driver
+
+    def schema_names(self) -> list[str]:
+        """The schemas that tables are in."""
+        return [one["db_schema_name"] for one in self._schemas("db_schemas")]
+
+    def table_names(self, schema: str, *, views: bool = False) -> list[str]:
+        """The tables of a schema, or its views."""
+        kind = VIEW_TYPE if views else TABLE_TYPE
+        return [
+            table["table_name"]
+            for one in self._schemas("tables", db_schema_filter=_pattern(schema))
+            for table in one["db_schema_tables"] or ()
+            if table["table_type"] == kind
+        ]
+
+    def columns(self, schema: str, table: str) -> tuple[Column, ...]:
+        """The columns of a table; none if there is no such table."""
+        if not any(
+            one["db_schema_tables"]
+            for one in self._schemas(
+                "tables", db_schema_filter=_pattern(schema), table_name_filter=_pattern(table)
+            )
+        ):
+            return ()
+        with translated():
+            found = self._driver.adbc_get_table_schema(table, db_schema_filter=schema)
+        return tuple(map(_column, found))
+
+    def tables(self) -> list[Table]:
+        """Every table and view with its columns."""
+        return [
+            Table(
+                schema=one["db_schema_name"],
+                name=table["table_name"],
+                is_view=table["table_type"] == VIEW_TYPE,
+                columns=self.columns(one["db_schema_name"], table["table_name"]),
+            )
+            for one in self._schemas("tables")
+            for table in one["db_schema_tables"] or ()
+        ]
+
+    def _schemas(self, depth: Any, **filters: Any) -> list[dict[str, Any]]:
+        with translated():
+            catalogs = self._driver.adbc_get_objects(depth=depth, **filters).read_all()
+        return [one for row in catalogs.to_pylist() for one in row["catalog_db_schemas"] or ()]
+
+
+def _column(field: pa.Field) -> Column:
+    metadata = field.metadata or {}
+    comment = metadata.get(REMARKS_KEY)
+    return Column(
+        name=field.name,
+        sql_type=_sql_type(field, metadata),
+        nullable=field.nullable,
+        is_primary_key=PRIMARY_KEY_KEY in metadata,
+        comment=None if comment is None else comment.decode(),
+    )
+
+
+def _sql_type(field: pa.Field, metadata: dict[bytes, bytes]) -> str:
+    """As the server names it; of a view, which it does not describe, by the Arrow type."""
+    if TYPE_NAME_KEY in metadata:
+        return metadata[TYPE_NAME_KEY].decode()
+    kind = "timestamp" if pa.types.is_timestamp(field.type) else str(field.type)
+    return ARROW_TYPES.get(kind, kind.upper())
+
+
+def _pattern(name: str) -> str:
+    r"""A name as a pattern that matches nothing else.
+
+    >>> _pattern("ad_hoc")
+    'ad\\_hoc'
+    """
+    return name.replace("\\", "\\\\").replace("_", "\\_").replace("%", "\\%")

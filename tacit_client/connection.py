@@ -1,0 +1,295 @@
+"""A connection to a Tacit server: DBAPI 2.0, and `sql` for whoever wants answers with intervals.
+
+No privacy decision is made here: what may be answered, and at what price, the server decides.
+"""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+from adbc_driver_flightsql import dbapi as flight_sql
+from adbc_driver_manager import AdbcStatusCode
+
+from tacit_client.accuracy import Accuracy
+from tacit_client.catalog import Catalog, Table
+from tacit_client.connecting import Address, address_of
+from tacit_client.cursor import Cursor, Parameters, fetched
+from tacit_client.errors import InterfaceError, translated
+from tacit_client.marginals import Marginals, ask_marginals
+from tacit_client.result import Result
+from tacit_client.synthetic import create_statement
+
+
+def connect(  # noqa: PLR0913 - what a connection is made of, by name
+    server: str | None = None,
+    *,
+    token: str | None = None,
+    user: str | None = None,
+    tls: bool | None = None,
+    tls_root_certs: str | Path | None = None,
+    tls_cert: str | Path | None = None,
+    tls_key: str | Path | None = None,
+    half_width: float | None = None,
+    relative: float | None = None,
+    at_least: float | None = None,
+    confidence: float | None = None,
+    epsilon: float | Decimal | str | None = None,
+    fallback: str | None = None,
+) -> "Connection":
+    """Connect to a server.
+
+    Parameters
+    ----------
+    server : str, optional
+        ``host:port``, ``grpc://host:port`` or ``grpc+tls://host:port``; if left out, TACIT_SERVER
+        in the environment, or this machine.
+    token : str, optional
+        If left out, TACIT_TOKEN in the environment.
+    user : str, optional
+        The analyst's name, for the server to compare with the token's.
+    tls : bool, optional
+        Whether to use TLS; if left out, whether the address or a certificate says so.
+    tls_root_certs, tls_cert, tls_key : str or Path, optional
+        Files or PEM texts: the CA to trust, your own certificate and its key.
+    half_width, relative, at_least, confidence, epsilon, fallback : optional
+        How accurate every answer is to be that does not say; see `Connection.sql`.
+
+    Raises
+    ------
+    InterfaceError
+        If the address cannot be read, or the token would cross a network in plain text.
+    """
+    address = address_of(
+        server,
+        token=token,
+        user=user,
+        tls=tls,
+        tls_root_certs=tls_root_certs,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+    )
+    accuracy = Accuracy(
+        half_width=half_width,
+        relative=relative,
+        at_least=at_least,
+        confidence=confidence,
+        epsilon=epsilon,
+        fallback=fallback,
+    )
+    return Connection(address, accuracy)
+
+
+class Connection:
+    """A connection; `connect` makes them.
+
+    Parameters
+    ----------
+    address : Address
+    accuracy : Accuracy
+        What statements are asked with that do not say.
+    """
+
+    def __init__(self, address: Address, accuracy: Accuracy) -> None:
+        self._address = address
+        self._accuracy = accuracy
+        self._opened: flight_sql.Connection | None = None
+        with translated():
+            self._opened = flight_sql.connect(
+                address.uri, db_kwargs=address.options, autocommit=True
+            )
+
+    def __repr__(self) -> str:
+        state = "closed" if self._opened is None else f"to {self._address.uri}"
+        return f"<tacit_client.Connection {state}>"
+
+    def sql(  # noqa: PLR0913 - one parameter for each part of a target
+        self,
+        query: str,
+        parameters: Parameters | None = None,
+        *,
+        half_width: float | None = None,
+        relative: float | None = None,
+        at_least: float | None = None,
+        confidence: float | None = None,
+        epsilon: float | Decimal | str | None = None,
+        fallback: str | None = None,
+    ) -> Result:
+        """Answer a statement: from earlier answers if they suffice, otherwise by spending epsilon.
+
+        Parameters
+        ----------
+        query : str
+        parameters : sequence or mapping, optional
+            The values of its ``?``, or by name of its ``:name``.
+        half_width : float, optional
+            How far an answer may be from the true value, up or down.
+        relative, at_least : float, optional
+            The half-width as a fraction of the answer instead, and the size that an answer is taken
+            to have at least.
+        confidence : float, optional
+            The probability of staying within the half-width.
+        epsilon : float, optional
+            The most that the statement may cost; 0 allows only what is free.
+        fallback : str, optional
+            What answers if it cannot be paid: ``history``, ``model`` or ``none``.
+
+        Raises
+        ------
+        Refused
+            If the server does not answer; `NotCovered` has numbers for what could be had instead.
+        """
+        accuracy = Accuracy(
+            half_width=half_width,
+            relative=relative,
+            at_least=at_least,
+            confidence=confidence,
+            epsilon=epsilon,
+            fallback=fallback,
+        )
+        return Result(self._fetched(query, parameters, accuracy))
+
+    def explain(
+        self, query: str, parameters: Parameters | None = None, *, half_width: float | None = None
+    ) -> Result:
+        """What a statement would cost, and where its answers would come from. Spends nothing."""
+        accuracy = Accuracy(half_width=half_width)
+        return Result(self._fetched(f"EXPLAIN PRIVACY {query}", parameters, accuracy))
+
+    def budget(self) -> Result:
+        """What is spent of each private table's budget, and what is left."""
+        return Result(self._fetched("SELECT * FROM data_privacy.budgets"))
+
+    def synthesize(  # noqa: PLR0913 - the statement's options
+        self,
+        source: str,
+        name: str,
+        *,
+        epsilon: float | Decimal | str = 0,
+        delta: float | Decimal | str | None = None,
+        method: str | None = None,
+        rows: int | None = None,
+        seed: int | None = None,
+        columns: Sequence[str] = (),
+        replace: bool = False,
+    ) -> Result:
+        """Make a synthetic table of a private one; what SQL asks of it is free.
+
+        Parameters
+        ----------
+        source : str
+            The private table.
+        name : str
+        epsilon : float, optional
+            The most that it may cost; 0 makes it of what is known already.
+        delta, method, rows, seed, columns : optional
+            See the reference of synthetic tables.
+        replace : bool, optional
+            Whether to replace a synthetic table of that name.
+        """
+        statement = create_statement(
+            source,
+            name,
+            epsilon=epsilon,
+            delta=delta,
+            method=method,
+            rows=rows,
+            seed=seed,
+            columns=columns,
+            replace=replace,
+        )
+        return Result(fetched(self._driver, statement, None, Accuracy()))
+
+    def marginals(  # noqa: PLR0913 - what the message has
+        self,
+        table: str,
+        sets: Iterable[Sequence[str]],
+        *,
+        budget: float | str | None = None,
+        half_width: float | None = None,
+        confidence: float | None = None,
+        epsilon: float | Decimal | str | None = None,
+        consistency: str = "exact",
+        public_total: int | None = None,
+    ) -> Marginals:
+        """Count by several sets of columns, in tables that agree where they overlap.
+
+        Parameters
+        ----------
+        table : str
+        sets : iterable of sequence of str
+            The columns of each table; an empty one is the number of records.
+        budget : float, optional
+            Epsilon to divide among the tables so that their total error is least; 0 to use only
+            what is known. If left out, every cell meets `half_width`.
+        half_width, confidence, epsilon : optional
+            As in `sql`.
+        consistency : str, optional
+            ``raw``, ``exact``, ``nonnegative`` or ``global``.
+        public_total : int, optional
+            The number of records, if it is public.
+        """
+        asked = Accuracy(half_width=half_width, confidence=confidence, epsilon=epsilon)
+        self._check_open()
+        return ask_marginals(
+            self._address,
+            table,
+            sets,
+            accuracy=asked if budget is not None else asked.over(self._accuracy),
+            budget=budget,
+            consistency=consistency,
+            public_total=public_total,
+        )
+
+    def tables(self) -> list[Table]:
+        """The tables and views that SQL may name, with their columns."""
+        return self.catalog.tables()
+
+    @property
+    def catalog(self) -> Catalog:
+        """What the server lists of schemas, tables and columns."""
+        return Catalog(self._driver)
+
+    def cursor(self) -> Cursor:
+        """A DBAPI cursor."""
+        return Cursor(self._driver, self._accuracy)
+
+    def commit(self) -> None:
+        """Do nothing: every statement stands for itself."""
+
+    def rollback(self) -> None:
+        """Do nothing: what was charged stays charged."""
+
+    def close(self) -> None:
+        """Close the connection, and end its session."""
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            with translated():
+                opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _fetched(
+        self,
+        query: str,
+        parameters: Parameters | None = None,
+        accuracy: Accuracy | None = None,
+    ) -> pa.Table:
+        asked = self._accuracy if accuracy is None else accuracy.over(self._accuracy)
+        return fetched(self._driver, query, parameters, asked)
+
+    @property
+    def _driver(self) -> Any:
+        self._check_open()
+        return self._opened
+
+    def _check_open(self) -> None:
+        if self._opened is None:
+            raise InterfaceError(
+                "The connection is closed.", status_code=AdbcStatusCode.INVALID_STATE
+            )

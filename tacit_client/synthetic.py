@@ -1,0 +1,46 @@
+"""The statement that makes a synthetic table, written from Python values."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from tacit_client.accuracy import exact_text
+
+
+def create_statement(  # noqa: PLR0913 - the statement's options
+    source: str,
+    name: str,
+    *,
+    epsilon: float | Decimal | str,
+    delta: float | Decimal | str | None,
+    method: str | None,
+    rows: int | None,
+    seed: int | None,
+    columns: Sequence[str],
+    replace: bool,
+) -> str:
+    """The statement.
+
+    >>> asked = dict(delta=None, method=None, rows=None, seed=7, columns=("b",), replace=True)
+    >>> create_statement("t", "s", epsilon=0.5, **asked)  # doctest: +NORMALIZE_WHITESPACE
+    'CREATE OR REPLACE SYNTHETIC TABLE "s" FROM "t" WITH (epsilon => 0.5, seed => 7,
+    columns => ("b"))'
+    """
+    options: dict[str, Any] = {
+        "epsilon": exact_text(epsilon),
+        "delta": None if delta is None else exact_text(delta),
+        "method": None if method is None else "'" + method.replace("'", "''") + "'",
+        "rows": rows,
+        "seed": seed,
+        "columns": f"({', '.join(map(quoted, columns))})" if columns else None,
+    }
+    given = [f"{option} => {value}" for option, value in options.items() if value is not None]
+    create = "CREATE OR REPLACE" if replace else "CREATE"
+    return (
+        f"{create} SYNTHETIC TABLE {quoted(name)} FROM {quoted(source)} WITH ({', '.join(given)})"
+    )
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
