@@ -20,7 +20,7 @@ from proxy.wire.postgres.frontend import MESSAGE_BYTES_MAX
 from proxy.wire.postgres.listener import ConnectionLimits
 from proxy.wire.tls import server_context
 from tests.support.certificates import LOOPBACK, Authority
-from tests.support.engine_fake import COUNT_ALL, BrokenEngine, CannedEngine
+from tests.support.engine_fake import ANSWERS, COUNT_ALL, BrokenEngine, CannedEngine
 from tests.support.identities import credentials, soon
 from tests.support.postgres_wire import AnybodyLocal, postgres_serving
 from tests.support.raw_postgres import (
@@ -303,6 +303,40 @@ def test_messages_at_random_hurt_nobody(address: str) -> None:
                 continue
             assert not any(b"Traceback" in reply.body for reply in found)
     assert works(address)
+
+
+# Memory.
+
+
+def codes(replies: list[Reply]) -> set[str]:
+    return {reply.fields["C"] for reply in replies if reply.tag == "E"}
+
+
+def test_what_is_kept_under_names_is_bounded() -> None:
+    long = COUNT_ALL + " " * 60_000
+    with postgres_serving(CannedEngine({long: ANSWERS[COUNT_ALL]})) as served:
+        for kept in (
+            [parse(long, f"name {number}") for number in range(100)],
+            [parse(long)] + [bind(f"{number}" + "x" * 60_000) for number in range(100)],
+            [parse(long)] + [bind("x" * 900_000 + f"{number}") for number in range(10)],
+        ):
+            with raw_client(served) as client:
+                client.log_in()
+                assert codes(client.ask(*kept, SYNC)) == {"54000"}
+                assert "D" in tags(client.ask(query(long)))  # what needs no name goes on
+
+
+def test_no_answer_begins_while_too_much_of_others_waits() -> None:
+    wide = pa.table({"n": pa.array(range(3_000_000), pa.int64())})
+    engine = CannedEngine({COUNT_ALL: ANSWERS[COUNT_ALL], "SELECT wide": wide})
+    with postgres_serving(engine) as address, raw_client(address) as client:
+        client.log_in()
+        client.ask(query("BEGIN"))
+        opened = [parse("SELECT wide"), *(bind(name) + execute(name, 1) for name in "ab")]
+        assert codes(client.ask(*opened, parse(COUNT_ALL), bind(), execute(), SYNC)) == {"54000"}
+        assert engine.calls["answer"] == 2
+        client.ask(query("ROLLBACK"))
+        assert "D" in tags(client.ask(query(COUNT_ALL)))
 
 
 # Cancels.
