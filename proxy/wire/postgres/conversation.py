@@ -127,6 +127,7 @@ class Conversation:
             found = read_text(sql)
             if not found:
                 self._transport.send(backend.EMPTY_QUERY)
+                return
             starts = [one.start for one in found]
             for start, end in zip(starts, [*starts[1:], len(sql)], strict=True):
                 self._asked = _Asked(sql[start:end], start)

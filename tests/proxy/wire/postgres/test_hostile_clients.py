@@ -305,6 +305,14 @@ def test_messages_at_random_hurt_nobody(address: str) -> None:
     assert works(address)
 
 
+@pytest.mark.parametrize("text", ["", ";", " ;; ", "-- nothing", "/* nothing */;"])
+def test_a_text_without_a_statement_is_answered(address: str, text: str) -> None:
+    with raw_client(address) as client:
+        client.log_in()
+        assert tags(client.ask(query(text))) == "IZ"
+        assert tags(client.ask(parse(text), bind(), execute(), SYNC)) == "12IZ"
+
+
 # Memory.
 
 
