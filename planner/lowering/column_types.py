@@ -45,10 +45,11 @@ def column_types(tree: exp.Expr, world: PlanningContext) -> ColumnTypes:
 
 def _columns(table: exp.Table, world: PlanningContext) -> Mapping[str, ValueType]:
     """The columns of a table that the statement names, by their folded names."""
-    if not isinstance(table.this, exp.Identifier):
+    written = _word(table.this) if isinstance(table.this, exp.Identifier) else None
+    if written is None:
         return {}
     try:
-        meant = world.names.meaning(_word(table.this), _word(table.args.get("db")))
+        meant = world.names.meaning(written, _word(table.args.get("db")))
     except UnknownName:
         return {}
     if meant is None:

@@ -51,6 +51,7 @@ from proxy.api.requests import Caller, QueryEngine, QueryRequest
 from proxy.wire.postgres.client_settings import canonical, checked, default
 from proxy.wire.postgres.pg_types import PgType, type_of_sql
 from proxy.wire.postgres.portals import (
+    HELD_BYTES_MAX,
     N_PORTALS_MAX,
     N_PREPARED_MAX,
     UNNAMED,
@@ -197,6 +198,7 @@ class Session:
 
     def _answered(self, sql: str, statement: Statement, values: Parameters) -> _Done:
         """The engine's answer."""
+        self._check_room()
         with self._working():
             try:
                 result = self._engine.answer(self._request(sql, values))
@@ -206,6 +208,15 @@ class Session:
         if result.receipt is not None:
             self._epsilon += result.receipt.epsilon_spent
         return _Done(result.data, _tag(statement))
+
+    def _check_room(self) -> None:
+        """Refuse to begin an answer while too much of earlier ones waits to be taken."""
+        if sum(portal.n_bytes_held for _, portal in self.portals.items()) > HELD_BYTES_MAX:
+            raise StateError(
+                "54000",
+                "The cursors and portals of this connection hold too many rows.",
+                hint="Fetch them, or close those that are not used.",
+            )
 
     def _request(self, sql: str, values: Parameters) -> QueryRequest:
         settings = self.transaction.settings
@@ -281,7 +292,7 @@ class Session:
                 return _Done(None, "CLOSE CURSOR" if name else "CLOSE CURSOR ALL")
             case PrepareQuery(name, types, sql):
                 kinds = tuple(type_of_sql(kind) for kind in types)
-                self.prepared.put(name, self.prepare(sql, kinds))
+                self.prepared.put(name, self.prepare(sql, kinds), len(sql))
                 return _Done(None, "PREPARE")
             case ExecutePrepared(name, values):
                 return self._executed(self.prepared.get(name), values)
@@ -306,7 +317,7 @@ class Session:
         prepared = self.prepare(statement.sql)
         cursor = Portal(prepared, values, is_held=statement.is_held)
         self.portals.discard(UNNAMED)
-        self.portals.put(statement.name, cursor)
+        self.portals.put(statement.name, cursor, len(statement.sql))
         try:
             self.run(cursor)
         except BaseException:
