@@ -28,7 +28,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield engine
 
 
-STATEMENTS = {
+STATEMENTS: dict[str, tuple[list[str], list[object]]] = {
     "SELECT COUNT(*) FROM patients WHERE sex = $1 AND age > $2": (
         ["VARCHAR", "BIGINT"],
         ["male", 30],

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import re
-
 from typing import Any
 
 import pytest
