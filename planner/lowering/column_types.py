@@ -45,11 +45,11 @@ def column_types(tree: exp.Expr, world: PlanningContext) -> ColumnTypes:
 
 def _columns(table: exp.Table, world: PlanningContext) -> Mapping[str, ValueType]:
     """The columns of a table that the statement names, by their folded names."""
-    written = _word(table.this) if isinstance(table.this, exp.Identifier) else None
-    if written is None:
+    if not isinstance(table.this, exp.Identifier):
         return {}
     try:
-        meant = world.names.meaning(written, _word(table.args.get("db")))
+        qualifier = _word(table.args["db"]) if table.db else None
+        meant = world.names.meaning(_word(table.this), qualifier)
     except UnknownName:
         return {}
     if meant is None:
@@ -60,9 +60,7 @@ def _columns(table: exp.Table, world: PlanningContext) -> Mapping[str, ValueType
     return _public_columns(world.public[name])
 
 
-def _word(identifier: exp.Expr | None) -> WrittenName | None:
-    if identifier is None:
-        return None
+def _word(identifier: exp.Expr) -> WrittenName:
     return WrittenName(identifier.name, bool(identifier.args.get("quoted")))
 
 

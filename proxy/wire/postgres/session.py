@@ -24,6 +24,7 @@ from planner.sql.cursors import (
 from planner.sql.parameters import Parameters
 from planner.sql.settings import (
     NAMESPACE,
+    NOTICES,
     READ_ONLY,
     SETTING_NAMES,
     SHOWN,
@@ -47,7 +48,8 @@ from planner.sql.statements import (
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
 from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord
 from planner.workload import RequestedTarget
-from proxy.api.requests import Caller, QueryEngine, QueryRequest
+from proxy.api.notice_text import notice_lines
+from proxy.api.requests import Caller, QueryEngine, QueryRequest, Receipt
 from proxy.wire.postgres.client_settings import canonical, checked, default
 from proxy.wire.postgres.pg_types import PgType, type_of_sql
 from proxy.wire.postgres.portals import (
@@ -59,7 +61,7 @@ from proxy.wire.postgres.portals import (
     Prepared,
     Shelf,
 )
-from proxy.wire.postgres.sqlstates import NO_TRANSACTION, WARNING, StateError
+from proxy.wire.postgres.sqlstates import NO_TRANSACTION, NOTICE, WARNING, StateError
 from proxy.wire.postgres.transaction import SessionSettings, Transaction
 from proxy.wire.sessions.sessions import applied, setting_text
 
@@ -207,7 +209,13 @@ class Session:
                 raise
         if result.receipt is not None:
             self._epsilon += result.receipt.epsilon_spent
+            self._tell(result.receipt)
         return _Done(result.data, _tag(statement))
+
+    def _tell(self, receipt: Receipt) -> None:
+        """Send what an answer cost and how wide its intervals are, if the client wants that."""
+        if dict(self.transaction.settings.client).get(NOTICES) == "on":
+            self.notices += [(NOTICE, "00000", line) for line in notice_lines(receipt)]
 
     def _check_room(self) -> None:
         """Refuse to begin an answer while too much of earlier ones waits to be taken."""

@@ -90,7 +90,7 @@ def test_the_columns_are_those_that_come(engine: Engine, sql: str) -> None:
     described = engine.describe(request)
     assert [budget.spent for budget in engine.budgets(request.caller)] == spent, "free"
     values = STATEMENTS[sql][1]
-    bound = tuple(map(_bound, described.parameters, values))
+    bound = tuple(map(_bound, described.parameters, list(values)))
     promised = engine.result_schema(replace(request, parameters=bound))
     assert described.schema is not None
     assert described.schema.names == promised.names
