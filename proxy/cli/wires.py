@@ -88,7 +88,7 @@ def _postgres(
 ) -> PostgresListener | None:
     if server.postgres_listen is None:
         return None
-    house = House(service.engine, service.public, door, share, monitoring.watcher, server.times)
+    house = House(service.engine, door, share, monitoring.watcher, server.times)
     listener = PostgresListener(house, server.postgres_listen)
     listener.start()
     return listener

@@ -46,6 +46,7 @@ from planner.sql.statements import (
 )
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
 from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord
+from planner.workload import RequestedTarget
 from proxy.api.requests import Caller, QueryEngine, QueryRequest
 from proxy.wire.postgres.client_settings import canonical, checked, default
 from proxy.wire.postgres.pg_types import PgType, type_of_sql
@@ -210,7 +211,7 @@ class Session:
         settings = self.transaction.settings
         return QueryRequest(
             sql=sql,
-            target=settings.target,
+            target=settings.target.over(DEFAULTS),
             parameters=values,
             caller=self._caller(),
             settings=settings.client,
@@ -320,17 +321,15 @@ class Session:
 
     def _shown(self, statement: ShowSetting | ShowClientSetting | ShowAll) -> pa.Table:
         settings = self.transaction.settings
-        client = dict(settings.client)
+        client, target = dict(settings.client), settings.target.over(DEFAULTS)
         match statement:
             case ShowSetting(name):
-                return _texts({NAMESPACE + name: [setting_text(settings.target, name)]})
+                return _texts({NAMESPACE + name: [setting_text(target, name)]})
             case ShowClientSetting(name):
                 shown = client.get(canonical(name), default(canonical(name)))
                 return _texts({name.replace(" ", "_"): [shown]})
             case ShowAll():
-                own = {
-                    NAMESPACE + name: setting_text(settings.target, name) for name in SETTING_NAMES
-                }
+                own = {NAMESPACE + name: setting_text(target, name) for name in SETTING_NAMES}
                 every = {**own, **SHOWN, **READ_ONLY, **client}
                 nothing: list[str | None] = [""] * len(every)
                 return _texts(
@@ -363,3 +362,4 @@ def _tag(statement: Statement) -> str:
 
 
 SELECT_TAG: Final = "SELECT"
+DEFAULTS: Final = RequestedTarget(integer_counts=True)  # of this wire: as PostgreSQL counts

@@ -73,6 +73,7 @@ STATEMENTS = {
         [40, "young"],
     ),
     "SELECT COUNT(*) FROM patients WHERE sex = :sex": (["VARCHAR"], ["male"]),
+    "SELECT COUNT(*) FROM patients WHERE age <> ALL($1)": (["BIGINT[]"], [[30, 31]]),
 }
 
 
