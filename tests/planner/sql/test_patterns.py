@@ -31,7 +31,7 @@ def rewritten(pattern: str) -> exp.Expr:
 
 @pytest.mark.parametrize("pattern", JOINED)
 def test_a_pattern_of_texts_is_the_text_that_duckdb_makes_of_it(pattern: str) -> None:
-    ((text,),) = duckdb.sql(f"SELECT {pattern}").fetchall()
+    ((text,),) = duckdb.execute(f"SELECT {pattern}").fetchall()
     found = rewritten(pattern)
     assert isinstance(found, exp.Literal)
     assert found.is_string
