@@ -8,6 +8,7 @@
     ClientSetting, ShowClientSetting                    the same of what clients set by themselves
     TransactionWord, Savepoint, DiscardAll         BEGIN, COMMIT, ROLLBACK; SAVEPOINT; DISCARD ALL
     CursorStatement, PreparedStatement             DECLARE, FETCH, CLOSE; PREPARE, EXECUTE ..
+    CopyOut                                        COPY (SELECT ..) TO STDOUT
 
 Whoever serves statements matches on these. The set is closed: any other text is refused. A query is
 told by its first words alone: `query_tree` parses it. Nothing here knows a table or a session.
@@ -22,6 +23,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from cube.refusals import InvalidSql, ReadOnly, UnsupportedSql
 from planner.cache import BoundedCache
 from planner.sql.comment_options import commented_options
+from planner.sql.copying import CopyOut, read_copy
 from planner.sql.cursors import CursorStatement, PreparedStatement, read_cursor
 from planner.sql.listings import read_listing
 from planner.sql.messages import shortened
@@ -85,7 +87,13 @@ class Explain:
 
 SessionStatement: TypeAlias = SettingStatement | SessionWord
 Statement: TypeAlias = (
-    Query | Explain | SyntheticStatement | SessionStatement | CursorStatement | PreparedStatement
+    Query
+    | Explain
+    | SyntheticStatement
+    | SessionStatement
+    | CursorStatement
+    | PreparedStatement
+    | CopyOut
 )
 
 
@@ -223,7 +231,8 @@ def _statement(worded: WordedStatement) -> Statement:
             "Options in a comment are for SELECT.",
             hint="CREATE SYNTHETIC TABLE has its own: WITH (epsilon => 1).",
         )
-    return found or read_cursor(worded.text, words) or _query(worded.text, words)
+    found = found or read_cursor(worded.text, words) or read_copy(worded.text, words)
+    return found or _query(worded.text, words)
 
 
 def _keep_unparsed(worded: Sequence[WordedStatement], found: Sequence[StatementAt]) -> None:
