@@ -5,9 +5,9 @@ else. Equal texts with equal targets at equal moments give the same object.
 """
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from sqlglot import exp
 
@@ -26,6 +26,7 @@ from planner.lowering.probes import gives_no_rows
 from planner.lowering.rows import Rows
 from planner.lowering.split import Splitter
 from planner.lowering.tables import ShownAnswer
+from planner.lowering.whole_counts import CountColumns, is_count
 from planner.sql.clock import Clock, moment_for, read_at, told_moment, utc_now
 from planner.sql.messages import shortened
 from planner.sql.options import REQUESTED
@@ -35,6 +36,7 @@ from planner.sql.query_tree import parse
 from planner.sql.statements import read_query
 from planner.workload import ColumnKind, Outer, OutputColumn, RequestedTarget, Workload
 
+Read = TypeVar("Read")
 PlanKey: TypeAlias = tuple[str, RequestedTarget, Parameters, dt.datetime | None]
 
 N_PLANS_MAX = 4096
@@ -66,8 +68,6 @@ class Planner:
         Returns the result of a SELECT over public tables.
     sums : mapping
         For some tables, the declared targets for sums of their measures, by their names.
-    catalog_views : sequence of (str, str)
-        The views of what there is: their schemas and names, in lower case.
     clock : callable
         The moment, in UTC; read once for a statement that mentions it.
     """
@@ -81,7 +81,6 @@ class Planner:
         public_rows: PublicRows = no_public_rows,
         *,
         sums: Mapping[str, Mapping[str, SumTarget]] = MappingProxyType({}),
-        catalog_views: Sequence[tuple[str, str]] = (),
         clock: Clock = utc_now,
     ) -> None:
         if set(schemas) != set(defaults):
@@ -99,7 +98,6 @@ class Planner:
                 ),
             ),
             privacy_views=tuple(privacy_views),
-            catalog_views=tuple(catalog_views),
             scratchpad=Scratchpad(dict(schemas)),
             public_rows=public_rows,
             conditions=BoundedCache(
@@ -131,10 +129,7 @@ class Planner:
         known = self._plans.get(key)
         if known is not None:
             return known
-        try:
-            workload = self._planned(*key)
-        except RecursionError:
-            raise _nested_too_deeply() from None
+        workload = _unless_too_deep(lambda: self._planned(*key))
         self._plans.put(key, workload, n_bytes=len(sql) + _n_bytes(workload))
         return workload
 
@@ -146,11 +141,12 @@ class Planner:
         Refused
             If the text is no query.
         """
-        tree = parse(read_query(sql)).tree
-        try:
+
+        def read() -> tuple[ParameterType, ...]:
+            tree = parse(read_query(sql)).tree
             return parameter_types(tree, column_types(tree, self._world))
-        except RecursionError:
-            raise _nested_too_deeply() from None
+
+        return _unless_too_deep(read)
 
     def _planned(
         self,
@@ -165,30 +161,47 @@ class Planner:
         notes = () if moment is None else (told_moment(moment),)
         is_probe = gives_no_rows(query.tree)
         fallback = _fallback(query.tree, requested)
+        wants_whole = _wants_whole_counts(query.tree, requested)
         splitter = Splitter(self._world, requested)
         tree, answers = splitter.statement(query)
         columns = _shown_as_it_is(tree, splitter)
         if columns is not None:
             part = splitter.parts[0].build(columns)
             notes = (*notes, *splitter.parts[0].notes)
-            return Workload((part,), None, False, fallback, notes, moment)
+            counts = (place for place, one in enumerate(columns) if is_count(part, one))
+            whole = tuple(counts) if wants_whole else ()
+            return Workload((part,), None, False, fallback, notes, moment, whole)
         named_columns(tree)
+        counted = tree.copy() if wants_whole else None  # before the ends of intervals are added
         intervals = _with_intervals(tree, splitter, answers)
         reads = tuple(table.name for table in tree.find_all(exp.Table))
         outer = Outer(outer_sql(tree), tuple(splitter.tables.public), intervals, reads)
         parts = tuple(part.build() for part in splitter.parts)
         notes = (*notes, *_notes(tree, splitter))
-        return Workload(parts, outer, is_probe, fallback, notes, moment)
+        whole = () if counted is None else CountColumns(parts, self._world.public).places(counted)
+        return Workload(parts, outer, is_probe, fallback, notes, moment, whole)
 
 
-def _nested_too_deeply() -> TooLarge:
-    return TooLarge("The SQL is nested too deeply.", hint="Split it, or remove what is not needed.")
+def _unless_too_deep(read: Callable[[], Read]) -> Read:
+    """What reading a statement gives; a refusal if the tree is deeper than Python's stack."""
+    try:
+        return read()
+    except RecursionError:
+        raise TooLarge(
+            "The SQL is nested too deeply.", hint="Split it, or remove what is not needed."
+        ) from None
 
 
 def _fallback(tree: exp.Query, requested: RequestedTarget) -> Fallback:
     """What a statement falls back on: what the first of its OPTIONS says, or else the request."""
-    named = (select.meta.get(REQUESTED, requested).fallback for select in tree.find_all(exp.Select))
+    named = (select.meta.get(REQUESTED, requested).fallback for select in tree.find_all(exp.Query))
     return next((one for one in (*named, requested.fallback) if one is not None), Fallback.NONE)
+
+
+def _wants_whole_counts(tree: exp.Query, requested: RequestedTarget) -> bool:
+    """Whether counts are shown in whole numbers: as its own OPTIONS say, or else the request."""
+    own = tree.meta.get(REQUESTED, requested).integer_counts
+    return bool(requested.integer_counts if own is None else own)
 
 
 def _notes(tree: exp.Query, splitter: Splitter) -> Iterator[str]:

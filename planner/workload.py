@@ -38,6 +38,8 @@ class RequestedTarget:
         What answers the statement if it cannot be paid.
     nonnegative_counts : bool, optional
         Whether counts below 0 are shown as 0.
+    integer_counts : bool, optional
+        Whether the counts of the result are shown in whole numbers.
     """
 
     half_width: float | None = None
@@ -48,6 +50,7 @@ class RequestedTarget:
     at_least: float | None = None
     fallback: Fallback | None = None
     nonnegative_counts: bool | None = None
+    integer_counts: bool | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
         """Fill in what this request leaves open from `other`.
@@ -68,6 +71,9 @@ class RequestedTarget:
             nonnegative_counts=other.nonnegative_counts
             if self.nonnegative_counts is None
             else self.nonnegative_counts,
+            integer_counts=other.integer_counts
+            if self.integer_counts is None
+            else self.integer_counts,
         )
 
 
@@ -353,6 +359,8 @@ class Workload:
         Sentences for the receipt on how the answer is made.
     moment : datetime, optional
         What CURRENT_DATE and NOW() were taken to be, in UTC, if the statement has them.
+    whole : tuple of int
+        The columns of the result that are counts to be shown in whole numbers.
     """
 
     parts: tuple[Part, ...]
@@ -361,6 +369,7 @@ class Workload:
     fallback: Fallback = Fallback.NONE
     notes: tuple[str, ...] = ()
     moment: dt.datetime | None = None
+    whole: tuple[int, ...] = ()
 
     @property
     def tables(self) -> tuple[str, ...]:

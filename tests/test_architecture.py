@@ -46,7 +46,7 @@ FLOORS = {
     "planner": (
         "planner",
         "lowering",
-        "domain batch",
+        "domain batch catalog_sql",
         "sql measuring",
         "workload",
         "optional_stopping fallback consistent_sets draws cache",
@@ -57,7 +57,8 @@ FLOORS = {
         "cli",
         "bootstrap wire",
         "engine",
-        "marginals synthetic_tables",
+        "marginals catalog",
+        "synthetic_tables",
         "tables identity",
         "admin monitoring",
         "config",
@@ -87,6 +88,8 @@ HOMES = {
     "prometheus_client": {"proxy"},
     "matplotlib": {"proxy", "tacit_client"},
     "jinja2": {"proxy"},
+    "prompt_toolkit": {"proxy"},
+    "pygments": {"proxy"},
 }
 # Within a component, the files that may hold a DuckDB connection.
 DUCKDB_FILES = {

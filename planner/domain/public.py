@@ -13,7 +13,6 @@ from planner.domain.table_names import SyntheticName
 
 OWN_PREFIX = "tacit_"  # of the relations that the outer SQL reads
 PRIVACY_SCHEMA = "data_privacy"
-CATALOG_SCHEMAS = ("information_schema", "pg_catalog")  # views of what there is, for tools
 REMAINING = "estimate_remaining_dp_aggregates"  # a table function of one private table's name
 
 
@@ -82,11 +81,6 @@ def synthetic_table(name: SyntheticName) -> str:
 def privacy_view(name: str) -> str:
     """The name of a `data_privacy` view in the outer SQL."""
     return f"{OWN_PREFIX}{PRIVACY_SCHEMA}.{name}"
-
-
-def catalog_view(schema: str, name: str) -> str:
-    """The name of a view of `information_schema` or `pg_catalog` in the outer SQL."""
-    return f"{OWN_PREFIX}{schema}.{name}"
 
 
 def remaining_of(table: str) -> str:

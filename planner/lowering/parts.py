@@ -71,8 +71,6 @@ class PlanningContext:
         The names of all of these tables.
     privacy_views : tuple of str
         The views of `data_privacy`, in lower case.
-    catalog_views : tuple of (str, str)
-        The schemas and names of the views of what there is, in lower case.
     scratchpad : Scratchpad
     public_rows : callable
         Returns the result of a SELECT over public tables: its columns' SQL types and values.
@@ -87,7 +85,6 @@ class PlanningContext:
     public: Mapping[str, PublicRelation]
     names: TableNames
     privacy_views: tuple[str, ...]
-    catalog_views: tuple[tuple[str, str], ...]
     scratchpad: Scratchpad
     public_rows: PublicRows
     conditions: KnownConditions

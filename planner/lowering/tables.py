@@ -12,10 +12,8 @@ from cube.refusals import UnknownName
 from cube.schema import Schema
 from planner.domain.allowance import Allowance
 from planner.domain.public import (
-    CATALOG_SCHEMAS,
     PRIVACY_SCHEMA,
     REMAINING,
-    catalog_view,
     privacy_view,
     public_table,
     remaining_of,
@@ -78,9 +76,6 @@ class Tables:
             raise unsupported(table, "is not a plain table", "Name a table.")
         if table.db.casefold() == PRIVACY_SCHEMA:
             return self._privacy_view(table)
-        listed_in = self._catalog_schema(table, names)
-        if listed_in is not None:
-            return self._catalog_view(table, listed_in)
         if not table.db and table.name.casefold() in names:
             found = names[table.name.casefold()]
             return found.renamed(table.alias_or_name) if isinstance(found, Rows) else found
@@ -108,7 +103,6 @@ class Tables:
             isinstance(table.this, exp.Identifier)
             and (table.db or table.name.casefold() not in names)
             and table.db.casefold() != PRIVACY_SCHEMA
-            and self._catalog_schema(table, names) is None
             and self._meaning(table) not in self._world.schemas
             for table in query.find_all(exp.Table)
         )
@@ -123,8 +117,7 @@ class Tables:
         if not entry.db and entry.name.casefold() in names:
             known = names[entry.name.casefold()]
             return known.schema if isinstance(known, Rows) else None
-        is_view = entry.db.casefold() == PRIVACY_SCHEMA
-        if is_view or self._catalog_schema(entry, names) is not None:
+        if entry.db.casefold() == PRIVACY_SCHEMA:
             return None
         meant = self._meaning(entry)
         return self._world.schemas.get(meant) if isinstance(meant, str) else None
@@ -170,32 +163,6 @@ class Tables:
                 position=position(table),
             )
         return self._read_public(table, privacy_view(name), name)
-
-    def _catalog_schema(self, table: exp.Table, names: Names) -> str | None:
-        """The schema of a view of what there is; None if the table is another.
-
-        Views of pg_catalog need no schema, unless a table or a name of WITH is called so.
-        """
-        schema, name = table.db.casefold(), table.name.casefold()
-        if schema in CATALOG_SCHEMAS:
-            return schema
-        is_listed = ("pg_catalog", name) in self._world.catalog_views
-        if schema or not is_listed or name in names:
-            return None
-        word = _word(table.this) if isinstance(table.this, exp.Identifier) else None
-        taken = None if word is None else self._world.names.meaning(word, None)
-        return "pg_catalog" if taken is None else None
-
-    def _catalog_view(self, table: exp.Table, schema: str) -> Answered:
-        views, name = self._world.catalog_views, table.name.casefold()
-        if (schema, name) not in views:
-            known = [view for own, view in views if own == schema]
-            raise UnknownName(
-                f"There is no view {shown(table)}.",
-                hint=suggestion(name, known) or f"There are {listed(sorted(known))}.",
-                position=position(table),
-            )
-        return self._read_public(table, catalog_view(schema, name), name)
 
     def _remaining(self, table: exp.Table, argument: str) -> Answered:
         known = WrittenName(argument).among(self._world.schemas)

@@ -14,20 +14,25 @@ from planner.sql.messages import origin
 def read_lists(tree: exp.Expr) -> None:
     """Put IN in the place of every comparison with a list."""
     for node in list(tree.find_all(exp.EQ, exp.NEQ)):
-        wanted = exp.Any if isinstance(node, exp.EQ) else exp.All
-        items = _items(node.expression) if isinstance(node.expression, wanted) else None
+        is_equal = isinstance(node, exp.EQ)
+        items = _items(node.expression, ("ANY", "SOME") if is_equal else ("ALL",))
         if items is None:
             continue
         found: exp.Expr = exp.false()
         if items:
             found = exp.In(this=node.this, expressions=items)
         found.meta.update(origin(node))
-        node.replace(found if wanted is exp.Any else exp.paren(exp.Not(this=found), copy=False))
+        node.replace(found if is_equal else exp.paren(exp.Not(this=found), copy=False))
 
 
-def _items(compared: exp.Expr) -> list[exp.Expr] | None:
-    """The values of a list; None if it is none."""
-    inner = compared.this.unnest()
+def _items(compared: exp.Expr, words: tuple[str, ...]) -> list[exp.Expr] | None:
+    """The values of a list behind one of some words; None if it is no such list."""
+    if isinstance(compared, exp.Any) and "ANY" in words:
+        inner = compared.this.unnest()
+    elif isinstance(compared, exp.Anonymous) and compared.name.upper() in words:
+        inner = compared.expressions[0].unnest() if len(compared.expressions) == 1 else compared
+    else:
+        return None
     if isinstance(inner, exp.Cast) and inner.to.this == exp.DType.ARRAY:
         inner = inner.this.unnest()
     return list(inner.expressions) if isinstance(inner, exp.Array) else None

@@ -23,6 +23,7 @@ MANNER = "manner"  # in the same: what else they name
 
 TARGET_NAMES = ("half_width", "confidence", "epsilon", "simultaneous", "relative", "at_least")
 TEST_NAMES = ("level", "replicates")
+SWITCHES = ("nonnegative_counts", "integer_counts")  # which are on or off
 NOISY = "noisy"  # what extremes may be
 OPTION_NAMES = (
     *TARGET_NAMES,
@@ -30,7 +31,7 @@ OPTION_NAMES = (
     "consistency",
     "extremes",
     "fallback",
-    "nonnegative_counts",
+    *SWITCHES,
 )
 _SWITCH = {"true": True, "on": True, "false": False, "off": False}
 N_SIMULTANEOUS_MAX = 1_000_000
@@ -69,6 +70,15 @@ class AnswerOptions:
     consistency: Consistency | None = None
     noisy_extremes: bool = False
 
+    def over(self, other: "AnswerOptions") -> "AnswerOptions":
+        """Fill in what these leave open from `other`."""
+        return AnswerOptions(
+            other.level if self.level is None else self.level,
+            other.n_replicates if self.n_replicates is None else self.n_replicates,
+            other.consistency if self.consistency is None else self.consistency,
+            self.noisy_extremes or other.noisy_extremes,
+        )
+
     def refuse_test(self) -> None:
         """Refuse the options of a test, in a SELECT that is none."""
         if self.level is not None or self.n_replicates is not None:
@@ -100,7 +110,7 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
     named: dict[str, Fraction] = {}
     consistency: Consistency | None = None
     fallback: Fallback | None = None
-    nonnegative_counts: bool | None = None
+    switches: dict[str, bool] = {}
     seen: set[str] = set()
     for option in options:
         name = option.name
@@ -118,8 +128,8 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
             _check_extremes(option.value)
         elif name == "fallback":
             fallback = fallback_named(option.value)
-        elif name == "nonnegative_counts":
-            nonnegative_counts = switched(name, option.value)
+        elif name in SWITCHES:
+            switches[name] = switched(name, option.value)
         else:
             named[name] = _number(option)
     _check_widths(named)
@@ -133,7 +143,8 @@ def read_options(options: Sequence[Option]) -> tuple[RequestedTarget, AnswerOpti
         relative=_double(named.get("relative")),
         at_least=_double(named.get("at_least")),
         fallback=fallback,
-        nonnegative_counts=nonnegative_counts,
+        nonnegative_counts=switches.get("nonnegative_counts"),
+        integer_counts=switches.get("integer_counts"),
     )
     n_replicates = None if replicates is None else int(replicates)
     is_noisy = "extremes" in seen

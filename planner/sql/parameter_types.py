@@ -146,7 +146,7 @@ def _of_place(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noqa
             return _of_place(above, columns)
         case exp.Cast():
             return _cast(above, _of_place(above, columns))
-        case exp.Any():
+        case exp.Any() | exp.Anonymous() if _takes_a_list(above):
             items = _of_place(above, columns)
             return None if items is None else replace(items, sql_type=items.sql_type + LIST)
         case exp.Array():
@@ -176,6 +176,11 @@ def _beside(above: exp.Expr, node: exp.Expr, columns: ColumnTypes) -> ValueType 
     """The first known type of what stands beside a node."""
     others = (one for one in above.iter_expressions() if one is not node)
     return next(_known(others, columns), None)
+
+
+def _takes_a_list(node: exp.Expr) -> bool:
+    """Whether it is ANY, or what the parser takes for functions of that kind."""
+    return isinstance(node, exp.Any) or node.name.upper() in ("ALL", "SOME")
 
 
 def _of_branch(above: exp.If, node: exp.Expr, columns: ColumnTypes) -> ValueType | None:
@@ -208,7 +213,7 @@ def value_type(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noq
             return columns(node)
         case exp.Paren() | exp.Neg() | exp.Alias() | exp.Min() | exp.Max() | exp.If() | exp.Any():
             inner = node.args.get("true") if isinstance(node, exp.If) else node.this
-            return value_type(inner, columns)
+            return None if inner is None else value_type(inner, columns)
         case exp.Literal():
             return ValueType("VARCHAR" if node.is_string else _number_type(node.name))
         case exp.Cast():

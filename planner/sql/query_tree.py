@@ -11,12 +11,14 @@ from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, TooLarge
+from planner.sql.comment_options import commented_options
 from planner.sql.dialect import TACIT, TacitParser
 from planner.sql.lists import read_lists
 from planner.sql.messages import position_at, shortened, unsupported
-from planner.sql.options import MANNER, REQUESTED, read_options
+from planner.sql.options import MANNER, NO_MANNER, REQUESTED, Option, read_options
 from planner.sql.parameters import Parameters, bind, numbered
 from planner.sql.statements import Query, words_to_parse
+from planner.workload import RequestedTarget
 
 N_BRACKETS_MAX = 8  # the parser reads everything before one anew, to tell a list from a text
 N_NESTED_MAX = 30  # the parser recurses some twenty frames for each level; Python allows a thousand
@@ -30,7 +32,8 @@ _DEEPER = dict.fromkeys(_OPENING, 1) | dict.fromkeys(_CLOSING, -1)
 class QueryTree:
     """One parsed query.
 
-    Every SELECT in it that has OPTIONS carries what they name in its meta data.
+    Every SELECT in it that has OPTIONS carries what they name in its meta data, and `tree` what
+    comments name.
     `has_subqueries` says whether there is any query inside `tree`.
     """
 
@@ -50,7 +53,9 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     TooLarge, InvalidTarget
         If it is nested too deeply; if an option is no number in range.
     """
-    words = numbered(words_to_parse(query))
+    every = words_to_parse(query)
+    options = commented_options(every)
+    words = numbered([word for word in every if word.start >= query.start])
     _check_nesting(words)
     tree = _tree(words, query.text)
     while isinstance(tree, exp.Subquery) and tree.is_wrapper:
@@ -64,6 +69,8 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     for select in queries:
         if isinstance(select, exp.Select):
             _take_options(select)
+    if options:
+        _take_commented(tree, options)
     return QueryTree(tree, len(queries) > 1)
 
 
@@ -98,6 +105,14 @@ def _tree(words: list[Token], sql: str) -> exp.Expr:
             position=position_at(place["line"], place["col"]),
         ) from None
     return tree
+
+
+def _take_commented(tree: exp.Query, options: tuple[Option, ...]) -> None:
+    """Fill in what a statement's own OPTIONS leave open from those in comments."""
+    target, manner = read_options(options)
+    tree.meta[REQUESTED] = tree.meta.get(REQUESTED, RequestedTarget()).over(target)
+    if isinstance(tree, exp.Select):
+        tree.meta[MANNER] = tree.meta.get(MANNER, NO_MANNER).over(manner)
 
 
 def _take_options(select: exp.Select) -> None:

@@ -18,14 +18,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 from cube.refusals import InvalidSql, InvalidTarget, TooLarge, UnknownName
 from planner.fallback import Fallback
 from planner.sql.messages import shortened, suggestion
-from planner.sql.options import fallback_named, switched
+from planner.sql.options import SWITCHES, fallback_named, switched
 from planner.sql.words import WordReader, is_name, keyword
 
 NAMESPACE: Final = "tacit."
+NOTICES: Final = f"{NAMESPACE}notices"
 # A fraction comes before the size that goes with it, since settings are applied in this order.
 SETTING_NAMES: Final = (
     *("half_width", "confidence", "epsilon", "relative", "at_least"),
-    *("fallback", "nonnegative_counts"),
+    *("fallback", *SWITCHES),
 )
 N_WORDS_MAX = 1000  # of one setting
 
@@ -48,6 +49,7 @@ SHOWN: Final[Mapping[str, str]] = {
     "session characteristics": "read committed",
     "standard_conforming_strings": "on",
     "statement_timeout": "0",
+    NOTICES: "off",  # ours, and changes what is told, not what is answered
     "time zone": "UTC",
     "timezone": "UTC",
     "transaction": "read committed",
@@ -57,6 +59,7 @@ CLIENT_SETTINGS: Final = frozenset(SHOWN)
 READ_ONLY: Final[Mapping[str, str]] = {
     "integer_datetimes": "on",
     "is_superuser": "off",
+    "max_index_keys": "32",
     "max_identifier_length": "63",
     "server_encoding": "UTF8",
     "server_version": "15.0",
@@ -217,7 +220,7 @@ def setting_value(setting: str, name: str, text: str) -> SettingValue:
     """
     if setting == "fallback":
         return fallback_named(text.strip())
-    if setting == "nonnegative_counts":
+    if setting in SWITCHES:
         return switched(name, text.strip())
     return exact_setting(name, text)
 
@@ -262,7 +265,7 @@ def _value(setting: str, name: str, reader: WordReader) -> SettingValue:
             return setting_value(setting, name, f"{sign}.{text}")
         case [(kind, text, _)] if not sign:
             is_word = kind == TokenType.STRING or is_name(reader.rest[0])
-            if is_word or setting == "nonnegative_counts":  # ON is a keyword
+            if is_word or setting in SWITCHES:  # ON is a keyword
                 return setting_value(setting, name, text)
     if setting == "fallback":
         raise InvalidTarget(
@@ -295,7 +298,7 @@ def setting_named(name: str) -> str:
     setting = name.removeprefix(NAMESPACE)
     if name.startswith(NAMESPACE) and setting in SETTING_NAMES:
         return setting
-    known = [NAMESPACE + each for each in SETTING_NAMES]
+    known = [*(NAMESPACE + each for each in SETTING_NAMES), NOTICES]
     raise UnknownName(
         f"There is no setting {shortened(name)!a}.",
         hint=suggestion(name, known) or f"Settings here are {settings_listed()}.",

@@ -3,7 +3,6 @@
     Query                                          SELECT .., WITH .., (SELECT ..); SHOW TABLES
     Explain                                        EXPLAIN [PRIVACY] of a query, or of the next
     CreateSynthetic, DropSynthetic                 CREATE and DROP SYNTHETIC TABLE
-    ServerFacts                                    SELECT version(), current_schema() ..
     SetSetting, ResetSetting, ResetAll             SET, RESET and SHOW of our own settings
     ShowSetting
     ClientSetting, ShowClientSetting                    the same of what clients set by themselves
@@ -22,10 +21,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, ReadOnly, UnsupportedSql
 from planner.cache import BoundedCache
+from planner.sql.comment_options import commented_options
 from planner.sql.cursors import CursorStatement, PreparedStatement, read_cursor
 from planner.sql.listings import read_listing
 from planner.sql.messages import shortened
-from planner.sql.server_facts import ServerFacts, read_server_facts
 from planner.sql.settings import SettingStatement, read_setting
 from planner.sql.synthetic_statements import CreateSynthetic, SyntheticStatement, read_synthetic
 from planner.sql.transactions import SessionWord, read_session_word
@@ -86,13 +85,7 @@ class Explain:
 
 SessionStatement: TypeAlias = SettingStatement | SessionWord
 Statement: TypeAlias = (
-    Query
-    | Explain
-    | SyntheticStatement
-    | ServerFacts
-    | SessionStatement
-    | CursorStatement
-    | PreparedStatement
+    Query | Explain | SyntheticStatement | SessionStatement | CursorStatement | PreparedStatement
 )
 
 
@@ -170,7 +163,7 @@ def read_query(sql: str) -> Query:
 
 
 def words_to_parse(query: Query) -> list[Token]:
-    """The words of a query, from its SELECT on.
+    """The words of a query; those before its `start` are EXPLAIN and the like.
 
     A text of 60 kB takes a tenth of a second to be cut into words, in which other analysts wait: so
     the words that `read_text` cut are used, once, since what is parsed may keep parts of them.
@@ -179,7 +172,7 @@ def words_to_parse(query: Query) -> list[Token]:
     if words is None:
         (worded,) = worded_statements(query.text)
         words = worded.words
-    return [word for word in words if word.start >= query.start]
+    return list(words)
 
 
 def read_file(sql: str) -> tuple[Statement, ...]:
@@ -225,8 +218,12 @@ def _statement(worded: WordedStatement) -> Statement:
     found: Statement | None = (
         read_setting(words) or read_session_word(words) or read_synthetic(words)
     )
-    found = found or read_cursor(worded.text, words) or read_server_facts(words)
-    return found or _query(worded.text, words)
+    if isinstance(found, CreateSynthetic) and commented_options(words):
+        raise InvalidSql(
+            "Options in a comment are for SELECT.",
+            hint="CREATE SYNTHETIC TABLE has its own: WITH (epsilon => 1).",
+        )
+    return found or read_cursor(worded.text, words) or _query(worded.text, words)
 
 
 def _keep_unparsed(worded: Sequence[WordedStatement], found: Sequence[StatementAt]) -> None:

@@ -19,6 +19,7 @@ from planner.sql.messages import shortened
 
 N_WORDS_MAX = 10_000  # planning is linear in these, some hundred microseconds for the worst of them
 
+_OPTIONS = re.compile(r"/\*\+\s*tacit\b", re.IGNORECASE)  # see `comment_options`
 _NAME = re.compile(r"[^\W\d][\w$]*")
 _QUOTED: Final = frozenset(
     {
@@ -101,7 +102,8 @@ def worded_statements(sql: str, limits: TextLimits = ONE_STATEMENT) -> tuple[Wor
         If it is longer than the limits, has more statements, or one of too many words.
     """
     check_length(sql, limits)
-    pieces = list(_between_semicolons(_words(sql)))
+    every = _words(sql)
+    pieces = _between_semicolons(every)
     if len(pieces) > limits.n_statements:
         raise TooLarge(
             f"The {limits.what} has {len(pieces)} statements; {limits.n_statements} are read "
@@ -116,7 +118,10 @@ def worded_statements(sql: str, limits: TextLimits = ONE_STATEMENT) -> tuple[Wor
             )
     if len(pieces) == 1:
         return (_placed(sql, 0, len(sql), pieces[0]),)
-    return tuple(_placed(sql, words[0].start, words[-1].end + 1, words) for words in pieces)
+    last = pieces[-1][0].start if pieces else 0
+    ends = [one.start for one in every if one.token_type == TokenType.SEMICOLON]
+    ends = [place for place in ends if place < last]  # behind the last, there are comments alone
+    return tuple(_placed(sql, *_extent(sql, piece, ends), piece) for piece in pieces)
 
 
 def check_length(sql: str, limits: TextLimits) -> None:
@@ -214,36 +219,50 @@ def _with_parameters(words: Iterable[Token]) -> Iterator[Token]:
     number: Token | None = None  # of the parameter that is being read
     for word in words:
         if number is not None and word.start == number.end + 1 and word.text.isdecimal():
-            number = _part(word, number.text + word.text, number.start, word.end)
+            number = _number(word, number.text + word.text, number.start)
             continue
         if number is not None:
             yield number
             number = None
         if word.token_type == TokenType.NUMBER and word.text.startswith("$"):
-            yield _part(word, "$", word.start, word.start, TokenType.PARAMETER)
-            number = _part(word, word.text[1:], word.start + 1, word.end)
+            yield Token(TokenType.PARAMETER, "$", word.line, word.col, word.start, word.start, [])
+            number = _number(word, word.text[1:], word.start + 1)
         else:
             yield word
     if number is not None:
         yield number
 
 
-def _part(
-    word: Token, text: str, start: int, end: int, kind: TokenType = TokenType.NUMBER
-) -> Token:
-    return Token(kind, text, word.line, word.col, start, end, list(word.comments))
+def _number(word: Token, text: str, start: int) -> Token:
+    return Token(TokenType.NUMBER, text, word.line, word.col, start, word.end, list(word.comments))
 
 
-def _between_semicolons(words: Iterable[Token]) -> Iterator[list[Token]]:
-    found: list[Token] = []
+def _between_semicolons(words: Iterable[Token]) -> list[list[Token]]:
+    """The words of each statement; a comment behind a semicolon belongs to the next, if any."""
+    pieces: list[list[Token]] = [[]]
+    comments: list[str] = []
     for word in words:
-        if word.token_type != TokenType.SEMICOLON:
-            found.append(word)
-        elif found:
-            yield found
-            found = []
-    if found:
-        yield found
+        if word.token_type == TokenType.SEMICOLON:
+            comments += word.comments
+            pieces += [[]] if pieces[-1] else []
+        else:
+            word.comments = [*comments, *word.comments]
+            comments = []
+            pieces[-1].append(word)
+    pieces = [piece for piece in pieces if piece]
+    if pieces:
+        pieces[-1][-1].comments += comments
+    return pieces
+
+
+def _extent(sql: str, words: Sequence[Token], semicolons: Sequence[int]) -> tuple[int, int]:
+    """Where a statement begins and ends: at its words, or at comments with options around them."""
+    first, last = words[0].start, words[-1].end + 1
+    before = max((place for place in semicolons if place < first), default=-1) + 1
+    after = min((place for place in semicolons if place >= last), default=len(sql))
+    if _OPTIONS.search(sql, before, first):
+        first = before
+    return first, after if _OPTIONS.search(sql, last, after) else last
 
 
 def _placed(sql: str, start: int, end: int, words: Sequence[Token]) -> WordedStatement:

@@ -5,18 +5,14 @@ error and an exit code. A traceback never reaches the terminal, because it may s
 """
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
 import typer
 
-from cube.refusals import TacitError
 from proxy.cli.deferred import Deferred, DeferredGroup
-from proxy.cli.failures import Declined, FailedInJson, Unreachable, failure_json
+from proxy.cli.failures import Declined, FailedInJson, failure_json, failure_line, failure_of
 
-EXIT_CANNOT_START = 1
-EXIT_REFUSED = 2
-EXIT_UNREACHABLE = 3
 EXIT_INTERRUPTED = 130
 
 
@@ -90,9 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
     except FailedInJson as failed:
-        _fail(*_failure_of(failed.error), is_json=True)
+        _fail(*failure_of(failed.error), is_json=True)
     except Exception as error:  # noqa: BLE001 - whatever it is, no traceback reaches the terminal
-        _fail(*_failure_of(error))
+        _fail(*failure_of(error))
 
 
 @app.callback(invoke_without_command=True)
@@ -106,31 +102,6 @@ def _root(
         raise typer.Exit
 
 
-def _failure_of(error: Exception) -> tuple[Declined, int]:
-    """What is shown of an error, and the exit code."""
-    match error:
-        case Declined():
-            return error, EXIT_REFUSED
-        case TacitError():
-            return Declined(error.code, error.explain()), EXIT_CANNOT_START
-        case Unreachable(disagreement=str(disagreement)):
-            return Declined("tls", disagreement), EXIT_UNREACHABLE
-        case Unreachable():
-            start = "Start one with `tacit serve CONFIG`, or name another with --server HOST:PORT."
-            message = f"No Tacit server answers at {error.address}. {start}"
-            return Declined("server_unreachable", message), EXIT_UNREACHABLE
-        case _:  # its text may hold private data
-            kind = type(error).__name__
-            message = f"Something unexpected went wrong ({kind}). Nothing more is shown."
-            return Declined("internal_error", message), EXIT_CANNOT_START
-
-
 def _fail(failure: Declined, exit_code: int, *, is_json: bool = False) -> None:
-    line = f"error [{failure.code}]: {_printable(failure.message)}"
-    typer.echo(failure_json(failure) if is_json else line, err=True)
+    typer.echo(failure_json(failure) if is_json else failure_line(failure), err=True)
     sys.exit(exit_code)
-
-
-def _printable(characters: Iterable[str]) -> str:
-    """Text without terminal control characters; line breaks are kept."""
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in characters)

@@ -3,7 +3,8 @@
 A thin layer over `client`: what may be answered, and at what price, the server decides.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from typing import Annotated, TypeVar
 
 import typer
@@ -20,6 +21,7 @@ from proxy.cli.options import (
     FallbackOption,
     FormatOption,
     HalfWidthOption,
+    OptionalSqlArgument,
     OutputFormat,
     ParameterOption,
     RelativeOption,
@@ -40,7 +42,7 @@ app = typer.Typer()
 @fails_in_json
 @asks_server
 def query(  # noqa: PLR0913, PLR0917 - one parameter per option
-    sql: SqlArgument,
+    sql: OptionalSqlArgument = None,
     half_width: HalfWidthOption = None,
     confidence: ConfidenceOption = None,
     epsilon: EpsilonOption = None,
@@ -56,7 +58,15 @@ def query(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     Options that are left out (--half-width, --confidence) come from the SQL's OPTIONS or the
     table's default. With --format json, an error is one JSON object on standard error.
+
+    Without SQL, on a terminal, it is a prompt with history and completion.
     """
+    if sql is None:
+        named = {"half_width": half_width, "confidence": confidence, "epsilon": epsilon}
+        named |= {"relative": relative, "at_least": at_least, "fallback": fallback}
+        settings = {name: str(value) for name, value in named.items() if value is not None}
+        _prompt(server, settings, output)
+        return
     target = cli_client.target_of(
         half_width, confidence, epsilon, relative=relative, at_least=at_least, fallback=fallback
     )
@@ -133,6 +143,14 @@ def tables(*, server: ServerAddress) -> None:
     """Show the public schema of every table: the columns and levels that SQL may name."""
     for table in cli_client.list_tables(server):
         rendering.console().print(rendering.schema_table(table))
+
+
+def _prompt(server: ServerAddress, settings: Mapping[str, str], output: OutputFormat) -> None:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise typer.BadParameter("Missing argument 'SQL'. Without it, a terminal is needed.")
+    from proxy.cli.prompt import run_prompt  # noqa: PLC0415 - a library for terminals, slow to load
+
+    run_prompt(server, settings, output)
 
 
 def _show(

@@ -5,8 +5,8 @@ No terminal here and no privacy decision; the server makes those.
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -44,6 +44,8 @@ class ServerAddress:
     token : str, optional
     tls_cert, tls_key : Path, optional
         The client's own certificate and its key (PEM).
+    channel : grpc.Channel, optional
+        What calls go over, if several of them are to be one session; see `kept_open`.
 
     Raises
     ------
@@ -56,6 +58,7 @@ class ServerAddress:
     token: str | None = field(default=None, repr=False)
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    channel: grpc.Channel | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         host = host_of(self.address)
@@ -197,11 +200,18 @@ def get_budgets(server: ServerAddress, table: str) -> list[tacit_pb2.Budget]:
 @contextmanager
 def calling(server: ServerAddress) -> Iterator[tacit_pb2_grpc.TacitStub]:
     """A stub whose errors are `Declined` and `Unreachable`."""
-    with _channel(server) as channel:
+    with nullcontext(server.channel) if server.channel is not None else _channel(server) as channel:
         try:
             yield tacit_pb2_grpc.TacitStub(channel)
         except grpc.RpcError as error:
             raise _translated(error, server) from None
+
+
+@contextmanager
+def kept_open(server: ServerAddress) -> Iterator[ServerAddress]:
+    """The server with one channel for all calls, so that they are one session."""
+    with _channel(server) as channel:
+        yield replace(server, channel=channel)
 
 
 def _channel(server: ServerAddress) -> grpc.Channel:

@@ -5,9 +5,14 @@ Values and text only: the command line loads this module before it knows which c
 
 import json
 import math
-from typing import Any
+from typing import Any, Final
 
+from cube.refusals import TacitError
 from proxy.protocol import tacit_pb2
+
+EXIT_CANNOT_START: Final = 1
+EXIT_REFUSED: Final = 2
+EXIT_UNREACHABLE: Final = 3
 
 
 class Declined(Exception):
@@ -53,6 +58,31 @@ class FailedInJson(Exception):
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
         self.error = error
+
+
+def failure_of(error: Exception) -> tuple[Declined, int]:
+    """What is shown of an error, and the exit code of a command that ends with it."""
+    match error:
+        case Declined():
+            return error, EXIT_REFUSED
+        case TacitError():
+            return Declined(error.code, error.explain()), EXIT_CANNOT_START
+        case Unreachable(disagreement=str(disagreement)):
+            return Declined("tls", disagreement), EXIT_UNREACHABLE
+        case Unreachable():
+            start = "Start one with `tacit serve CONFIG`, or name another with --server HOST:PORT."
+            message = f"No Tacit server answers at {error.address}. {start}"
+            return Declined("server_unreachable", message), EXIT_UNREACHABLE
+        case _:  # its text may hold private data
+            kind = type(error).__name__
+            message = f"Something unexpected went wrong ({kind}). Nothing more is shown."
+            return Declined("internal_error", message), EXIT_CANNOT_START
+
+
+def failure_line(failure: Declined) -> str:
+    """An error as a person reads it: without terminal control characters; line breaks are kept."""
+    shown = (c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in failure.message)
+    return f"error [{failure.code}]: {''.join(shown)}"
 
 
 def failure_json(failure: Declined) -> str:

@@ -20,6 +20,14 @@ SqlArgument: TypeAlias = Annotated[
         help="One SELECT of counts and sums, with WHERE, GROUP BY and arithmetic.", metavar="SQL"
     ),
 ]
+OptionalSqlArgument: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(
+        help="One SELECT of counts and sums; if left out, a prompt asks for statements.",
+        metavar="[SQL]",
+        show_default=False,
+    ),
+]
 HalfWidthOption: TypeAlias = Annotated[
     float | None,
     typer.Option(

@@ -37,10 +37,11 @@ from proxy.api.requests import (
     TableInfo,
     unknown_table,
 )
+from proxy.catalog.shadow import catalog_answer, is_catalog_query, is_catalog_text
 from proxy.engine.across_tables import answered_tables
-from proxy.engine.answer_columns import of_outer, of_relation
+from proxy.engine.answer_columns import answer_columns, promised_columns
 from proxy.engine.batch import run_batch
-from proxy.engine.catalog_views import catalog_rows, is_catalog_view, listed_tables
+from proxy.engine.catalog_world import catalog_world
 from proxy.engine.descriptions import described
 from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
@@ -52,7 +53,6 @@ from proxy.engine.relations import (
     N_ROWS_TRIED,
     missing_notes,
     relation,
-    relation_schema,
     stand_in,
     unanswered,
 )
@@ -123,10 +123,12 @@ class Engine:
         Any other statement is carried out, too; one that makes a synthetic table charges budgets.
         """
         match read_statement(request.sql):
+            case Query() as query if is_catalog_query(query):
+                return QueryResult(self._catalogued(query, request), None)
             case Query():
                 return self._answer_query(request)
             case Explain(of=Query()):
-                return QueryResult(self._explain_query(request).data, None)
+                return QueryResult(self.explain(request).data, None)
             case other:
                 return run_other(self.synthetic, other, request)
 
@@ -154,8 +156,9 @@ class Engine:
     def explain(self, request: QueryRequest) -> Explanation:
         """The cost of a SELECT and the sources of its answers. Charges nothing."""
         match read_statement(request.sql):
-            case Query() | Explain(of=Query()):
-                return self._explain_query(request)
+            case (Query() as query) | Explain(of=Query() as query):
+                free = is_catalog_query(query)
+                return build_explanation([], []) if free else self._explain_query(request)
             case other:
                 return explain_other(self.synthetic, other, request.caller)
 
@@ -202,6 +205,10 @@ class Engine:
     def result_schema(self, request: QueryRequest) -> pa.Schema:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
         match read_statement(request.sql):
+            case Query() as query if is_catalog_query(query):
+                return self._catalogued(query, request).schema
+            case Explain(of=Query() as query) if is_catalog_query(query):
+                return EXPLANATION_SCHEMA
             case Query() | Explain(of=Query()) as asked:
                 schema = self._schema(request, self._visible_to(request.caller))
                 return schema if isinstance(asked, Query) else EXPLANATION_SCHEMA
@@ -211,7 +218,8 @@ class Engine:
     def describe(self, request: QueryRequest) -> Description:
         """The columns and the parameters of a statement. Reads nothing, charges nothing."""
         planner = self._visible_to(request.caller).planner
-        return described(request, planner, self.result_schema)
+        about_catalog = is_catalog_text(request.sql)
+        return described(request, planner, self.result_schema, is_catalog=about_catalog)
 
     def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
         """The public schema of every private table that a caller may know of."""
@@ -288,12 +296,12 @@ class Engine:
         seen: VisibleTables,
     ) -> QueryResult:
         """The result with its receipt; without a receipt if no private table was read."""
-        if workload.outer is None:
-            data, columns = of_relation(answered[0])
-        else:
+        computed = None
+        if workload.outer is not None:
             relations = {one.part.name: relation(one) for one in answered}
-            shown = self._computed(workload.outer, relations, caller, seen, is_paid=bool(budgets))
-            data, columns = of_outer(workload.outer, shown, answered)
+            is_paid = bool(budgets)
+            computed = self._computed(workload.outer, relations, caller, seen, is_paid=is_paid)
+        data, columns = answer_columns(workload, computed, answered)
         if not budgets:
             return QueryResult(data, None)
         receipt = Receipt(
@@ -331,16 +339,19 @@ class Engine:
         if known is not None:
             return known
         workload = seen.planner.plan(request.sql, request.target, request.parameters)
-        if workload.outer is None:
-            schema = relation_schema(workload.parts[0])
-        else:
+        computed = None
+        if workload.outer is not None:
             relations = {part.name: unanswered(part) for part in workload.parts}
             relations |= self._public_relations(workload.outer.public, seen, None)
-            found = self._outer.run(workload.outer.sql, relations)
-            n_columns = found.num_columns - 2 * len(workload.outer.intervals)
-            schema = found.select(range(n_columns)).schema
+            computed = self._outer.run(workload.outer.sql, relations)
+        schema = promised_columns(workload, computed)
         self._schemas.put(key, schema, n_bytes=SCHEMA_BYTES)
         return schema
+
+    def _catalogued(self, query: Query, request: QueryRequest) -> pa.Table:
+        """The answer of the catalog, which knows what the caller may know of, and no data."""
+        world = catalog_world(self._visible_to(request.caller), self._public, request)
+        return catalog_answer(query, request.parameters, world, self._outer)
 
     def _public_relations(
         self, names: Sequence[str], seen: VisibleTables, caller: Caller | None
@@ -354,12 +365,6 @@ class Engine:
             if name in seen.public:
                 public = seen.public[name]()
                 found[name] = public.slice(0, N_ROWS_TRIED) if caller is None else public
-                continue
-            if is_catalog_view(name):
-                private = [table.info for table in seen.tables.values()]
-                public_tables = [table for table, _ in self._public]
-                every = listed_tables(private, public_tables, seen.synthetic)
-                found[name] = catalog_rows(name, every)
                 continue
             view = name.removeprefix(privacy_view(""))
             if view == SYNTHETIC_VIEW:

@@ -1,21 +1,16 @@
-"""Statements that are no queries, carried out: on synthetic tables, and on facts of the server.
+"""Statements that are no queries, carried out: those about synthetic tables.
 
 What is about a session alone is refused: sessions belong to the wires, which take such statements
 off a text before the engine sees it.
 """
 
-from importlib.metadata import version
-from typing import Final
-
 import pyarrow as pa
 
 from cube.pace import take_longer
 from cube.refusals import InvalidRequest
-from planner.sql.server_facts import Fact, ServerFacts
 from planner.sql.statements import Explain, Statement, not_answered
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
-from proxy.api.requests import CATALOG, DB_SCHEMA, Caller, Explanation, QueryRequest, QueryResult
-from proxy.engine.explain import build_explanation
+from proxy.api.requests import Caller, Explanation, QueryRequest, QueryResult
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.statements import (
     PREVIEW_SCHEMA,
@@ -24,9 +19,6 @@ from proxy.synthetic_tables.statements import (
     run_statement,
     statement_schema,
 )
-
-# Clients look for the version of PostgreSQL whose SQL they may send.
-VERSION: Final = f"Tacit {version('tacit-dp')}, which reads the SQL of PostgreSQL 15"
 
 
 def run_other(
@@ -49,8 +41,6 @@ def run_other(
         case Explain(of=CreateSynthetic() as explained):
             take_longer()
             return QueryResult(preview_table(desk.preview(request.caller, explained)), None)
-        case ServerFacts():
-            return QueryResult(_facts(statement, request.caller), None)
         case other:
             raise not_answered(other.verb)
 
@@ -70,8 +60,6 @@ def explain_other(desk: SyntheticTableService, statement: Statement, caller: Cal
         ):
             take_longer()
             return explain_statement(desk, asked, caller)
-        case ServerFacts():
-            return build_explanation([], [])
         case other:
             raise not_answered(other.verb)
 
@@ -88,18 +76,5 @@ def columns_of_other(statement: Statement) -> pa.Schema:
             return statement_schema(statement)
         case Explain(of=CreateSynthetic()):
             return PREVIEW_SCHEMA
-        case ServerFacts(columns=columns):
-            return pa.schema([pa.field(name, pa.string(), nullable=False) for name, _ in columns])
         case other:
             raise not_answered(other.verb)
-
-
-def _facts(statement: ServerFacts, caller: Caller) -> pa.Table:
-    known = {
-        Fact.VERSION: VERSION,
-        Fact.SCHEMA: DB_SCHEMA,
-        Fact.DATABASE: CATALOG,
-        Fact.USER: caller.payer.analyst,
-    }
-    values = [pa.array([known[fact]], pa.string()) for _, fact in statement.columns]
-    return pa.Table.from_arrays(values, schema=columns_of_other(statement))

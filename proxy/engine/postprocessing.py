@@ -19,6 +19,7 @@ from planner.domain.watchdog import interrupted_after
 
 SECONDS_MAX: Final = 20.0  # answers are few; SQL that takes longer multiplies them with each other
 N_ROWS_MAX: Final = 1_000_000  # of a result
+ON_ANSWERS: Final = "SQL on the answers"
 _SHOWN_LENGTH: Final = 160
 # DuckDB's messages about names, among all its binder errors.
 _OF_A_NAME: Final = re.compile(
@@ -51,8 +52,15 @@ class OuterSql:
             self._database.execute(setting)
         self._lock = Lock()
 
-    def run(self, sql: str, relations: Mapping[str, pa.Table]) -> pa.Table:
+    def run(self, sql: str, relations: Mapping[str, pa.Table], what: str = ON_ANSWERS) -> pa.Table:
         """The result of a query over `relations`, by their names.
+
+        Parameters
+        ----------
+        sql : str
+        relations : mapping
+        what : str
+            What a refusal calls the query.
 
         Raises
         ------
@@ -72,11 +80,11 @@ class OuterSql:
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             checkpoint()  # the statement's deadline may have passed, however short this query was
             raise TooLarge(
-                "The SQL on the answers takes too long, or too much memory.",
+                f"The {what} takes too long, or too much memory.",
                 hint="Join or group fewer of them at once.",
             ) from None
         except duckdb.Error as error:
-            raise _refusal(error) from None
+            raise _refusal(error, what) from None
         finally:
             cursor.close()
         if result.num_rows > N_ROWS_MAX:
@@ -84,15 +92,15 @@ class OuterSql:
         return result
 
 
-def _refusal(error: duckdb.Error) -> UnknownName | UnsupportedSql:
+def _refusal(error: duckdb.Error, what: str) -> UnknownName | UnsupportedSql:
     reason = _reason(error)
     if isinstance(error, duckdb.BinderException) and _OF_A_NAME.search(reason):
         return UnknownName(
-            f"The SQL on the answers refers to an unknown name: {reason}.",
+            f"The {what} refers to an unknown name: {reason}.",
             hint="A SELECT sees the columns of its FROM, under the names that they have there.",
         )
     return UnsupportedSql(
-        f"The SQL on the answers cannot be computed: {reason}.",
+        f"The {what} cannot be computed: {reason}.",
         hint="Answers are numbers, keys have their columns' types, and DuckDB computes the rest.",
     )
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from planner.domain.public import Columns, PublicRelation
 from planner.planner import Planner
-from proxy.engine.catalog_views import CATALOG_VIEWS
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.system_views import VIEW_SCHEMAS
 from proxy.sources.public_table import PublicTable
@@ -77,7 +76,6 @@ def visible(
         public=(*given, *kept),
         privacy_views=(*VIEW_SCHEMAS, SYNTHETIC_VIEW),
         public_rows=public_rows,
-        catalog_views=CATALOG_VIEWS,
         sums={name: table.info.sums for name, table in tables.items()},
     )
     return VisibleTables(tables, rows, synthetic, planner)

@@ -1,6 +1,6 @@
-"""What the README and the tutorial show is what their commands do, run from beginning to end.
+"""What pages show is what their commands do, run from beginning to end.
 
-To write the pages anew: `python -m tests.support.console_page README.md docs/tutorial.md`.
+To write one anew: `python -m tests.support.console_page docs/tutorial.md`.
 """
 
 from pathlib import Path
@@ -11,6 +11,7 @@ from tests.support.console_page import Command, SavedFile, agrees, shape, shell,
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/tutorial.md")
+RUN_PAGES = (*PAGES, "docs/howto/python.md")
 SMALL = """\
 <!-- file: a.txt -->
 ```text
@@ -27,7 +28,7 @@ $ true
 """
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", RUN_PAGES)
 def test_a_page_shows_what_its_commands_print(name: str) -> None:
     page = (ROOT / name).read_text(encoding="utf-8")
     with shell() as run_in:

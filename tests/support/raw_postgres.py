@@ -41,7 +41,7 @@ def text(value: str) -> bytes:
     return value.encode() + b"\0"
 
 
-def startup(*, minor: int = 0, **options: str) -> bytes:
+def startup(minor: int = 0, /, **options: str) -> bytes:
     words = b"".join(text(name) + text(value) for name, value in options.items())
     body = struct.pack("!i", 3 << 16 | minor) + words + b"\0"
     return struct.pack("!i", len(body) + 4) + body

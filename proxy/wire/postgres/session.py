@@ -24,6 +24,7 @@ from planner.sql.cursors import (
 from planner.sql.parameters import Parameters
 from planner.sql.settings import (
     NAMESPACE,
+    NOTICES,
     READ_ONLY,
     SETTING_NAMES,
     SHOWN,
@@ -46,7 +47,9 @@ from planner.sql.statements import (
 )
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
 from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord
-from proxy.api.requests import Caller, QueryEngine, QueryRequest
+from planner.workload import RequestedTarget
+from proxy.api.notice_text import notice_lines
+from proxy.api.requests import Caller, QueryEngine, QueryRequest, Receipt
 from proxy.wire.postgres.client_settings import canonical, checked, default
 from proxy.wire.postgres.pg_types import PgType, type_of_sql
 from proxy.wire.postgres.portals import (
@@ -58,7 +61,7 @@ from proxy.wire.postgres.portals import (
     Prepared,
     Shelf,
 )
-from proxy.wire.postgres.sqlstates import NO_TRANSACTION, WARNING, StateError
+from proxy.wire.postgres.sqlstates import NO_TRANSACTION, NOTICE, WARNING, StateError
 from proxy.wire.postgres.transaction import SessionSettings, Transaction
 from proxy.wire.sessions.sessions import applied, setting_text
 
@@ -206,7 +209,13 @@ class Session:
                 raise
         if result.receipt is not None:
             self._epsilon += result.receipt.epsilon_spent
+            self._tell(result.receipt)
         return _Done(result.data, _tag(statement))
+
+    def _tell(self, receipt: Receipt) -> None:
+        """Send what an answer cost and how wide its intervals are, if the client wants that."""
+        if dict(self.transaction.settings.client).get(NOTICES) == "on":
+            self.notices += [(NOTICE, "00000", line) for line in notice_lines(receipt)]
 
     def _check_room(self) -> None:
         """Refuse to begin an answer while too much of earlier ones waits to be taken."""
@@ -221,7 +230,7 @@ class Session:
         settings = self.transaction.settings
         return QueryRequest(
             sql=sql,
-            target=settings.target,
+            target=settings.target.over(DEFAULTS),
             parameters=values,
             caller=self._caller(),
             settings=settings.client,
@@ -331,17 +340,15 @@ class Session:
 
     def _shown(self, statement: ShowSetting | ShowClientSetting | ShowAll) -> pa.Table:
         settings = self.transaction.settings
-        client = dict(settings.client)
+        client, target = dict(settings.client), settings.target.over(DEFAULTS)
         match statement:
             case ShowSetting(name):
-                return _texts({NAMESPACE + name: [setting_text(settings.target, name)]})
+                return _texts({NAMESPACE + name: [setting_text(target, name)]})
             case ShowClientSetting(name):
                 shown = client.get(canonical(name), default(canonical(name)))
                 return _texts({name.replace(" ", "_"): [shown]})
             case ShowAll():
-                own = {
-                    NAMESPACE + name: setting_text(settings.target, name) for name in SETTING_NAMES
-                }
+                own = {NAMESPACE + name: setting_text(target, name) for name in SETTING_NAMES}
                 every = {**own, **SHOWN, **READ_ONLY, **client}
                 nothing: list[str | None] = [""] * len(every)
                 return _texts(
@@ -374,3 +381,4 @@ def _tag(statement: Statement) -> str:
 
 
 SELECT_TAG: Final = "SELECT"
+DEFAULTS: Final = RequestedTarget(integer_counts=True)  # of this wire: as PostgreSQL counts

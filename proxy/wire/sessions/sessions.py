@@ -32,7 +32,7 @@ from cube.refusals import InvalidTarget, UnsupportedSql
 from cube.target import AccuracyTarget
 from planner.fallback import Fallback
 from planner.sql.messages import suggestion
-from planner.sql.options import check_relative
+from planner.sql.options import SWITCHES, check_relative
 from planner.sql.settings import (
     NAMESPACE,
     READ_ONLY,
@@ -290,7 +290,7 @@ _LEFT_OUT: Final[Mapping[tuple[str, bool], Mapping[str, float | None]]] = {
     ("relative", False): {"half_width": None},
     ("relative", True): {"at_least": None},
 }
-_WORDS: Final = {"fallback": Fallback, "nonnegative_counts": bool}  # settings without a number
+_WORDS: Final = {"fallback": Fallback, **dict.fromkeys(SWITCHES, bool)}  # settings without a number
 
 
 def _with(target: RequestedTarget, name: str, value: SettingValue | None) -> RequestedTarget:
@@ -340,8 +340,8 @@ def setting_text(target: RequestedTarget, name: str) -> str | None:
     }
     if name == "fallback":
         return None if target.fallback is None else target.fallback.value
-    if name == "nonnegative_counts":
-        return {None: None, True: "on", False: "off"}[target.nonnegative_counts]
+    if name in SWITCHES:
+        return {None: None, True: "on", False: "off"}[getattr(target, name)]
     value = values[name]
     return None if value is None else _decimal_text(value)
 

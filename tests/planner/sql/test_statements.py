@@ -71,7 +71,6 @@ def test_the_set_is_closed_and_each_of_it_says_how_it_begins() -> None:
         "ResetAll",
         "ResetSetting",
         "Savepoint",
-        "ServerFacts",
         "SetSetting",
         "ShowAll",
         "ShowClientSetting",

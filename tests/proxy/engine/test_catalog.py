@@ -12,6 +12,7 @@ from proxy.api.requests import LOCAL, QueryRequest
 from proxy.engine.engine import Engine
 from tests.support.worlds import SCHEMA, people_engine, random_rows
 
+SPOKEN = {"BIGINT": "bigint", "VARCHAR": "text", "BOOLEAN": "boolean"}
 NOBODY = replace(LOCAL, tables=())
 
 
@@ -38,7 +39,7 @@ def test_tables_and_columns_are_listed(engine: Engine) -> None:
         "WHERE table_name = 'people' ORDER BY ordinal_position",
     )
     assert [tuple(row.values()) for row in columns] == [
-        (axis.name, axis.sql_type, "YES" if axis.null else "NO") for axis in SCHEMA.axes
+        (axis.name, SPOKEN[axis.sql_type], "YES" if axis.null else "NO") for axis in SCHEMA.axes
     ]
     assert rows(engine, "DESCRIBE people") == columns
     schemas = rows(engine, "SELECT schema_name FROM information_schema.schemata")
@@ -66,7 +67,7 @@ def test_a_table_that_one_may_not_know_of_is_not_listed(engine: Engine) -> None:
 
 
 def test_a_view_that_is_not_there_is_named_with_those_that_are(engine: Engine) -> None:
-    with pytest.raises(UnknownName, match=r"no view information_schema\.tabels.*"):
+    with pytest.raises(UnknownName, match=r"no table information_schema\.tabels.*"):
         rows(engine, "SELECT * FROM information_schema.tabels")
 
 

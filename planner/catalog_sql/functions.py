@@ -1,0 +1,257 @@
+"""PostgreSQL's functions of the catalog, written out as what DuckDB can compute.
+
+Each is a function of its arguments, and perhaps of the facts, that returns a tree. Those that look
+something up are subqueries of the catalog's own relations. Sizes are NULL: they would tell of data.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from sqlglot import exp
+
+from planner.catalog_sql.facts import CatalogFacts
+
+Arguments: TypeAlias = Sequence[exp.Expr]
+Builder: TypeAlias = Callable[[Arguments, CatalogFacts], exp.Expr]
+
+TYPE_NAMES: Final = "tacit.type_names"  # a relation of ours: the SQL names of types
+_SCHEMAS: Final = "pg_namespace"
+
+
+def _text(value: str | None) -> exp.Expr:
+    return exp.null() if value is None else exp.Literal.string(value)
+
+
+def _constant(value: str | bool | int | None) -> Builder:
+    def build(_arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+        return exp.convert(value)
+
+    return build
+
+
+def _fact(name: str) -> Builder:
+    def build(_arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
+        return _text(getattr(facts, name))
+
+    return build
+
+
+def _typed_null(sql_type: str) -> Builder:
+    def build(_arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+        return exp.cast(exp.null(), sql_type, dialect="duckdb")
+
+    return build
+
+
+def looked_up(relation: str, wanted: str, key: str, value: exp.Expr, also: str = "") -> exp.Expr:
+    """One value of the row of a relation of `pg_catalog` whose key it is.
+
+    Parameters
+    ----------
+    relation, wanted, key : str
+        The relation, the column that is wanted, and the one that is compared.
+    value : Expr
+    also : str
+        A further condition on the row.
+    """
+    found = (
+        exp.select(exp.column(wanted, table="looked"))
+        .from_(
+            exp.to_table(relation if "." in relation else f"pg_catalog.{relation}").as_("looked")
+        )
+        .where(exp.EQ(this=exp.column(key, table="looked"), expression=value.copy()))
+        .limit(1)
+    )
+    if also:
+        found = found.where(also)
+    return found.subquery()
+
+
+def _setting(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
+    name = arguments[0].name.casefold() if arguments else ""
+    return _text(facts.settings.get(name))
+
+
+def _set_config(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    return arguments[1] if len(arguments) > 1 else exp.null()
+
+
+def _schemas(_arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
+    names = [exp.Literal.string(name) for name in ("pg_catalog", facts.schema)]
+    return exp.Array(expressions=names)
+
+
+def _format_type(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    """The SQL name of a type; of a NUMERIC, with its digits, which its modifier holds."""
+    name = looked_up(TYPE_NAMES, "spoken", "oid", arguments[0])
+    if len(arguments) == 1 or isinstance(arguments[1], exp.Null):
+        return name
+    modifier = arguments[1].sql("duckdb")
+    digits = f"'(' || (({modifier} - 4) // 65536) || ',' || (({modifier} - 4) % 65536) || ')'"
+    return exp.maybe_parse(
+        f"{name.sql('duckdb')} || CASE WHEN {modifier} > 4 THEN {digits} ELSE '' END",
+        dialect="duckdb",
+    )
+
+
+def _described(catalog: str | None) -> Builder:
+    def build(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+        return looked_up(
+            "pg_description" if catalog is None else "pg_shdescription",
+            "description",
+            "objoid",
+            arguments[0],
+            "looked.objsubid = 0" if catalog is None else "",
+        )
+
+    return build
+
+
+def _column_described(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    number = arguments[1].sql("duckdb")
+    return looked_up(
+        "pg_description", "description", "objoid", arguments[0], f"looked.objsubid = {number}"
+    )
+
+
+def _owner(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    return looked_up("pg_roles", "rolname", "oid", arguments[0])
+
+
+def _is_visible(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
+    """Whether a relation is found without its schema."""
+    schema = looked_up("pg_class", "relnamespace", "oid", arguments[0])
+    visible = [facts.numbers[_SCHEMAS, name] for name in ("pg_catalog", facts.schema)]
+    return exp.In(this=schema, expressions=[exp.Literal.number(one) for one in visible])
+
+
+def _number_of(kind: str | None) -> Builder:
+    """``to_regclass('t')`` and its like: NULL of what there is not."""
+
+    def build(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
+        number = number_named(arguments[0].name, kind, facts)
+        return exp.null() if number is None else exp.Literal.number(number)
+
+    return build
+
+
+def number_named(written: str, kind: str | None, facts: CatalogFacts) -> int | None:
+    """The object number of a relation (without a kind), a type or a schema, by its written name."""
+    parts = [part.strip('"') for part in written.strip().split(".")]
+    name = parts[-1] if '"' in written else parts[-1].lower()
+    if kind is not None:
+        return facts.numbers.get((kind, name))
+    schemas = [parts[-2]] if len(parts) > 1 else [facts.schema, "pg_catalog"]
+    found = (facts.numbers.get((schema, name)) for schema in schemas)
+    return next((number for number in found if number is not None), None)
+
+
+def _quoted(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    inner = arguments[0].sql("duckdb")
+    return exp.maybe_parse(f"'\"' || REPLACE({inner}, '\"', '\"\"') || '\"'", dialect="duckdb")
+
+
+def _same(name: str) -> Builder:
+    def build(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+        return exp.Anonymous(this=name, expressions=list(arguments))
+
+    return build
+
+
+def _list_end(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    return exp.Anonymous(this="LEN", expressions=[arguments[0]])
+
+
+def _subscripts(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    length = f"LEN({arguments[0].sql('duckdb')})"
+    return exp.maybe_parse(f"UNNEST(RANGE(1, {length} + 1))", dialect="duckdb")
+
+
+def _expanded(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    items = arguments[0].sql("duckdb")
+    return exp.maybe_parse(
+        f"UNNEST(LIST_TRANSFORM({items}, LAMBDA x, i: {{'x': x, 'n': i}}))", dialect="duckdb"
+    )
+
+
+_TRUE: Final = _constant(value=True)
+_FALSE: Final = _constant(value=False)
+_PRIVILEGES: Final = (
+    *("has_table_privilege", "has_schema_privilege", "has_database_privilege"),
+    *("has_column_privilege", "has_any_column_privilege", "pg_has_role", "has_type_privilege"),
+    *("has_language_privilege", "has_tablespace_privilege"),
+)
+_NO_TEXT: Final = (
+    *("pg_get_constraintdef", "pg_get_indexdef", "pg_get_viewdef", "pg_get_expr"),
+    *("pg_get_ruledef", "pg_get_triggerdef", "pg_get_functiondef", "pg_get_function_result"),
+    *("pg_get_function_arguments", "pg_get_function_identity_arguments", "pg_get_partkeydef"),
+    *("pg_get_partition_constraintdef", "pg_get_statisticsobjdef_columns", "pg_size_pretty"),
+    *("pg_tablespace_location", "pg_get_serial_sequence", "inet_client_addr", "inet_server_addr"),
+    *("pg_get_statisticsobjdef", "pg_describe_object", "pg_get_function_sqlbody"),
+    *("pg_relation_filepath", "row_security_active"),
+    *("json_build_object", "jsonb_build_object", "row_to_json", "to_json", "json_agg"),
+)
+_NO_NUMBER: Final = (
+    *("pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size"),
+    *("pg_database_size", "pg_sequence_last_value", "inet_client_port", "inet_server_port"),
+    *("pg_stat_get_numscans", "age", "pg_stat_get_live_tuples", "txid_current_if_assigned"),
+)
+_VISIBLE: Final = (
+    *("pg_type_is_visible", "pg_function_is_visible", "pg_opclass_is_visible"),
+    *("pg_operator_is_visible", "pg_collation_is_visible", "pg_conversion_is_visible"),
+    *("pg_ts_config_is_visible", "pg_ts_dict_is_visible", "pg_statistics_obj_is_visible"),
+)
+_FUNCTIONS: Final[Mapping[str, Builder]] = {
+    **dict.fromkeys(_PRIVILEGES, _TRUE),
+    **dict.fromkeys(_VISIBLE, _TRUE),
+    **dict.fromkeys(_NO_TEXT, _typed_null("VARCHAR")),
+    **dict.fromkeys(_NO_NUMBER, _typed_null("BIGINT")),
+    "array_lower": _constant(1),
+    "array_upper": _list_end,
+    "array_length": _list_end,
+    "array_to_string": _same("ARRAY_TO_STRING"),
+    "cardinality": _list_end,
+    "col_description": _column_described,
+    "current_catalog": _fact("database"),
+    "current_database": _fact("database"),
+    "current_role": _fact("user"),
+    "current_schema": _fact("schema"),
+    "current_schemas": _schemas,
+    "current_setting": _setting,
+    "current_user": _fact("user"),
+    "format_type": _format_type,
+    "generate_subscripts": _subscripts,
+    "getdatabaseencoding": _constant("UTF8"),
+    "_pg_expandarray": _expanded,
+    "obj_description": _described(None),
+    "pg_backend_pid": _constant(0),
+    "pg_char_to_encoding": _constant(6),
+    "pg_client_encoding": _constant("UTF8"),
+    "pg_conf_load_time": _typed_null("TIMESTAMPTZ"),
+    "pg_encoding_to_char": _constant("UTF8"),
+    "pg_get_userbyid": _owner,
+    "pg_is_in_recovery": _FALSE,
+    "pg_is_wal_replay_paused": _FALSE,
+    "pg_my_temp_schema": _constant(0),
+    "pg_postmaster_start_time": _typed_null("TIMESTAMPTZ"),
+    "pg_table_is_visible": _is_visible,
+    "pg_relation_is_publishable": _FALSE,
+    "pg_typeof": lambda arguments, _: exp.Anonymous(this="TYPEOF", expressions=list(arguments)),
+    "quote_ident": _quoted,
+    "session_user": _fact("user"),
+    "set_config": _set_config,
+    "shobj_description": _described("shared"),
+    "to_regclass": _number_of(None),
+    "to_regtype": _number_of("pg_type"),
+    "to_regnamespace": _number_of(_SCHEMAS),
+    "txid_current": _constant(0),
+    "user": _fact("user"),
+    "version": _fact("version"),
+}
+KNOWN_FUNCTIONS: Final = frozenset(_FUNCTIONS)
+
+
+def written_out(name: str, arguments: Arguments, facts: CatalogFacts) -> exp.Expr | None:
+    """What a function of the catalog is for DuckDB; None if there is no such function."""
+    build = _FUNCTIONS.get(name.casefold())
+    return None if build is None else build(arguments, facts)

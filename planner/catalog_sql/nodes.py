@@ -1,0 +1,201 @@
+"""PostgreSQL's own operators, casts and functions, node by node, as what DuckDB computes."""
+
+import re
+from collections.abc import Callable
+from typing import Final, cast
+
+from sqlglot import exp
+
+from cube.refusals import UnknownName
+from planner.catalog_sql.facts import CatalogFacts
+from planner.catalog_sql.functions import TYPE_NAMES, looked_up, number_named, written_out
+from planner.catalog_sql.recognise import FACT_NODES, SCHEMAS
+from planner.sql.messages import position, shortened, unsupported
+
+_OPERATORS: Final[dict[str, type[exp.Binary]]] = {
+    "=": exp.EQ,
+    "<>": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+    "+": exp.Add,
+    "-": exp.Sub,
+    "||": exp.DPipe,
+}
+# Types that DuckDB has not, as what it has.
+_TYPES: Final = {
+    "oid": "BIGINT",
+    "xid": "BIGINT",
+    "name": "VARCHAR",
+    "char": "VARCHAR",
+    '"char"': "VARCHAR",
+    "text": "VARCHAR",
+    "varchar": "VARCHAR",
+    "int4": "INTEGER",
+    "int8": "BIGINT",
+    "int2": "SMALLINT",
+    "int2vector": "SMALLINT[]",
+    "oidvector": "BIGINT[]",
+    "sql_identifier": "VARCHAR",
+    "character_data": "VARCHAR",
+    "cardinal_number": "INTEGER",
+    "yes_or_no": "VARCHAR",
+    "information_schema.sql_identifier": "VARCHAR",
+    "bool": "BOOLEAN",
+    "float8": "DOUBLE",
+    "_text": "VARCHAR[]",
+    "_oid": "BIGINT[]",
+    "cstring": "VARCHAR",
+    "inet": "VARCHAR",
+    "aclitem": "VARCHAR",
+    "pg_node_tree": "VARCHAR",
+    "json": "VARCHAR",
+    "jsonb": "VARCHAR",
+    "xml": "VARCHAR",
+}
+# What a number of each kind is a number of: a relation, and the column with the name.
+_KINDS: Final = {
+    "regclass": ("pg_class", "relname", None),
+    "regtype": (TYPE_NAMES, "spoken", "pg_type"),
+    "regnamespace": ("pg_namespace", "nspname", "pg_namespace"),
+    "regrole": ("pg_roles", "rolname", "pg_roles"),
+}
+_TEXT_ALREADY: Final = frozenset({"regproc", "regprocedure", "regoper", "regoperator"})
+_BARE: Final = frozenset({"user", "current_role", "current_catalog", "session_user"})
+_NAMES_OF_FUNCTIONS: Final = frozenset(
+    {"typinput", "typoutput", "typreceive", "typsend", "typmodin", "typmodout", "typanalyze"}
+)
+_SYSTEM_COLUMNS: Final = frozenset({"tableoid", "xmin", "xmax", "cmin", "cmax"})
+
+
+def written(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
+    """What a node becomes, whose parts are written out already; None if it stays.
+
+    Raises
+    ------
+    UnsupportedSql, UnknownName
+        If it has an operator that is not computed; if it names what is not there.
+    """
+    if isinstance(node, exp.Dot) and node.this.name.casefold() in SCHEMAS:
+        call = _known(node.expression)
+        return written(call, facts) or call
+    if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
+        node.set("db", None)  # a function
+        return None
+    for kind, write in _WRITERS.items():
+        if isinstance(node, kind):
+            return write(node, facts)
+    name = FACT_NODES.get(type(node).__name__)
+    return None if name is None else written_out(name, [], facts)
+
+
+def _called(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
+    arguments = [part for part in node.expressions if isinstance(part, exp.Expr)]
+    return written_out(node.name, arguments, facts)
+
+
+def _column(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
+    name = node.name.casefold()
+    if name in _SYSTEM_COLUMNS:
+        return exp.Literal.number(0)
+    is_bare = not node.args.get("table") and not node.this.args.get("quoted")
+    return written_out(name, [], facts) if is_bare and name in _BARE else None
+
+
+def _known(call: exp.Expr) -> exp.Expr:
+    """A function behind ``pg_catalog.``, as it is read without that."""
+    if not isinstance(call, exp.Anonymous):
+        return call
+    return exp.func(call.name, *call.expressions, copy=False, dialect="postgres")
+
+
+def _printed(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr:
+    pattern = node.this
+    if isinstance(pattern, exp.Literal):
+        pattern = exp.Literal.string(re.sub("%[IL]", "%s", pattern.name))
+    texts = [exp.cast(part, "VARCHAR", dialect="duckdb") for part in node.expressions]
+    return exp.Anonymous(this="PRINTF", expressions=[pattern, *texts])
+
+
+def _operator(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr:
+    sign = node.args["operator"].rpartition(".")[2]
+    left, right = node.this, node.expression
+    if sign in _OPERATORS:
+        return exp.paren(_OPERATORS[sign](this=left, expression=right), copy=False)
+    is_negated, match = sign.startswith("!"), sign.lstrip("!")
+    kinds: dict[str, type[exp.Expr]] = {
+        "~": exp.RegexpLike,
+        "~*": exp.RegexpILike,
+        "~~": exp.Like,
+        "~~*": exp.ILike,
+    }
+    if match not in kinds:
+        raise unsupported(node, "has an operator that is not computed", "Use = or ~.")
+    found = kinds[match](this=left, expression=right)
+    return exp.paren(exp.not_(found, copy=False) if is_negated else found, copy=False)
+
+
+def _cast(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
+    kind, inner = type_name(node.args["to"]), cast("exp.Expr", node.this)
+    if kind in _TEXT_ALREADY:
+        if isinstance(node.parent, exp.Cast) and type_name(node.parent.args["to"]) == "oid":
+            raise UnknownName(
+                f"There is no function {shortened(inner.name)!a}.",
+                hint="There are no functions of users here.",
+            )
+        return inner
+    if kind in _KINDS:
+        relation, wanted, numbers = _KINDS[kind]
+        if isinstance(inner, exp.Literal) and inner.is_string:
+            number = number_named(inner.name, numbers, facts)
+            if number is None:
+                raise UnknownName(
+                    f"There is no {kind.removeprefix('reg')} {shortened(inner.name)!a}.",
+                    hint="Names are looked for in the schema public, unless one is named.",
+                    position=position(node),
+                )
+            return exp.Literal.number(number)
+        if _is_shown(node):
+            return looked_up(relation, wanted, "oid", inner)
+        return inner
+    if kind in _TYPES:
+        return exp.cast(inner, _TYPES[kind], dialect="duckdb")
+    return None
+
+
+def _is_shown(node: exp.Expr) -> bool:
+    """Whether a number is cast in order to be seen: as a text, or in a list of columns."""
+    around = node.parent
+    while isinstance(around, exp.Alias | exp.Paren):
+        around = around.parent
+    if isinstance(around, exp.Cast):
+        return type_name(around.args["to"]) in ("text", "varchar", "name")
+    return isinstance(around, exp.Select)
+
+
+def type_name(to: exp.Expr) -> str:
+    """A type's name in lower case, without its schema."""
+    text = to.sql(dialect="postgres").casefold()
+    return text.removeprefix("pg_catalog.").strip('"')
+
+
+def _of_no_function(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr | None:
+    """``typreceive <> 0``: of functions there are the names here, and ``-`` for none."""
+    column, number = node.this, node.args["expression"]
+    is_function = isinstance(column, exp.Column) and column.name.casefold() in _NAMES_OF_FUNCTIONS
+    if is_function and isinstance(number, exp.Literal) and number.name == "0":
+        number.replace(exp.Literal.string("-"))
+    return None
+
+
+_WRITERS: Final[dict[type[exp.Expr], Callable[[exp.Expr, CatalogFacts], exp.Expr | None]]] = {
+    exp.Collate: lambda node, _: node.this,
+    exp.Operator: _operator,
+    exp.Format: _printed,
+    exp.Cast: _cast,
+    exp.Anonymous: _called,
+    exp.Column: _column,
+    exp.EQ: _of_no_function,
+    exp.NEQ: _of_no_function,
+}

@@ -1,0 +1,141 @@
+"""A query of the catalog as SQL for DuckDB: PostgreSQL's operators, casts, functions written out.
+
+Relations are called ``schema.name``, one quoted word. What is not on the list of functions is
+refused, so that a query reaches nothing but the relations that it is given.
+"""
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, UnsupportedError
+
+from cube.refusals import UnknownName, UnsupportedSql
+from planner.catalog_sql.column_names import columns_named, keep_names
+from planner.catalog_sql.facts import CatalogFacts
+from planner.catalog_sql.nodes import written
+from planner.catalog_sql.recognise import CATALOG, base_tables
+from planner.sql.messages import position, suggestion, unsupported
+from planner.sql.parameters import Parameters
+from planner.sql.query_tree import parse
+from planner.sql.statements import Query
+
+# Lists of types that sqlglot knows no lists of.
+_LISTS: Final = re.compile(
+    r'(::\s*|\bAS\s+)(?:pg_catalog\.)?(oid|regclass|regtype|regproc|name|"char")\s*\[\s*\]',
+    re.IGNORECASE,
+)
+_COMPUTED: Final = frozenset(
+    {
+        *("Abs", "AnyValue", "Array", "ArrayAgg", "ArrayConcat", "ArrayContains", "ArraySize"),
+        *("ArrayToString", "Avg", "Case", "Cast", "TryCast", "Coalesce", "Concat", "ConcatWs"),
+        *("Count", "CountIf", "CurrentDate", "CurrentTimestamp", "DenseRank", "Exists", "Explode"),
+        *("ExplodingGenerateSeries", "Extract", "GenerateSeries", "Greatest", "GroupConcat", "If"),
+        *("Initcap", "Lag", "Lead", "Least", "Left", "Length", "LogicalAnd", "LogicalOr", "Lower"),
+        *("Max", "Min", "Nullif", "Rank", "RegexpILike", "RegexpLike", "RegexpReplace", "Replace"),
+        *("Right", "Round", "RowNumber", "SplitPart", "StartsWith", "StrPosition", "Substring"),
+        *("Sum", "Translate", "Trim", "Unnest", "Upper", "Inline", "Chr", "Ascii", "Any", "All"),
+        *("And", "Or", "Xor", "RegexpSplit", "StringToArray", "Struct", "List"),
+    }
+)
+
+
+def catalog_sql(
+    query: Query,
+    parameters: Parameters,
+    facts: CatalogFacts,
+    relations: Collection[tuple[str, str]],
+) -> tuple[str, frozenset[tuple[str, str]]]:
+    """A query in DuckDB's SQL, and the relations that it reads.
+
+    Parameters
+    ----------
+    query : Query
+    parameters : tuple of Parameter
+    facts : CatalogFacts
+    relations : collection of (str, str)
+        Every relation, by schema and name.
+
+    Raises
+    ------
+    Refused
+        If it does not parse, names what is not there, or calls what is not computed.
+    """
+    tree = parse(_parsable(query), parameters).tree
+    names = columns_named(tree)
+    tree = _written(tree, facts)
+    _check(tree)
+    reads: set[tuple[str, str]] = set()
+    for table in base_tables(tree):
+        found = _relation(table, relations)
+        reads.add(found)
+        alias = table.alias or table.name
+        table.set("db", None)
+        table.set("this", exp.to_identifier(".".join(found), quoted=True))
+        table.set("alias", table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(alias)))
+    for column in tree.find_all(exp.Column):
+        column.set("db", None)
+    keep_names(tree, names)
+    try:
+        text = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False)
+    except UnsupportedError:
+        raise UnsupportedSql(
+            "This question to the catalog has no form in DuckDB.",
+            hint="Leave out clauses that are rarely given.",
+        ) from None
+    return text, frozenset(reads)
+
+
+def _parsable(query: Query) -> Query:
+    text = _LISTS.sub(
+        lambda match: match[1] + ("BIGINT[]" if match[2].lower() == "oid" else "VARCHAR[]"),
+        query.text,
+    )
+    return Query(text, query.start)
+
+
+def _relation(table: exp.Table, relations: Collection[tuple[str, str]]) -> tuple[str, str]:
+    schema, name = table.db.casefold() or CATALOG, table.name.casefold()
+    if (schema, name) not in relations:
+        known = [one for of, one in relations if of == schema]
+        raise UnknownName(
+            f"There is no table {schema}.{name[:64]} in the catalog.",
+            hint=suggestion(name, known) or "It has the relations of PostgreSQL 15.",
+            position=position(table),
+        )
+    return schema, name
+
+
+def _written(tree: exp.Query, facts: CatalogFacts) -> exp.Query:
+    """The tree with everything of PostgreSQL's own written out, from the inside out."""
+    for node in reversed(list(tree.walk())):
+        new = written(node, facts)
+        if new is not None and new is not node:
+            node.replace(new)
+    return tree
+
+
+def _check(tree: exp.Expr) -> None:
+    """Refuse functions that are not listed, and a SELECT that would write."""
+    for node in tree.walk():
+        if isinstance(node, exp.Into | exp.Lock | exp.DML | exp.DDL) and not isinstance(
+            node, exp.Query
+        ):
+            raise unsupported(node, "is not answered", "Only SELECT is.")
+        is_own = isinstance(node, exp.Anonymous) and node.name.upper() in _OWN
+        if isinstance(node, exp.Func) and not is_own and type(node).__name__ not in _COMPUTED:
+            raise unsupported(
+                node,
+                "is no function that the catalog computes",
+                "Leave it out, or compute it from the result.",
+            )
+
+
+# What `functions` writes.
+_OWN: Final = frozenset(
+    {
+        *("ARRAY_TO_STRING", "LEN", "RANGE", "LIST_TRANSFORM", "TYPEOF", "REPLACE", "UNNEST"),
+        "PRINTF",
+    }
+)

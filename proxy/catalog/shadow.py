@@ -1,0 +1,79 @@
+"""The shadow catalog: queries about definitions, answered from relations that are made of them.
+
+The SQL runs in a database that is empty but for the relations of the one query. It charges nothing
+and can read no data: what it is given are declarations that the caller may know of.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from planner.catalog_sql.functions import TYPE_NAMES
+from planner.catalog_sql.recognise import CATALOG, INFORMATION, is_about_catalog
+from planner.catalog_sql.rewrite import catalog_sql
+from planner.sql.parameters import Parameters
+from planner.sql.statements import Query, read_statement
+from proxy.catalog.information_schema import INFORMATION_ROWS
+from proxy.catalog.pg_relations import PG_ROWS
+from proxy.catalog.postgresql import relations, types
+from proxy.catalog.world import World
+
+_ROWS: Final = {
+    **{(CATALOG, name): rows for name, rows in PG_ROWS.items()},
+    **{(INFORMATION, name): rows for name, rows in INFORMATION_ROWS.items()},
+}
+_TYPE_NAMES: Final = tuple(TYPE_NAMES.split("."))
+_NAMES: Final = frozenset(name for schema, name in relations() if schema == CATALOG)
+_KNOWN: Final = frozenset(relations()) | {("tacit", "type_names")}
+
+
+class RunsSql(Protocol):
+    """A database that is empty but for what it is given."""
+
+    def run(self, sql: str, relations: Mapping[str, pa.Table], what: str) -> pa.Table:
+        """The result of a query over relations, by their names; refusals call it `what`."""
+        ...
+
+
+def is_catalog_query(query: Query) -> bool:
+    """Whether a query is for the catalog to answer; UnsupportedSql if only a part of it is."""
+    return is_about_catalog(query, _NAMES)
+
+
+def is_catalog_text(sql: str) -> bool:
+    """Whether a statement is a query for the catalog to answer."""
+    match read_statement(sql):
+        case Query() as query:
+            return is_catalog_query(query)
+        case _:
+            return False
+
+
+def catalog_answer(
+    query: Query, parameters: Parameters, world: World, database: RunsSql
+) -> pa.Table:
+    """The answer to a query of the catalog.
+
+    Raises
+    ------
+    Refused
+        If it names what is not there, or calls what is not computed, or takes too long.
+    """
+    sql, reads = catalog_sql(query, parameters, world.facts, _KNOWN)
+    return database.run(
+        sql, {".".join(name): _relation(name, world) for name in reads}, "question to the catalog"
+    )
+
+
+def _relation(name: tuple[str, str], world: World) -> pa.Table:
+    if name == _TYPE_NAMES:
+        rows: Iterable[Mapping[str, Any]] = (
+            {"oid": one.oid, "spoken": one.spoken} for one in types()
+        )
+        return pa.Table.from_pylist(
+            list(rows), schema=pa.schema([("oid", pa.uint32()), ("spoken", pa.string())])
+        )
+    made = _ROWS.get(name)
+    rows = [] if made is None else made(world)
+    return pa.Table.from_pylist(list(rows), schema=relations()[name])

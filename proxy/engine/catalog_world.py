@@ -1,0 +1,34 @@
+"""What the catalog shows one caller: the tables they may know of, and their session's settings."""
+
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Final
+
+from planner.domain.public import PublicRelation
+from planner.sql.settings import READ_ONLY, SHOWN
+from proxy.api.requests import QueryRequest
+from proxy.catalog.listed import listed_tables
+from proxy.catalog.world import World
+from proxy.engine.system_views import VIEW_SCHEMAS
+from proxy.engine.visibility import VisibleTables
+from proxy.sources.public_table import PublicTable
+
+# Clients look for the version of PostgreSQL whose SQL they may send.
+VERSION: Final = f"PostgreSQL 15.0 (Tacit {version('tacit-dp')})"
+
+
+def catalog_world(
+    seen: VisibleTables,
+    public: Sequence[tuple[PublicTable, PublicRelation]],
+    request: QueryRequest,
+) -> World:
+    """The world of one request."""
+    private = [table.info for table in seen.tables.values()]
+    return World(
+        listed_tables(
+            private, [table for table, _ in public], seen.synthetic, list(VIEW_SCHEMAS.items())
+        ),
+        request.caller.payer.analyst,
+        VERSION,
+        {**SHOWN, **READ_ONLY, **dict(request.settings)},
+    )
