@@ -14,11 +14,11 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import NotAuthenticated
 from proxy.api.requests import Caller
-from proxy.identity import authenticate, scram
+from proxy.identity import scram
 from proxy.identity.authenticate import N_TRIED_MIN, LedgerAuthenticator, SteadyTime
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
 from proxy.identity.presented import PresentedCredentials
-from proxy.identity.scram_keys import Verifier
+from proxy.identity.scram_keys import Verifier, opened_verifier
 from proxy.identity.tokens import new_token, token_hash
 from tests.support.scram_client import ScramClient, logged_in
 
@@ -112,17 +112,17 @@ def test_nobody_is_as_much_work_as_somebody(
     ledger: Ledger, n_tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work: list[str] = []
-    opened, fits = authenticate.opened_verifier, scram._fits
+    fits = scram._fits
 
     def opening(*given: Any) -> Verifier:
         work.append("open")
-        return opened(*given)
+        return opened_verifier(*given)
 
     def trying(*given: Any) -> bool:
         work.append("try")
         return fits(*given)
 
-    monkeypatch.setattr(authenticate, "opened_verifier", opening)
+    monkeypatch.setattr("proxy.identity.authenticate.opened_verifier", opening)
     monkeypatch.setattr(scram, "_fits", trying)
     for _ in range(n_tokens):
         issue_token(ledger, ANN, by=BY)
