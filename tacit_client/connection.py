@@ -150,11 +150,23 @@ class Connection:
         )
         return Result(self._fetched(query, parameters, accuracy))
 
-    def explain(
-        self, query: str, parameters: Parameters | None = None, *, half_width: float | None = None
+    def explain(  # noqa: PLR0913 - one parameter for each part of a target
+        self,
+        query: str,
+        parameters: Parameters | None = None,
+        *,
+        half_width: float | None = None,
+        relative: float | None = None,
+        at_least: float | None = None,
+        confidence: float | None = None,
     ) -> Result:
-        """What a statement would cost, and where its answers would come from. Spends nothing."""
-        accuracy = Accuracy(half_width=half_width)
+        """What a statement would cost, and where its answers would come from. Spends nothing.
+
+        Its parameters are those of `sql`.
+        """
+        accuracy = Accuracy(
+            half_width=half_width, relative=relative, at_least=at_least, confidence=confidence
+        )
         return Result(self._fetched(f"EXPLAIN PRIVACY {query}", parameters, accuracy))
 
     def budget(self) -> Result:

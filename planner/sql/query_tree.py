@@ -17,6 +17,7 @@ from planner.sql.lists import read_lists
 from planner.sql.messages import position_at, shortened, unsupported
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, Option, read_options
 from planner.sql.parameters import Parameters, bind, numbered
+from planner.sql.patterns import write_patterns
 from planner.sql.statements import Query, words_to_parse
 from planner.workload import RequestedTarget
 
@@ -66,6 +67,7 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     if parameters:
         bind(tree, parameters)
     read_lists(tree)
+    write_patterns(tree)
     queries = list(tree.find_all(exp.Query))
     for select in queries:
         if isinstance(select, exp.Select):

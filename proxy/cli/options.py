@@ -24,7 +24,7 @@ OptionalSqlArgument: TypeAlias = Annotated[
     str | None,
     typer.Argument(
         help="One SELECT of counts and sums; if left out, a prompt asks for statements.",
-        metavar="[SQL]",
+        metavar="SQL",
         show_default=False,
     ),
 ]

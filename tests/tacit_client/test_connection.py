@@ -3,6 +3,7 @@
 import datetime as dt
 from decimal import Decimal
 
+import polars as pl
 import pytest
 
 import tacit_client
@@ -131,6 +132,11 @@ def test_a_cursor_gives_rows_as_dbapi_has_it(connection: tacit_client.Connection
             cursor.executemany("SELECT ?", [(1,)])
     with pytest.raises(tacit_client.ProgrammingError, match="closed"):
         cursor.fetchone()
+
+
+def test_polars_reads_from_the_connection_itself(connection: tacit_client.Connection) -> None:
+    frame = pl.read_database("SELECT city, country FROM cities ORDER BY city", connection)
+    assert frame.rows() == [("Oslo", "Norway"), ("Rome", "Italy")]
 
 
 def test_values_come_as_python_has_them(connection: tacit_client.Connection) -> None:

@@ -95,6 +95,14 @@ def test_text_is_escaped_as_the_server_reads_it(database: sa.Engine) -> None:
         assert bound == connection.execute(sa.text(str(written))).scalar() == "a'b\\c%d_"
 
 
+def test_parts_of_texts_are_found(database: sa.Engine, people: sa.Table) -> None:
+    count = sa.select(sa.func.count())
+    with database.connect() as connection:
+        found = connection.execute(count.where(people.c.city.contains("sl", autoescape=True)))
+        written = connection.execute(count.where(people.c.city == "Oslo"))
+        assert found.scalar() == written.scalar()
+
+
 def test_pandas_reads_through_it(database: sa.Engine) -> None:
     with database.connect() as connection:
         frame = pd.read_sql(
