@@ -78,11 +78,17 @@ class Conversation:
         self._asked = _Asked("")
         self._reported = session.transaction.settings
 
-    def run(self) -> None:
-        """Answer messages until the client says goodbye or is gone."""
+    def run(self, until: float | None) -> None:
+        """Answer messages until the client says goodbye or is gone.
+
+        Parameters
+        ----------
+        until : float, optional
+            The time on the monotonic clock from which no message is waited for.
+        """
         self._ready()
         while True:
-            message = self._next()
+            message = self._next(until)
             match message:
                 case frontend.Terminate():
                     return
@@ -101,9 +107,9 @@ class Conversation:
                 case _:
                     pass
 
-    def _next(self) -> frontend.Message | None:
+    def _next(self, until: float | None) -> frontend.Message | None:
         """The next message; None for one in an encoding that cannot be read, which is refused."""
-        (tag,) = self._transport.receive(1, None)
+        (tag,) = self._transport.receive(1, until)
         until = time.monotonic() + SECONDS_TO_SEND_MAX
         header = self._transport.receive(4, until)
         length = frontend.message_length(tag, header, is_logged_in=True)
