@@ -43,11 +43,12 @@ from proxy.engine.batch import run_batch
 from proxy.engine.catalog_views import catalog_rows, is_catalog_view, listed_tables
 from proxy.engine.descriptions import described
 from proxy.engine.disclosure import disclosed_rows, shown_record
-from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
+from proxy.engine.explain import ExplainedPart, build_explanation, explained
 from proxy.engine.history_fallback import NOTE
 from proxy.engine.model_fallback import ModelFallback
 from proxy.engine.other_statements import columns_of_other, explain_other, run_other
 from proxy.engine.postprocessing import OuterSql
+from proxy.engine.query_plan import plan_columns, shown_plan
 from proxy.engine.relations import (
     N_ROWS_TRIED,
     missing_notes,
@@ -124,8 +125,8 @@ class Engine:
         match read_statement(request.sql):
             case Query():
                 return self._answer_query(request)
-            case Explain(of=Query()):
-                return QueryResult(self._explain_query(request).data, None)
+            case Explain(of=Query(), form=form):
+                return QueryResult(shown_plan(self._explain_query(request), form), None)
             case other:
                 return run_other(self.synthetic, other, request)
 
@@ -203,7 +204,7 @@ class Engine:
         match read_statement(request.sql):
             case Query() | Explain(of=Query()) as asked:
                 schema = self._schema(request, self._visible_to(request.caller))
-                return schema if isinstance(asked, Query) else EXPLANATION_SCHEMA
+                return schema if isinstance(asked, Query) else plan_columns(asked.form)
             case other:
                 return columns_of_other(other)
 
