@@ -1,7 +1,7 @@
 """Every statement there is, told apart: the one reader of SQL text.
 
     Query                                          SELECT .., WITH .., (SELECT ..); SHOW TABLES
-    Explain                                        EXPLAIN [PRIVACY] of a query, or of the next
+    Explain                                        EXPLAIN in its forms, of a query or of the next
     CreateSynthetic, DropSynthetic                 CREATE and DROP SYNTHETIC TABLE
     SetSetting, ResetSetting, ResetAll             SET, RESET and SHOW of our own settings
     ShowSetting
@@ -25,6 +25,7 @@ from planner.cache import BoundedCache
 from planner.sql.comment_options import commented_options
 from planner.sql.copying import CopyOut, read_copy
 from planner.sql.cursors import CursorStatement, PreparedStatement, read_cursor
+from planner.sql.explain_forms import OUR_TABLE, ExplainForm, PlanFormat, read_form
 from planner.sql.listings import read_listing
 from planner.sql.messages import shortened
 from planner.sql.settings import SettingStatement, read_setting
@@ -35,7 +36,6 @@ from planner.sql.words import (
     ONE_STATEMENT,
     TextLimits,
     WordedStatement,
-    WordReader,
     check_length,
     keyword,
     worded_statements,
@@ -82,6 +82,7 @@ class Explain:
     """A statement of which only the cost is asked for."""
 
     of: Query | CreateSynthetic
+    form: ExplainForm = OUR_TABLE
     verb: ClassVar[str] = "EXPLAIN"
 
 
@@ -219,7 +220,7 @@ def not_answered(verb: str) -> UnsupportedSql:
 def _statement(worded: WordedStatement) -> Statement:
     words = worded.words
     if keyword(words[0]) == "EXPLAIN":
-        return Explain(_explained(worded))
+        return _explained(worded)
     listing = read_listing(words)
     if listing is not None:
         return Query(listing)
@@ -245,18 +246,16 @@ def _keep_unparsed(worded: Sequence[WordedStatement], found: Sequence[StatementA
             pass
 
 
-def _explained(worded: WordedStatement) -> Query | CreateSynthetic:
-    """What stands behind EXPLAIN or EXPLAIN PRIVACY, which are the same."""
-    reader = WordReader(worded.words[1:])
-    reader.passed("PRIVACY")
-    words = reader.rest
+def _explained(worded: WordedStatement) -> Explain:
+    """EXPLAIN in one of its forms; a synthetic table has our own alone."""
+    form, words = read_form(worded.words)
     if not words:
         raise InvalidSql("EXPLAIN PRIVACY is followed by nothing.", hint="Put a SELECT after it.")
-    if keyword(words[0]) == "CREATE":
+    if keyword(words[0]) == "CREATE" and form.shown_as is PlanFormat.TABLE:
         synthetic = read_synthetic(words)
         if isinstance(synthetic, CreateSynthetic):
-            return synthetic
-    return _query(worded.text, words)
+            return Explain(synthetic)
+    return Explain(_query(worded.text, words), form)
 
 
 def _query(text: str, words: Sequence[Token]) -> Query:
