@@ -1,4 +1,4 @@
-"""Who asks: by tokens alone, with their analyst's name, in a URL; against a ledger's credentials."""
+"""Who asks: by tokens alone, with their analyst's name, in a URL; a ledger knows them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,6 +59,9 @@ def test_marginals_are_asked_with_it_too(token: tuple[str, str]) -> None:
 @pytest.mark.parametrize("given", [{}, {"token": "tacit_" + "0" * 64}, {"user": "bob"}])
 def test_whoever_is_not_known_is_told_so(token: tuple[str, str], given: dict[str, Any]) -> None:
     shown = {"token": token[0], **given} if "user" in given else given
-    with pytest.raises(tacit_client.Error, match=r"(?i)unauth|no credential") as caught:
-        tacit_client.connect(token[1], **shown).sql(COUNT_ALL)
+    with (
+        pytest.raises(tacit_client.Error, match=r"(?i)unauth|no credential") as caught,
+        tacit_client.connect(token[1], **shown) as connection,
+    ):
+        connection.sql(COUNT_ALL)
     assert token[0] not in str(caught.value)
