@@ -38,15 +38,17 @@ class Proof(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ScramVerifier:
-    """What the server needs to be shown, by SCRAM-SHA-256, that somebody knows a token.
+class SealedVerifier:
+    """What shows, by SCRAM-SHA-256, that somebody knows a token: sealed with the ledger's key.
+
+    Without that key, which is in a file of its own, it says nothing to readers of the ledger.
 
     Parameters
     ----------
     stored_key : str
-        RFC 5802's StoredKey in hexadecimal, against which the client's proof is checked.
+        RFC 5802's StoredKey, against which the client's proof is checked: sealed, in hexadecimal.
     server_key : str
-        RFC 5802's ServerKey in hexadecimal, with which the server proves that it has this.
+        RFC 5802's ServerKey, with which the server proves that it has this: the same.
     """
 
     stored_key: str
@@ -75,7 +77,7 @@ class Credential:
         See `Proof`.
     expires : str, optional
         Its expiry, as UTC text: from then on it gives no access.
-    verifier : ScramVerifier, optional
+    verifier : SealedVerifier, optional
         Of a token that is also the password for the PostgreSQL wire.
     """
 
@@ -86,7 +88,7 @@ class Credential:
     proof: Proof
     shown_as: str
     expires: str | None = None
-    verifier: ScramVerifier | None = None
+    verifier: SealedVerifier | None = None
 
     def __post_init__(self) -> None:
         check_name(self.id)

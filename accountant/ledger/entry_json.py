@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
 
-from accountant.ledger.credentials import Credential, Proof, Role, ScramVerifier
+from accountant.ledger.credentials import Credential, Proof, Role, SealedVerifier
 from accountant.ledger.entries import (
     AccessGranted,
     AccessRevoked,
@@ -318,8 +318,8 @@ def _read_granted(fields: Fields) -> AccessGranted:
     return AccessGranted(credential, _typed(fields["by"], str))
 
 
-def _read_verifier(fields: Fields) -> ScramVerifier:
-    return ScramVerifier(_typed(fields["stored_key"], str), _typed(fields["server_key"], str))
+def _read_verifier(fields: Fields) -> SealedVerifier:
+    return SealedVerifier(_typed(fields["stored_key"], str), _typed(fields["server_key"], str))
 
 
 def _write_rollback(body: RollbackAccepted) -> Fields:

@@ -189,6 +189,7 @@ _NO_TEXT: Final = (
     *("pg_tablespace_location", "pg_get_serial_sequence", "inet_client_addr", "inet_server_addr"),
     *("pg_get_statisticsobjdef", "pg_describe_object", "pg_get_function_sqlbody"),
     *("pg_relation_filepath", "row_security_active"),
+    *("json_build_object", "jsonb_build_object", "row_to_json", "to_json", "json_agg"),
 )
 _NO_NUMBER: Final = (
     *("pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size"),

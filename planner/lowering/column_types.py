@@ -48,7 +48,8 @@ def _columns(table: exp.Table, world: PlanningContext) -> Mapping[str, ValueType
     if not isinstance(table.this, exp.Identifier):
         return {}
     try:
-        meant = world.names.meaning(_word(table.this), _word(table.args.get("db")))
+        qualifier = _word(table.args["db"]) if table.db else None
+        meant = world.names.meaning(_word(table.this), qualifier)
     except UnknownName:
         return {}
     if meant is None:
@@ -59,9 +60,7 @@ def _columns(table: exp.Table, world: PlanningContext) -> Mapping[str, ValueType
     return _public_columns(world.public[name])
 
 
-def _word(identifier: exp.Expr | None) -> WrittenName | None:
-    if identifier is None:
-        return None
+def _word(identifier: exp.Expr) -> WrittenName:
     return WrittenName(identifier.name, bool(identifier.args.get("quoted")))
 
 

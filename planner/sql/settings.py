@@ -22,6 +22,7 @@ from planner.sql.options import SWITCHES, fallback_named, switched
 from planner.sql.words import WordReader, is_name, keyword
 
 NAMESPACE: Final = "tacit."
+NOTICES: Final = f"{NAMESPACE}notices"
 # A fraction comes before the size that goes with it, since settings are applied in this order.
 SETTING_NAMES: Final = (
     *("half_width", "confidence", "epsilon", "relative", "at_least"),
@@ -48,6 +49,7 @@ SHOWN: Final[Mapping[str, str]] = {
     "session characteristics": "read committed",
     "standard_conforming_strings": "on",
     "statement_timeout": "0",
+    NOTICES: "off",  # ours, and changes what is told, not what is answered
     "time zone": "UTC",
     "timezone": "UTC",
     "transaction": "read committed",
@@ -296,7 +298,7 @@ def setting_named(name: str) -> str:
     setting = name.removeprefix(NAMESPACE)
     if name.startswith(NAMESPACE) and setting in SETTING_NAMES:
         return setting
-    known = [NAMESPACE + each for each in SETTING_NAMES]
+    known = [*(NAMESPACE + each for each in SETTING_NAMES), NOTICES]
     raise UnknownName(
         f"There is no setting {shortened(name)!a}.",
         hint=suggestion(name, known) or f"Settings here are {settings_listed()}.",

@@ -13,7 +13,7 @@ from planner.catalog_sql.functions import TYPE_NAMES
 from planner.catalog_sql.recognise import CATALOG, INFORMATION, is_about_catalog
 from planner.catalog_sql.rewrite import catalog_sql
 from planner.sql.parameters import Parameters
-from planner.sql.statements import Query
+from planner.sql.statements import Query, read_statement
 from proxy.catalog.information_schema import INFORMATION_ROWS
 from proxy.catalog.pg_relations import PG_ROWS
 from proxy.catalog.postgresql import relations, types
@@ -39,6 +39,15 @@ class RunsSql(Protocol):
 def is_catalog_query(query: Query) -> bool:
     """Whether a query is for the catalog to answer; UnsupportedSql if only a part of it is."""
     return is_about_catalog(query, _NAMES)
+
+
+def is_catalog_text(sql: str) -> bool:
+    """Whether a statement is a query for the catalog to answer."""
+    match read_statement(sql):
+        case Query() as query:
+            return is_catalog_query(query)
+        case _:
+            return False
 
 
 def catalog_answer(

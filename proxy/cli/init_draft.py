@@ -47,7 +47,8 @@ NOT_PRIVATE = """\
 
 SERVER = """\
 [server]
-listen = "127.0.0.1:31337"     # only this machine; another address needs the two lines below
+listen = "127.0.0.1:31337"     # only this machine; another address needs the two tls_ lines
+# postgres_listen = "127.0.0.1:5433"    # for psql, BI tools and other PostgreSQL clients
 # tls_certificate = "server.pem"
 # tls_key = "server.key"
 # allow_anonymous = true       # to try it out: anybody on this machine may ask, without a token

@@ -70,4 +70,4 @@ def _of_outer(outer: Outer, computed: pa.Table, answered: Sequence[AnsweredPart]
 
 
 def _n_columns(outer: Outer, computed: pa.Table) -> int:
-    return computed.num_columns - 2 * len(outer.intervals)
+    return int(computed.num_columns) - 2 * len(outer.intervals)

@@ -20,7 +20,11 @@ _MARKS = frozenset("?$:")  # one of which every parameter begins with
 
 
 def described(
-    request: QueryRequest, planner: Planner, columns: Callable[[QueryRequest], pa.Schema]
+    request: QueryRequest,
+    planner: Planner,
+    columns: Callable[[QueryRequest], pa.Schema],
+    *,
+    is_catalog: bool = False,
 ) -> Description:
     """Describe one statement, whose parameters have no values yet.
 
@@ -31,6 +35,8 @@ def described(
         Of the caller.
     columns : callable
         The columns of a request whose parameters have values.
+    is_catalog : bool
+        Whether it is a question to the catalog, where a stand-in may be the name of nothing.
 
     Raises
     ------
@@ -42,7 +48,8 @@ def described(
         return Description(columns(request), {})
     told = {one.name: one.sql_type for one in types}
     nothings = tuple(Parameter(ParameterKind.NULL, name=one.name) for one in types)
-    for values in (tuple(one.stand_in for one in types), nothings):
+    stand_ins = tuple(one.stand_in for one in types)
+    for values in (nothings,) if is_catalog else (stand_ins, nothings):
         try:
             return Description(columns(replace(request, parameters=values)), told)
         except UnknownName:

@@ -37,7 +37,7 @@ from proxy.api.requests import (
     TableInfo,
     unknown_table,
 )
-from proxy.catalog.shadow import catalog_answer, is_catalog_query
+from proxy.catalog.shadow import catalog_answer, is_catalog_query, is_catalog_text
 from proxy.engine.across_tables import answered_tables
 from proxy.engine.answer_columns import answer_columns, promised_columns
 from proxy.engine.batch import run_batch
@@ -218,7 +218,8 @@ class Engine:
     def describe(self, request: QueryRequest) -> Description:
         """The columns and the parameters of a statement. Reads nothing, charges nothing."""
         planner = self._visible_to(request.caller).planner
-        return described(request, planner, self.result_schema)
+        about_catalog = is_catalog_text(request.sql)
+        return described(request, planner, self.result_schema, is_catalog=about_catalog)
 
     def tables(self, caller: Caller) -> tuple[TableInfo, ...]:
         """The public schema of every private table that a caller may know of."""

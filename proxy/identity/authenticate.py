@@ -6,6 +6,7 @@ same text whatever the reason is.
 """
 
 import datetime as dt
+import secrets
 import threading
 import time
 from collections.abc import Callable
@@ -13,14 +14,23 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Final, Protocol
 
-from accountant.ledger.credentials import EVERY_TABLE, AccessBook, Credential, Proof, Role
+from accountant.ledger.credentials import (
+    EVERY_TABLE,
+    AccessBook,
+    Credential,
+    Proof,
+    Role,
+    SealedVerifier,
+)
 from accountant.ledger.limits import Payer
 from cube.refusals import LedgerUnavailable
 from proxy.api.requests import Caller
 from proxy.identity.presented import PresentedCredentials
 from proxy.identity.scram import Password, ScramLogin
-from proxy.identity.scram_keys import salt_of
+from proxy.identity.scram_keys import opened_verifier, salt_of
 
+N_TRIED_MIN: Final = 8  # passwords, so that their number hardly tells who exists
+_DECOY: Final = SealedVerifier(secrets.token_hex(32), secrets.token_hex(32))  # that of nothing
 REFRESH_SECONDS: Final = 1.0  # between two reads of the ledger for an unknown credential
 ANONYMOUS: Final = Caller(Payer("anonymous"), Role.ANALYST, (EVERY_TABLE,))
 
@@ -80,11 +90,16 @@ class PasswordAuthenticator(Authenticator, Protocol):
 
 
 class AccessLedger(Protocol):
-    """The part of a ledger that holds credentials."""
+    """The part of a ledger that holds credentials, and the key that seals what it holds of them."""
 
     @property
     def access(self) -> AccessBook:
         """Every credential, as far as this process has seen."""
+        ...
+
+    @property
+    def key(self) -> bytes:
+        """The key that readers of the ledger do not have."""
         ...
 
     @property
@@ -180,16 +195,24 @@ class LedgerAuthenticator:
         """
         if not self._allow_anonymous:
             return False
-        return not self._passwords(user) and not (self._refresh() and self._passwords(user))
+        return not self._with_passwords(user) and not (
+            self._refresh() and self._with_passwords(user)
+        )
 
     def _passwords(self, user: str) -> list[Password]:
-        """A user's tokens that are passwords and in force now."""
-        now = self._steady.now(self._ledger.last_at)
+        """A user's passwords that are in force now, and decoys."""
+        known = [(one.shown_as, one.verifier) for one in self._with_passwords(user)]
+        decoys = [("", _DECOY)] * (N_TRIED_MIN - len(known))
         return [
-            Password(one.shown_as, one.verifier)
-            for one in self._ledger.access.with_verifiers(user)
-            if one.verifier is not None and not one.is_expired(now)
+            Password(shown_as, opened_verifier(self._ledger.key, sealed, shown_as))
+            for shown_as, sealed in (*known, *decoys)
+            if sealed is not None
         ]
+
+    def _with_passwords(self, user: str) -> list[Credential]:
+        now = self._steady.now(self._ledger.last_at)
+        found = self._ledger.access.with_verifiers(user)
+        return [one for one in found if not one.is_expired(now)]
 
     def _judged(self, presented: PresentedCredentials) -> Caller | RejectionReason:
         return _judged(self._ledger.access, presented, self._steady.now(self._ledger.last_at))

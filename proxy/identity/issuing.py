@@ -17,7 +17,7 @@ from accountant.ledger.credentials import (
     Credential,
     Proof,
     Role,
-    ScramVerifier,
+    SealedVerifier,
 )
 from accountant.ledger.entries import AccessBody, AccessGranted, AccessRevoked
 from accountant.ledger.ledger import Ledger
@@ -25,7 +25,7 @@ from accountant.ledger.limits import Payer
 from cube.refusals import InvalidRequest
 from proxy.identity.authenticate import utc_text
 from proxy.identity.roles import WHO_ASKS
-from proxy.identity.scram_keys import verifier_of
+from proxy.identity.scram_keys import sealed_verifier
 from proxy.identity.tokens import new_token, token_hash
 
 ID_BYTES: Final = 4  # an id to revoke by; it need not be hard to guess
@@ -62,7 +62,7 @@ class Grant:
         credential_id: str,
         proof: Proof,
         shown_as: str,
-        verifier: ScramVerifier | None = None,
+        verifier: SealedVerifier | None = None,
     ) -> Credential:
         """The credential for this grant; InvalidRequest if there can be none."""
         tables = (EVERY_TABLE,) if EVERY_TABLE in self.tables else tuple(sorted(set(self.tables)))
@@ -96,9 +96,9 @@ def issue_token(ledger: Ledger, grant: Grant, *, by: str) -> tuple[Credential, s
         If the entry could not be made durable.
     """
     token = new_token()
-    is_password = grant.on_postgres and grant.role in WHO_ASKS
-    verifier = verifier_of(grant.analyst, token) if is_password else None
     shown_as = token_hash(token)
+    is_password = grant.on_postgres and grant.role in WHO_ASKS
+    verifier = sealed_verifier(ledger.key, grant.analyst, token, shown_as) if is_password else None
     return (
         _issue(ledger, lambda name: grant.credential(name, Proof.TOKEN, shown_as, verifier), by),
         token,

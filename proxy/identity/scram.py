@@ -5,9 +5,8 @@
     client  c=BINDING,r=NONCE+OURS,p=PROOF            that it knows the token
     server  v=SIGNATURE                               that the server has the verifier
 
-Pure: it reads no socket, no clock and no ledger. Every failure is one exception with one text; a
-proof is tried against every verifier of the analyst and at least `N_TRIED_MIN` in all, so that a
-name nobody has is as much work as one with a few tokens. The user is the one of the startup packet:
+Pure: it reads no socket, no clock and no ledger. Every failure is one exception with one text, and
+a proof is tried against every password, whichever fits. The user is the one of the startup packet:
 PostgreSQL's clients write any name into the message.
 """
 
@@ -16,19 +15,17 @@ import binascii
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from accountant.ledger.credentials import ScramVerifier
 from cube.refusals import NotAuthenticated
-from proxy.identity.scram_keys import N_ITERATIONS, mac, stored_key_of
+from proxy.identity.scram_keys import N_ITERATIONS, Verifier, mac, stored_key_of
 
 PLAIN: Final = "SCRAM-SHA-256"
 BOUND: Final = "SCRAM-SHA-256-PLUS"  # to the certificate under which the client sees the server
 BINDING: Final = "tls-server-end-point"
 MESSAGE_BYTES_MAX: Final = 2048
-N_TRIED_MIN: Final = 8  # proofs tried at least, so that their number hardly tells who exists
 NONCE_BYTES: Final = 18
 
 _NONCE: Final = "[\\x21-\\x2b\\x2d-\\x7e]{1,256}"  # printable ASCII without a comma
@@ -44,15 +41,11 @@ class Password:
     Parameters
     ----------
     token_hash : str
-    verifier : ScramVerifier
+    verifier : Verifier
     """
 
     token_hash: str
-    verifier: ScramVerifier
-
-
-# Nobody's: no proof fits, since nobody knows what it is a hash of.
-_DECOY: Final = Password("", ScramVerifier(secrets.token_hex(32), secrets.token_hex(32)))
+    verifier: Verifier
 
 
 class ScramLogin:
@@ -63,8 +56,9 @@ class ScramLogin:
     salt : bytes
         That of the user.
     passwords : callable
-        Returns the user's passwords, as they are when the client's proof has come. Called again if
-        none fits and it may have been issued since, as `refresh` says.
+        Returns the user's passwords as they are when the client's proof has come, and decoys, so
+        that nobody is as much work as somebody. Called again if none fits and it may have been
+        issued since, as `refresh` says.
     refresh : callable
         Looks for tokens that were just issued; whether it did.
     endpoint_hash : bytes, optional
@@ -147,7 +141,7 @@ class ScramLogin:
             self._found = _fitting(self._passwords(), shown, about)
         if self._found is None:
             raise login_failed()
-        signature = mac(bytes.fromhex(self._found.verifier.server_key), about)
+        signature = mac(self._found.verifier.server_key, about)
         return b"v=" + base64.b64encode(signature)
 
     def _binding(self, mechanism: str, flag: str) -> bytes:
@@ -176,23 +170,18 @@ class _Begun:
 def _fitting(passwords: Iterable[Password], proof: bytes, about: bytes) -> Password | None:
     """The password that a proof is made with. Every one is tried, whichever fits."""
     found: Password | None = None
-    for password in _padded(tuple(passwords)):
+    for password in passwords:
         if _fits(password.verifier, proof, about):
             found = password
     return found
 
 
-def _padded(passwords: Sequence[Password]) -> Sequence[Password]:
-    return (*passwords, *[_DECOY] * (N_TRIED_MIN - len(passwords)))
-
-
-def _fits(verifier: ScramVerifier, proof: bytes, about: bytes) -> bool:
-    stored = bytes.fromhex(verifier.stored_key)
-    signature = mac(stored, about)
+def _fits(verifier: Verifier, proof: bytes, about: bytes) -> bool:
+    signature = mac(verifier.stored_key, about)
     if len(proof) != len(signature):
         return False
     client_key = bytes(one ^ other for one, other in zip(proof, signature, strict=True))
-    return hmac.compare_digest(stored_key_of(client_key), stored)
+    return hmac.compare_digest(stored_key_of(client_key), verifier.stored_key)
 
 
 def _text(message: bytes) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import SignatureAlgorithmOID
 
 from cube.refusals import ConfigurationInvalid
 
@@ -50,7 +51,8 @@ def server_context(certificate: Path, key: Path, client_ca: Path | None) -> ssl.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
-        context.load_cert_chain(certificate, key)
+        # With a passphrase to try, the library asks for none on the terminal.
+        context.load_cert_chain(certificate, key, password="")
         if client_ca is not None:
             context.load_verify_locations(client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
@@ -65,12 +67,13 @@ def server_context(certificate: Path, key: Path, client_ca: Path | None) -> ssl.
 def endpoint_hash(certificate_chain: bytes) -> bytes | None:
     """What SCRAM binds a login to: the hash of the server's certificate (RFC 5929, section 4).
 
-    By the hash of the certificate's signature, SHA-256 in place of weaker ones; None if that has
-    none.
+    By the hash of the certificate's signature, SHA-256 in place of weaker ones. None if clients
+    would not find that hash: Ed25519 has none, and RSASSA-PSS has it among its parameters, where
+    libpq before version 16 does not look.
     """
     certificate = x509.load_pem_x509_certificate(certificate_chain)
     algorithm = certificate.signature_hash_algorithm
-    if algorithm is None:
+    if algorithm is None or certificate.signature_algorithm_oid == SignatureAlgorithmOID.RSASSA_PSS:
         return None
     chosen = hashes.SHA256() if isinstance(algorithm, _WEAK) else algorithm
     digest = hashes.Hash(chosen)

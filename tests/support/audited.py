@@ -13,7 +13,7 @@ import pytest
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
-from accountant.ledger.credentials import Credential, Proof, Role, ScramVerifier
+from accountant.ledger.credentials import Credential, Proof, Role, SealedVerifier
 from accountant.ledger.entries import (
     GENESIS,
     AccessGranted,
@@ -68,7 +68,7 @@ def limit(subject: Subject, epsilon: str | None, per_query: str | None = None) -
     return LimitSet(Limit(subject, limits[0], Window.DAY, limits[1]), by="owner")
 
 
-def credential(name: str, shown_as: str, verifier: ScramVerifier | None = None) -> Credential:
+def credential(name: str, shown_as: str, verifier: SealedVerifier | None = None) -> Credential:
     return Credential(
         id=name,
         payer=BOB,
@@ -102,7 +102,7 @@ def write_ledger(path: Path) -> None:
         pets = open_table(
             ledger, PETS, Fraction(1, 3), KnownTable(PETS, RECORDS[:, :1]), SystemNoise()
         )
-        password = credential("b-1", "ab" * 32, ScramVerifier("cd" * 32, "ef" * 32))
+        password = credential("b-1", "ab" * 32, SealedVerifier("cd" * 32, "ef" * 32))
         ledger.append_access(lambda _book: AccessGranted(password, "owner"))
         append(ledger, "people", limit(Subject(SubjectKind.GROUP, "sales"), "1/2", "3/16"))
         append(ledger, "people", limit(Subject(SubjectKind.EACH_ANALYST), "9/128"))

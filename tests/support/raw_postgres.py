@@ -2,7 +2,7 @@
 
 import socket
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ def text(value: str) -> bytes:
     return value.encode() + b"\0"
 
 
-def startup(options: Mapping[str, str], minor: int = 0) -> bytes:
+def startup(minor: int = 0, /, **options: str) -> bytes:
     words = b"".join(text(name) + text(value) for name, value in options.items())
     body = struct.pack("!i", 3 << 16 | minor) + words + b"\0"
     return struct.pack("!i", len(body) + 4) + body
@@ -128,7 +128,7 @@ class RawClient:
 
     def log_in(self, user: str = "ann", **options: str) -> list[Reply]:
         """Log in where no password is asked for."""
-        return self.ask(startup({"user": user, **options}))
+        return self.ask(startup(user=user, **options))
 
     def _exactly(self, n: int) -> bytes:
         found = b""

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 from zoneinfo import available_timezones
 
-from planner.sql.settings import READ_ONLY, SHOWN
+from cube.refusals import InvalidTarget
+from planner.sql.options import switched
+from planner.sql.settings import NOTICES, READ_ONLY, SHOWN
 from proxy.wire.postgres.sqlstates import StateError
 
 N_CHARACTERS_MAX: Final = 1000
@@ -101,6 +103,13 @@ def _only(name: str, taken: str) -> Callable[[str], str]:
     return check
 
 
+def _switch(value: str) -> str:
+    try:
+        return "on" if switched(NOTICES, value.strip()) else "off"
+    except InvalidTarget as refusal:
+        raise StateError("22023", refusal.message, hint=refusal.hint) from None
+
+
 def _duration(value: str) -> str:
     milliseconds(value)
     return value
@@ -117,5 +126,6 @@ _CHECKS: Final[Mapping[str, Callable[[str], str]]] = {
     "intervalstyle": _only("IntervalStyle", "postgres"),
     "standard_conforming_strings": _only("standard_conforming_strings", "on"),
     "statement_timeout": _duration,
+    NOTICES: _switch,
     "timezone": _zone,
 }

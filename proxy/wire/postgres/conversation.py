@@ -127,6 +127,7 @@ class Conversation:
             found = read_text(sql)
             if not found:
                 self._transport.send(backend.EMPTY_QUERY)
+                return
             starts = [one.start for one in found]
             for start, end in zip(starts, [*starts[1:], len(sql)], strict=True):
                 self._asked = _Asked(sql[start:end], start)
@@ -163,7 +164,8 @@ class Conversation:
 
     def _parse(self, parse: frontend.Parse) -> None:
         types = tuple(None if oid in _UNSAID else _type(oid) for oid in parse.types)
-        self._session.prepared.put(parse.name, self._session.prepare(parse.sql, types))
+        prepared = self._session.prepare(parse.sql, types)
+        self._session.prepared.put(parse.name, prepared, len(parse.sql))
         self._transport.send(backend.PARSE_COMPLETE)
 
     def _bind(self, bind: frontend.Bind) -> None:
@@ -172,7 +174,8 @@ class Conversation:
         values = bound(bind.values, bind.formats, prepared.types, prepared.names)
         portal = Portal(prepared, values, bind.result_formats)
         _ = portal.columns  # refuses formats that do not fit
-        self._session.portals.put(bind.portal, portal)
+        n_bytes = sum(len(value) for value in bind.values if value is not None)
+        self._session.portals.put(bind.portal, portal, n_bytes)
         self._transport.send(backend.BIND_COMPLETE)
 
     def _describe(self, describe: frontend.Describe) -> None:

@@ -9,6 +9,7 @@ import itertools
 import secrets
 import socket
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from proxy.wire.postgres.sqlstates import FATAL, fields
 from proxy.wire.postgres.transport import Transport
 
 BACKLOG: Final = 128
+SECONDS_UNTIL_NEXT: Final = 0.05  # after a connection that could not be accepted
 _PROCESS_MAX: Final = 2**31 - 1
 
 
@@ -141,25 +143,29 @@ class PostgresListener:
             served = list(self._served.values())
         for one in served:
             one.connection.shut()
+        until = time.monotonic() + grace_seconds
         for one in served:
-            one.thread.join(grace_seconds)
+            one.thread.join(max(0.0, until - time.monotonic()))
 
     def _accept(self) -> None:
         while not self._is_stopped:
             try:
                 connection, peer = self._socket.accept()
-            except OSError:
-                if self._is_stopped:
-                    return
+            except OSError:  # too many files are open, unless this is the end
+                time.sleep(SECONDS_UNTIL_NEXT)
                 continue
             address = str(peer[0])
-            if self._count.begin(address):
-                self._begin(connection, address)
-            else:
+            if not self._count.begin(address):
                 _turn_away(connection)
+                continue
+            try:
+                self._begin(connection, address)
+            except (OSError, RuntimeError):  # it is over already, or there is no thread for it
+                connection.close()
+                self._count.end(address, is_new=True)
 
     def _begin(self, connection: socket.socket, address: str) -> None:
-        """Serve a connection in a thread of its own."""
+        """Serve a connection in a thread of its own; OSError or RuntimeError if that cannot be."""
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         with self._lock:
@@ -171,7 +177,12 @@ class PostgresListener:
                 target=self._serve, args=(process,), name="tacit-postgres-client", daemon=True
             )
             self._served[process] = _Served(client, thread, address)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:
+            with self._lock:
+                del self._served[process]
+            raise
 
     def _serve(self, process: int) -> None:
         served = self._served[process]

@@ -35,6 +35,7 @@ from proxy.wire.postgres.transport import Transport
 from proxy.wire.sessions.sessions import applied
 
 LOGIN_SECONDS: Final = 10.0
+N_FIRST_PACKETS_MAX: Final = 3  # GSSAPI and TLS may be asked for once each
 DATABASES: Final = frozenset({CATALOG, "postgres"})  # the second is what tools try first
 _OPTION: Final = ("user", "database", "options", "replication")
 
@@ -86,7 +87,7 @@ def first_request(transport: Transport, door: Door, until: float) -> CancelReque
     ProtocolViolation, StateError
         If it is no client of this protocol; if it will not have TLS where that is needed.
     """
-    while True:
+    for _ in range(N_FIRST_PACKETS_MAX):
         packet = _first_packet(transport, until)
         if isinstance(packet, EncryptionRequest):
             if packet.is_tls and door.tls is not None and not transport.is_under_tls:
@@ -102,6 +103,7 @@ def first_request(transport: Transport, door: Door, until: float) -> CancelReque
                 "28000", "This server is reached under TLS only.", hint="Set sslmode=require."
             )
         return packet
+    raise frontend.ProtocolViolation("Encryption was asked for, and nothing else.")
 
 
 def log_in(transport: Transport, door: Door, startup: Startup, until: float) -> LoggedIn:

@@ -20,6 +20,8 @@ from proxy.wire.postgres.values import rows_of
 
 N_PREPARED_MAX: Final = 1000  # of one connection
 N_PORTALS_MAX: Final = 100
+KEPT_BYTES_MAX: Final = 4 * 2**20  # names, texts and values of all that a connection keeps
+HELD_BYTES_MAX: Final = 32 * 2**20  # of answers that were not taken yet; then none begins
 UNNAMED: Final = ""
 _NO_ROWS: Final = pa.table({})
 
@@ -99,11 +101,18 @@ class Portal:
         """The next rows, which then are behind."""
         taken = self._rows.slice(self._place, min(n_rows, self.n_left))
         self._place += taken.num_rows
+        if not self.n_left:
+            self._rows, self._place = self._rows.schema.empty_table(), 0
         return taken
 
     def next_rows(self, n_rows: int) -> Iterator[tuple[bytes | None, ...]]:
         """The next rows as bytes."""
         return rows_of(self.passed(n_rows), self.columns)
+
+    @property
+    def n_bytes_held(self) -> int:
+        """The memory of an answer that was not given to its end."""
+        return int(self._rows.nbytes)
 
     @property
     def n_left(self) -> int:
@@ -112,7 +121,7 @@ class Portal:
 
 
 class Shelf(Generic[Kept]):
-    """Things under names, bounded in number.
+    """Things under names, bounded in number and size.
 
     Parameters
     ----------
@@ -129,19 +138,22 @@ class Shelf(Generic[Kept]):
         self._taken = taken
         self._n_max = n_max
         self._kept: dict[str, Kept] = {}
+        self._n_bytes: dict[str, int] = {}
 
-    def put(self, name: str, item: Kept) -> None:
-        """Keep an item; without a name, in place of the one without a name."""
-        if name != UNNAMED:
-            if name in self._kept:
-                raise StateError(self._taken, f"There is a {self._what} {name[:64]!a} already.")
-            if len(self._kept) >= self._n_max:
-                raise StateError(
-                    "54000",
-                    f"This connection keeps {self._n_max} of them already.",
-                    hint="Close those that are not used.",
-                )
+    def put(self, name: str, item: Kept, n_bytes: int) -> None:
+        """Keep an item of about that size; without a name, in place of the one without a name."""
+        if name != UNNAMED and name in self._kept:
+            raise StateError(self._taken, f"There is a {self._what} {name[:64]!a} already.")
+        others = sum(self._n_bytes.values()) - self._n_bytes.get(name, 0)
+        is_full = name != UNNAMED and len(self._kept) >= self._n_max
+        if is_full or others + len(name) + n_bytes > KEPT_BYTES_MAX:
+            raise StateError(
+                "54000",
+                f"This connection keeps too much under the names of {self._what}s.",
+                hint="Close those that are not used.",
+            )
         self._kept[name] = item
+        self._n_bytes[name] = len(name) + n_bytes
 
     def get(self, name: str) -> Kept:
         """The item under a name."""
@@ -153,10 +165,12 @@ class Shelf(Generic[Kept]):
     def discard(self, name: str) -> None:
         """Forget an item; no error if it is not here."""
         self._kept.pop(name, None)
+        self._n_bytes.pop(name, None)
 
     def keep_only(self, keep: "set[str]") -> None:
         """Forget all others."""
         self._kept = {name: item for name, item in self._kept.items() if name in keep}
+        self._n_bytes = {name: self._n_bytes[name] for name in self._kept}
 
     def items(self) -> list[tuple[str, Kept]]:
         """Every name and its item."""

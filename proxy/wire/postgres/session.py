@@ -24,6 +24,7 @@ from planner.sql.cursors import (
 from planner.sql.parameters import Parameters
 from planner.sql.settings import (
     NAMESPACE,
+    NOTICES,
     READ_ONLY,
     SETTING_NAMES,
     SHOWN,
@@ -47,10 +48,12 @@ from planner.sql.statements import (
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
 from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord
 from planner.workload import RequestedTarget
-from proxy.api.requests import Caller, QueryEngine, QueryRequest
+from proxy.api.notice_text import notice_lines
+from proxy.api.requests import Caller, QueryEngine, QueryRequest, Receipt
 from proxy.wire.postgres.client_settings import canonical, checked, default
 from proxy.wire.postgres.pg_types import PgType, type_of_sql
 from proxy.wire.postgres.portals import (
+    HELD_BYTES_MAX,
     N_PORTALS_MAX,
     N_PREPARED_MAX,
     UNNAMED,
@@ -58,7 +61,7 @@ from proxy.wire.postgres.portals import (
     Prepared,
     Shelf,
 )
-from proxy.wire.postgres.sqlstates import NO_TRANSACTION, WARNING, StateError
+from proxy.wire.postgres.sqlstates import NO_TRANSACTION, NOTICE, WARNING, StateError
 from proxy.wire.postgres.transaction import SessionSettings, Transaction
 from proxy.wire.sessions.sessions import applied, setting_text
 
@@ -197,6 +200,7 @@ class Session:
 
     def _answered(self, sql: str, statement: Statement, values: Parameters) -> _Done:
         """The engine's answer."""
+        self._check_room()
         with self._working():
             try:
                 result = self._engine.answer(self._request(sql, values))
@@ -205,7 +209,22 @@ class Session:
                 raise
         if result.receipt is not None:
             self._epsilon += result.receipt.epsilon_spent
+            self._tell(result.receipt)
         return _Done(result.data, _tag(statement))
+
+    def _tell(self, receipt: Receipt) -> None:
+        """Send what an answer cost and how wide its intervals are, if the client wants that."""
+        if dict(self.transaction.settings.client).get(NOTICES) == "on":
+            self.notices += [(NOTICE, "00000", line) for line in notice_lines(receipt)]
+
+    def _check_room(self) -> None:
+        """Refuse to begin an answer while too much of earlier ones waits to be taken."""
+        if sum(portal.n_bytes_held for _, portal in self.portals.items()) > HELD_BYTES_MAX:
+            raise StateError(
+                "54000",
+                "The cursors and portals of this connection hold too many rows.",
+                hint="Fetch them, or close those that are not used.",
+            )
 
     def _request(self, sql: str, values: Parameters) -> QueryRequest:
         settings = self.transaction.settings
@@ -281,7 +300,7 @@ class Session:
                 return _Done(None, "CLOSE CURSOR" if name else "CLOSE CURSOR ALL")
             case PrepareQuery(name, types, sql):
                 kinds = tuple(type_of_sql(kind) for kind in types)
-                self.prepared.put(name, self.prepare(sql, kinds))
+                self.prepared.put(name, self.prepare(sql, kinds), len(sql))
                 return _Done(None, "PREPARE")
             case ExecutePrepared(name, values):
                 return self._executed(self.prepared.get(name), values)
@@ -306,7 +325,7 @@ class Session:
         prepared = self.prepare(statement.sql)
         cursor = Portal(prepared, values, is_held=statement.is_held)
         self.portals.discard(UNNAMED)
-        self.portals.put(statement.name, cursor)
+        self.portals.put(statement.name, cursor, len(statement.sql))
         try:
             self.run(cursor)
         except BaseException:

@@ -107,7 +107,8 @@ class Transport:
     def shut(self) -> None:
         """End the connection from another thread; whoever reads or writes notices."""
         try:
-            self._socket.shutdown(socket.SHUT_RDWR)
+            # Not TLS's own way, after which the other thread would go on in plain text.
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
         except OSError:  # it is over already
             return
 

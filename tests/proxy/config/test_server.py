@@ -57,6 +57,27 @@ def test_nor_beside_certificates_that_everybody_shows(folder: Path) -> None:
         read(folder, allow_anonymous=True, tls_client_ca="ca.pem", **TLS)
 
 
+def test_the_postgresql_wire_is_there_if_it_is_asked_for(folder: Path) -> None:
+    assert read(folder).postgres_listen is None
+    assert read(folder, postgres_listen="127.0.0.1:5433").postgres_listen == "127.0.0.1:5433"
+    reached = read(folder, postgres_listen="0.0.0.0:5433", **TLS)
+    assert reached.postgres_listen == "0.0.0.0:5433"
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:5433", "[::]:5433", "192.168.0.1:5433", "db.lan:1"])
+def test_it_is_plain_text_on_loopback_only(folder: Path, listen: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=r"server\.postgres_listen: is not loopback"):
+        read(folder, postgres_listen=listen)
+    with pytest.raises(ConfigurationInvalid, match=r"server\.allow_anonymous: is for a loopback"):
+        read(folder, postgres_listen=listen, allow_anonymous=True, **TLS)
+
+
+@pytest.mark.parametrize("listen", ["", "5433", "localhost", "localhost:", "localhost:65536"])
+def test_its_address_is_one(folder: Path, listen: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=r"server\.postgres_listen: should be host:port"):
+        read(folder, postgres_listen=listen)
+
+
 def test_how_long_a_statement_and_a_job_may_take_can_be_said(folder: Path) -> None:
     assert read(folder).times == CallTimes(statement=10.0, job=600.0)
     assert read(folder, statement_seconds=30, job_seconds=5).times == CallTimes(30.0, 5.0)

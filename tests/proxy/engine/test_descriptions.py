@@ -28,7 +28,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield engine
 
 
-STATEMENTS = {
+STATEMENTS: dict[str, tuple[list[str], list[object]]] = {
     "SELECT COUNT(*) FROM patients WHERE sex = $1 AND age > $2": (
         ["VARCHAR", "BIGINT"],
         ["male", 30],
@@ -90,7 +90,7 @@ def test_the_columns_are_those_that_come(engine: Engine, sql: str) -> None:
     described = engine.describe(request)
     assert [budget.spent for budget in engine.budgets(request.caller)] == spent, "free"
     values = STATEMENTS[sql][1]
-    bound = tuple(map(_bound, described.parameters, values))
+    bound = tuple(map(_bound, described.parameters, list(values)))
     promised = engine.result_schema(replace(request, parameters=bound))
     assert described.schema is not None
     assert described.schema.names == promised.names

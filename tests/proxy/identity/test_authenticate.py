@@ -210,6 +210,7 @@ class Counting:
     def __init__(self, ledger: Ledger, *, is_broken: bool = False) -> None:
         self.access = ledger.access
         self.last_at = ledger.last_at
+        self.key = ledger.key
         self.n_refreshed = 0
         self._is_broken = is_broken
 

@@ -1,6 +1,7 @@
 """Logins by a name and a token that is not sent, on a real ledger: whose they are, and nobody's."""
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import NotAuthenticated
 from proxy.api.requests import Caller
-from proxy.identity.authenticate import LedgerAuthenticator, SteadyTime
+from proxy.identity import authenticate, scram
+from proxy.identity.authenticate import N_TRIED_MIN, LedgerAuthenticator, SteadyTime
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
 from proxy.identity.presented import PresentedCredentials
 from proxy.identity.tokens import new_token, token_hash
@@ -101,6 +103,39 @@ def test_passwords_survive_the_ledger_being_opened_again(tmp_path: Path) -> None
     with open_ledger(tmp_path / "a.ledger") as again:
         assert again.access.issued == issued.issued
         assert proved(LedgerAuthenticator(again), "ann", token) == token_hash(token)
+
+
+@pytest.mark.parametrize("n_tokens", [0, 1, N_TRIED_MIN, N_TRIED_MIN + 1])
+def test_nobody_is_as_much_work_as_somebody(
+    ledger: Ledger, n_tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work: list[str] = []
+    opened, fits = authenticate.opened_verifier, scram._fits
+    monkeypatch.setattr(
+        authenticate, "opened_verifier", lambda *given: work.append("open") or opened(*given)
+    )
+    monkeypatch.setattr(scram, "_fits", lambda *given: work.append("try") or fits(*given))
+    for _ in range(n_tokens):
+        issue_token(ledger, ANN, by=BY)
+    authenticator = LedgerAuthenticator(ledger)
+    authenticator.identify(PresentedCredentials("unknown"))  # reads the ledger; not so soon again
+    assert proved(authenticator, "ann", new_token()) is None
+    n_tried = max(N_TRIED_MIN, n_tokens)
+    assert Counter(work) == {"open": n_tried, "try": n_tried}
+
+
+def test_what_the_ledger_holds_opens_with_its_key_alone(ledger: Ledger) -> None:
+    class OtherKey:
+        """The same entries, on a machine without their key."""
+
+        access, last_at, key = ledger.access, ledger.last_at, bytes(32)
+
+        def refresh(self) -> None: ...
+
+    _, token = issue_token(ledger, ANN, by=BY)
+    OtherKey.access = ledger.access
+    assert proved(LedgerAuthenticator(ledger), "ann", token) == token_hash(token)
+    assert proved(LedgerAuthenticator(OtherKey()), "ann", token) is None
 
 
 def test_auditors_have_no_password(ledger: Ledger) -> None:

@@ -37,7 +37,13 @@ def test_only_the_door_says_who_calls() -> None:
 def test_only_one_module_reads_a_header_and_one_a_certificate() -> None:
     assert naming("presented_by") == {"identity/interceptor.py"}
     assert naming("presented_token") == {"wire/flight/service.py"}
-    assert naming("cryptography") == {"identity/certificates.py"}
+    own = {"wire/tls.py"}  # reads the server's
+    assert naming("cryptography") - own == {"identity/certificates.py"}
+    assert naming("names_in") == {"identity/presented.py", "wire/postgres/login.py"}
+
+
+def test_only_one_module_opens_what_is_sealed() -> None:
+    assert naming("opened_verifier") == {"identity/authenticate.py"}
 
 
 def test_a_server_is_told_who_may_come_in() -> None:
