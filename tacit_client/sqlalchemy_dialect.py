@@ -89,7 +89,8 @@ class TacitDialect(default.DefaultDialect):
             raise exc.ArgumentError(f"tacit:// has no option {min(unknown)!r}. It has {known}.")
         host = f"[{url.host}]" if url.host and ":" in url.host else url.host
         server = None if host is None else f"{host}:{url.port or DEFAULT_PORT}"
-        return [], {"server": server, "user": url.username, "token": url.password, **options}
+        user = url.username or None  # of ``tacit://:TOKEN@host``, it is empty
+        return [], {"server": server, "user": user, "token": url.password, **options}
 
     def do_ping(self, dbapi_connection: Any) -> bool:
         """Ask for something free."""

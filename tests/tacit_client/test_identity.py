@@ -39,9 +39,10 @@ def test_a_token_says_who_asks(
     assert {request.caller.payer.analyst for request in engine.requests} == {"ann"}
 
 
-def test_a_url_has_both(token: tuple[str, str], engine: CannedEngine) -> None:
+@pytest.mark.parametrize("user", ["ann", ""])
+def test_a_url_has_both(token: tuple[str, str], engine: CannedEngine, user: str) -> None:
     registry.register("tacit", "tacit_client.sqlalchemy_dialect", "TacitDialect")
-    database = sa.create_engine(f"tacit://ann:{token[0]}@{token[1]}/")
+    database = sa.create_engine(f"tacit://{user}:{token[0]}@{token[1]}/")
     with database.connect() as connection:
         assert connection.execute(sa.text(COUNT_ALL)).scalar() == 1234.5
     database.dispose()
