@@ -170,7 +170,8 @@ def _subscripts(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
 def _expanded(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     items = arguments[0].sql("duckdb")
     return exp.maybe_parse(
-        f"UNNEST(LIST_TRANSFORM({items}, LAMBDA x, i: {{'x': x, 'n': i}}))", dialect="duckdb"
+        f"UNNEST(LIST_TRANSFORM({items}, LAMBDA item_, place_: {{'x': item_, 'n': place_}}))",
+        dialect="duckdb",
     )
 
 

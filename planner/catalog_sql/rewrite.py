@@ -36,7 +36,7 @@ _COMPUTED: Final = frozenset(
         *("Max", "Min", "Nullif", "Rank", "RegexpILike", "RegexpLike", "RegexpReplace", "Replace"),
         *("Right", "Round", "RowNumber", "SplitPart", "StartsWith", "StrPosition", "Substring"),
         *("Sum", "Translate", "Trim", "Unnest", "Upper", "Inline", "Chr", "Ascii", "Any", "All"),
-        *("And", "Or", "Xor", "RegexpSplit", "StringToArray", "Struct", "List"),
+        *("And", "Or", "Xor", "RegexpSplit", "StringToArray", "Struct", "List", "Transform"),
     }
 )
 

@@ -75,6 +75,7 @@ def _class(number: int, name: str, schema: int, kind: str, n_columns: int) -> di
         "relispopulated": True,
         "relreplident": "d",
         "relispartition": False,
+        "relacl": ["=r/tacit"],
     }
 
 
