@@ -20,7 +20,7 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from pygments.lexers.sql import PostgresLexer
 
 from proxy.cli.client import ServerAddress, kept_open
-from proxy.cli.failures import failure_line, failure_of
+from proxy.cli.failures import Declined, failure_line, failure_of
 from proxy.cli.options import OutputFormat
 from proxy.cli.prompt_commands import ALIASES, Sitting
 from proxy.cli.prompt_completion import PromptCompleter
@@ -76,7 +76,26 @@ def _do(sitting: Sitting, line: str) -> None:
     except KeyboardInterrupt:
         typer.echo("Cancelled. What was charged before stays charged.", err=True)
     except Exception as error:  # noqa: BLE001 - whatever it is, no traceback reaches the terminal
-        typer.echo(failure_line(failure_of(error)[0]), err=True)
+        failure, _ = failure_of(error)
+        typer.echo(pointed_at(line.strip(), failure) + failure_line(failure), err=True)
+
+
+def pointed_at(text: str, failure: Declined) -> str:
+    r"""The line of a statement where it fails, and a mark below the place; else nothing.
+
+    >>> from proxy.protocol.tacit_pb2 import RefusalDetail, TextPosition
+    >>> detail = RefusalDetail(position=TextPosition(line=2, column=3))
+    >>> print(pointed_at("SELECT\n  nonsense;", Declined("unknown_name", "", detail)), end="")
+      nonsense;
+      ^
+    """
+    detail = failure.detail
+    if detail is None or not detail.HasField("position") or text.startswith("\\"):
+        return ""
+    lines, place = text.replace("\t", " ").split("\n"), detail.position
+    if not 1 <= place.line <= len(lines):
+        return ""
+    return f"{lines[place.line - 1]}\n{' ' * (place.column - 1)}^\n"
 
 
 def _session(completer: PromptCompleter) -> PromptSession[str]:

@@ -207,6 +207,7 @@ def test_errors_do_not_end_it_and_lines_may_be_several(
     run_prompt(server, {}, OutputFormat.CSV)
     printed = capsys.readouterr()
     assert "error [unknown_name]: people has no column nonsense (line 1, column 8)" in printed.err
+    assert printed.err.startswith("SELECT nonsense\n       ^\nerror")
     assert printed.out.endswith("city\nOslo\nRome\n")
     history = tmp_path / "state" / "tacit" / "history"
     assert "+FROM cities;" in history.read_text()
