@@ -14,7 +14,10 @@ from planner.catalog_sql.facts import CatalogFacts
 Arguments: TypeAlias = Sequence[exp.Expr]
 Builder: TypeAlias = Callable[[Arguments, CatalogFacts], exp.Expr]
 
-TYPE_NAMES: Final = "tacit.type_names"  # a relation of ours: the SQL names of types
+# Relations of ours: the SQL names of types; how indexes and constraints would be made.
+TYPE_NAMES: Final = ("tacit", "type_names")
+DEFINITIONS: Final = ("tacit", "definitions")
+PG: Final = "pg_catalog"
 _SCHEMAS: Final = "pg_namespace"
 
 
@@ -43,22 +46,24 @@ def _typed_null(sql_type: str) -> Builder:
     return build
 
 
-def looked_up(relation: str, wanted: str, key: str, value: exp.Expr, also: str = "") -> exp.Expr:
-    """One value of the row of a relation of `pg_catalog` whose key it is.
+def looked_up(
+    relation: tuple[str, str], wanted: str, key: str, value: exp.Expr, also: str = ""
+) -> exp.Expr:
+    """One value of the row of a relation whose key it is.
 
     Parameters
     ----------
-    relation, wanted, key : str
-        The relation, the column that is wanted, and the one that is compared.
+    relation : tuple of str
+        Its schema and name.
+    wanted, key : str
+        The column that is wanted, and the one that is compared.
     value : Expr
     also : str
         A further condition on the row.
     """
     found = (
         exp.select(exp.column(wanted, table="looked"))
-        .from_(
-            exp.to_table(relation if "." in relation else f"pg_catalog.{relation}").as_("looked")
-        )
+        .from_(exp.to_table(".".join(relation)).as_("looked"))
         .where(exp.EQ(this=exp.column(key, table="looked"), expression=value.copy()))
         .limit(1)
     )
@@ -97,7 +102,7 @@ def _format_type(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
 def _described(catalog: str | None) -> Builder:
     def build(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
         return looked_up(
-            "pg_description" if catalog is None else "pg_shdescription",
+            (PG, "pg_description" if catalog is None else "pg_shdescription"),
             "description",
             "objoid",
             arguments[0],
@@ -110,17 +115,26 @@ def _described(catalog: str | None) -> Builder:
 def _column_described(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     number = arguments[1].sql("duckdb")
     return looked_up(
-        "pg_description", "description", "objoid", arguments[0], f"looked.objsubid = {number}"
+        (PG, "pg_description"), "description", "objoid", arguments[0], f"looked.objsubid = {number}"
     )
 
 
+def _definition(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    """How an index or a constraint would be made; one column of an index, by its place."""
+    is_one = len(arguments) > 1 and isinstance(arguments[1], exp.Boolean)
+    wanted = "definition" if len(arguments) == 1 or is_one else "column_name"
+    if len(arguments) > 1 and arguments[1].name == "0":
+        wanted = "definition"
+    return looked_up(DEFINITIONS, wanted, "oid", arguments[0])
+
+
 def _owner(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
-    return looked_up("pg_roles", "rolname", "oid", arguments[0])
+    return looked_up((PG, "pg_roles"), "rolname", "oid", arguments[0])
 
 
 def _is_visible(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
     """Whether a relation is found without its schema."""
-    schema = looked_up("pg_class", "relnamespace", "oid", arguments[0])
+    schema = looked_up((PG, "pg_class"), "relnamespace", "oid", arguments[0])
     visible = [facts.numbers[_SCHEMAS, name] for name in ("pg_catalog", facts.schema)]
     return exp.In(this=schema, expressions=[exp.Literal.number(one) for one in visible])
 
@@ -183,7 +197,7 @@ _PRIVILEGES: Final = (
     *("has_language_privilege", "has_tablespace_privilege"),
 )
 _NO_TEXT: Final = (
-    *("pg_get_constraintdef", "pg_get_indexdef", "pg_get_viewdef", "pg_get_expr"),
+    *("pg_get_viewdef", "pg_get_expr"),
     *("pg_get_ruledef", "pg_get_triggerdef", "pg_get_functiondef", "pg_get_function_result"),
     *("pg_get_function_arguments", "pg_get_function_identity_arguments", "pg_get_partkeydef"),
     *("pg_get_partition_constraintdef", "pg_get_statisticsobjdef_columns", "pg_size_pretty"),
@@ -229,6 +243,8 @@ _FUNCTIONS: Final[Mapping[str, Builder]] = {
     "pg_char_to_encoding": _constant(6),
     "pg_client_encoding": _constant("UTF8"),
     "pg_conf_load_time": _typed_null("TIMESTAMPTZ"),
+    "pg_get_constraintdef": _definition,
+    "pg_get_indexdef": _definition,
     "pg_encoding_to_char": _constant("UTF8"),
     "pg_get_userbyid": _owner,
     "pg_is_in_recovery": _FALSE,
