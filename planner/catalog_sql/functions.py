@@ -14,7 +14,9 @@ from planner.catalog_sql.facts import CatalogFacts
 Arguments: TypeAlias = Sequence[exp.Expr]
 Builder: TypeAlias = Callable[[Arguments, CatalogFacts], exp.Expr]
 
-TYPE_NAMES: Final = "tacit.type_names"  # a relation of ours: the SQL names of types
+# Relations of ours: the SQL names of types; how indexes and constraints would be made.
+TYPE_NAMES: Final = "tacit.type_names"
+DEFINITIONS: Final = "tacit.definitions"
 _SCHEMAS: Final = "pg_namespace"
 
 
@@ -114,6 +116,15 @@ def _column_described(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     )
 
 
+def _definition(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    """How an index or a constraint would be made; one column of an index, by its place."""
+    is_one = len(arguments) > 1 and isinstance(arguments[1], exp.Boolean)
+    wanted = "definition" if len(arguments) == 1 or is_one else "column_name"
+    if len(arguments) > 1 and arguments[1].name == "0":
+        wanted = "definition"
+    return looked_up(DEFINITIONS, wanted, "oid", arguments[0])
+
+
 def _owner(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     return looked_up("pg_roles", "rolname", "oid", arguments[0])
 
@@ -183,7 +194,7 @@ _PRIVILEGES: Final = (
     *("has_language_privilege", "has_tablespace_privilege"),
 )
 _NO_TEXT: Final = (
-    *("pg_get_constraintdef", "pg_get_indexdef", "pg_get_viewdef", "pg_get_expr"),
+    *("pg_get_viewdef", "pg_get_expr"),
     *("pg_get_ruledef", "pg_get_triggerdef", "pg_get_functiondef", "pg_get_function_result"),
     *("pg_get_function_arguments", "pg_get_function_identity_arguments", "pg_get_partkeydef"),
     *("pg_get_partition_constraintdef", "pg_get_statisticsobjdef_columns", "pg_size_pretty"),
@@ -229,6 +240,8 @@ _FUNCTIONS: Final[Mapping[str, Builder]] = {
     "pg_char_to_encoding": _constant(6),
     "pg_client_encoding": _constant("UTF8"),
     "pg_conf_load_time": _typed_null("TIMESTAMPTZ"),
+    "pg_get_constraintdef": _definition,
+    "pg_get_indexdef": _definition,
     "pg_encoding_to_char": _constant("UTF8"),
     "pg_get_userbyid": _owner,
     "pg_is_in_recovery": _FALSE,

@@ -83,20 +83,28 @@ def _index(table: ListedTable) -> int:
     return schema_number(f"key {table.schema}.{table.name}")
 
 
+def _constraint(table: ListedTable) -> int:
+    return schema_number(f"constraint {table.schema}.{table.name}")
+
+
 def _attributes(world: World) -> Rows:
     for table in world.tables:
         for place, column in enumerate(table.columns, start=1):
             kind, digits = column.type, column.digits
-            yield {
+            modifier = -1 if digits is None else (digits[0] << 16 | digits[1]) + 4
+            row = {
                 "attrelid": table.number,
                 "attname": column.name,
                 "atttypid": kind.oid,
                 "attlen": kind.size,
                 "attnum": place,
-                "atttypmod": -1 if digits is None else (digits[0] << 16 | digits[1]) + 4,
+                "atttypmod": modifier,
                 "attnotnull": not column.may_be_null,
                 **_of_type(kind),
             }
+            yield row
+            if column.name == table.key:
+                yield row | {"attrelid": _index(table), "attnum": 1, "attnotnull": False}
 
 
 def _of_type(kind: CatalogType) -> dict[str, Any]:
@@ -250,7 +258,7 @@ def _indexes(world: World) -> Rows:
 def _constraints(world: World) -> Rows:
     for table, place in _keyed(world):
         yield {
-            "oid": schema_number(f"constraint {table.schema}.{table.name}"),
+            "oid": _constraint(table),
             "conname": f"{table.name}_pkey",
             "connamespace": world.schemas[table.schema],
             "contype": "p",
@@ -267,6 +275,15 @@ def _constraints(world: World) -> Rows:
             "connoinherit": True,
             "conkey": [place],
         }
+
+
+def definitions(world: World) -> Rows:
+    """The statements that would make indexes and constraints, and the column of each."""
+    for table, _ in _keyed(world):
+        made = f"CREATE UNIQUE INDEX {table.name}_pkey ON {table.schema}.{table.name} ({table.key})"
+        yield {"oid": _index(table), "definition": made, "column_name": table.key}
+        constraint = _constraint(table)
+        yield {"oid": constraint, "definition": f"PRIMARY KEY ({table.key})", "column_name": None}
 
 
 def _settings(world: World) -> Rows:
