@@ -61,7 +61,7 @@ def test_a_failed_transaction_takes_nothing_until_it_ends() -> None:
     assert shown(transaction) is None
     transaction.check_usable()
     transaction.fail()
-    assert transaction.standing is Standing.IDLE, "outside of one there is nothing to fail"
+    assert not transaction.is_open, "outside of one there is nothing to fail"
 
 
 def test_savepoints_are_returned_to_and_released() -> None:

@@ -132,13 +132,6 @@ def test_decimals_keep_every_digit(value: Decimal) -> None:
         assert load(found) == value
 
 
-def dumped(value: Any, kind: PgType, form: int) -> bytes:
-    """A value as psycopg binds it."""
-    transformer = Transformer()
-    dumper = transformer.get_dumper_by_oid(kind.oid, Format(form))  # type: ignore[call-arg]
-    return bytes(dumper.dump(value))
-
-
 BOUND = [
     (30, INT4, "30"),
     (-(2**62), INT8, str(-(2**62))),
