@@ -105,8 +105,8 @@ class Environment:
             *("--bind", f"127.0.0.1:{port}", "--workers", "1", "--threads", "8"),
             *("--timeout", "120", "superset.app:create_app()"),
         ]
-        log = (self.folder / "superset.log").open("wb")
-        return subprocess.Popen(command, env=self.variables, stdout=log, stderr=log)  # noqa: S603 - the environment's own program
+        with (self.folder / "superset.log").open("wb") as log:
+            return subprocess.Popen(command, env=self.variables, stdout=log, stderr=log)  # noqa: S603 - the environment's own program
 
     def _run(self, command: list[str]) -> None:
         done = subprocess.run(  # noqa: S603 - the environment's own programs

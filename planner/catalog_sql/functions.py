@@ -15,8 +15,9 @@ Arguments: TypeAlias = Sequence[exp.Expr]
 Builder: TypeAlias = Callable[[Arguments, CatalogFacts], exp.Expr]
 
 # Relations of ours: the SQL names of types; how indexes and constraints would be made.
-TYPE_NAMES: Final = "tacit.type_names"
-DEFINITIONS: Final = "tacit.definitions"
+TYPE_NAMES: Final = ("tacit", "type_names")
+DEFINITIONS: Final = ("tacit", "definitions")
+PG: Final = "pg_catalog"
 _SCHEMAS: Final = "pg_namespace"
 
 
@@ -45,22 +46,24 @@ def _typed_null(sql_type: str) -> Builder:
     return build
 
 
-def looked_up(relation: str, wanted: str, key: str, value: exp.Expr, also: str = "") -> exp.Expr:
-    """One value of the row of a relation of `pg_catalog` whose key it is.
+def looked_up(
+    relation: tuple[str, str], wanted: str, key: str, value: exp.Expr, also: str = ""
+) -> exp.Expr:
+    """One value of the row of a relation whose key it is.
 
     Parameters
     ----------
-    relation, wanted, key : str
-        The relation, the column that is wanted, and the one that is compared.
+    relation : tuple of str
+        Its schema and name.
+    wanted, key : str
+        The column that is wanted, and the one that is compared.
     value : Expr
     also : str
         A further condition on the row.
     """
     found = (
         exp.select(exp.column(wanted, table="looked"))
-        .from_(
-            exp.to_table(relation if "." in relation else f"pg_catalog.{relation}").as_("looked")
-        )
+        .from_(exp.to_table(".".join(relation)).as_("looked"))
         .where(exp.EQ(this=exp.column(key, table="looked"), expression=value.copy()))
         .limit(1)
     )
@@ -99,7 +102,7 @@ def _format_type(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
 def _described(catalog: str | None) -> Builder:
     def build(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
         return looked_up(
-            "pg_description" if catalog is None else "pg_shdescription",
+            (PG, "pg_description" if catalog is None else "pg_shdescription"),
             "description",
             "objoid",
             arguments[0],
@@ -112,7 +115,7 @@ def _described(catalog: str | None) -> Builder:
 def _column_described(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     number = arguments[1].sql("duckdb")
     return looked_up(
-        "pg_description", "description", "objoid", arguments[0], f"looked.objsubid = {number}"
+        (PG, "pg_description"), "description", "objoid", arguments[0], f"looked.objsubid = {number}"
     )
 
 
@@ -126,12 +129,12 @@ def _definition(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
 
 
 def _owner(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
-    return looked_up("pg_roles", "rolname", "oid", arguments[0])
+    return looked_up((PG, "pg_roles"), "rolname", "oid", arguments[0])
 
 
 def _is_visible(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
     """Whether a relation is found without its schema."""
-    schema = looked_up("pg_class", "relnamespace", "oid", arguments[0])
+    schema = looked_up((PG, "pg_class"), "relnamespace", "oid", arguments[0])
     visible = [facts.numbers[_SCHEMAS, name] for name in ("pg_catalog", facts.schema)]
     return exp.In(this=schema, expressions=[exp.Literal.number(one) for one in visible])
 

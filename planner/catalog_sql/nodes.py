@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from cube.refusals import UnknownName
 from planner.catalog_sql.facts import CatalogFacts
-from planner.catalog_sql.functions import TYPE_NAMES, looked_up, number_named, written_out
+from planner.catalog_sql.functions import PG, TYPE_NAMES, looked_up, number_named, written_out
 from planner.catalog_sql.recognise import FACT_NODES, SCHEMAS
 from planner.sql.messages import position, shortened, unsupported
 
@@ -56,10 +56,10 @@ _TYPES: Final = {
 }
 # What a number of each kind is a number of: a relation, and the column with the name.
 _KINDS: Final = {
-    "regclass": ("pg_class", "relname", None),
+    "regclass": ((PG, "pg_class"), "relname", None),
     "regtype": (TYPE_NAMES, "spoken", "pg_type"),
-    "regnamespace": ("pg_namespace", "nspname", "pg_namespace"),
-    "regrole": ("pg_roles", "rolname", "pg_roles"),
+    "regnamespace": ((PG, "pg_namespace"), "nspname", "pg_namespace"),
+    "regrole": ((PG, "pg_roles"), "rolname", "pg_roles"),
 }
 _TEXT_ALREADY: Final = frozenset({"regproc", "regprocedure", "regoper", "regoperator"})
 _BARE: Final = frozenset({"user", "current_role", "current_catalog", "session_user"})

@@ -277,6 +277,12 @@ def _constraints(world: World) -> Rows:
         }
 
 
+def type_names(_world: World) -> Rows:
+    """The SQL names of types."""
+    for one in types():
+        yield {"oid": one.oid, "spoken": one.spoken}
+
+
 def definitions(world: World) -> Rows:
     """The statements that would make indexes and constraints, and the column of each."""
     for table, _ in _keyed(world):

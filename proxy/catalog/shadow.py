@@ -4,7 +4,7 @@ The SQL runs in a database that is empty but for the relations of the one query.
 and can read no data: what it is given are declarations that the caller may know of.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -15,8 +15,8 @@ from planner.catalog_sql.rewrite import catalog_sql
 from planner.sql.parameters import Parameters
 from planner.sql.statements import Query, read_statement
 from proxy.catalog.information_schema import INFORMATION_ROWS
-from proxy.catalog.pg_relations import PG_ROWS, definitions
-from proxy.catalog.postgresql import relations, types
+from proxy.catalog.pg_relations import PG_ROWS, Rows, definitions, type_names
+from proxy.catalog.postgresql import relations
 from proxy.catalog.world import World
 
 _ROWS: Final = {
@@ -24,12 +24,12 @@ _ROWS: Final = {
     **{(INFORMATION, name): rows for name, rows in INFORMATION_ROWS.items()},
 }
 # Relations that PostgreSQL has not, which functions are written out with.
-_OWN: Final = {
-    tuple(TYPE_NAMES.split(".")): (
+_OWN: Final[Mapping[tuple[str, str], tuple[pa.Schema, Callable[[World], Rows]]]] = {
+    TYPE_NAMES: (
         pa.schema([("oid", pa.uint32()), ("spoken", pa.string())]),
-        lambda _: ({"oid": one.oid, "spoken": one.spoken} for one in types()),
+        type_names,
     ),
-    tuple(DEFINITIONS.split(".")): (
+    DEFINITIONS: (
         pa.schema(
             [("oid", pa.uint32()), ("definition", pa.string()), ("column_name", pa.string())]
         ),
