@@ -15,6 +15,8 @@ Arguments: TypeAlias = Sequence[exp.Expr]
 Builder: TypeAlias = Callable[[Arguments, CatalogFacts], exp.Expr]
 
 TYPE_NAMES: Final = "tacit.type_names"  # a relation of ours: the SQL names of types
+RELATION_NAMES: Final = "tacit.relation_names"  # their names, with their schemas if need be
+DEFINITIONS: Final = "tacit.definitions"  # of indexes and constraints, in SQL
 _SCHEMAS: Final = "pg_namespace"
 
 
@@ -114,6 +116,24 @@ def _column_described(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     )
 
 
+def _constraint(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    return looked_up(DEFINITIONS, "sql", "oid", arguments[0])
+
+
+def _index(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    """The statement that would make an index, or, with a number, the column of that place."""
+    if len(arguments) == 1 or arguments[1].name == "0":
+        return looked_up(DEFINITIONS, "sql", "oid", arguments[0])
+    return looked_up(DEFINITIONS, "column", "oid", arguments[0])
+
+
+def _identifiers(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    bare = exp.Anonymous(
+        this="REPLACE", expressions=[arguments[0], *map(exp.Literal.string, ('"', ""))]
+    )
+    return exp.Anonymous(this="STRING_SPLIT", expressions=[bare, exp.Literal.string(".")])
+
+
 def _owner(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     return looked_up("pg_roles", "rolname", "oid", arguments[0])
 
@@ -175,15 +195,30 @@ def _expanded(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     )
 
 
+def _may(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    """Whether the caller has a privilege, its name being the last argument: they may only read."""
+    named = arguments[-1].name.upper() if arguments else ""
+    first_words = {one.split()[0] for one in named.split(",") if one.strip()}
+    return exp.convert(bool(first_words & _READING))
+
+
+def _keywords(_arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    """No words: every client knows those of standard SQL."""
+    empty = "SELECT '' AS word, '' AS catcode, '' AS catdesc WHERE FALSE"
+    return exp.maybe_parse(empty, dialect="duckdb").subquery()
+
+
 _TRUE: Final = _constant(value=True)
 _FALSE: Final = _constant(value=False)
 _PRIVILEGES: Final = (
     *("has_table_privilege", "has_schema_privilege", "has_database_privilege"),
     *("has_column_privilege", "has_any_column_privilege", "pg_has_role", "has_type_privilege"),
-    *("has_language_privilege", "has_tablespace_privilege"),
+    *("has_language_privilege", "has_tablespace_privilege", "has_function_privilege"),
+    *("has_sequence_privilege", "has_server_privilege", "has_foreign_data_wrapper_privilege"),
 )
+_READING: Final = frozenset({"SELECT", "USAGE", "CONNECT", "EXECUTE", "MEMBER", "TEMP"})
 _NO_TEXT: Final = (
-    *("pg_get_constraintdef", "pg_get_indexdef", "pg_get_viewdef", "pg_get_expr"),
+    *("pg_get_viewdef", "pg_get_expr"),
     *("pg_get_ruledef", "pg_get_triggerdef", "pg_get_functiondef", "pg_get_function_result"),
     *("pg_get_function_arguments", "pg_get_function_identity_arguments", "pg_get_partkeydef"),
     *("pg_get_partition_constraintdef", "pg_get_statisticsobjdef_columns", "pg_size_pretty"),
@@ -196,14 +231,16 @@ _NO_NUMBER: Final = (
     *("pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size"),
     *("pg_database_size", "pg_sequence_last_value", "inet_client_port", "inet_server_port"),
     *("pg_stat_get_numscans", "age", "pg_stat_get_live_tuples", "txid_current_if_assigned"),
+    *("mxid_age", "pg_current_xact_id_if_assigned", "pg_advisory_unlock_all"),
 )
 _VISIBLE: Final = (
     *("pg_type_is_visible", "pg_function_is_visible", "pg_opclass_is_visible"),
     *("pg_operator_is_visible", "pg_collation_is_visible", "pg_conversion_is_visible"),
     *("pg_ts_config_is_visible", "pg_ts_dict_is_visible", "pg_statistics_obj_is_visible"),
+    *("pg_opfamily_is_visible", "pg_ts_parser_is_visible", "pg_ts_template_is_visible"),
 )
 _FUNCTIONS: Final[Mapping[str, Builder]] = {
-    **dict.fromkeys(_PRIVILEGES, _TRUE),
+    **dict.fromkeys(_PRIVILEGES, _may),
     **dict.fromkeys(_VISIBLE, _TRUE),
     **dict.fromkeys(_NO_TEXT, _typed_null("VARCHAR")),
     **dict.fromkeys(_NO_NUMBER, _typed_null("BIGINT")),
@@ -225,12 +262,18 @@ _FUNCTIONS: Final[Mapping[str, Builder]] = {
     "getdatabaseencoding": _constant("UTF8"),
     "_pg_expandarray": _expanded,
     "obj_description": _described(None),
+    "parse_ident": _identifiers,
     "pg_backend_pid": _constant(0),
     "pg_char_to_encoding": _constant(6),
     "pg_client_encoding": _constant("UTF8"),
     "pg_conf_load_time": _typed_null("TIMESTAMPTZ"),
     "pg_encoding_to_char": _constant("UTF8"),
+    "pg_current_xact_id": _constant(0),
+    "pg_get_keywords": _keywords,
+    "pg_get_constraintdef": _constraint,
+    "pg_get_indexdef": _index,
     "pg_get_userbyid": _owner,
+    "pg_is_other_temp_schema": _FALSE,
     "pg_is_in_recovery": _FALSE,
     "pg_is_wal_replay_paused": _FALSE,
     "pg_my_temp_schema": _constant(0),

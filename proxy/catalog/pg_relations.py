@@ -44,7 +44,9 @@ def _classes(world: World) -> Rows:
         )
         yield row | {"relhasindex": table.key is not None}
         if table.key is not None:
-            yield _class(_index(table), f"{table.name}_pkey", world.schemas[table.schema], "i", 1)
+            yield _class(
+                index_number(table), f"{table.name}_pkey", world.schemas[table.schema], "i", 1
+            )
 
 
 def _class(number: int, name: str, schema: int, kind: str, n_columns: int) -> dict[str, Any]:
@@ -79,8 +81,14 @@ def _class(number: int, name: str, schema: int, kind: str, n_columns: int) -> di
     }
 
 
-def _index(table: ListedTable) -> int:
+def index_number(table: ListedTable) -> int:
+    """The object number of the index of a primary key."""
     return schema_number(f"key {table.schema}.{table.name}")
+
+
+def constraint_number(table: ListedTable) -> int:
+    """The object number of a primary key."""
+    return schema_number(f"constraint {table.schema}.{table.name}")
 
 
 def _attributes(world: World) -> Rows:
@@ -225,7 +233,7 @@ def _keyed(world: World) -> Iterator[tuple[ListedTable, int]]:
 def _indexes(world: World) -> Rows:
     for table, place in _keyed(world):
         yield {
-            "indexrelid": _index(table),
+            "indexrelid": index_number(table),
             "indrelid": table.number,
             "indnatts": 1,
             "indnkeyatts": 1,
@@ -250,7 +258,7 @@ def _indexes(world: World) -> Rows:
 def _constraints(world: World) -> Rows:
     for table, place in _keyed(world):
         yield {
-            "oid": schema_number(f"constraint {table.schema}.{table.name}"),
+            "oid": constraint_number(table),
             "conname": f"{table.name}_pkey",
             "connamespace": world.schemas[table.schema],
             "contype": "p",
@@ -259,7 +267,7 @@ def _constraints(world: World) -> Rows:
             "convalidated": True,
             "conrelid": table.number,
             "contypid": 0,
-            "conindid": _index(table),
+            "conindid": index_number(table),
             "conparentid": 0,
             "confrelid": 0,
             "conislocal": True,

@@ -4,28 +4,27 @@ The SQL runs in a database that is empty but for the relations of the one query.
 and can read no data: what it is given are declarations that the caller may know of.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 import pyarrow as pa
 
-from planner.catalog_sql.functions import TYPE_NAMES
 from planner.catalog_sql.recognise import CATALOG, INFORMATION, is_about_catalog
 from planner.catalog_sql.rewrite import catalog_sql
 from planner.sql.parameters import Parameters
 from planner.sql.statements import Query, read_statement
 from proxy.catalog.information_schema import INFORMATION_ROWS
+from proxy.catalog.own_relations import OWN_RELATIONS
 from proxy.catalog.pg_relations import PG_ROWS
-from proxy.catalog.postgresql import relations, types
+from proxy.catalog.postgresql import relations
 from proxy.catalog.world import World
 
 _ROWS: Final = {
     **{(CATALOG, name): rows for name, rows in PG_ROWS.items()},
     **{(INFORMATION, name): rows for name, rows in INFORMATION_ROWS.items()},
 }
-_TYPE_NAMES: Final = tuple(TYPE_NAMES.split("."))
 _NAMES: Final = frozenset(name for schema, name in relations() if schema == CATALOG)
-_KNOWN: Final = frozenset(relations()) | {("tacit", "type_names")}
+_KNOWN: Final = frozenset(relations()) | OWN_RELATIONS.keys()
 
 
 class RunsSql(Protocol):
@@ -67,13 +66,8 @@ def catalog_answer(
 
 
 def _relation(name: tuple[str, str], world: World) -> pa.Table:
-    if name == _TYPE_NAMES:
-        rows: Iterable[Mapping[str, Any]] = (
-            {"oid": one.oid, "spoken": one.spoken} for one in types()
-        )
-        return pa.Table.from_pylist(
-            list(rows), schema=pa.schema([("oid", pa.uint32()), ("spoken", pa.string())])
-        )
+    if name in OWN_RELATIONS:
+        schema, rows = OWN_RELATIONS[name]
+        return pa.Table.from_pylist(list(rows(world)), schema=schema)
     made = _ROWS.get(name)
-    rows = [] if made is None else made(world)
-    return pa.Table.from_pylist(list(rows), schema=relations()[name])
+    return pa.Table.from_pylist([] if made is None else list(made(world)), schema=relations()[name])
