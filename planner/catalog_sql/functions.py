@@ -14,10 +14,9 @@ from planner.catalog_sql.facts import CatalogFacts
 Arguments: TypeAlias = Sequence[exp.Expr]
 Builder: TypeAlias = Callable[[Arguments, CatalogFacts], exp.Expr]
 
-# Relations of ours: the SQL names of types; how indexes and constraints would be made.
-TYPE_NAMES: Final = ("tacit", "type_names")
-DEFINITIONS: Final = ("tacit", "definitions")
-PG: Final = "pg_catalog"
+TYPE_NAMES: Final = "tacit.type_names"  # a relation of ours: the SQL names of types
+RELATION_NAMES: Final = "tacit.relation_names"  # their names, with their schemas if need be
+DEFINITIONS: Final = "tacit.definitions"  # of indexes and constraints, in SQL
 _SCHEMAS: Final = "pg_namespace"
 
 
@@ -46,24 +45,22 @@ def _typed_null(sql_type: str) -> Builder:
     return build
 
 
-def looked_up(
-    relation: tuple[str, str], wanted: str, key: str, value: exp.Expr, also: str = ""
-) -> exp.Expr:
-    """One value of the row of a relation whose key it is.
+def looked_up(relation: str, wanted: str, key: str, value: exp.Expr, also: str = "") -> exp.Expr:
+    """One value of the row of a relation of `pg_catalog` whose key it is.
 
     Parameters
     ----------
-    relation : tuple of str
-        Its schema and name.
-    wanted, key : str
-        The column that is wanted, and the one that is compared.
+    relation, wanted, key : str
+        The relation, the column that is wanted, and the one that is compared.
     value : Expr
     also : str
         A further condition on the row.
     """
     found = (
         exp.select(exp.column(wanted, table="looked"))
-        .from_(exp.to_table(".".join(relation)).as_("looked"))
+        .from_(
+            exp.to_table(relation if "." in relation else f"pg_catalog.{relation}").as_("looked")
+        )
         .where(exp.EQ(this=exp.column(key, table="looked"), expression=value.copy()))
         .limit(1)
     )
@@ -102,7 +99,7 @@ def _format_type(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
 def _described(catalog: str | None) -> Builder:
     def build(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
         return looked_up(
-            (PG, "pg_description" if catalog is None else "pg_shdescription"),
+            "pg_description" if catalog is None else "pg_shdescription",
             "description",
             "objoid",
             arguments[0],
@@ -115,26 +112,35 @@ def _described(catalog: str | None) -> Builder:
 def _column_described(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     number = arguments[1].sql("duckdb")
     return looked_up(
-        (PG, "pg_description"), "description", "objoid", arguments[0], f"looked.objsubid = {number}"
+        "pg_description", "description", "objoid", arguments[0], f"looked.objsubid = {number}"
     )
 
 
-def _definition(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
-    """How an index or a constraint would be made; one column of an index, by its place."""
-    is_one = len(arguments) > 1 and isinstance(arguments[1], exp.Boolean)
-    wanted = "definition" if len(arguments) == 1 or is_one else "column_name"
-    if len(arguments) > 1 and arguments[1].name == "0":
-        wanted = "definition"
-    return looked_up(DEFINITIONS, wanted, "oid", arguments[0])
+def _constraint(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    return looked_up(DEFINITIONS, "sql", "oid", arguments[0])
+
+
+def _index(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    """The statement that would make an index, or, with a number, the column of that place."""
+    if len(arguments) == 1 or arguments[1].name == "0":
+        return looked_up(DEFINITIONS, "sql", "oid", arguments[0])
+    return looked_up(DEFINITIONS, "column", "oid", arguments[0])
+
+
+def _identifiers(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    bare = exp.Anonymous(
+        this="REPLACE", expressions=[arguments[0], *map(exp.Literal.string, ('"', ""))]
+    )
+    return exp.Anonymous(this="STRING_SPLIT", expressions=[bare, exp.Literal.string(".")])
 
 
 def _owner(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
-    return looked_up((PG, "pg_roles"), "rolname", "oid", arguments[0])
+    return looked_up("pg_roles", "rolname", "oid", arguments[0])
 
 
 def _is_visible(arguments: Arguments, facts: CatalogFacts) -> exp.Expr:
     """Whether a relation is found without its schema."""
-    schema = looked_up((PG, "pg_class"), "relnamespace", "oid", arguments[0])
+    schema = looked_up("pg_class", "relnamespace", "oid", arguments[0])
     visible = [facts.numbers[_SCHEMAS, name] for name in ("pg_catalog", facts.schema)]
     return exp.In(this=schema, expressions=[exp.Literal.number(one) for one in visible])
 
@@ -189,13 +195,28 @@ def _expanded(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     )
 
 
+def _may(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    """Whether the caller has a privilege, its name being the last argument: they may only read."""
+    named = arguments[-1].name.upper() if arguments else ""
+    first_words = {one.split()[0] for one in named.split(",") if one.strip()}
+    return exp.convert(bool(first_words & _READING))
+
+
+def _keywords(_arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
+    """No words: every client knows those of standard SQL."""
+    empty = "SELECT '' AS word, '' AS catcode, '' AS catdesc WHERE FALSE"
+    return exp.maybe_parse(empty, dialect="duckdb").subquery()
+
+
 _TRUE: Final = _constant(value=True)
 _FALSE: Final = _constant(value=False)
 _PRIVILEGES: Final = (
     *("has_table_privilege", "has_schema_privilege", "has_database_privilege"),
     *("has_column_privilege", "has_any_column_privilege", "pg_has_role", "has_type_privilege"),
-    *("has_language_privilege", "has_tablespace_privilege"),
+    *("has_language_privilege", "has_tablespace_privilege", "has_function_privilege"),
+    *("has_sequence_privilege", "has_server_privilege", "has_foreign_data_wrapper_privilege"),
 )
+_READING: Final = frozenset({"SELECT", "USAGE", "CONNECT", "EXECUTE", "MEMBER", "TEMP"})
 _NO_TEXT: Final = (
     *("pg_get_viewdef", "pg_get_expr"),
     *("pg_get_ruledef", "pg_get_triggerdef", "pg_get_functiondef", "pg_get_function_result"),
@@ -210,14 +231,16 @@ _NO_NUMBER: Final = (
     *("pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size"),
     *("pg_database_size", "pg_sequence_last_value", "inet_client_port", "inet_server_port"),
     *("pg_stat_get_numscans", "age", "pg_stat_get_live_tuples", "txid_current_if_assigned"),
+    *("mxid_age", "pg_current_xact_id_if_assigned", "pg_advisory_unlock_all"),
 )
 _VISIBLE: Final = (
     *("pg_type_is_visible", "pg_function_is_visible", "pg_opclass_is_visible"),
     *("pg_operator_is_visible", "pg_collation_is_visible", "pg_conversion_is_visible"),
     *("pg_ts_config_is_visible", "pg_ts_dict_is_visible", "pg_statistics_obj_is_visible"),
+    *("pg_opfamily_is_visible", "pg_ts_parser_is_visible", "pg_ts_template_is_visible"),
 )
 _FUNCTIONS: Final[Mapping[str, Builder]] = {
-    **dict.fromkeys(_PRIVILEGES, _TRUE),
+    **dict.fromkeys(_PRIVILEGES, _may),
     **dict.fromkeys(_VISIBLE, _TRUE),
     **dict.fromkeys(_NO_TEXT, _typed_null("VARCHAR")),
     **dict.fromkeys(_NO_NUMBER, _typed_null("BIGINT")),
@@ -239,14 +262,18 @@ _FUNCTIONS: Final[Mapping[str, Builder]] = {
     "getdatabaseencoding": _constant("UTF8"),
     "_pg_expandarray": _expanded,
     "obj_description": _described(None),
+    "parse_ident": _identifiers,
     "pg_backend_pid": _constant(0),
     "pg_char_to_encoding": _constant(6),
     "pg_client_encoding": _constant("UTF8"),
     "pg_conf_load_time": _typed_null("TIMESTAMPTZ"),
-    "pg_get_constraintdef": _definition,
-    "pg_get_indexdef": _definition,
     "pg_encoding_to_char": _constant("UTF8"),
+    "pg_current_xact_id": _constant(0),
+    "pg_get_keywords": _keywords,
+    "pg_get_constraintdef": _constraint,
+    "pg_get_indexdef": _index,
     "pg_get_userbyid": _owner,
+    "pg_is_other_temp_schema": _FALSE,
     "pg_is_in_recovery": _FALSE,
     "pg_is_wal_replay_paused": _FALSE,
     "pg_my_temp_schema": _constant(0),

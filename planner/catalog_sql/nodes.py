@@ -8,7 +8,14 @@ from sqlglot import exp
 
 from cube.refusals import UnknownName
 from planner.catalog_sql.facts import CatalogFacts
-from planner.catalog_sql.functions import PG, TYPE_NAMES, looked_up, number_named, written_out
+from planner.catalog_sql.functions import (
+    RELATION_NAMES,
+    TYPE_NAMES,
+    looked_up,
+    number_named,
+    written_out,
+)
+from planner.catalog_sql.reading import listed_items
 from planner.catalog_sql.recognise import FACT_NODES, SCHEMAS
 from planner.sql.messages import position, shortened, unsupported
 
@@ -56,11 +63,12 @@ _TYPES: Final = {
 }
 # What a number of each kind is a number of: a relation, and the column with the name.
 _KINDS: Final = {
-    "regclass": ((PG, "pg_class"), "relname", None),
+    "regclass": ("pg_class", "relname", None),
     "regtype": (TYPE_NAMES, "spoken", "pg_type"),
-    "regnamespace": ((PG, "pg_namespace"), "nspname", "pg_namespace"),
-    "regrole": ((PG, "pg_roles"), "rolname", "pg_roles"),
+    "regnamespace": ("pg_namespace", "nspname", "pg_namespace"),
+    "regrole": ("pg_roles", "rolname", "pg_roles"),
 }
+_TEXTS: Final = (exp.Anonymous, exp.DPipe, exp.Concat)  # such as a name put together of its parts
 _TEXT_ALREADY: Final = frozenset({"regproc", "regprocedure", "regoper", "regoperator"})
 _BARE: Final = frozenset({"user", "current_role", "current_catalog", "session_user"})
 _NAMES_OF_FUNCTIONS: Final = frozenset(
@@ -82,8 +90,7 @@ def written(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
         call = _known(node.expression)
         return written(call, facts) or call
     if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
-        node.set("db", None)  # a function
-        return None
+        return _read_function(node)
     for kind, write in _WRITERS.items():
         if isinstance(node, kind):
             return write(node, facts)
@@ -102,6 +109,23 @@ def _column(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
         return exp.Literal.number(0)
     is_bare = not node.args.get("table") and not node.this.args.get("quoted")
     return written_out(name, [], facts) if is_bare and name in _BARE else None
+
+
+def _read_function(node: exp.Table) -> exp.Expr | None:
+    """A function that is read as a table, by the name that its column has as well.
+
+    One that was written out is read as the query that it has become, and a list as its one row.
+    """
+    node.set("db", None)
+    alias = node.args.get("alias") or exp.TableAlias(this=exp.to_identifier("found"))
+    if isinstance(node.this, exp.Subquery):
+        return exp.Subquery(this=node.this.this, alias=alias)
+    if isinstance(node.this, exp.StringToArray):
+        one_row = exp.select(exp.alias_(node.this.copy(), alias.name))
+        return exp.Subquery(this=one_row, alias=alias)
+    if alias.this is not None and not alias.args.get("columns") and node.args.get("alias"):
+        alias.set("columns", [exp.to_identifier(alias.name)])
+    return None
 
 
 def _known(call: exp.Expr) -> exp.Expr:
@@ -139,6 +163,9 @@ def _operator(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr:
 
 def _cast(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
     kind, inner = type_name(node.args["to"]), cast("exp.Expr", node.this)
+    if kind.endswith("[]"):
+        items = _items(inner)
+        return None if items is None else exp.cast(items, node.args["to"])
     if kind in _TEXT_ALREADY:
         if isinstance(node.parent, exp.Cast) and type_name(node.parent.args["to"]) == "oid":
             raise UnknownName(
@@ -157,11 +184,29 @@ def _cast(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
                     position=position(node),
                 )
             return exp.Literal.number(number)
+        if kind == "regclass" and isinstance(inner, _TEXTS):
+            bare = exp.Anonymous(this="REPLACE", expressions=[inner, *map(exp.convert, ('"', ""))])
+            return looked_up(RELATION_NAMES, "oid", "name", bare)
         if _is_shown(node):
             return looked_up(relation, wanted, "oid", inner)
         return inner
     if kind in _TYPES:
         return exp.cast(inner, _TYPES[kind], dialect="duckdb")
+    return None
+
+
+def _items(node: exp.Expr) -> exp.Array | None:
+    """A text that is a list, as that list."""
+    items = listed_items(node.name) if isinstance(node, exp.Literal) and node.is_string else None
+    return None if items is None else exp.Array(expressions=[exp.convert(one) for one in items])
+
+
+def _compared_with_all(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr | None:
+    """``x = ANY ('{a,b}')``."""
+    text = node.this.unnest()
+    items = _items(text)
+    if items is not None:
+        text.replace(items)
     return None
 
 
@@ -190,9 +235,14 @@ def _subscript(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr | None:
     return None
 
 
-def _of_no_function(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr | None:
-    """``typreceive <> 0``: of functions there are the names here, and ``-`` for none."""
+def _compared(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr | None:
+    """``typreceive <> 0``: of functions there are the names here, and ``-`` for none.
+
+    ``x <> ALL (list)`` is said as that the list does not contain it.
+    """
     column, number = node.this, node.args["expression"]
+    if isinstance(number, exp.Anonymous) and number.name.casefold() == "all":
+        return exp.not_(exp.ArrayContains(this=number.expressions[0], expression=column))
     is_function = isinstance(column, exp.Column) and column.name.casefold() in _NAMES_OF_FUNCTIONS
     if is_function and isinstance(number, exp.Literal) and number.name == "0":
         number.replace(exp.Literal.string("-"))
@@ -206,7 +256,9 @@ _WRITERS: Final[dict[type[exp.Expr], Callable[[exp.Expr, CatalogFacts], exp.Expr
     exp.Cast: _cast,
     exp.Anonymous: _called,
     exp.Column: _column,
+    exp.Any: _compared_with_all,
+    exp.All: _compared_with_all,
     exp.Bracket: _subscript,
-    exp.EQ: _of_no_function,
-    exp.NEQ: _of_no_function,
+    exp.EQ: _compared,
+    exp.NEQ: _compared,
 }

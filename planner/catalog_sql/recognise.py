@@ -13,8 +13,8 @@ from sqlglot import exp
 from cube.refusals import Refused, UnsupportedSql
 from planner.cache import BoundedCache
 from planner.catalog_sql.functions import KNOWN_FUNCTIONS
+from planner.catalog_sql.reading import read_tree
 from planner.sql.messages import position
-from planner.sql.query_tree import parse
 from planner.sql.statements import Query
 
 CATALOG: Final = "pg_catalog"
@@ -67,7 +67,7 @@ def is_about_catalog(query: Query, relations: Collection[str]) -> bool:
 
 def _judged(query: Query, relations: Collection[str]) -> bool:
     try:
-        tree = parse(query).tree
+        tree = read_tree(query).tree
     except Refused:
         return False  # planning says why
     tables = base_tables(tree)

@@ -4,7 +4,6 @@ Relations are called ``schema.name``, one quoted word. What is not on the list o
 refused, so that a query reaches nothing but the relations that it is given.
 """
 
-import re
 from collections.abc import Collection
 from typing import Final
 
@@ -15,17 +14,12 @@ from cube.refusals import UnknownName, UnsupportedSql
 from planner.catalog_sql.column_names import columns_named, keep_names
 from planner.catalog_sql.facts import CatalogFacts
 from planner.catalog_sql.nodes import written
+from planner.catalog_sql.reading import read_tree
 from planner.catalog_sql.recognise import CATALOG, base_tables
 from planner.sql.messages import position, suggestion, unsupported
 from planner.sql.parameters import Parameters
-from planner.sql.query_tree import parse
 from planner.sql.statements import Query
 
-# Lists of types that sqlglot knows no lists of.
-_LISTS: Final = re.compile(
-    r'(::\s*|\bAS\s+)(?:pg_catalog\.)?(oid|regclass|regtype|regproc|name|"char")\s*\[\s*\]',
-    re.IGNORECASE,
-)
 _COMPUTED: Final = frozenset(
     {
         *("Abs", "AnyValue", "Array", "ArrayAgg", "ArrayConcat", "ArrayContains", "ArraySize"),
@@ -37,6 +31,7 @@ _COMPUTED: Final = frozenset(
         *("Right", "Round", "RowNumber", "SplitPart", "StartsWith", "StrPosition", "Substring"),
         *("Sum", "Translate", "Trim", "Unnest", "Upper", "Inline", "Chr", "Ascii", "Any", "All"),
         *("And", "Or", "Xor", "RegexpSplit", "StringToArray", "Struct", "List", "Transform"),
+        *("ArrayRemove", "ArrayPosition", "Pow"),
     }
 )
 
@@ -62,7 +57,7 @@ def catalog_sql(
     Refused
         If it does not parse, names what is not there, or calls what is not computed.
     """
-    tree = parse(_parsable(query), parameters).tree
+    tree = read_tree(query, parameters).tree
     names = columns_named(tree)
     tree = _written(tree, facts)
     _check(tree)
@@ -85,14 +80,6 @@ def catalog_sql(
             hint="Leave out clauses that are rarely given.",
         ) from None
     return text, frozenset(reads)
-
-
-def _parsable(query: Query) -> Query:
-    text = _LISTS.sub(
-        lambda match: match[1] + ("BIGINT[]" if match[2].lower() == "oid" else "VARCHAR[]"),
-        query.text,
-    )
-    return Query(text, query.start)
 
 
 def _relation(table: exp.Table, relations: Collection[tuple[str, str]]) -> tuple[str, str]:
@@ -137,5 +124,6 @@ _OWN: Final = frozenset(
     {
         *("ARRAY_TO_STRING", "LEN", "RANGE", "LIST_TRANSFORM", "TYPEOF", "REPLACE", "UNNEST"),
         "PRINTF",
+        "STRING_SPLIT",
     }
 )

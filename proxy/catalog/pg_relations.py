@@ -44,7 +44,9 @@ def _classes(world: World) -> Rows:
         )
         yield row | {"relhasindex": table.key is not None}
         if table.key is not None:
-            yield _class(_index(table), f"{table.name}_pkey", world.schemas[table.schema], "i", 1)
+            yield _class(
+                index_number(table), f"{table.name}_pkey", world.schemas[table.schema], "i", 1
+            )
 
 
 def _class(number: int, name: str, schema: int, kind: str, n_columns: int) -> dict[str, Any]:
@@ -79,11 +81,13 @@ def _class(number: int, name: str, schema: int, kind: str, n_columns: int) -> di
     }
 
 
-def _index(table: ListedTable) -> int:
+def index_number(table: ListedTable) -> int:
+    """The object number of the index of a primary key."""
     return schema_number(f"key {table.schema}.{table.name}")
 
 
-def _constraint(table: ListedTable) -> int:
+def constraint_number(table: ListedTable) -> int:
+    """The object number of a primary key."""
     return schema_number(f"constraint {table.schema}.{table.name}")
 
 
@@ -91,20 +95,19 @@ def _attributes(world: World) -> Rows:
     for table in world.tables:
         for place, column in enumerate(table.columns, start=1):
             kind, digits = column.type, column.digits
-            modifier = -1 if digits is None else (digits[0] << 16 | digits[1]) + 4
             row = {
                 "attrelid": table.number,
                 "attname": column.name,
                 "atttypid": kind.oid,
                 "attlen": kind.size,
                 "attnum": place,
-                "atttypmod": modifier,
+                "atttypmod": -1 if digits is None else (digits[0] << 16 | digits[1]) + 4,
                 "attnotnull": not column.may_be_null,
                 **_of_type(kind),
             }
             yield row
             if column.name == table.key:
-                yield row | {"attrelid": _index(table), "attnum": 1, "attnotnull": False}
+                yield row | {"attrelid": index_number(table), "attnum": 1, "attnotnull": False}
 
 
 def _of_type(kind: CatalogType) -> dict[str, Any]:
@@ -233,7 +236,7 @@ def _keyed(world: World) -> Iterator[tuple[ListedTable, int]]:
 def _indexes(world: World) -> Rows:
     for table, place in _keyed(world):
         yield {
-            "indexrelid": _index(table),
+            "indexrelid": index_number(table),
             "indrelid": table.number,
             "indnatts": 1,
             "indnkeyatts": 1,
@@ -258,7 +261,7 @@ def _indexes(world: World) -> Rows:
 def _constraints(world: World) -> Rows:
     for table, place in _keyed(world):
         yield {
-            "oid": _constraint(table),
+            "oid": constraint_number(table),
             "conname": f"{table.name}_pkey",
             "connamespace": world.schemas[table.schema],
             "contype": "p",
@@ -267,7 +270,7 @@ def _constraints(world: World) -> Rows:
             "convalidated": True,
             "conrelid": table.number,
             "contypid": 0,
-            "conindid": _index(table),
+            "conindid": index_number(table),
             "conparentid": 0,
             "confrelid": 0,
             "conislocal": True,
@@ -275,21 +278,6 @@ def _constraints(world: World) -> Rows:
             "connoinherit": True,
             "conkey": [place],
         }
-
-
-def type_names(_world: World) -> Rows:
-    """The SQL names of types."""
-    for one in types():
-        yield {"oid": one.oid, "spoken": one.spoken}
-
-
-def definitions(world: World) -> Rows:
-    """The statements that would make indexes and constraints, and the column of each."""
-    for table, _ in _keyed(world):
-        made = f"CREATE UNIQUE INDEX {table.name}_pkey ON {table.schema}.{table.name} ({table.key})"
-        yield {"oid": _index(table), "definition": made, "column_name": table.key}
-        constraint = _constraint(table)
-        yield {"oid": constraint, "definition": f"PRIMARY KEY ({table.key})", "column_name": None}
 
 
 def _settings(world: World) -> Rows:

@@ -4,18 +4,18 @@ The SQL runs in a database that is empty but for the relations of the one query.
 and can read no data: what it is given are declarations that the caller may know of.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 import pyarrow as pa
 
-from planner.catalog_sql.functions import DEFINITIONS, TYPE_NAMES
 from planner.catalog_sql.recognise import CATALOG, INFORMATION, is_about_catalog
 from planner.catalog_sql.rewrite import catalog_sql
 from planner.sql.parameters import Parameters
 from planner.sql.statements import Query, read_statement
 from proxy.catalog.information_schema import INFORMATION_ROWS
-from proxy.catalog.pg_relations import PG_ROWS, Rows, definitions, type_names
+from proxy.catalog.own_relations import OWN_RELATIONS
+from proxy.catalog.pg_relations import PG_ROWS
 from proxy.catalog.postgresql import relations
 from proxy.catalog.world import World
 
@@ -23,21 +23,8 @@ _ROWS: Final = {
     **{(CATALOG, name): rows for name, rows in PG_ROWS.items()},
     **{(INFORMATION, name): rows for name, rows in INFORMATION_ROWS.items()},
 }
-# Relations that PostgreSQL has not, which functions are written out with.
-_OWN: Final[Mapping[tuple[str, str], tuple[pa.Schema, Callable[[World], Rows]]]] = {
-    TYPE_NAMES: (
-        pa.schema([("oid", pa.uint32()), ("spoken", pa.string())]),
-        type_names,
-    ),
-    DEFINITIONS: (
-        pa.schema(
-            [("oid", pa.uint32()), ("definition", pa.string()), ("column_name", pa.string())]
-        ),
-        definitions,
-    ),
-}
 _NAMES: Final = frozenset(name for schema, name in relations() if schema == CATALOG)
-_KNOWN: Final = frozenset(relations()) | frozenset(_OWN)
+_KNOWN: Final = frozenset(relations()) | OWN_RELATIONS.keys()
 
 
 class RunsSql(Protocol):
@@ -79,8 +66,8 @@ def catalog_answer(
 
 
 def _relation(name: tuple[str, str], world: World) -> pa.Table:
-    if name in _OWN:
-        schema, made = _OWN[name]
-        return pa.Table.from_pylist(list(made(world)), schema=schema)
-    rows = _ROWS[name](world) if name in _ROWS else ()
-    return pa.Table.from_pylist(list(rows), schema=relations()[name])
+    if name in OWN_RELATIONS:
+        schema, rows = OWN_RELATIONS[name]
+        return pa.Table.from_pylist(list(rows(world)), schema=schema)
+    made = _ROWS.get(name)
+    return pa.Table.from_pylist([] if made is None else list(made(world)), schema=relations()[name])
