@@ -113,14 +113,21 @@ class Session:
         self.notices: list[Notice] = []
         self._epsilon = Fraction(0)
 
-    def prepare(self, sql: str, types: tuple[PgType | None, ...] = ()) -> Prepared:
-        """Read the one statement of a text, and learn its parameters and columns. Free."""
+    def read(self, sql: str) -> Prepared:
+        """Read the one statement of a text, which is to run at once: its answer has its columns."""
         found = read_text(sql)
         check_alone(found)
-        if not found:
-            return Prepared(sql, None)
-        statement = found[0].statement
-        self._check_usable(statement)
+        statement = found[0].statement if found else None
+        if statement is not None:
+            self._check_usable(statement)
+        return Prepared(sql, statement)
+
+    def prepare(self, sql: str, types: tuple[PgType | None, ...] = ()) -> Prepared:
+        """Read the one statement of a text, and learn its parameters and columns. Free."""
+        read = self.read(sql)
+        statement = read.statement
+        if statement is None:
+            return read
         if isinstance(statement, Query | Explain):
             return self._prepared_query(sql, statement, types)
         return Prepared(sql, statement, schema=self._schema(sql, statement))
@@ -305,7 +312,7 @@ class Session:
                 _forget(self.prepared, name)
                 return _Done(None, "DEALLOCATE" if name else "DEALLOCATE ALL")
             case CopyOut(sql):
-                rows = self._executed(self.prepare(sql), portal.values).rows
+                rows = self._executed(self.read(sql), portal.values).rows
                 return _Done(rows, f"COPY {0 if rows is None else rows.num_rows}")
             case other:
                 raise not_answered(other.verb)
