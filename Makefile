@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test test-slow check docs format protocol clean
+.PHONY: demo test test-slow test-superset check docs format protocol clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -20,6 +20,11 @@ test: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+# Superset and headless Chromium, over both wires; installs Superset into TACIT_SUPERSET at first.
+test-superset: export TACIT_SUPERSET ?= build/superset
+test-superset: $(READY)
+	$(BIN)/python -m pytest -m superset tests/end_to_end/test_superset.py
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -90,7 +90,17 @@ MESSAGES: Final = (
     query("DECLARE c CURSOR WITH HOLD FOR SELECT 1; FETCH 1 FROM c; CLOSE c"),
     query("PREPARE p AS SELECT 1; EXECUTE p; DEALLOCATE p"),
     query("EXPLAIN " + COUNT),
-    query("SELECT relname FROM pg_catalog.pg_class LIMIT 1"),
+    query("SET tacit.notices = on; SET TIME ZONE 'UTC'; SHOW search_path"),
+    query("SELECT /*+ tacit(half_width=500) */ sex, COUNT(*) FROM adult GROUP BY sex"),
+    query("SELECT current_setting('search_path'), version(), pg_backend_pid()"),
+    query(
+        "SELECT n.nspname, c.relname, pg_get_userbyid(c.relowner) FROM pg_catalog.pg_class c "
+        "LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE c.relkind IN ('r', 'v') AND c.relname ~ '^(adult)$' ORDER BY 1, 2"
+    ),
+    query("SELECT column_name FROM information_schema.columns WHERE ordinal_position = 1"),
+    parse("SELECT oid, typname FROM pg_type WHERE oid = ANY($1)", "v", (1007,)),
+    bind("", "v", [b"{16,23}"]),
     parse(COUNT, "s"),
     parse("SELECT COUNT(*) FROM adult WHERE age >= $1", "t", (23,)),
     bind("p", "s"),

@@ -49,6 +49,7 @@ suppress_warnings = ["misc.highlighting_failure"]
 myst_heading_anchors = 4
 
 autodoc_inherit_docstrings = False
+autodoc_mock_imports = ["superset"]  # is installed in an environment of its own
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 toc_object_entries = False  # the navigation of every page would have 1,500 names more

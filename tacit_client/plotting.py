@@ -14,7 +14,7 @@ import pyarrow as pa
 from tacit_client.connecting import refused
 from tacit_client.errors import missing_library
 from tacit_client.receipts import ColumnReceipt, Receipt, receipts_by_place
-from tacit_client.showing import general
+from tacit_client.showing import general, number_of
 
 KINDS: Final = ("bar", "line")
 GROUP_WIDTH: Final = 0.8  # of the bars that belong to one key
@@ -86,9 +86,9 @@ def _numbers(data: pa.Table, receipt: Receipt | None, y: str | Sequence[str] | N
     """The places of the columns to draw."""
     if y is not None:
         return [_place(data, name) for name in ([y] if isinstance(y, str) else y)]
-    found = list(receipts_by_place(data, receipt))
-    if not found:  # nothing private was asked: every number but the first column
-        found = [place for place in range(1, data.num_columns) if _is_number(data, place)]
+    answers = receipts_by_place(data, receipt)
+    # If nothing private was asked, every number but the first column.
+    found = [place for place in (answers or range(1, data.num_columns)) if _is_number(data, place)]
     if not found:
         raise refused("There is no column of numbers to draw. Name one as y=.")
     return found
@@ -106,7 +106,8 @@ def _place(data: pa.Table, name: str) -> int:
 
 def _series(data: pa.Table, place: int, receipt: ColumnReceipt | None) -> Series:
     raw = data.column(place).to_pylist()
-    values = [NAN if value is None else float(value) for value in raw]
+    numbers = map(number_of, raw)
+    values = [NAN if number is None else number for number in numbers]
     ends = [None if receipt is None else receipt.interval(row) for row in range(len(values))]
     return Series(
         name=data.column_names[place],

@@ -14,7 +14,7 @@ from tacit_client.cursor import Row, rows_of
 from tacit_client.errors import missing_library
 from tacit_client.plotting import plot
 from tacit_client.receipts import ColumnReceipt, Receipt, receipt_of, receipts_by_place
-from tacit_client.showing import as_html, as_text
+from tacit_client.showing import as_html, as_text, number_of
 
 INTERVALS: Final = pa.schema(
     [
@@ -149,11 +149,10 @@ class Result:
 
     def _interval_row(self, place: int, row: int, one: ColumnReceipt) -> dict[str, Any]:
         low, high = one.interval(row) or (None, None)
-        value = self._data.column(place)[row].as_py()
         return {
             "row": row,
             "column": one.name,
-            "value": None if value is None else float(value),
+            "value": number_of(self._data.column(place)[row].as_py()),
             "low": low,
             "high": high,
             "confidence": one.confidence,

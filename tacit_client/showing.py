@@ -6,6 +6,7 @@ characters.
 """
 
 import math
+from decimal import Decimal
 from html import escape
 from typing import Any, Final
 
@@ -50,6 +51,11 @@ def as_html(data: pa.Table, receipt: Receipt | None) -> str:
         f'<table style="{TABLE_STYLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
         f"<p>{below}</p>"
     )
+
+
+def number_of(value: Any) -> float | None:
+    """A value as a number; None if it is NULL, or no number, as the most frequent text is."""
+    return float(value) if isinstance(value, int | float | Decimal) else None
 
 
 def to_width(value: float | None, low: float, high: float) -> str:
@@ -103,7 +109,8 @@ def _cells(data: pa.Table, receipt: Receipt | None) -> tuple[list[str], Cells]:
 
 
 def _value(value: Any, ends: tuple[float, float] | None) -> str:
-    return general(value) if ends is None else to_width(float(value), *ends)
+    number = number_of(value)
+    return general(value) if ends is None or number is None else to_width(number, *ends)
 
 
 def _interval(ends: tuple[float, float] | None) -> str:

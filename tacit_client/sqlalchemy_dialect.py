@@ -39,6 +39,11 @@ TYPES: Final[Mapping[str, type[types.TypeEngine[Any]]]] = {
 DEFAULT_PORT: Final = 31337
 NUMBERS: Final = ("half_width", "relative", "at_least", "confidence")
 TEXTS: Final = ("epsilon", "fallback", "tls_root_certs", "tls_cert", "tls_key")
+TABLE_COMMENT: Final = """
+    SELECT pg_catalog.obj_description(c.oid, 'pg_class')
+    FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = ? AND c.relname = ?
+"""
 TRUE: Final = frozenset({"true", "1", "yes", "on"})
 FALSE: Final = frozenset({"false", "0", "no", "off"})
 
@@ -84,7 +89,8 @@ class TacitDialect(default.DefaultDialect):
             raise exc.ArgumentError(f"tacit:// has no option {min(unknown)!r}. It has {known}.")
         host = f"[{url.host}]" if url.host and ":" in url.host else url.host
         server = None if host is None else f"{host}:{url.port or DEFAULT_PORT}"
-        return [], {"server": server, "user": url.username, "token": url.password, **options}
+        user = url.username or None  # of ``tacit://:TOKEN@host``, it is empty
+        return [], {"server": server, "user": user, "token": url.password, **options}
 
     def do_ping(self, dbapi_connection: Any) -> bool:
         """Ask for something free."""
@@ -153,8 +159,11 @@ class TacitDialect(default.DefaultDialect):
     def get_table_comment(
         self, connection: Any, table_name: str, schema: str | None = None, **kw: Any
     ) -> Any:
-        """None: what a table's budget leaves changes, and is in ``data_privacy.budgets``."""
-        return {"text": None}
+        """What each record is, and how accurate answers are if nothing is asked for."""
+        found = connection.exec_driver_sql(TABLE_COMMENT, (_schema(schema), table_name)).fetchall()
+        if not found:
+            raise exc.NoSuchTableError(table_name)
+        return {"text": found[0][0]}
 
 
 def _catalog(connection: Any) -> catalog.Catalog:

@@ -74,6 +74,7 @@ _BARE: Final = frozenset({"user", "current_role", "current_catalog", "session_us
 _NAMES_OF_FUNCTIONS: Final = frozenset(
     {"typinput", "typoutput", "typreceive", "typsend", "typmodin", "typmodout", "typanalyze"}
 )
+_VECTORS: Final = frozenset({"indkey", "indoption", "indclass", "indcollation", "proargtypes"})
 _SYSTEM_COLUMNS: Final = frozenset({"tableoid", "xmin", "xmax", "cmin", "cmax"})
 
 
@@ -231,6 +232,15 @@ def type_name(to: exp.Expr) -> str:
     return text.removeprefix("pg_catalog.").strip('"')
 
 
+def _subscript(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr | None:
+    """The parser counts from 1, as lists do; vectors count from 0."""
+    if node.this.name.casefold() in _VECTORS:
+        one = exp.Literal.number(1)
+        places = [exp.Add(this=exp.paren(place), expression=one) for place in node.expressions]
+        node.set("expressions", places)
+    return None
+
+
 def _compared(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr | None:
     """``typreceive <> 0``: of functions there are the names here, and ``-`` for none.
 
@@ -254,6 +264,7 @@ _WRITERS: Final[dict[type[exp.Expr], Callable[[exp.Expr, CatalogFacts], exp.Expr
     exp.Column: _column,
     exp.Any: _compared_with_all,
     exp.All: _compared_with_all,
+    exp.Bracket: _subscript,
     exp.EQ: _compared,
     exp.NEQ: _compared,
 }

@@ -134,7 +134,7 @@ def _declare(text: str, reader: WordReader) -> DeclareCursor:
         reader.passed("WITHOUT", "HOLD")
     if not reader.passed("FOR") or reader.ahead is None:
         raise _malformed(reader, "DECLARE")
-    return DeclareCursor(name, _behind(text, reader.ahead.start), is_held)
+    return DeclareCursor(name, behind(text, reader.ahead.start), is_held)
 
 
 def _fetch(reader: WordReader, verb: str) -> FetchRows:
@@ -178,7 +178,7 @@ def _prepare(text: str, reader: WordReader) -> PrepareQuery:
         raise _malformed(reader, "PREPARE")
     named = " ".join(types).split(",")
     kinds = tuple(one.strip() for one in named if one.strip())
-    return PrepareQuery(name, kinds, _behind(text, reader.ahead.start))
+    return PrepareQuery(name, kinds, behind(text, reader.ahead.start))
 
 
 def _execute(reader: WordReader) -> ExecutePrepared:
@@ -210,8 +210,8 @@ def _value(reader: WordReader) -> Parameter:
     raise _malformed(reader, "EXECUTE")
 
 
-def _behind(text: str, start: int) -> str:
-    """The text from a place on, what is before it blank."""
+def behind(text: str, start: int) -> str:
+    """The text from a place on; what is before it is blank, so that lines and columns stay."""
     return "".join("\n" if sign == "\n" else " " for sign in text[:start]) + text[start:]
 
 

@@ -63,6 +63,7 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
         tree = tree.this
     if not isinstance(tree, exp.Query):
         raise unsupported(tree, "is not a SELECT", "Write SELECT before it.")
+    _check_names(tree)
     if parameters:
         bind(tree, parameters)
     read_lists(tree)
@@ -74,6 +75,16 @@ def parse(query: Query, parameters: Parameters = ()) -> QueryTree:
     if options:
         _take_commented(tree, options)
     return QueryTree(tree, len(queries) > 1)
+
+
+def _check_names(tree: exp.Query) -> None:
+    """Refuse a parameter where a name belongs, which the parser takes."""
+    for item in tree.find_all(exp.Alias):
+        named = item.args["alias"]
+        if not isinstance(named, exp.Identifier):
+            raise unsupported(
+                named, "is no name", "A parameter stands for a value; write the name itself."
+            )
 
 
 def _check_nesting(words: Iterable[Token]) -> None:

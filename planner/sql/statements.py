@@ -1,13 +1,14 @@
 """Every statement there is, told apart: the one reader of SQL text.
 
     Query                                          SELECT .., WITH .., (SELECT ..); SHOW TABLES
-    Explain                                        EXPLAIN [PRIVACY] of a query, or of the next
+    Explain                                        EXPLAIN in its forms, of a query or of the next
     CreateSynthetic, DropSynthetic                 CREATE and DROP SYNTHETIC TABLE
     SetSetting, ResetSetting, ResetAll             SET, RESET and SHOW of our own settings
     ShowSetting
     ClientSetting, ShowClientSetting                    the same of what clients set by themselves
     TransactionWord, Savepoint, DiscardAll         BEGIN, COMMIT, ROLLBACK; SAVEPOINT; DISCARD ALL
     CursorStatement, PreparedStatement             DECLARE, FETCH, CLOSE; PREPARE, EXECUTE ..
+    CopyOut                                        COPY (SELECT ..) TO STDOUT
 
 Whoever serves statements matches on these. The set is closed: any other text is refused. A query is
 told by its first words alone: `query_tree` parses it. Nothing here knows a table or a session.
@@ -22,7 +23,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 from cube.refusals import InvalidSql, ReadOnly, UnsupportedSql
 from planner.cache import BoundedCache
 from planner.sql.comment_options import commented_options
+from planner.sql.copying import CopyOut, read_copy
 from planner.sql.cursors import CursorStatement, PreparedStatement, read_cursor
+from planner.sql.explain_forms import OUR_TABLE, ExplainForm, PlanFormat, read_form
 from planner.sql.listings import read_listing
 from planner.sql.messages import shortened
 from planner.sql.settings import SettingStatement, read_setting
@@ -33,7 +36,6 @@ from planner.sql.words import (
     ONE_STATEMENT,
     TextLimits,
     WordedStatement,
-    WordReader,
     check_length,
     keyword,
     worded_statements,
@@ -80,12 +82,19 @@ class Explain:
     """A statement of which only the cost is asked for."""
 
     of: Query | CreateSynthetic
+    form: ExplainForm = OUR_TABLE
     verb: ClassVar[str] = "EXPLAIN"
 
 
 SessionStatement: TypeAlias = SettingStatement | SessionWord
 Statement: TypeAlias = (
-    Query | Explain | SyntheticStatement | SessionStatement | CursorStatement | PreparedStatement
+    Query
+    | Explain
+    | SyntheticStatement
+    | SessionStatement
+    | CursorStatement
+    | PreparedStatement
+    | CopyOut
 )
 
 
@@ -211,7 +220,7 @@ def not_answered(verb: str) -> UnsupportedSql:
 def _statement(worded: WordedStatement) -> Statement:
     words = worded.words
     if keyword(words[0]) == "EXPLAIN":
-        return Explain(_explained(worded))
+        return _explained(worded)
     listing = read_listing(words)
     if listing is not None:
         return Query(listing)
@@ -223,7 +232,8 @@ def _statement(worded: WordedStatement) -> Statement:
             "Options in a comment are for SELECT.",
             hint="CREATE SYNTHETIC TABLE has its own: WITH (epsilon => 1).",
         )
-    return found or read_cursor(worded.text, words) or _query(worded.text, words)
+    found = found or read_cursor(worded.text, words) or read_copy(worded.text, words)
+    return found or _query(worded.text, words)
 
 
 def _keep_unparsed(worded: Sequence[WordedStatement], found: Sequence[StatementAt]) -> None:
@@ -236,18 +246,16 @@ def _keep_unparsed(worded: Sequence[WordedStatement], found: Sequence[StatementA
             pass
 
 
-def _explained(worded: WordedStatement) -> Query | CreateSynthetic:
-    """What stands behind EXPLAIN or EXPLAIN PRIVACY, which are the same."""
-    reader = WordReader(worded.words[1:])
-    reader.passed("PRIVACY")
-    words = reader.rest
+def _explained(worded: WordedStatement) -> Explain:
+    """EXPLAIN in one of its forms; a synthetic table has our own alone."""
+    form, words = read_form(worded.words)
     if not words:
         raise InvalidSql("EXPLAIN PRIVACY is followed by nothing.", hint="Put a SELECT after it.")
-    if keyword(words[0]) == "CREATE":
+    if keyword(words[0]) == "CREATE" and form.shown_as is PlanFormat.TABLE:
         synthetic = read_synthetic(words)
         if isinstance(synthetic, CreateSynthetic):
-            return synthetic
-    return _query(worded.text, words)
+            return Explain(synthetic)
+    return Explain(_query(worded.text, words), form)
 
 
 def _query(text: str, words: Sequence[Token]) -> Query:

@@ -95,7 +95,7 @@ def _attributes(world: World) -> Rows:
     for table in world.tables:
         for place, column in enumerate(table.columns, start=1):
             kind, digits = column.type, column.digits
-            yield {
+            row = {
                 "attrelid": table.number,
                 "attname": column.name,
                 "atttypid": kind.oid,
@@ -105,6 +105,9 @@ def _attributes(world: World) -> Rows:
                 "attnotnull": not column.may_be_null,
                 **_of_type(kind),
             }
+            yield row
+            if column.name == table.key:
+                yield row | {"attrelid": index_number(table), "attnum": 1, "attnotnull": False}
 
 
 def _of_type(kind: CatalogType) -> dict[str, Any]:

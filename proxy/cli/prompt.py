@@ -20,9 +20,9 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from pygments.lexers.sql import PostgresLexer
 
 from proxy.cli.client import ServerAddress, kept_open
-from proxy.cli.failures import failure_line, failure_of
+from proxy.cli.failures import Declined, failure_line, failure_of
 from proxy.cli.options import OutputFormat
-from proxy.cli.prompt_commands import ALIASES, Prompted
+from proxy.cli.prompt_commands import ALIASES, Sitting
 from proxy.cli.prompt_completion import PromptCompleter
 
 PROMPT: Final = "tacit> "
@@ -39,22 +39,22 @@ def run_prompt(server: ServerAddress, settings: Mapping[str, str], output: Outpu
         If the server does not answer to begin with.
     """
     with kept_open(server) as opened:
-        prompted = Prompted(opened, settings, output)
-        completer = PromptCompleter({name: one.words for name, one in prompted.commands.items()})
-        completer.names = prompted.names()
+        sitting = Sitting(opened, settings, output)
+        completer = PromptCompleter({name: one.words for name, one in sitting.commands.items()})
+        completer.names = sitting.names()
         typer.echo(f"Tacit at {server.address}. \\? lists commands, \\q leaves.")
         session = _session(completer)
-        while not prompted.is_over:
+        while not sitting.is_over:
             try:
                 line = session.prompt()
             except KeyboardInterrupt:  # as shells do: the line is given up
                 continue
             except EOFError:
                 return
-            _do(prompted, line)
-            if "synthetic" in line.casefold():
-                with suppress(Exception):
-                    completer.names = prompted.names()
+            _do(sitting, line)
+            if "synthetic" in line.casefold():  # there may be other tables now
+                with suppress(Exception):  # completion is a convenience
+                    completer.names = sitting.names()
 
 
 def is_whole(text: str) -> bool:
@@ -69,14 +69,33 @@ def is_whole(text: str) -> bool:
     )
 
 
-def _do(prompted: Prompted, line: str) -> None:
+def _do(sitting: Sitting, line: str) -> None:
     """Do what a line says; what fails is said, and the prompt goes on."""
     try:
-        prompted.run(line)
+        sitting.run(line)
     except KeyboardInterrupt:
         typer.echo("Cancelled. What was charged before stays charged.", err=True)
     except Exception as error:  # noqa: BLE001 - whatever it is, no traceback reaches the terminal
-        typer.echo(failure_line(failure_of(error)[0]), err=True)
+        failure, _ = failure_of(error)
+        typer.echo(pointed_at(line.strip(), failure) + failure_line(failure), err=True)
+
+
+def pointed_at(text: str, failure: Declined) -> str:
+    r"""The line of a statement where it fails, and a mark below the place; else nothing.
+
+    >>> from proxy.protocol.tacit_pb2 import RefusalDetail, TextPosition
+    >>> detail = RefusalDetail(position=TextPosition(line=2, column=3))
+    >>> print(pointed_at("SELECT\n  nonsense;", Declined("unknown_name", "", detail)), end="")
+      nonsense;
+      ^
+    """
+    detail = failure.detail
+    if detail is None or not detail.HasField("position") or text.startswith("\\"):
+        return ""
+    lines, place = text.replace("\t", " ").split("\n"), detail.position
+    if not 1 <= place.line <= len(lines):
+        return ""
+    return f"{lines[place.line - 1]}\n{' ' * (place.column - 1)}^\n"
 
 
 def _session(completer: PromptCompleter) -> PromptSession[str]:

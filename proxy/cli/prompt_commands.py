@@ -43,7 +43,7 @@ class Command:
     words: tuple[str, ...] = ()
 
 
-class Prompted:
+class Sitting:
     """One sitting at the prompt.
 
     Parameters

@@ -44,11 +44,12 @@ from proxy.engine.batch import run_batch
 from proxy.engine.catalog_world import catalog_world
 from proxy.engine.descriptions import described
 from proxy.engine.disclosure import disclosed_rows, shown_record
-from proxy.engine.explain import EXPLANATION_SCHEMA, ExplainedPart, build_explanation, explained
+from proxy.engine.explain import ExplainedPart, build_explanation, explained
 from proxy.engine.history_fallback import NOTE
 from proxy.engine.model_fallback import ModelFallback
 from proxy.engine.other_statements import columns_of_other, explain_other, run_other
 from proxy.engine.postprocessing import OuterSql
+from proxy.engine.query_plan import plan_columns, shown_plan
 from proxy.engine.relations import (
     N_ROWS_TRIED,
     missing_notes,
@@ -127,8 +128,8 @@ class Engine:
                 return QueryResult(self._catalogued(query, request), None)
             case Query():
                 return self._answer_query(request)
-            case Explain(of=Query()):
-                return QueryResult(self.explain(request).data, None)
+            case Explain(of=Query(), form=form):
+                return QueryResult(shown_plan(self.explain(request), form), None)
             case other:
                 return run_other(self.synthetic, other, request)
 
@@ -207,11 +208,11 @@ class Engine:
         match read_statement(request.sql):
             case Query() as query if is_catalog_query(query):
                 return self._catalogued(query, request).schema
-            case Explain(of=Query() as query) if is_catalog_query(query):
-                return EXPLANATION_SCHEMA
+            case Explain(of=Query() as query, form=form) if is_catalog_query(query):
+                return plan_columns(form)
             case Query() | Explain(of=Query()) as asked:
                 schema = self._schema(request, self._visible_to(request.caller))
-                return schema if isinstance(asked, Query) else EXPLANATION_SCHEMA
+                return schema if isinstance(asked, Query) else plan_columns(asked.form)
             case other:
                 return columns_of_other(other)
 

@@ -31,6 +31,7 @@ from planner.sql.statements import read_file, read_query, read_text
 from planner.workload import Wanted
 from proxy.api.requests import QueryRequest
 from tests.planner import test_fixtures
+from tests.planner.sql.test_copying import REFUSED as REFUSED_COPIES
 from tests.planner.sql.test_cursors import REFUSED as REFUSED_CURSORS
 from tests.planner.sql.test_settings import REFUSED as REFUSED_SETTINGS
 from tests.planner.sql.test_synthetic_statements import MALFORMED
@@ -80,7 +81,13 @@ FILES: list[Asked] = [
 AROUND: list[Asked] = [
     *(
         partial(read_text, text)
-        for text in (*REFUSED_SETTINGS, *REFUSED_WORDS, *REFUSED_CURSORS, *MALFORMED)
+        for text in (
+            *REFUSED_SETTINGS,
+            *REFUSED_WORDS,
+            *REFUSED_CURSORS,
+            *REFUSED_COPIES,
+            *MALFORMED,
+        )
     ),
     partial(read_query, "SET tacit.epsilon = 1"),
 ]

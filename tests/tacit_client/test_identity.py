@@ -1,4 +1,4 @@
-"""Who asks: by tokens alone, with their analyst's name, in a URL; against a ledger's credentials."""
+"""Who asks: by tokens alone, with their analyst's name, in a URL; a ledger knows them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,9 +39,10 @@ def test_a_token_says_who_asks(
     assert {request.caller.payer.analyst for request in engine.requests} == {"ann"}
 
 
-def test_a_url_has_both(token: tuple[str, str], engine: CannedEngine) -> None:
+@pytest.mark.parametrize("user", ["ann", ""])
+def test_a_url_has_both(token: tuple[str, str], engine: CannedEngine, user: str) -> None:
     registry.register("tacit", "tacit_client.sqlalchemy_dialect", "TacitDialect")
-    database = sa.create_engine(f"tacit://ann:{token[0]}@{token[1]}/")
+    database = sa.create_engine(f"tacit://{user}:{token[0]}@{token[1]}/")
     with database.connect() as connection:
         assert connection.execute(sa.text(COUNT_ALL)).scalar() == 1234.5
     database.dispose()
@@ -59,6 +60,9 @@ def test_marginals_are_asked_with_it_too(token: tuple[str, str]) -> None:
 @pytest.mark.parametrize("given", [{}, {"token": "tacit_" + "0" * 64}, {"user": "bob"}])
 def test_whoever_is_not_known_is_told_so(token: tuple[str, str], given: dict[str, Any]) -> None:
     shown = {"token": token[0], **given} if "user" in given else given
-    with pytest.raises(tacit_client.Error, match=r"(?i)unauth|no credential") as caught:
-        tacit_client.connect(token[1], **shown).sql(COUNT_ALL)
+    with (
+        pytest.raises(tacit_client.Error, match=r"(?i)unauth|no credential") as caught,
+        tacit_client.connect(token[1], **shown) as connection,
+    ):
+        connection.sql(COUNT_ALL)
     assert token[0] not in str(caught.value)

@@ -93,6 +93,37 @@ def test_what_nothing_private_was_asked_of_has_no_receipt() -> None:
     assert repr(result) == "a\n1"
 
 
+def test_answers_of_every_kind_are_shown_and_drawn(connection: tacit_client.Connection) -> None:
+    shown = connection.sql(
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(extremes => 'noisy') city, COUNT(*) AS n, "
+        "AVG(visits) FILTER (WHERE age > 98) AS a, MEDIAN(age) AS m, MIN(age) AS low, "
+        "MODE() WITHIN GROUP (ORDER BY member) AS o FROM people GROUP BY city"
+    )
+    assert "NULL" in repr(shown)
+    assert "<td>Paris</td>" in shown._repr_html_()
+    assert shown.intervals.num_rows == 4 * len(shown.answers)
+    assert len(shown.plot(y=["n", "a"]).patches) == 8
+    assert shown.plot(y="n") is not None
+
+
+def test_a_number_that_is_not_known_may_have_an_interval() -> None:
+    result = answer(["a", "b"], [10.0, 20.0])
+    unknown = result.to_arrow().set_column(1, "n", pa.array([None, 20.0], pa.float64()))
+    result = Result(unknown)
+    assert repr(result).splitlines()[1].split() == ["a", "NULL", "[8.0,", "12.0]", "measured"]
+    assert result.intervals.to_pylist()[0]["value"] is None
+    assert [bar.get_height() for bar in result.plot().patches][1:] == [20.0]
+
+
+def test_an_answer_that_is_no_number_is_shown_and_not_drawn() -> None:
+    result = answer(["a"], [10.0], reach=None)
+    texts = Result(result.to_arrow().set_column(1, "n", pa.array(["most"])))
+    assert "most" in repr(texts)
+    assert texts.intervals.to_pylist()[0]["value"] is None
+    with pytest.raises(tacit_client.InterfaceError, match="numbers"):
+        texts.plot()
+
+
 def test_the_terminal_shows_values_to_the_width_of_their_intervals() -> None:
     shown = repr(answer(["a", None], [1234.567, 20.0], notes=("mind this",)))
     assert shown.splitlines() == [

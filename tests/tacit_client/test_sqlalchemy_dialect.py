@@ -55,7 +55,8 @@ def test_the_catalog_is_reflected_for_nothing(database: sa.Engine, engine: Engin
     assert found.get_pk_constraint("people")["constrained_columns"] == []
     assert found.get_foreign_keys("people") == []
     assert found.get_indexes("people") == []
-    assert found.get_table_comment("people") == {"text": None}
+    assert "Counts are within 20 of the truth" in str(found.get_table_comment("people")["text"])
+    assert found.get_table_comment("budgets", "data_privacy") == {"text": None}
     assert spent(engine) == 0
 
 
@@ -69,6 +70,8 @@ def test_a_whole_schema_is_reflected(database: sa.Engine) -> None:
 def test_a_table_that_is_not_there_is_not_found(database: sa.Engine) -> None:
     with pytest.raises(sa.exc.NoSuchTableError):
         sa.Table("nobody", sa.MetaData(), autoload_with=database)
+    with pytest.raises(sa.exc.NoSuchTableError):
+        sa.inspect(database).get_table_comment("nobody")
 
 
 def test_a_built_statement_is_answered(database: sa.Engine, people: sa.Table) -> None:

@@ -3,6 +3,7 @@
 Environments are kept in pytest's cache; only the wheel is built and installed again.
 """
 
+import shutil
 import subprocess
 import sys
 import venv
@@ -44,7 +45,10 @@ def pip(python: object, *arguments: object) -> None:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    pip(sys.executable, "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
+    # A copy, because building leaves files behind that would be in the next wheel.
+    kept_out = shutil.ignore_patterns(".*", "build", "tests", "docs", "benchmarks", "examples")
+    shutil.copytree(ROOT, folder / "source", ignore=kept_out)
+    pip(sys.executable, "wheel", "--quiet", "--no-deps", "-w", folder, folder / "source")
     (built,) = folder.glob("*.whl")
     return built
 

@@ -45,6 +45,7 @@ BIND_COMPLETE: Final = _framed(b"2")
 CLOSE_COMPLETE: Final = _framed(b"3")
 NO_DATA: Final = _framed(b"n")
 PORTAL_SUSPENDED: Final = _framed(b"s")
+COPY_DONE: Final = _framed(b"c")
 EMPTY_QUERY: Final = _framed(b"I")
 AUTHENTICATION_OK: Final = _framed(b"R", struct.pack("!i", 0))
 
@@ -121,6 +122,17 @@ def data_row(values: Iterable[bytes | None]) -> bytes:
         for value in values
     ]
     return _framed(b"D", struct.pack("!h", len(parts)) + b"".join(parts))
+
+
+def copy_out(n_columns: int, *, is_binary: bool) -> bytes:
+    """A stream of so many columns follows."""
+    form = int(is_binary)
+    return _framed(b"H", struct.pack(f"!bh{n_columns}h", form, n_columns, *[form] * n_columns))
+
+
+def copy_data(piece: bytes) -> bytes:
+    """A piece of a stream."""
+    return _framed(b"d", piece)
 
 
 def command_complete(tag: str) -> bytes:

@@ -8,7 +8,7 @@ import threading
 import time
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from cube.refusals import Refused
 from proxy.api.requests import Caller, QueryEngine
@@ -33,6 +33,8 @@ from proxy.wire.postgres.login import (
 from proxy.wire.postgres.session import Session
 from proxy.wire.postgres.sqlstates import FATAL, INTERNAL, fields, refusal_fields
 from proxy.wire.postgres.transport import ConnectionEnded, Transport
+
+CERTIFIED_SECONDS_MAX: Final = 86_400.0  # of a connection by certificate, as on the other wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,9 @@ class Connection:
         conversation = Conversation(
             self._transport, session, self._house.watcher, self._cancelled.is_set, who.caller
         )
-        conversation.run()
+        # TLS looks at a certificate, and at when it ends, once.
+        by_certificate = who.presented.certificate is not None
+        conversation.run(time.monotonic() + CERTIFIED_SECONDS_MAX if by_certificate else None)
 
     def _shift(self, analyst: str, session: Session) -> Shift:
         """The share and the time of one statement, which nobody has cancelled yet."""

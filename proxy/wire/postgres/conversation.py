@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from cube.refusals import Refused, TooSlow
+from planner.sql.copying import CopyFormat, CopyOut
 from planner.sql.statements import read_text
 from proxy.api.requests import Caller
 from proxy.monitoring.events import (
@@ -25,6 +26,7 @@ from proxy.wire.incidents import incident_text, log_request, note_incident
 from proxy.wire.postgres import backend, frontend
 from proxy.wire.postgres.bound_values import bound
 from proxy.wire.postgres.client_settings import REPORTED, default
+from proxy.wire.postgres.copy_stream import stream
 from proxy.wire.postgres.pg_types import BY_OID, UNKNOWN, PgType
 from proxy.wire.postgres.portals import Portal, columns_of
 from proxy.wire.postgres.session import SELECT_TAG, Session
@@ -76,11 +78,17 @@ class Conversation:
         self._asked = _Asked("")
         self._reported = session.transaction.settings
 
-    def run(self) -> None:
-        """Answer messages until the client says goodbye or is gone."""
+    def run(self, until: float | None) -> None:
+        """Answer messages until the client says goodbye or is gone.
+
+        Parameters
+        ----------
+        until : float, optional
+            The time on the monotonic clock from which no message is waited for.
+        """
         self._ready()
         while True:
-            message = self._next()
+            message = self._next(until)
             match message:
                 case frontend.Terminate():
                     return
@@ -99,9 +107,9 @@ class Conversation:
                 case _:
                     pass
 
-    def _next(self) -> frontend.Message | None:
+    def _next(self, until: float | None) -> frontend.Message | None:
         """The next message; None for one in an encoding that cannot be read, which is refused."""
-        (tag,) = self._transport.receive(1, None)
+        (tag,) = self._transport.receive(1, until)
         until = time.monotonic() + SECONDS_TO_SEND_MAX
         header = self._transport.receive(4, until)
         length = frontend.message_length(tag, header, is_logged_in=True)
@@ -139,7 +147,8 @@ class Conversation:
         """Carry out one statement of the simple protocol."""
         portal = Portal(self._session.prepare(sql))
         self._session.run(portal)
-        if portal.schema is not None:
+        is_stream = isinstance(portal.prepared.statement, CopyOut)
+        if portal.schema is not None and not is_stream:
             self._transport.send(backend.row_description(portal.columns))
         self._give(portal, _ALL)
 
@@ -207,6 +216,9 @@ class Conversation:
     def _give(self, portal: Portal, n_rows: int) -> None:
         """Send the next rows of a portal, and how it stands then."""
         self._tell()
+        if isinstance(portal.prepared.statement, CopyOut):
+            self._stream(portal, portal.prepared.statement)
+            return
         n_sent = 0
         for row in portal.next_rows(n_rows):
             self._transport.send(backend.data_row(row))
@@ -216,6 +228,15 @@ class Conversation:
             return
         tag = f"{portal.tag} {n_sent}" if portal.tag == SELECT_TAG else portal.tag
         self._transport.send(backend.command_complete(tag))
+
+    def _stream(self, portal: Portal, asked: CopyOut) -> None:
+        """Send the answer of a COPY."""
+        columns, is_binary = portal.columns, asked.format is CopyFormat.BINARY
+        self._transport.send(backend.copy_out(len(columns), is_binary=is_binary))
+        for piece in stream(portal.passed(portal.n_left), columns, asked):
+            self._transport.send(backend.copy_data(piece))
+        self._transport.send(backend.COPY_DONE)
+        self._transport.send(backend.command_complete(portal.tag))
 
     def _tell(self) -> None:
         """Send notices, and settings that changed."""

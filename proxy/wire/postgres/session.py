@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from cube.refusals import TargetNotReached
+from planner.sql.copying import CopyOut
 from planner.sql.cursors import (
     CloseCursor,
     Deallocate,
@@ -68,7 +69,7 @@ from proxy.wire.sessions.sessions import applied, setting_text
 Notice = tuple[str, str, str]  # severity, SQLSTATE, text
 Working = Callable[[], AbstractContextManager[object]]
 CursorOrPrepared = (
-    DeclareCursor | FetchRows | CloseCursor | PrepareQuery | ExecutePrepared | Deallocate
+    DeclareCursor | FetchRows | CloseCursor | PrepareQuery | ExecutePrepared | Deallocate | CopyOut
 )
 
 
@@ -283,7 +284,7 @@ class Session:
         self.prepared.keep_only(set())
         self.portals.keep_only(set())
 
-    def _about_kept(self, statement: Statement, portal: Portal) -> _Done:
+    def _about_kept(self, statement: Statement, portal: Portal) -> _Done:  # noqa: PLR0911 - one each
         match statement:
             case DeclareCursor():
                 return self._declared(statement, portal.values)
@@ -292,11 +293,7 @@ class Session:
                 verb = "MOVE" if is_move else "FETCH"
                 return _Done(None if is_move else rows, f"{verb} {rows.num_rows}")
             case CloseCursor(name):
-                if name is None:
-                    self.portals.keep_only(set())
-                else:
-                    self.portals.get(name)
-                    self.portals.discard(name)
+                _forget(self.portals, name)
                 return _Done(None, "CLOSE CURSOR" if name else "CLOSE CURSOR ALL")
             case PrepareQuery(name, types, sql):
                 kinds = tuple(type_of_sql(kind) for kind in types)
@@ -305,12 +302,11 @@ class Session:
             case ExecutePrepared(name, values):
                 return self._executed(self.prepared.get(name), values)
             case Deallocate(name):
-                if name is None:
-                    self.prepared.keep_only(set())
-                else:
-                    self.prepared.get(name)
-                    self.prepared.discard(name)
+                _forget(self.prepared, name)
                 return _Done(None, "DEALLOCATE" if name else "DEALLOCATE ALL")
+            case CopyOut(sql):
+                rows = self._executed(self.prepare(sql), portal.values).rows
+                return _Done(rows, f"COPY {0 if rows is None else rows.num_rows}")
             case other:
                 raise not_answered(other.verb)
 
@@ -361,6 +357,15 @@ class Session:
 
     def _warn(self, sqlstate: str, text: str) -> None:
         self.notices.append((WARNING, sqlstate, text))
+
+
+def _forget(shelf: Shelf[Any], name: str | None) -> None:
+    """Forget what has a name, which must be there; everything without one."""
+    if name is None:
+        shelf.keep_only(set())
+    else:
+        shelf.get(name)
+        shelf.discard(name)
 
 
 def _texts(columns: Mapping[str, Sequence[str | None]]) -> pa.Table:

@@ -155,12 +155,19 @@ def _text_interval(value: dt.timedelta | pa.MonthDayNano) -> bytes:
     months, days, micros = _parts(value)
     years, months = math.trunc(months / 12), int(math.fmod(months, 12))
     units = ((years, "year"), (months, "mon"), (days, "day"))
-    words = [f"{n} {unit}{'' if n == 1 else 's'}" for n, unit in units if n]
+    words = list[str]()
+    is_negative = False  # then a part that is not has a sign, as PostgreSQL writes it
+    for n, unit in units:
+        if n:
+            sign = "+" if is_negative and n > 0 else ""
+            words.append(f"{sign}{n} {unit}{'' if n == 1 else 's'}")
+            is_negative = n < 0
     if micros or not words:
         seconds, fraction = divmod(abs(micros), 10**6)
         clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
         tail = f".{fraction:06}".rstrip("0") if fraction else ""
-        words.append(f"{'-' if micros < 0 else ''}{clock}{tail}")
+        sign = "-" if micros < 0 else "+" if is_negative else ""
+        words.append(f"{sign}{clock}{tail}")
     return " ".join(words).encode()
 
 

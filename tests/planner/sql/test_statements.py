@@ -58,6 +58,7 @@ def test_the_set_is_closed_and_each_of_it_says_how_it_begins() -> None:
     assert {kind.__name__ for kind in get_args(Statement)} == {
         "ClientSetting",
         "CloseCursor",
+        "CopyOut",
         "CreateSynthetic",
         "Deallocate",
         "DeclareCursor",
@@ -119,7 +120,7 @@ def test_of_several_statements_each_has_its_own_text() -> None:
         ('"set" tacit.half_width = 50', "Only SELECT is answered, not SET"),
         ("'set'", "Only SELECT is answered, not SET"),
         ("LISTEN a", "Only SELECT is answered, not LISTEN"),
-        ("COPY a TO b", "Only SELECT is answered, not COPY"),
+        ("CALL a()", "Only SELECT is answered, not CALL"),
         ("EXPLAIN PRIVACY SET tacit.epsilon = 1", "Only SELECT is answered, not SET"),
     ],
 )

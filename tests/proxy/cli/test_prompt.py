@@ -25,7 +25,7 @@ from proxy.cli.client import ServerAddress, kept_open
 from proxy.cli.failures import Unreachable
 from proxy.cli.options import OutputFormat
 from proxy.cli.prompt import run_prompt
-from proxy.cli.prompt_commands import Prompted
+from proxy.cli.prompt_commands import Sitting
 from proxy.cli.prompt_completion import Names, PromptCompleter
 from proxy.engine.engine import Engine
 from proxy.monitoring.logs import configure_logs
@@ -62,16 +62,16 @@ def server(engine: Engine) -> Iterator[ServerAddress]:
 
 
 @pytest.fixture
-def prompted(server: ServerAddress) -> Iterator[Prompted]:
+def sitting(server: ServerAddress) -> Iterator[Sitting]:
     with kept_open(server) as opened:
-        yield Prompted(opened, {"half_width": "100"}, OutputFormat.TABLE)
+        yield Sitting(opened, {"half_width": "100"}, OutputFormat.TABLE)
 
 
 class Lines:
     """Says lines to a prompt, and what it printed since."""
 
-    def __init__(self, prompted: Prompted, capsys: pytest.CaptureFixture[str]) -> None:
-        self._prompted = prompted
+    def __init__(self, sitting: Sitting, capsys: pytest.CaptureFixture[str]) -> None:
+        self._prompted = sitting
         self._capsys = capsys
 
     def __call__(self, *lines: str) -> str:
@@ -81,8 +81,8 @@ class Lines:
 
 
 @pytest.fixture
-def say(prompted: Prompted, capsys: pytest.CaptureFixture[str]) -> Lines:
-    return Lines(prompted, capsys)
+def say(sitting: Sitting, capsys: pytest.CaptureFixture[str]) -> Lines:
+    return Lines(sitting, capsys)
 
 
 def test_a_statement_is_answered_as_the_command_answers(say: Lines, engine: Engine) -> None:
@@ -148,15 +148,15 @@ def test_what_fails_says_why(say: Lines, line: str, why: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["\\q", "quit", "EXIT;"])
-def test_it_can_be_left(prompted: Prompted, line: str) -> None:
-    prompted.run(line)
-    assert prompted.is_over
+def test_it_can_be_left(sitting: Sitting, line: str) -> None:
+    sitting.run(line)
+    assert sitting.is_over
 
 
 @pytest.fixture
-def completer(prompted: Prompted) -> PromptCompleter:
-    found = PromptCompleter({name: one.words for name, one in prompted.commands.items()})
-    found.names = prompted.names()
+def completer(sitting: Sitting) -> PromptCompleter:
+    found = PromptCompleter({name: one.words for name, one in sitting.commands.items()})
+    found.names = sitting.names()
     return found
 
 
@@ -207,6 +207,7 @@ def test_errors_do_not_end_it_and_lines_may_be_several(
     run_prompt(server, {}, OutputFormat.CSV)
     printed = capsys.readouterr()
     assert "error [unknown_name]: people has no column nonsense (line 1, column 8)" in printed.err
+    assert printed.err.startswith("SELECT nonsense\n       ^\nerror")
     assert printed.out.endswith("city\nOslo\nRome\n")
     history = tmp_path / "state" / "tacit" / "history"
     assert "+FROM cities;" in history.read_text()

@@ -4,6 +4,7 @@ import datetime as dt
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,11 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from cube.refusals import NotAuthenticated
 from proxy.api.requests import Caller
-from proxy.identity import authenticate, scram
+from proxy.identity import scram
 from proxy.identity.authenticate import N_TRIED_MIN, LedgerAuthenticator, SteadyTime
 from proxy.identity.issuing import Grant, expiry, issue_certificate, issue_token, revoke
 from proxy.identity.presented import PresentedCredentials
+from proxy.identity.scram_keys import Verifier, opened_verifier
 from proxy.identity.tokens import new_token, token_hash
 from tests.support.scram_client import ScramClient, logged_in
 
@@ -110,11 +112,18 @@ def test_nobody_is_as_much_work_as_somebody(
     ledger: Ledger, n_tokens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work: list[str] = []
-    opened, fits = authenticate.opened_verifier, scram._fits
-    monkeypatch.setattr(
-        authenticate, "opened_verifier", lambda *given: work.append("open") or opened(*given)
-    )
-    monkeypatch.setattr(scram, "_fits", lambda *given: work.append("try") or fits(*given))
+    fits = scram._fits
+
+    def opening(*given: Any) -> Verifier:
+        work.append("open")
+        return opened_verifier(*given)
+
+    def trying(*given: Any) -> bool:
+        work.append("try")
+        return fits(*given)
+
+    monkeypatch.setattr("proxy.identity.authenticate.opened_verifier", opening)
+    monkeypatch.setattr(scram, "_fits", trying)
     for _ in range(n_tokens):
         issue_token(ledger, ANN, by=BY)
     authenticator = LedgerAuthenticator(ledger)
@@ -125,6 +134,8 @@ def test_nobody_is_as_much_work_as_somebody(
 
 
 def test_what_the_ledger_holds_opens_with_its_key_alone(ledger: Ledger) -> None:
+    _, token = issue_token(ledger, ANN, by=BY)
+
     class OtherKey:
         """The same entries, on a machine without their key."""
 
@@ -132,8 +143,6 @@ def test_what_the_ledger_holds_opens_with_its_key_alone(ledger: Ledger) -> None:
 
         def refresh(self) -> None: ...
 
-    _, token = issue_token(ledger, ANN, by=BY)
-    OtherKey.access = ledger.access
     assert proved(LedgerAuthenticator(ledger), "ann", token) == token_hash(token)
     assert proved(LedgerAuthenticator(OtherKey()), "ann", token) is None
 

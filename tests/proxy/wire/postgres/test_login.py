@@ -1,5 +1,6 @@
 """Who comes in by PostgreSQL's own client library, and who hears one and the same no."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from proxy.identity.tokens import new_token
 from proxy.wire.tls import endpoint_hash, server_context
 from tests.support.certificates import LOOPBACK, Authority, Identity
 from tests.support.engine_fake import COUNT_ALL, CannedEngine
-from tests.support.identities import credentials, token_for
+from tests.support.identities import credentials, soon, token_for
 from tests.support.postgres_wire import postgres_serving
 
 ANN = Grant(analyst="ann", tables=("people",))
@@ -191,6 +192,35 @@ def test_a_certificate_alone_says_who_it_is(world: TlsWorld) -> None:
             assert not connection.pgconn.used_password
             connection.execute(COUNT_ALL)
         assert "no password supplied" in refusal(address, "bob", **options)
+
+
+def test_a_connection_by_certificate_ends_after_a_day(
+    world: TlsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TLS looks at when a certificate ends only once."""
+    monkeypatch.setattr("proxy.wire.postgres.connection.CERTIFIED_SECONDS_MAX", 0.5)
+    issue_certificate(world.ledger, ANN, "ann", by="a test")
+    token = token_for(world.ledger, "ann", "people")
+    options = {**world.verified, **world.shown(world.authority.sign("ann"))}
+    with world.serving(wants_certificates=True) as address:
+        connection = connected(address, "ann", **options)
+        assert soon(lambda: _is_over(connection))
+        connection.close()
+    verified = world.verified
+    with (
+        world.serving() as address,
+        connected(address, "ann", password=token, **verified) as lasting,
+    ):
+        time.sleep(1.0)
+        assert not _is_over(lasting)
+
+
+def _is_over(connection: "psycopg.Connection[Any]") -> bool:
+    try:
+        connection.execute(COUNT_ALL)
+    except psycopg.OperationalError:
+        return True
+    return False
 
 
 def test_a_certificate_and_a_token_are_of_one_analyst(world: TlsWorld) -> None:

@@ -1,0 +1,1 @@
+"""Apache Superset on a private table, over both wires."""

@@ -1,0 +1,81 @@
+"""The private tables of the example: the Adult census, and one with dates, made up by script."""
+
+import csv
+import datetime as dt
+import random
+import re
+from pathlib import Path
+from typing import Final
+
+import duckdb
+
+from accountant.ledger.credentials import EVERY_TABLE, Role
+from proxy.admin.open_ledger import open_configured
+from proxy.config.settings import load
+from proxy.identity.issuing import Grant, issue_token
+
+ADULT: Final = Path(__file__).resolve().parents[1] / "adult"
+FIRST_DAY: Final = dt.date(2025, 1, 1)
+N_DAYS: Final = 365
+N_VISITS: Final = 20_000
+REGIONS: Final = ("east", "north", "south", "west")
+
+VISITS: Final = """
+[tables.visits]
+source = "visits.csv"
+budget = "2.0"
+n_records_max = 100000
+half_width = 60
+confidence = 0.95
+
+[tables.visits.columns.day]
+kind = "date"
+low = 2025-01-01
+high = 2025-12-31
+
+[tables.visits.columns.region]
+kind = "category"
+levels = ["east", "north", "south", "west"]
+"""
+
+
+def prepare(folder: Path) -> Path:
+    """Write data and a configuration that serves them on both wires; the configuration."""
+    with duckdb.connect(str(folder / "adult.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE adult AS SELECT * FROM read_csv(?, header = true)",
+            [str(ADULT / "adult.csv")],
+        )
+    _write_visits(folder / "visits.csv")
+    text = (ADULT / "tacit.toml").read_text()
+    for pattern, replacement in (
+        (r"(?m)^listen = .*$", 'listen = "127.0.0.1:0"\npostgres_listen = "127.0.0.1:0"'),
+        (r"(?m)^allow_anonymous = .*$", "allow_anonymous = false"),
+        (r"(?m)^source = .*$", 'source = "adult.duckdb"\nsource_table = "adult"'),
+        (r"(?m)^path = .*$", 'path = "superset.ledger"'),
+    ):
+        text, n_replaced = re.subn(pattern, replacement, text)
+        if n_replaced != 1:
+            raise RuntimeError(f"tacit.toml has {n_replaced} lines like {pattern}")
+    config = folder / "tacit.toml"
+    config.write_text(text + VISITS)
+    return config
+
+
+def issue(config: Path) -> str:
+    """A token for Superset's analyst."""
+    with open_configured(load(config).ledger) as ledger:
+        grant = Grant(analyst="superset", role=Role.ANALYST, tables=(EVERY_TABLE,))
+        return issue_token(ledger, grant, by="the example")[1]
+
+
+def _write_visits(path: Path) -> None:
+    """Visits by day and region, more in summer; nobody's."""
+    draw = random.Random(7)  # noqa: S311 - data for an example, not noise
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("day", "region"))
+        for _ in range(N_VISITS):
+            day = int(draw.triangular(0, N_DAYS, N_DAYS * 0.6))
+            region = draw.choices(REGIONS, (4, 3, 2, 1))[0]
+            writer.writerow((FIRST_DAY + dt.timedelta(days=min(day, N_DAYS - 1)), region))

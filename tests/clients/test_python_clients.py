@@ -1,0 +1,172 @@
+"""Python's clients of PostgreSQL: each connects as it is, under verified TLS, with a token."""
+
+import asyncio
+import datetime as dt
+import ssl
+from typing import Any
+
+import adbc_driver_postgresql.dbapi as adbc
+import asyncpg
+import pandas as pd
+import polars as pl
+import psycopg
+import psycopg2
+import psycopg2.extras
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from tests.clients.conftest import BY_CITY, N_ROWS, PEOPLE, Served
+
+IN_OSLO = "SELECT COUNT(*) AS n FROM people WHERE age >= {} AND city = {}"
+BY_DAY = "SELECT joined, COUNT(*) AS n FROM people WHERE joined < {} GROUP BY joined"
+NARROW = 150  # of counts whose default interval is 30 wide with probability 0.95 each
+
+
+def is_by_city(rows: list[tuple[Any, ...]]) -> bool:
+    """Whether rows are the four groups, whole numbers that add up to about everybody."""
+    found = dict(rows)
+    is_whole = all(type(count) is int for count in found.values())
+    total = sum(found.values())
+    return (
+        is_whole
+        and found.keys() == {"Oslo", "Paris", "Rome", None}
+        and abs(total - N_ROWS) < NARROW
+    )
+
+
+def test_psycopg(served: Served) -> None:
+    with psycopg.connect(served.uri, autocommit=True) as connection:
+        assert is_by_city(connection.execute(BY_CITY).fetchall())
+        rows = connection.execute(IN_OSLO.format("%s", "%s"), (30, "Oslo")).fetchall()
+        before = served.spent
+        for _ in range(9):  # from the fifth on it is prepared on the server
+            again = connection.execute(IN_OSLO.format("%s", "%s"), (30, "Oslo")).fetchall()
+            assert again == rows
+        assert served.spent == before
+        binary = connection.cursor(binary=True)
+        assert binary.execute(IN_OSLO.format("%s", "%s"), (30, "Oslo")).fetchall() == rows
+        days = binary.execute(BY_DAY.format("%s"), (dt.date(2025, 1, 4),)).fetchall()
+        assert {day for day, _ in days} == {dt.date(2025, 1, day) for day in (1, 2, 3)}
+        with pytest.raises(psycopg.errors.UndefinedColumn) as caught:
+            connection.execute("SELECT COUNT(*) FROM people WHERE town = 'Oslo'")
+        assert caught.value.diag.statement_position == "35"
+        assert caught.value.diag.message_hint
+
+
+def test_psycopg_takes_an_answer_in_pieces(served: Served) -> None:
+    with psycopg.connect(served.uri) as connection:
+        with connection.cursor(name="pieces") as cursor:
+            cursor.execute("SELECT age, COUNT(*) FROM people GROUP BY age ORDER BY age")
+            before = served.spent
+            first, rest = cursor.fetchmany(10), cursor.fetchall()
+        assert [age for age, _ in first + rest] == list(range(100))
+        assert served.spent == before
+
+
+def test_psycopg2(served: Served) -> None:
+    connection = psycopg2.connect(served.uri)
+    with connection, connection.cursor() as cursor:
+        cursor.execute(BY_CITY)
+        assert is_by_city(cursor.fetchall())
+        cursor.execute(IN_OSLO.format("%s", "%s"), (30, "Oslo"))
+        assert cursor.rowcount == 1
+        with pytest.raises(psycopg2.errors.UndefinedTable):
+            cursor.execute("SELECT COUNT(*) FROM persons")
+        with pytest.raises(psycopg2.errors.InFailedSqlTransaction):
+            cursor.execute(BY_CITY)
+    connection.rollback()
+    with (
+        connection,
+        connection.cursor("named", cursor_factory=psycopg2.extras.DictCursor) as cursor,
+    ):
+        cursor.itersize = 3
+        cursor.execute(BY_CITY)
+        assert is_by_city([(row["city"], row["n"]) for row in cursor])
+    connection.close()
+
+
+def test_asyncpg(served: Served) -> None:
+    async def ask() -> None:
+        connection = await asyncpg.connect(
+            served.uri, server_settings={"tacit.half_width": "25", "application_name": "a test"}
+        )
+        try:
+            assert is_by_city([tuple(row) for row in await connection.fetch(BY_CITY)])
+            prepared = await connection.prepare(IN_OSLO.format("$1", "$2"))
+            assert [kind.name for kind in prepared.get_parameters()] == ["int8", "text"]
+            first = await prepared.fetchval(30, "Oslo")
+            before = served.spent
+            assert [await prepared.fetchval(30, "Oslo") for _ in range(10)] == [first] * 10
+            assert served.spent == before
+            some = "SELECT COUNT(*) FROM people WHERE city = ANY($1)"
+            assert await connection.fetchval(some, ["Oslo", "Rome"]) > 0
+            async with connection.transaction():
+                rows = [row async for row in connection.cursor(BY_CITY, prefetch=2)]
+            assert is_by_city([tuple(row) for row in rows])
+            assert await connection.fetchval("SHOW tacit.half_width") == "25"
+            with pytest.raises(asyncpg.UndefinedColumnError):
+                await connection.fetch("SELECT town FROM people")
+        finally:
+            await connection.close()
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+def test_sqlalchemy_by_postgresql(served: Served, driver: str) -> None:
+    tls = {"sslmode": "verify-full", "sslrootcert": str(served.authority)}
+    engine = sa.create_engine(served.sqlalchemy(driver), connect_args=tls)
+    told = sa.inspect(engine)
+    assert sorted(told.get_table_names()) == ["cities", "people"]
+    assert {"public", "data_privacy"} <= set(told.get_schema_names())
+    assert "budgets" in told.get_view_names("data_privacy")
+    assert told.get_pk_constraint("cities")["constrained_columns"] == ["city"]
+    assert told.get_foreign_keys("people") == []
+    assert told.get_indexes("people") == []
+    assert "Private" in str(told.get_table_comment("people")["text"])
+    people = sa.Table("people", sa.MetaData(), autoload_with=engine)
+    assert people.columns.keys() == [axis.name for axis in PEOPLE.axes]
+    assert isinstance(people.c.joined.type, sa.Date)
+    with engine.connect() as connection:
+        counted = sa.func.count().label("n")
+        asked = sa.select(people.c.city, counted).group_by(people.c.city)
+        assert is_by_city([tuple(row) for row in connection.execute(asked)])
+        some = sa.select(sa.func.count()).where(people.c.city.in_(["Oslo", "Rome"]))
+        assert connection.execute(some).scalar_one() > 0
+    engine.dispose()
+
+
+def test_sqlalchemy_by_asyncpg(served: Served) -> None:
+    async def ask() -> None:
+        context = ssl.create_default_context(cafile=str(served.authority))
+        engine = create_async_engine(served.sqlalchemy("asyncpg"), connect_args={"ssl": context})
+        async with engine.connect() as connection:
+            assert is_by_city([tuple(row) for row in await connection.execute(sa.text(BY_CITY))])
+            names = await connection.run_sync(
+                lambda inner: [one["name"] for one in sa.inspect(inner).get_columns("people")]
+            )
+            assert names == [axis.name for axis in PEOPLE.axes]
+        await engine.dispose()
+
+    asyncio.run(ask())
+
+
+def test_pandas(served: Served) -> None:
+    tls = {"sslmode": "verify-full", "sslrootcert": str(served.authority)}
+    engine = sa.create_engine(served.sqlalchemy("psycopg2"), connect_args=tls)
+    frame = pd.read_sql(BY_CITY, engine)
+    assert is_by_city([(None if pd.isna(city) else city, int(n)) for city, n in frame.to_numpy()])
+    engine.dispose()
+
+
+def test_polars(served: Served) -> None:
+    with psycopg.connect(served.uri) as connection:
+        frame = pl.read_database(BY_CITY, connection)
+    assert is_by_city(frame.rows())
+
+
+def test_adbc_by_postgresql(served: Served) -> None:
+    with adbc.connect(served.uri, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(BY_CITY)
+        assert is_by_city(cursor.fetchall())
