@@ -1,5 +1,10 @@
-"""What PostgreSQL calls the columns of a SELECT that are given no name."""
+"""What PostgreSQL calls the columns of a query, which is told of its text before it is written out.
 
+Clients look columns up by these names. Names without quotes are in lower case, and several columns
+may have one name.
+"""
+
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from sqlglot import exp
@@ -8,49 +13,92 @@ from planner.catalog_sql.nodes import type_name
 from planner.catalog_sql.recognise import FACT_NODES
 
 _SHORT: Final = {"integer": "int4", "int": "int4", "bigint": "int8", "boolean": "bool"}
+_UNNAMED: Final = "?column?"
+# Functions that the parser calls by another name.
+_SPOKEN: Final = {
+    "Array": "array",
+    "Case": "case",
+    "Exists": "exists",
+    "Explode": "unnest",
+    "ExplodingGenerateSeries": "generate_series",
+    "GroupConcat": "string_agg",
+    "LogicalAnd": "bool_and",
+    "LogicalOr": "bool_or",
+}
 
 
-def columns_named(tree: exp.Query) -> list[str | None]:
-    """What PostgreSQL calls the columns of a SELECT; None for those that have an alias."""
+def columns_named(tree: exp.Expr) -> list[str] | None:
+    """The names of a query's columns; None if a star stands for some of them."""
+    while isinstance(tree, exp.SetOperation | exp.Subquery):
+        tree = tree.this
     if not isinstance(tree, exp.Select):
-        return []
-    return [_named(one) for one in tree.selects]
-
-
-def _named(node: exp.Expr) -> str | None:
-    """The name of a column without an alias; None if it has one, or is what it is called."""
-    if isinstance(node, exp.Alias | exp.Star) or (isinstance(node, exp.Column) and node.table):
         return None
-    inner: exp.Expr = node
-    outermost = node if isinstance(node, exp.Cast) else None
-    while isinstance(inner, exp.Cast | exp.Paren | exp.Collate):
-        inner = inner.this
-    if isinstance(inner, exp.Literal | exp.Null | exp.Boolean) and outermost is not None:
-        kind = type_name(outermost.to)
-        return _SHORT.get(kind, kind)
-    return _called(inner)
-
-
-def _called(inner: exp.Expr) -> str:
-    """The name of what is no cast."""
-    if isinstance(inner, exp.Dot):
-        inner = inner.expression
-    if isinstance(inner, exp.Column | exp.Anonymous | exp.Identifier):
-        return str(inner.name).lower()
-    if type(inner).__name__ in FACT_NODES:
-        return FACT_NODES[type(inner).__name__]
-    if isinstance(inner, exp.Func):
-        return "case" if isinstance(inner, exp.Case) else str(inner.sql_name()).lower()
-    return "?column?"
-
-
-def keep_names(tree: exp.Query, names: list[str | None]) -> None:
-    """Give the columns of a SELECT that was written out the names that they had before."""
-    if not isinstance(tree, exp.Select):
-        return
     columns = list(tree.expressions)
-    if len(columns) != len(names):
-        return
-    for column, name in zip(columns, names, strict=True):
-        if name is not None and not isinstance(column, exp.Alias | exp.Star):
-            column.replace(exp.alias_(column.copy(), name, quoted=True))
+    stars = [one for one in columns if isinstance(one, exp.Star) or one.is_star]
+    return None if stars else [_named(one) for one in columns]
+
+
+def names_after_star(given: Sequence[str], known: Collection[str]) -> list[str]:
+    """The columns of a star as PostgreSQL calls them: DuckDB numbers those whose name is taken.
+
+    >>> names_after_star(["oid", "oid_1", "key_1"], ["oid", "key_1"])
+    ['oid', 'oid', 'key_1']
+    """
+    found: list[str] = []
+    for name in given:
+        base, _, number = name.rpartition("_")
+        is_numbered = number.isdigit() and base in found and name not in known
+        found.append(base if is_numbered else name)
+    return found
+
+
+def _named(node: exp.Expr) -> str:
+    """The name of one column."""
+    if isinstance(node, exp.Alias):
+        return _folded(node.args["alias"])
+    return _called(node) or _called_weakly(node) or _UNNAMED
+
+
+def _folded(name: exp.Expr) -> str:
+    is_quoted = isinstance(name, exp.Identifier) and bool(name.args.get("quoted"))
+    return name.name if is_quoted else name.name.lower()
+
+
+def _called(node: exp.Expr) -> str | None:
+    """The name of a column, a function, or what is a cast of one."""
+    while isinstance(node, exp.Cast | exp.Paren | exp.Collate | exp.Bracket):
+        node = node.this
+    if isinstance(node, exp.Dot):
+        return _called(node.expression)
+    if isinstance(node, exp.Subquery):
+        (first, *_) = node.this.selects or [None]
+        return None if first is None or first.is_star else _named(first)
+    if isinstance(node, exp.Column):
+        return _folded(node.this)
+    if isinstance(node, exp.Identifier):
+        return _folded(node)
+    if isinstance(node, exp.Case):
+        default = node.args.get("default")
+        return _called(default) if isinstance(default, exp.Expr) else None
+    return _called_function(node)
+
+
+def _called_function(node: exp.Expr) -> str | None:
+    kind = type(node).__name__
+    if kind in FACT_NODES:
+        return FACT_NODES[kind]
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    if kind in _SPOKEN or (isinstance(node, exp.Func) and not isinstance(node, exp.Connector)):
+        return _SPOKEN.get(kind) or str(node.sql_name()).lower()
+    return None
+
+
+def _called_weakly(node: exp.Expr) -> str | None:
+    """The type of a cast of what has no name, and ``case``."""
+    if isinstance(node, exp.Case):
+        return "case"
+    if isinstance(node, exp.Cast):
+        kind = type_name(node.args["to"])
+        return _SHORT.get(kind, kind)
+    return None

@@ -189,17 +189,16 @@ def _subscripts(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
 
 def _expanded(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     items = arguments[0].sql("duckdb")
+    pair = "{'x': item_, 'n': place_::INTEGER}"
     return exp.maybe_parse(
-        f"UNNEST(LIST_TRANSFORM({items}, LAMBDA item_, place_: {{'x': item_, 'n': place_}}))",
-        dialect="duckdb",
+        f"UNNEST(LIST_TRANSFORM({items}, LAMBDA item_, place_: {pair}))", dialect="duckdb"
     )
 
 
 def _may(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     """Whether the caller has a privilege, its name being the last argument: they may only read."""
     named = arguments[-1].name.upper() if arguments else ""
-    first_words = {one.split()[0] for one in named.split(",") if one.strip()}
-    return exp.convert(bool(first_words & _READING))
+    return exp.convert(any(one.strip() in _READING for one in named.split(",")))
 
 
 def _keywords(_arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:

@@ -32,7 +32,7 @@ _OPERATORS: Final[dict[str, type[exp.Binary]]] = {
 }
 # Types that DuckDB has not, as what it has.
 _TYPES: Final = {
-    "oid": "BIGINT",
+    "oid": "UINTEGER",
     "xid": "BIGINT",
     "name": "VARCHAR",
     "char": "VARCHAR",
@@ -106,7 +106,7 @@ def _called(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
 def _column(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
     name = node.name.casefold()
     if name in _SYSTEM_COLUMNS:
-        return exp.Literal.number(0)
+        return exp.cast(exp.Literal.number(0), "BIGINT")
     is_bare = not node.args.get("table") and not node.this.args.get("quoted")
     return written_out(name, [], facts) if is_bare and name in _BARE else None
 
@@ -123,6 +123,11 @@ def _read_function(node: exp.Table) -> exp.Expr | None:
     if isinstance(node.this, exp.StringToArray):
         one_row = exp.select(exp.alias_(node.this.copy(), alias.name))
         return exp.Subquery(this=one_row, alias=alias)
+    if isinstance(node.this, exp.GenerateSeries | exp.ExplodingGenerateSeries):
+        (name, *_) = alias.columns or [alias.this]
+        series = exp.GenerateSeries(**node.this.args)
+        numbers = exp.cast(exp.Explode(this=series), "INTEGER", dialect="duckdb")
+        return exp.Subquery(this=exp.select(exp.alias_(numbers, name.copy())), alias=alias)
     if alias.this is not None and not alias.args.get("columns") and node.args.get("alias"):
         alias.set("columns", [exp.to_identifier(alias.name)])
     return None
@@ -172,27 +177,28 @@ def _cast(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:  # noqa: PLR0
                 f"There is no function {shortened(inner.name)!a}.",
                 hint="There are no functions of users here.",
             )
-        return inner
+        return exp.cast(inner, "VARCHAR", dialect="duckdb")
     if kind in _KINDS:
-        relation, wanted, numbers = _KINDS[kind]
-        if isinstance(inner, exp.Literal) and inner.is_string:
-            number = number_named(inner.name, numbers, facts)
-            if number is None:
-                raise UnknownName(
-                    f"There is no {kind.removeprefix('reg')} {shortened(inner.name)!a}.",
-                    hint="Names are looked for in the schema public, unless one is named.",
-                    position=position(node),
-                )
-            return exp.Literal.number(number)
-        if kind == "regclass" and isinstance(inner, _TEXTS):
-            bare = exp.Anonymous(this="REPLACE", expressions=[inner, *map(exp.convert, ('"', ""))])
-            return looked_up(RELATION_NAMES, "oid", "name", bare)
-        if _is_shown(node):
-            return looked_up(relation, wanted, "oid", inner)
-        return inner
-    if kind in _TYPES:
-        return exp.cast(inner, _TYPES[kind], dialect="duckdb")
-    return None
+        return _cast_to_number(node, kind, inner, facts)
+    return exp.cast(inner, _TYPES[kind], dialect="duckdb") if kind in _TYPES else None
+
+
+def _cast_to_number(node: exp.Expr, kind: str, inner: exp.Expr, facts: CatalogFacts) -> exp.Expr:
+    """A name as the number of what has it, or such a number as the name."""
+    relation, wanted, numbers = _KINDS[kind]
+    if isinstance(inner, exp.Literal) and inner.is_string:
+        number = number_named(inner.name, numbers, facts)
+        if number is None:
+            raise UnknownName(
+                f"There is no {kind.removeprefix('reg')} {shortened(inner.name)!a}.",
+                hint="Names are looked for in the schema public, unless one is named.",
+                position=position(node),
+            )
+        return exp.Literal.number(number)
+    if kind == "regclass" and isinstance(inner, _TEXTS):
+        bare = exp.Anonymous(this="REPLACE", expressions=[inner, *map(exp.convert, ('"', ""))])
+        return looked_up(RELATION_NAMES, "oid", "name", bare)
+    return looked_up(relation, wanted, "oid", inner) if _is_shown(node) else inner
 
 
 def _items(node: exp.Expr) -> exp.Array | None:

@@ -5,13 +5,14 @@ refused, so that a query reaches nothing but the relations that it is given.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from cube.refusals import UnknownName, UnsupportedSql
-from planner.catalog_sql.column_names import columns_named, keep_names
+from planner.catalog_sql.column_names import columns_named
 from planner.catalog_sql.facts import CatalogFacts
 from planner.catalog_sql.nodes import written
 from planner.catalog_sql.reading import read_tree
@@ -36,13 +37,31 @@ _COMPUTED: Final = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class CatalogSql:
+    """A query as DuckDB runs it.
+
+    Parameters
+    ----------
+    text : str
+    reads : frozenset of (str, str)
+        The relations that it reads, by schema and name.
+    names : list of str, optional
+        What PostgreSQL calls its columns; None if a star stands for some of them.
+    """
+
+    text: str
+    reads: frozenset[tuple[str, str]]
+    names: list[str] | None
+
+
 def catalog_sql(
     query: Query,
     parameters: Parameters,
     facts: CatalogFacts,
     relations: Collection[tuple[str, str]],
-) -> tuple[str, frozenset[tuple[str, str]]]:
-    """A query in DuckDB's SQL, and the relations that it reads.
+) -> CatalogSql:
+    """A query in DuckDB's SQL.
 
     Parameters
     ----------
@@ -71,7 +90,6 @@ def catalog_sql(
         table.set("alias", table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(alias)))
     for column in tree.find_all(exp.Column):
         column.set("db", None)
-    keep_names(tree, names)
     try:
         text = tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False)
     except UnsupportedError:
@@ -79,7 +97,7 @@ def catalog_sql(
             "This question to the catalog has no form in DuckDB.",
             hint="Leave out clauses that are rarely given.",
         ) from None
-    return text, frozenset(reads)
+    return CatalogSql(text, frozenset(reads), names)
 
 
 def _relation(table: exp.Table, relations: Collection[tuple[str, str]]) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
+from planner.catalog_sql.column_names import names_after_star
 from planner.catalog_sql.recognise import CATALOG, INFORMATION, is_about_catalog
 from planner.catalog_sql.rewrite import catalog_sql
 from planner.sql.parameters import Parameters
@@ -59,10 +60,16 @@ def catalog_answer(
     Refused
         If it names what is not there, or calls what is not computed, or takes too long.
     """
-    sql, reads = catalog_sql(query, parameters, world.facts, _KNOWN)
-    return database.run(
-        sql, {".".join(name): _relation(name, world) for name in reads}, "question to the catalog"
+    asked = catalog_sql(query, parameters, world.facts, _KNOWN)
+    given = {name: _relation(name, world) for name in asked.reads}
+    found = database.run(
+        asked.text,
+        {".".join(name): relation for name, relation in given.items()},
+        "question to the catalog",
     )
+    known = {name for relation in given.values() for name in relation.schema.names}
+    names = asked.names or names_after_star(found.schema.names, known)
+    return found.rename_columns(names)
 
 
 def _relation(name: tuple[str, str], world: World) -> pa.Table:

@@ -72,8 +72,33 @@ def people_engine(  # noqa: PLR0913 - what an owner may say of a table
     gaussian: GaussianOffer | None = None,
 ) -> Iterator[Engine]:
     """An engine on the rows, with its ledger in `folder`."""
+    with people_served(
+        folder,
+        rows,
+        budget=budget,
+        default=default,
+        strategy=strategy,
+        sharing=sharing,
+        noise=noise,
+        gaussian=gaussian,
+    ) as table:
+        yield Engine({SCHEMA.table: table})
+
+
+@contextmanager
+def people_served(  # noqa: PLR0913 - what an owner may say of a table
+    folder: Path,
+    rows: Sequence[Row],
+    *,
+    budget: Fraction = Fraction(1),
+    default: AccuracyTarget = DEFAULT,
+    strategy: Strategy = Strategy.AUTO,
+    sharing: Sharing = Sharing.SHARED,
+    noise: NoiseSource | None = None,
+    gaussian: GaussianOffer | None = None,
+) -> Iterator[ServedTable]:
+    """The table on the rows, with its ledger in `folder`."""
     source = DuckDbSource(SCHEMA, SourceLocation(path=write_csv(folder / "people.csv", rows)))
     with open_ledger(folder / "people.ledger") as ledger:
         gate = open_table(ledger, SCHEMA, budget, source, noise or SystemNoise())
-        table = ServedTable(SCHEMA, default, gate, strategy, gaussian=gaussian, sharing=sharing)
-        yield Engine({SCHEMA.table: table})
+        yield ServedTable(SCHEMA, default, gate, strategy, gaussian=gaussian, sharing=sharing)
