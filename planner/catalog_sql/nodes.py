@@ -166,7 +166,7 @@ def _operator(node: exp.Expr, _facts: CatalogFacts) -> exp.Expr:
     return exp.paren(exp.not_(found, copy=False) if is_negated else found, copy=False)
 
 
-def _cast(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:  # noqa: PLR0911 - one a kind
+def _cast(node: exp.Expr, facts: CatalogFacts) -> exp.Expr | None:
     kind, inner = type_name(node.args["to"]), cast("exp.Expr", node.this)
     if kind.endswith("[]"):
         items = _items(inner)
