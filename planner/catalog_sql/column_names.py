@@ -98,8 +98,10 @@ def _called_function(node: exp.Expr) -> str | None:
         return FACT_NODES[kind]
     if isinstance(node, exp.Anonymous):
         return str(node.name).lower()
+    if kind in _SPOKEN:
+        return _SPOKEN[kind]
     if isinstance(node, exp.Func) and not isinstance(node, exp.Connector):
-        return _SPOKEN.get(kind) or node.sql_name().lower()
+        return str(node.sql_name()).lower()
     return None
 
 

@@ -145,7 +145,7 @@ class Conversation:
 
     def _one(self, sql: str) -> None:
         """Carry out one statement of the simple protocol."""
-        portal = Portal(self._session.prepare(sql))
+        portal = Portal(self._session.read(sql))
         self._session.run(portal)
         is_stream = isinstance(portal.prepared.statement, CopyOut)
         if portal.schema is not None and not is_stream:

@@ -4,7 +4,7 @@ Statements about the session are answered here; all others go to the engine, who
 only call that may charge. No message of the protocol is known here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -24,11 +24,7 @@ from planner.sql.cursors import (
 )
 from planner.sql.parameters import Parameters
 from planner.sql.settings import (
-    NAMESPACE,
     NOTICES,
-    READ_ONLY,
-    SETTING_NAMES,
-    SHOWN,
     ClientSetting,
     ResetAll,
     ResetSetting,
@@ -48,10 +44,9 @@ from planner.sql.statements import (
 )
 from planner.sql.synthetic_statements import CreateSynthetic, DropSynthetic
 from planner.sql.transactions import DiscardAll, Savepoint, TransactionWord
-from planner.workload import RequestedTarget
 from proxy.api.notice_text import notice_lines
 from proxy.api.requests import Caller, QueryEngine, QueryRequest, Receipt
-from proxy.wire.postgres.client_settings import canonical, checked, default
+from proxy.wire.postgres.client_settings import canonical, checked
 from proxy.wire.postgres.pg_types import PgType, type_of_sql
 from proxy.wire.postgres.portals import (
     HELD_BYTES_MAX,
@@ -62,9 +57,10 @@ from proxy.wire.postgres.portals import (
     Prepared,
     Shelf,
 )
+from proxy.wire.postgres.shown import DEFAULTS, shown
 from proxy.wire.postgres.sqlstates import NO_TRANSACTION, NOTICE, WARNING, StateError
 from proxy.wire.postgres.transaction import SessionSettings, Transaction
-from proxy.wire.sessions.sessions import applied, setting_text
+from proxy.wire.sessions.sessions import applied
 
 Notice = tuple[str, str, str]  # severity, SQLSTATE, text
 Working = Callable[[], AbstractContextManager[object]]
@@ -113,14 +109,21 @@ class Session:
         self.notices: list[Notice] = []
         self._epsilon = Fraction(0)
 
-    def prepare(self, sql: str, types: tuple[PgType | None, ...] = ()) -> Prepared:
-        """Read the one statement of a text, and learn its parameters and columns. Free."""
+    def read(self, sql: str) -> Prepared:
+        """Read the one statement of a text, which is to run at once: its answer has its columns."""
         found = read_text(sql)
         check_alone(found)
-        if not found:
-            return Prepared(sql, None)
-        statement = found[0].statement
-        self._check_usable(statement)
+        statement = found[0].statement if found else None
+        if statement is not None:
+            self._check_usable(statement)
+        return Prepared(sql, statement)
+
+    def prepare(self, sql: str, types: tuple[PgType | None, ...] = ()) -> Prepared:
+        """Read the one statement of a text, and learn its parameters and columns. Free."""
+        read = self.read(sql)
+        statement = read.statement
+        if statement is None:
+            return read
         if isinstance(statement, Query | Explain):
             return self._prepared_query(sql, statement, types)
         return Prepared(sql, statement, schema=self._schema(sql, statement))
@@ -175,7 +178,7 @@ class Session:
         """The columns of what is no query; None for no rows."""
         match statement:
             case ShowSetting() | ShowClientSetting() | ShowAll():
-                return self._shown(statement).schema
+                return shown(statement, self.transaction.settings).schema
             case FetchRows(name, is_move=False):
                 return self.portals.get(name).schema
             case ExecutePrepared(name):
@@ -189,7 +192,7 @@ class Session:
         """Carry a statement out."""
         match statement:
             case ShowSetting() | ShowClientSetting() | ShowAll():
-                return _Done(self._shown(statement), "SHOW")
+                return _Done(shown(statement, self.transaction.settings), "SHOW")
             case SetSetting() | ResetSetting() | ClientSetting() | ResetAll():
                 return self._set(statement)
             case TransactionWord() | Savepoint() | DiscardAll():
@@ -305,7 +308,7 @@ class Session:
                 _forget(self.prepared, name)
                 return _Done(None, "DEALLOCATE" if name else "DEALLOCATE ALL")
             case CopyOut(sql):
-                rows = self._executed(self.prepare(sql), portal.values).rows
+                rows = self._executed(self.read(sql), portal.values).rows
                 return _Done(rows, f"COPY {0 if rows is None else rows.num_rows}")
             case other:
                 raise not_answered(other.verb)
@@ -334,23 +337,6 @@ class Session:
         self.run(inner)
         return _Done(inner.passed(inner.n_left) if inner.schema is not None else None, inner.tag)
 
-    def _shown(self, statement: ShowSetting | ShowClientSetting | ShowAll) -> pa.Table:
-        settings = self.transaction.settings
-        client, target = dict(settings.client), settings.target.over(DEFAULTS)
-        match statement:
-            case ShowSetting(name):
-                return _texts({NAMESPACE + name: [setting_text(target, name)]})
-            case ShowClientSetting(name):
-                shown = client.get(canonical(name), default(canonical(name)))
-                return _texts({name.replace(" ", "_"): [shown]})
-            case ShowAll():
-                own = {NAMESPACE + name: setting_text(target, name) for name in SETTING_NAMES}
-                every = {**own, **SHOWN, **READ_ONLY, **client}
-                nothing: list[str | None] = [""] * len(every)
-                return _texts(
-                    {"name": [*every], "setting": [*every.values()], "description": nothing}
-                )
-
     def _close_portals(self) -> None:
         held = {name for name, portal in self.portals.items() if portal.is_held}
         self.portals.keep_only(held)
@@ -368,10 +354,6 @@ def _forget(shelf: Shelf[Any], name: str | None) -> None:
         shelf.discard(name)
 
 
-def _texts(columns: Mapping[str, Sequence[str | None]]) -> pa.Table:
-    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
-
-
 def _tag(statement: Statement) -> str:
     """The tag of what the engine answered; a SELECT's has the number of rows besides."""
     match statement:
@@ -386,4 +368,3 @@ def _tag(statement: Statement) -> str:
 
 
 SELECT_TAG: Final = "SELECT"
-DEFAULTS: Final = RequestedTarget(integer_counts=True)  # of this wire: as PostgreSQL counts

@@ -1,0 +1,44 @@
+"""What SHOW says of a session's settings, and which targets hold on this wire by default."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from planner.sql.settings import (
+    NAMESPACE,
+    READ_ONLY,
+    SETTING_NAMES,
+    SHOWN,
+    ShowAll,
+    ShowClientSetting,
+    ShowSetting,
+)
+from planner.workload import RequestedTarget
+from proxy.wire.postgres.client_settings import canonical, default
+from proxy.wire.postgres.transaction import SessionSettings
+from proxy.wire.sessions.sessions import setting_text
+
+Show: TypeAlias = ShowSetting | ShowClientSetting | ShowAll
+
+DEFAULTS: Final = RequestedTarget(integer_counts=True)  # as PostgreSQL counts
+
+
+def shown(statement: Show, settings: SessionSettings) -> pa.Table:
+    """The answer to a SHOW; NULL where a table's own target holds."""
+    client, target = dict(settings.client), settings.target.over(DEFAULTS)
+    match statement:
+        case ShowSetting(name):
+            return _texts({NAMESPACE + name: [setting_text(target, name)]})
+        case ShowClientSetting(name):
+            value = client.get(canonical(name), default(canonical(name)))
+            return _texts({name.replace(" ", "_"): [value]})
+        case ShowAll():
+            own = {NAMESPACE + name: setting_text(target, name) for name in SETTING_NAMES}
+            every = {**own, **SHOWN, **READ_ONLY, **client}
+            nothing: list[str | None] = [""] * len(every)
+            return _texts({"name": [*every], "setting": [*every.values()], "description": nothing})
+
+
+def _texts(columns: Mapping[str, Sequence[str | None]]) -> pa.Table:
+    return pa.table({name: pa.array(values, pa.string()) for name, values in columns.items()})
