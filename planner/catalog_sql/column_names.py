@@ -38,6 +38,15 @@ def columns_named(tree: exp.Expr) -> list[str] | None:
     return None if stars else [_named(one) for one in columns]
 
 
+def columns_renamed(tree: exp.Expr) -> dict[str, str]:
+    """The columns of relations that a query gives another name, by that name."""
+    selects = tree.expressions if isinstance(tree, exp.Select) else []
+    aliases = [one for one in selects if isinstance(one, exp.Alias)]
+    return {
+        _named(one): one.this.name.lower() for one in aliases if isinstance(one.this, exp.Column)
+    }
+
+
 def names_after_star(given: Sequence[str], known: Collection[str]) -> list[str]:
     """The columns of a star as PostgreSQL calls them: DuckDB numbers those whose name is taken.
 

@@ -124,7 +124,8 @@ def _index(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
     """The statement that would make an index, or, with a number, the column of that place."""
     if len(arguments) == 1 or arguments[1].name == "0":
         return looked_up(DEFINITIONS, "sql", "oid", arguments[0])
-    return looked_up(DEFINITIONS, "column", "oid", arguments[0])
+    place = arguments[1].sql("duckdb")
+    return looked_up(DEFINITIONS, "column", "oid", arguments[0], f"{place} = 1")
 
 
 def _identifiers(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
@@ -202,9 +203,10 @@ def _may(arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
 
 
 def _keywords(_arguments: Arguments, _facts: CatalogFacts) -> exp.Expr:
-    """No words: every client knows those of standard SQL."""
-    empty = "SELECT '' AS word, '' AS catcode, '' AS catdesc WHERE FALSE"
-    return exp.maybe_parse(empty, dialect="duckdb").subquery()
+    """The reserved words that standard SQL has not: clients know the others."""
+    words = ", ".join(f"'{word}'" for word in _RESERVED)
+    rows = f"SELECT UNNEST([{words}]) AS word, 'R' AS catcode, 'reserved' AS catdesc"
+    return exp.maybe_parse(rows, dialect="duckdb").subquery()
 
 
 _TRUE: Final = _constant(value=True)
@@ -215,9 +217,10 @@ _PRIVILEGES: Final = (
     *("has_language_privilege", "has_tablespace_privilege", "has_function_privilege"),
     *("has_sequence_privilege", "has_server_privilege", "has_foreign_data_wrapper_privilege"),
 )
+_RESERVED: Final = ("analyze", "ilike", "isnull", "limit", "notnull", "offset", "verbose")
 _READING: Final = frozenset({"SELECT", "USAGE", "CONNECT", "EXECUTE", "MEMBER", "TEMP"})
 _NO_TEXT: Final = (
-    *("pg_get_viewdef", "pg_get_expr"),
+    "pg_get_expr",
     *("pg_get_ruledef", "pg_get_triggerdef", "pg_get_functiondef", "pg_get_function_result"),
     *("pg_get_function_arguments", "pg_get_function_identity_arguments", "pg_get_partkeydef"),
     *("pg_get_partition_constraintdef", "pg_get_statisticsobjdef_columns", "pg_size_pretty"),
@@ -273,6 +276,7 @@ _FUNCTIONS: Final[Mapping[str, Builder]] = {
     "pg_get_indexdef": _index,
     "pg_get_userbyid": _owner,
     "pg_is_other_temp_schema": _FALSE,
+    "pg_get_viewdef": _constant(""),  # it is no SQL: drivers take NULL for no such view
     "pg_is_in_recovery": _FALSE,
     "pg_is_wal_replay_paused": _FALSE,
     "pg_my_temp_schema": _constant(0),

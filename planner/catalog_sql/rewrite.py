@@ -4,7 +4,7 @@ Relations are called ``schema.name``, one quoted word. What is not on the list o
 refused, so that a query reaches nothing but the relations that it is given.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from cube.refusals import UnknownName, UnsupportedSql
-from planner.catalog_sql.column_names import columns_named
+from planner.catalog_sql.column_names import columns_named, columns_renamed
 from planner.catalog_sql.facts import CatalogFacts
 from planner.catalog_sql.nodes import written
 from planner.catalog_sql.reading import read_tree
@@ -48,11 +48,14 @@ class CatalogSql:
         The relations that it reads, by schema and name.
     names : list of str, optional
         What PostgreSQL calls its columns; None if a star stands for some of them.
+    renamed : mapping
+        The columns of relations that it gives another name, by that name.
     """
 
     text: str
     reads: frozenset[tuple[str, str]]
     names: list[str] | None
+    renamed: Mapping[str, str]
 
 
 def catalog_sql(
@@ -77,7 +80,7 @@ def catalog_sql(
         If it does not parse, names what is not there, or calls what is not computed.
     """
     tree = read_tree(query, parameters).tree
-    names = columns_named(tree)
+    names, renamed = columns_named(tree), columns_renamed(tree)
     tree = _written(tree, facts)
     _check(tree)
     reads: set[tuple[str, str]] = set()
@@ -97,7 +100,7 @@ def catalog_sql(
             "This question to the catalog has no form in DuckDB.",
             hint="Leave out clauses that are rarely given.",
         ) from None
-    return CatalogSql(text, frozenset(reads), names)
+    return CatalogSql(text, frozenset(reads), names, renamed)
 
 
 def _relation(table: exp.Table, relations: Collection[tuple[str, str]]) -> tuple[str, str]:

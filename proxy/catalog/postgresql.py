@@ -83,6 +83,17 @@ def relations() -> Mapping[tuple[str, str], pa.Schema]:
 
 
 @cache
+def vectors() -> frozenset[str]:
+    """The columns that are vectors, which PostgreSQL writes with spaces between their numbers."""
+    columns = [
+        column.split(" ")
+        for line in _lines("relations.txt")
+        for column in line.partition(": ")[2].split(", ")
+    ]
+    return frozenset(name for name, *_, kind in columns if kind in _VECTORS)
+
+
+@cache
 def types() -> tuple[CatalogType, ...]:
     """Every type, in the order of their numbers."""
     return tuple(_type(line.split()) for line in _lines("types.txt"))

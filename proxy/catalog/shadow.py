@@ -4,7 +4,7 @@ The SQL runs in a database that is empty but for the relations of the one query.
 and can read no data: what it is given are declarations that the caller may know of.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from planner.sql.statements import Query, read_statement
 from proxy.catalog.information_schema import INFORMATION_ROWS
 from proxy.catalog.own_relations import OWN_RELATIONS
 from proxy.catalog.pg_relations import PG_ROWS
-from proxy.catalog.postgresql import relations
+from proxy.catalog.postgresql import relations, vectors
 from proxy.catalog.world import World
 
 _ROWS: Final = {
@@ -69,7 +69,18 @@ def catalog_answer(
     )
     known = {name for relation in given.values() for name in relation.schema.names}
     names = asked.names or names_after_star(found.schema.names, known)
-    return found.rename_columns(names)
+    taken = [asked.renamed.get(name, name) for name in names]
+    return _with_vectors_written(found, taken).rename_columns(names)
+
+
+def _with_vectors_written(found: pa.Table, taken: Sequence[str]) -> pa.Table:
+    """A result whose columns that are vectors are texts, as PostgreSQL writes them."""
+    for place, name in enumerate(taken):
+        if name in vectors() and pa.types.is_list(found.schema.field(place).type):
+            column = found.column(place).to_pylist()
+            texts = [None if one is None else " ".join(map(str, one)) for one in column]
+            found = found.set_column(place, name, pa.array(texts, pa.string()))
+    return found
 
 
 def _relation(name: tuple[str, str], world: World) -> pa.Table:

@@ -140,6 +140,14 @@ def test_rows_have_the_columns_of_their_relations(engine: Engine) -> None:
         assert data.num_rows > 0
 
 
+def test_vectors_are_written_as_postgresql_writes_them(engine: Engine) -> None:
+    found = rows(engine, "SELECT indkey, indkey AS keys, indkey[0] AS first FROM pg_index")
+    assert found == [{"indkey": "1", "keys": "1", "first": 1}]
+    (row,) = rows(engine, "SELECT * FROM pg_index")
+    assert row["indoption"] == "0"
+    assert rows(engine, "SELECT conkey FROM pg_constraint") == [{"conkey": [1]}]
+
+
 def test_a_key_is_told_of_in_sql(engine: Engine) -> None:
     found = rows(
         engine,
