@@ -71,11 +71,6 @@ UNREACHED = {
     ): "needs a column of more levels than the fixtures have",
     ("sql/parameters.py", "InvalidSql("): "of values beside the text: test_parameters.py",
     ("sql/parameters.py", "TooLarge("): "the same",
-    ("catalog_sql/nodes.py", "un"): "of the catalog: tests/proxy/catalog/test_bounds.py",
-    ("catalog_sql/nodes.py", "UnknownName("): "the same",
-    ("catalog_sql/recognise.py", "UnsupportedSql("): "the same",
-    ("catalog_sql/rewrite.py", "UnsupportedSql("): "a clause that no known client sends",
-    ("catalog_sql/rewrite.py", "un"): "of the catalog, too",
 }
 
 
