@@ -95,6 +95,8 @@ def test_no_question_to_the_catalog_reaches_a_source_or_a_gate(
         "SELECT pg_terminate_backend(pg_backend_pid())",
         "SELECT lo_import('/etc/passwd'), version()",
         "SELECT relname INTO other FROM pg_class",
+        "SELECT relname OPERATOR(pg_catalog.<->) 'x' FROM pg_class",
+        "SELECT 'nothing'::regproc::oid",
         "SELECT relname FROM pg_class, people",
         "SELECT relname FROM pg_class WHERE relname = (SELECT city FROM people LIMIT 1)",
         "SELECT * FROM generate_series(1, 1000000000000) AS n, pg_class",
