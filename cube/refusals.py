@@ -4,6 +4,7 @@
     ├── Refused                   a request stopped; nothing was charged, nothing was released
     │   ├── InvalidSql            sql_syntax          the text does not parse
     │   ├── UnsupportedSql        unsupported_sql     parses, but is not made of answers alone
+    │   │   ├── PrivateRows       unsupported_sql     would show private rows
     │   │   └── ReadOnly          unsupported_sql     would change tables
     │   ├── UnknownName           unknown_name        no such table, column or alias
     │   ├── OutsideDomain         outside_domain      a literal that no public level can equal
@@ -123,6 +124,29 @@ class UnsupportedSql(Refused):
     """Valid SQL that asks for more than aggregates of private tables and what follows from them."""
 
     code = "unsupported_sql"
+
+
+class PrivateRows(UnsupportedSql):
+    """A statement whose result would be private rows, of the table that it names.
+
+    Parameters
+    ----------
+    message, hint, position
+        As for every refusal.
+    table : str
+        The private table.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        position: TextPosition | None = None,
+        table: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint, position=position)
+        self.table = table
 
 
 class ReadOnly(UnsupportedSql):

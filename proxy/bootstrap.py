@@ -86,7 +86,8 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
             )
             for table in settings.tables
         }
-        engine = Engine(tables, public, watcher, _synthetic_store(settings))
+        previews = [one.schema.table for one in settings.tables if one.has_previews]
+        engine = Engine(tables, public, watcher, _synthetic_store(settings), previews)
         return Service(engine, ledger, public, signer)
     except BaseException:
         ledger.close()

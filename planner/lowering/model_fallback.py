@@ -1,4 +1,4 @@
-"""Rewrites a statement for synthetic rows, if it falls back on a model.
+"""Rewrites a statement for synthetic rows, if it falls back on a model or is a preview.
 
 Synthetic rows take the place of the private table. Answers from them have no intervals, so columns
 of intervals are NULL, and DP_SOURCE is 'model'.
@@ -33,6 +33,20 @@ def modelled(sql: str, parameters: Parameters = ()) -> str:
         if kind is not None:
             call.replace(_instead(kind))
     return tree.sql(dialect=DIALECT, comments=False)
+
+
+def n_rows_wanted(sql: str) -> int | None:
+    """How many rows a query asks for by a LIMIT of its own; None without one that is written out.
+
+    >>> n_rows_wanted("SELECT * FROM t LIMIT 100"), n_rows_wanted("SELECT * FROM t")
+    (100, None)
+    """
+    tree = parse(read_query(sql)).tree
+    limit = tree.args.get("limit")
+    count = None if limit is None else limit.args.get("expression") or limit.args.get("count")
+    if not isinstance(count, exp.Literal) or count.is_string or not count.is_int:
+        return None
+    return int(count.name)
 
 
 def _instead(kind: ColumnKind) -> exp.Expr:

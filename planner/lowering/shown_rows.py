@@ -5,23 +5,24 @@ Here are the words. Where private rows would be shown is found in `split.py`.
 
 from sqlglot import exp
 
-from cube.refusals import UnsupportedSql
+from cube.refusals import PrivateRows
 from planner.lowering.rows import Rows
 from planner.sql.messages import listed, position, shortened, unsupported
 from planner.sql.names import column_name
 
 
-def rows_shown(statement: exp.Query, rows: Rows) -> UnsupportedSql:
+def rows_shown(statement: exp.Query, rows: Rows) -> PrivateRows:
     """The refusal of a statement whose result would be private rows."""
     columns = listed(axis.name for axis in rows.schema.axes)
-    return UnsupportedSql(
+    return PrivateRows(
         "This would show private rows.",
         hint=f"Ask COUNT(*) or SUM, grouped by some of {columns}. {_synthetic_rows(rows)}",
         position=position(statement),
+        table=rows.table,
     )
 
 
-def clause_of_rows(clause: str, select: exp.Select, rows: Rows) -> UnsupportedSql:
+def clause_of_rows(clause: str, select: exp.Select, rows: Rows) -> PrivateRows:
     """The refusal of LIMIT and the like on private rows."""
     named = [item.unalias() for item in select.expressions]
     columns = [column_name(one) for one in named if isinstance(one, exp.Column)]
@@ -30,10 +31,11 @@ def clause_of_rows(clause: str, select: exp.Select, rows: Rows) -> UnsupportedSq
     else:
         keys = shortened(", ".join(columns))
         instead = f"Count their groups: SELECT {keys}, COUNT(*) .. GROUP BY {keys}."
-    return UnsupportedSql(
+    return PrivateRows(
         f"{clause.upper()} of private rows is not answered; SELECT * and the like would show them.",
         hint=f"{instead} {_synthetic_rows(rows)}",
         position=position(select),
+        table=rows.table,
     )
 
 

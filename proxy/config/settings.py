@@ -29,7 +29,7 @@ from proxy.config.levels_from import LevelFiles
 from proxy.config.location import read_location
 from proxy.config.public import read_public
 from proxy.config.server import ServerSettings, read_server
-from proxy.config.sharing import Sharing
+from proxy.config.sharing import PreviewRows, Sharing
 from proxy.sources.location import Location
 from proxy.sources.problems import Problems, Section
 from proxy.sources.public_file import PublicSettings
@@ -66,6 +66,8 @@ class TableSettings:
         to allow no Gaussian noise.
     sharing : Sharing
         Whether analysts may see what others have asked; `history` in the file.
+    has_previews : bool
+        Whether a few rows asked for are those of a synthetic table; `preview` in the file.
     """
 
     schema: Schema
@@ -76,6 +78,7 @@ class TableSettings:
     strategy: Strategy = Strategy.AUTO
     gaussian: GaussianOffer | None = None
     sharing: Sharing = Sharing.SHARED
+    has_previews: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +117,7 @@ class TableSection(Section):
     delta: str | int | float = 0
     expected_epsilon: str | int | float | None = None
     history: str = Sharing.SHARED.value
+    preview: str = PreviewRows.NONE.value
     columns: Any
 
     @field_validator("budget", mode="before")
@@ -149,6 +153,13 @@ class TableSection(Section):
     def _strategy_is_known(cls, value: str) -> str:
         if value not in set(Strategy):
             raise ValueError(f"should be one of {', '.join(Strategy)}")
+        return value
+
+    @field_validator("preview")
+    @classmethod
+    def _preview_is_known(cls, value: str) -> str:
+        if value not in set(PreviewRows):
+            raise ValueError(f"should be one of {', '.join(PreviewRows)}")
         return value
 
     @field_validator("history")
@@ -289,6 +300,7 @@ def _read_table(
         strategy=Strategy(section.strategy),
         gaussian=_read_gaussian(section, budget, problems, keys),
         sharing=Sharing(section.history),
+        has_previews=section.preview == PreviewRows.SYNTHETIC,
     )
 
 

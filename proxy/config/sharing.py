@@ -1,4 +1,4 @@
-"""The configuration's choice of who may see what a table's history reveals."""
+"""The configuration's choices of what a table shows: its history, and rows to look at."""
 
 from enum import StrEnum
 
@@ -12,3 +12,10 @@ class Sharing(StrEnum):
 
     SHARED = "shared"
     PRIVATE = "private"
+
+
+class PreviewRows(StrEnum):
+    """What a tool gets that asks for a few rows of a private table, to show what is in it."""
+
+    NONE = "none"
+    SYNTHETIC = "synthetic"  # rows of the newest synthetic table

@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Final
 
+import pyarrow as pa
+
 from planner.domain.public import PublicRelation
 from planner.sql.settings import READ_ONLY, SHOWN
+from planner.sql.statements import Query
 from proxy.api.requests import QueryRequest
 from proxy.catalog.listed import listed_tables
+from proxy.catalog.shadow import catalog_answer
 from proxy.catalog.world import World
+from proxy.engine.postprocessing import OuterSql
 from proxy.engine.system_views import VIEW_SCHEMAS
 from proxy.engine.visibility import VisibleTables
 from proxy.sources.public_table import PublicTable
@@ -32,3 +37,15 @@ def catalog_world(
         VERSION,
         {**SHOWN, **READ_ONLY, **dict(request.settings)},
     )
+
+
+def catalogued(
+    query: Query,
+    request: QueryRequest,
+    seen: VisibleTables,
+    public: Sequence[tuple[PublicTable, PublicRelation]],
+    outer: OuterSql,
+) -> pa.Table:
+    """The answer of the catalog, which knows what the caller may know of, and no data."""
+    world = catalog_world(seen, public, request)
+    return catalog_answer(query, request.parameters, world, outer)

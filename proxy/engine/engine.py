@@ -6,17 +6,17 @@ values.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from accountant.ledger.limits import Payer
-from cube.refusals import NotCovered, Refused, TargetNotReached
+from cube.refusals import NotCovered, PrivateRows, Refused, TargetNotReached
 from planner.cache import BoundedCache
-from planner.domain.public import REMAINING, privacy_view
 from planner.sql.parameters import Parameters
 from planner.sql.statements import Explain, Query, not_answered, read_statement
 from planner.workload import Outer, RequestedTarget, Workload
@@ -37,11 +37,11 @@ from proxy.api.requests import (
     TableInfo,
     unknown_table,
 )
-from proxy.catalog.shadow import catalog_answer, is_catalog_query, is_catalog_text
+from proxy.catalog.shadow import is_catalog_query, is_catalog_text
 from proxy.engine.across_tables import answered_tables
 from proxy.engine.answer_columns import answer_columns, promised_columns
 from proxy.engine.batch import run_batch
-from proxy.engine.catalog_world import catalog_world
+from proxy.engine.catalog_world import catalogued
 from proxy.engine.descriptions import described
 from proxy.engine.disclosure import disclosed_rows, shown_record
 from proxy.engine.explain import ExplainedPart, build_explanation, explained
@@ -49,9 +49,10 @@ from proxy.engine.history_fallback import NOTE
 from proxy.engine.model_fallback import ModelFallback
 from proxy.engine.other_statements import columns_of_other, explain_other, run_other
 from proxy.engine.postprocessing import OuterSql
+from proxy.engine.previews import Previews
+from proxy.engine.public_relations import public_relations
 from proxy.engine.query_plan import plan_columns, shown_plan
 from proxy.engine.relations import (
-    N_ROWS_TRIED,
     missing_notes,
     relation,
     stand_in,
@@ -59,12 +60,8 @@ from proxy.engine.relations import (
 )
 from proxy.engine.results import AnsweredPart
 from proxy.engine.system_views import (
-    REMAINING_SCHEMA,
-    VIEW_SCHEMAS,
     TableRecord,
-    remaining_aggregates,
 )
-from proxy.engine.system_views import privacy_view as view_of
 from proxy.engine.usage import UsageTallies
 from proxy.engine.visibility import Key, VisibleTables, visible, visible_key
 from proxy.marginals.make import make_marginals
@@ -73,7 +70,6 @@ from proxy.scheduling.large_statements import LargeStatements
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.store import SyntheticStore
-from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW, synthetic_view
 from proxy.tables.disclosure import check_may_see_history, shown_budget, shown_instead
 from proxy.tables.large_purchases import note_if_large
 from proxy.tables.private_table import ServedTable
@@ -96,6 +92,8 @@ class Engine:
     watcher : Watcher
     store : SyntheticStore, optional
         Where synthetic tables are kept; without a store there are none.
+    previews : collection of str
+        The private tables of which a few synthetic rows are shown.
     """
 
     def __init__(
@@ -104,6 +102,7 @@ class Engine:
         public: Sequence[PublicTable] = (),
         watcher: Watcher = UNWATCHED,
         store: SyntheticStore | None = None,
+        previews: Collection[str] = (),
     ) -> None:
         self._tables = dict(tables)
         self._public = [(table, table.relation()) for table in public]
@@ -113,6 +112,7 @@ class Engine:
         self._outer = OuterSql()
         self._large = LargeStatements()
         self._fallback = ModelFallback(self.synthetic, self._outer, self._public)
+        self._previews = Previews(previews, self.synthetic, self._outer)
         self._views: dict[frozenset[str], VisibleTables] = {}
         self._schemas: BoundedCache[SchemaKey, pa.Schema] = BoundedCache(
             n_entries_max=N_SCHEMAS_MAX, n_bytes_max=N_SCHEMAS_MAX * SCHEMA_BYTES
@@ -125,7 +125,10 @@ class Engine:
         """
         match read_statement(request.sql):
             case Query() as query if is_catalog_query(query):
-                return QueryResult(self._catalogued(query, request), None)
+                seen = self._visible_to(request.caller)
+                return QueryResult(
+                    catalogued(query, request, seen, self._public, self._outer), None
+                )
             case Query():
                 return self._answer_query(request)
             case Explain(of=Query(), form=form):
@@ -136,7 +139,10 @@ class Engine:
     def _answer_query(self, request: QueryRequest) -> QueryResult:
         with self._watcher.stage(Stage.PLAN):
             seen = self._visible_to(request.caller)
-            workload = seen.planner.plan(request.sql, request.target, request.parameters)
+            try:
+                workload = seen.planner.plan(request.sql, request.target, request.parameters)
+            except PrivateRows as refusal:
+                return self._previews.answer(request, refusal, seen.tables, seen.synthetic)
             schema = self._schema(request, seen)  # refuse what cannot be computed before paying
         if workload.is_probe:
             return QueryResult(schema.empty_table(), None)
@@ -207,7 +213,7 @@ class Engine:
         """The columns a SELECT would return. Reads nothing, charges nothing."""
         match read_statement(request.sql):
             case Query() as query if is_catalog_query(query):
-                return self._catalogued(query, request).schema
+                return self.answer(request).data.schema
             case Explain(of=Query() as query, form=form) if is_catalog_query(query):
                 return plan_columns(form)
             case Query() | Explain(of=Query()) as asked:
@@ -339,7 +345,11 @@ class Engine:
         known = self._schemas.get(key)
         if known is not None:
             return known
-        workload = seen.planner.plan(request.sql, request.target, request.parameters)
+        try:
+            workload = seen.planner.plan(request.sql, request.target, request.parameters)
+        except PrivateRows as refusal:
+            shown = self._previews.answer(request, refusal, seen.tables, seen.synthetic)
+            return shown.data.schema.remove_metadata()
         computed = None
         if workload.outer is not None:
             relations = {part.name: unanswered(part) for part in workload.parts}
@@ -349,36 +359,12 @@ class Engine:
         self._schemas.put(key, schema, n_bytes=SCHEMA_BYTES)
         return schema
 
-    def _catalogued(self, query: Query, request: QueryRequest) -> pa.Table:
-        """The answer of the catalog, which knows what the caller may know of, and no data."""
-        world = catalog_world(self._visible_to(request.caller), self._public, request)
-        return catalog_answer(query, request.parameters, world, self._outer)
-
     def _public_relations(
         self, names: Sequence[str], seen: VisibleTables, caller: Caller | None
     ) -> dict[str, pa.Table]:
-        """Public tables, and a caller's `data_privacy` views, under their names in the outer SQL.
-
-        Without a caller, samples of them, to learn the types of the result.
-        """
-        found: dict[str, pa.Table] = {}
-        for name in names:
-            if name in seen.public:
-                public = seen.public[name]()
-                found[name] = public.slice(0, N_ROWS_TRIED) if caller is None else public
-                continue
-            view = name.removeprefix(privacy_view(""))
-            if view == SYNTHETIC_VIEW:
-                found[name] = synthetic_view(() if caller is None else seen.synthetic)
-            elif caller is None:
-                schema = VIEW_SCHEMAS.get(view, REMAINING_SCHEMA)
-                found[name] = schema.empty_table()
-            elif view in VIEW_SCHEMAS:
-                found[name] = view_of(view, self._records(caller))
-            else:
-                table = view.removeprefix(f"{REMAINING}(").removesuffix(")")
-                found[name] = remaining_aggregates(table, self._records(caller))
-        return found
+        """What outer SQL reads besides answers; without a caller, samples of it."""
+        records = None if caller is None else partial(self._records, caller)
+        return public_relations(names, seen, records)
 
     def _records(self, caller: Caller) -> list[TableRecord]:
         tables = self._opened_to(caller).values()

@@ -44,6 +44,7 @@ class NotOffered(refusals.InvalidRequest):
 STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
     refusals.InvalidSql: grpc.StatusCode.INVALID_ARGUMENT,
     refusals.UnsupportedSql: grpc.StatusCode.INVALID_ARGUMENT,
+    refusals.PrivateRows: grpc.StatusCode.INVALID_ARGUMENT,
     refusals.ReadOnly: grpc.StatusCode.INVALID_ARGUMENT,
     refusals.OutsideDomain: grpc.StatusCode.INVALID_ARGUMENT,
     refusals.InvalidTarget: grpc.StatusCode.INVALID_ARGUMENT,

@@ -45,12 +45,13 @@ def synthetic_engine(
     store: Path | None = None,
     budget: Fraction = Fraction(10),
     limits: SyntheticLimits = DEFAULT_LIMITS,
+    previews: tuple[str, ...] = (),
 ) -> Iterator[Engine]:
     """An engine with the tables `people` and `staff`, and the public table `cities`."""
     with open_ledger(folder / "people.ledger") as ledger:
         tables = {name: _table(ledger, name, budget) for name in ("people", "staff")}
         place = folder / "synthetic" if store is None else store
-        yield Engine(tables, (CITIES,), store=SyntheticStore(place, limits))
+        yield Engine(tables, (CITIES,), store=SyntheticStore(place, limits), previews=previews)
 
 
 def _table(ledger: Ledger, name: str, budget: Fraction) -> ServedTable:

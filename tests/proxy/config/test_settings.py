@@ -86,7 +86,7 @@ def test_all_problems_are_listed_at_once_each_with_its_key(folder: Path) -> None
         ]
     )
     assert "tables.people.columns.b: low 9 is above high 3" in found
-    known = "confidence, neighbours, strategy, delta, expected_epsilon, history, columns"
+    known = "confidence, neighbours, strategy, delta, expected_epsilon, history, preview, columns"
     assert any(problem.endswith(known) for problem in found if "typo" in problem)
 
 
