@@ -106,7 +106,7 @@ def test_pgjdbc(served: Served, tmp_path: Path) -> None:
 
 
 def test_psqlodbc(served: Served) -> None:
-    pyodbc = pytest.importorskip("pyodbc")
+    pyodbc = pytest.importorskip("pyodbc", exc_type=ImportError)
     if ODBC not in pyodbc.drivers():
         missing("there is no ODBC driver of PostgreSQL on this machine")
     login = f"SERVER={served.host};PORT={served.port};DATABASE=tacit;UID=ann;PWD={served.token}"

@@ -58,7 +58,7 @@ from proxy.wire.postgres.portals import (
     Shelf,
 )
 from proxy.wire.postgres.shown import DEFAULTS, shown
-from proxy.wire.postgres.sqlstates import NO_TRANSACTION, NOTICE, WARNING, StateError
+from proxy.wire.postgres.sqlstates import NO_TRANSACTION, NOTICE, SUCCESS, WARNING, StateError
 from proxy.wire.postgres.transaction import SessionSettings, Transaction
 from proxy.wire.sessions.sessions import applied
 
@@ -217,9 +217,13 @@ class Session:
         return _Done(result.data, _tag(statement))
 
     def _tell(self, receipt: Receipt) -> None:
-        """Send what an answer cost and how wide its intervals are, if the client wants that."""
-        if dict(self.transaction.settings.client).get(NOTICES) == "on":
-            self.notices += [(NOTICE, "00000", line) for line in notice_lines(receipt)]
+        """Send what an answer cost and how wide its intervals are, if the client wants that.
+
+        Rows that are not what they look like are always told of: a preview has notes alone.
+        """
+        is_wanted = dict(self.transaction.settings.client).get(NOTICES) == "on"
+        lines = notice_lines(receipt) if is_wanted else () if receipt.columns else receipt.notes
+        self.notices += [(NOTICE, SUCCESS, line) for line in lines]
 
     def _check_room(self) -> None:
         """Refuse to begin an answer while too much of earlier ones waits to be taken."""

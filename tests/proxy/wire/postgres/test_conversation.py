@@ -22,6 +22,7 @@ from tests.support.raw_postgres import (
     raw_client,
     tags,
 )
+from tests.support.synthetic import synthetic_engine
 from tests.support.worlds import people_engine, random_rows
 
 BY_AGE = "SELECT age, COUNT(*) AS n FROM people GROUP BY age"
@@ -167,3 +168,16 @@ def test_what_would_write_is_refused_as_a_read_only_server_does(client: RawClien
         (error, _) = client.ask(query(sql))
         assert error.fields["C"] == sqlstate, sql
         assert error.fields["H"], sql
+
+
+def test_a_preview_says_whose_rows_it_shows(tmp_path: Path) -> None:
+    with (
+        synthetic_engine(tmp_path, previews=("people",)) as engine,
+        postgres_serving(engine) as address,
+        raw_client(address) as client,
+    ):
+        client.log_in()
+        client.ask(query("CREATE SYNTHETIC TABLE s FROM people WITH (epsilon => 1, rows => 10)"))
+        replies = client.ask(query("SELECT * FROM people LIMIT 3"))
+        assert tags(replies) == "TNDDDCZ"
+        assert "synthetic table s" in replies[1].fields["M"]
