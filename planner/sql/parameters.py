@@ -97,8 +97,8 @@ Parameters: TypeAlias = tuple[Parameter, ...]
 def parameter_of(value: object, name: str = "") -> Parameter:
     """A client's value as a parameter.
 
-    >>> parameter_of(0.1), parameter_of(True).text
-    (Parameter(kind=<ParameterKind.NUMBER: 'number'>, text='0.1', name=''), 'true')
+    >>> parameter_of(0.1).text, parameter_of(True).text, str(parameter_of("1").kind)
+    ('0.1', 'true', 'text')
 
     Raises
     ------

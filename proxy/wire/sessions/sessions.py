@@ -174,7 +174,7 @@ def about_session(
     Words of a transaction behind the rest are left out.
 
     >>> about_session("SET tacit.half_width = 50; SELECT 1")
-    ((SetSetting(name='half_width', value=Fraction(50, 1)),), 'SELECT 1')
+    ((SetSetting(name='half_width', value=Fraction(50, 1), is_local=False),), 'SELECT 1')
 
     Raises
     ------
