@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 from planner.catalog_sql.recognise import CATALOG
 from proxy.api.requests import CATALOG as DATABASE
 from proxy.catalog.listed import ListedTable, schema_number
-from proxy.catalog.postgresql import CatalogType, relations, types
-from proxy.catalog.world import DATABASE_NUMBER, OWNER, OWNER_NUMBER, World, system_numbers
+from proxy.catalog.postgresql import CatalogType, types
+from proxy.catalog.world import DATABASE_NUMBER, OWNER, OWNER_NUMBER, World
 
 Row: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Iterator[Row]
@@ -28,15 +28,10 @@ def _namespaces(world: World) -> Rows:
 
 
 def _classes(world: World) -> Rows:
-    numbers = system_numbers()
-    for (schema, name), columns in relations().items():
-        yield _class(
-            numbers[schema, name],
-            name,
-            world.schemas[schema],
-            "v" if schema != CATALOG else "r",
-            len(columns),
-        )
+    """Users' tables and their keys, not the catalog's own relations.
+
+    Clients that go through everything would ask several questions about each of these.
+    """
     for table in world.tables:
         kind = "v" if table.is_view else "r"
         row = _class(
