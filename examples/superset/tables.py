@@ -3,18 +3,15 @@
 import csv
 import datetime as dt
 import random
-import re
 from pathlib import Path
 from typing import Final
 
-import duckdb
-
 from accountant.ledger.credentials import EVERY_TABLE, Role
+from examples.adult.demo import prepare as prepare_adult
 from proxy.admin.open_ledger import open_configured
 from proxy.config.settings import load
 from proxy.identity.issuing import Grant, issue_token
 
-ADULT: Final = Path(__file__).resolve().parents[1] / "adult"
 FIRST_DAY: Final = dt.date(2025, 1, 1)
 N_DAYS: Final = 365
 N_VISITS: Final = 20_000
@@ -41,24 +38,13 @@ levels = ["east", "north", "south", "west"]
 
 def prepare(folder: Path) -> Path:
     """Write data and a configuration that serves them on both wires; the configuration."""
-    with duckdb.connect(str(folder / "adult.duckdb")) as connection:
-        connection.execute(
-            "CREATE TABLE adult AS SELECT * FROM read_csv(?, header = true)",
-            [str(ADULT / "adult.csv")],
-        )
+    config = prepare_adult(folder)
     _write_visits(folder / "visits.csv")
-    text = (ADULT / "tacit.toml").read_text()
-    for pattern, replacement in (
-        (r"(?m)^listen = .*$", 'listen = "127.0.0.1:0"\npostgres_listen = "127.0.0.1:0"'),
-        (r"(?m)^allow_anonymous = .*$", "allow_anonymous = false"),
-        (r"(?m)^source = .*$", 'source = "adult.duckdb"\nsource_table = "adult"'),
-        (r"(?m)^path = .*$", 'path = "superset.ledger"'),
-    ):
-        text, n_replaced = re.subn(pattern, replacement, text)
-        if n_replaced != 1:
-            raise RuntimeError(f"tacit.toml has {n_replaced} lines like {pattern}")
-    config = folder / "tacit.toml"
-    config.write_text(text + VISITS)
+    listen = 'listen = "127.0.0.1:0"'
+    text = config.read_text()
+    if listen not in text:
+        raise RuntimeError("the demo's configuration has no address of its own")
+    config.write_text(text.replace(listen, f"{listen}\npostgres_{listen}") + VISITS)
     return config
 
 
