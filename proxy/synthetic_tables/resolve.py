@@ -38,7 +38,7 @@ def request_of(order: CreateSynthetic, schema: Schema, limits: SyntheticLimits) 
         raise InvalidTarget(
             "delta must be a probability.", hint="Write it like delta => 1e-9, or leave it out."
         )
-    method = Method.PAIRWISE if order.method is None else Method(order.method)
+    method = Method.AUTO if order.method is None else Method(order.method)
     columns = tuple(_column(name, schema) for name in order.columns)
     if len(set(columns)) != len(columns):
         raise InvalidRequest("A column is named twice.", hint="Name each column once.")
