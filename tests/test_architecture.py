@@ -46,6 +46,7 @@ FLOORS = {
         "tables",
     ),
     "planner": (
+        "workload_scopes",
         "planner",
         "lowering",
         "domain batch catalog_sql",

@@ -134,7 +134,7 @@ def test_a_report_is_free_and_compares_what_was_bought(table: ServedTable, metho
     assert table.gate.budget().spent == spent
     seen = " ".join(" ".join(Page(text).texts).split())
     assert re.search(r"[0-9,]+ of [0-9,]+ counts \([0-9.]+ %\) lie within the 95 % interval", seen)
-    assert method in seen
+    assert made.method in seen
     for axis in AXES:
         assert f"{axis.name} (" in seen
 
