@@ -110,8 +110,10 @@ def _headline(verdict: Verdict) -> str:
             )
         case Tone.FAIR if verdict.outside or verdict.near:
             return "It agrees with what was measured in most places, not in all."
-        case Tone.FAIR:
+        case Tone.FAIR if verdict.has_gaps:
             return "It agrees with everything that was measured. Not everything was."
+        case Tone.FAIR:
+            return "It agrees with everything that was measured, but noise is large."
         case _:
             return "It agrees with everything that was measured."
 
@@ -129,8 +131,8 @@ def _sentences(verdict: Verdict, columns: Mapping[str, DeclaredColumn]) -> list[
         )
         if verdict.n_charges_since:
             said.append(
-                f"{number_of(verdict.n_charges_since, 'later charge')} may tell more than the "
-                "table was made from: epsilon => 0 makes it again, for free, from all that is known."
+                f"{number_of(verdict.n_charges_since, 'later charge')} may tell more than it was "
+                "made from: with epsilon => 0 it is made again, for free, from all that is known."
             )
     if not verdict.checked:
         said.append("No table of counts of these columns alone was measured.")
@@ -143,6 +145,11 @@ def _sentences(verdict: Verdict, columns: Mapping[str, DeclaredColumn]) -> list[
         said.append(f"Not all of it was bought: {record.incomplete}")
     if verdict.open_pairs:
         said.append(_on_open_pairs(verdict))
+    if verdict.is_noisy:
+        said.append(
+            f"By pairs of columns, {percent_of(verdict.expected or 0.0, 1.0)} of the rows are "
+            "expected to be in the wrong place."
+        )
     return said
 
 

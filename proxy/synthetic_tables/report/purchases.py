@@ -86,6 +86,8 @@ def purchases(
 def _adding_up(payments: Sequence[Payment], epsilon: Fraction) -> Sequence[Payment] | None:
     """The last payments, if they add up to an epsilon."""
     units, wanted = 0, epsilon * UNITS_PER_EPSILON
+    if not wanted:
+        return ()
     for n_last in range(1, len(payments) + 1):
         units += payments[-n_last].units
         if units >= wanted:

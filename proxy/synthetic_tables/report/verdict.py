@@ -1,7 +1,7 @@
 """What the report says first: whether the table can be used as it is, and if not, what is worst.
 
 Bad, if the rows contradict what was measured by more than noise explains. Fair, if they do not, but
-something that a reader may rely on was not measured. Good is what remains.
+something that a reader may rely on was not measured, or with large noise. Good is what remains.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from proxy.synthetic_tables.report.purchases import Purchases
 from proxy.synthetic_tables.report.residuals import CheckedTable, Standing
 
 JOINT_SHARE_BAD: Final = 0.02  # of the rows: a table of several columns beyond its limit by more
-DISTANCE_KNOWN: Final = 0.05  # a pair that was not measured is no news if it is surely below this
+DISTANCE_GOOD: Final = 0.05  # of pairs; one that was not measured is no gap if surely below it
 
 
 class Tone(StrEnum):
@@ -92,7 +92,7 @@ class Verdict:
     @cached_property
     def open_pairs(self) -> list[PairDistance]:
         """Those of them that may be further off than anybody would want to overlook."""
-        return [one for one in self.not_measured if one.at_most > DISTANCE_KNOWN]
+        return [one for one in self.not_measured if one.at_most > DISTANCE_GOOD]
 
     @cached_property
     def not_checked(self) -> list[str]:
@@ -112,16 +112,20 @@ class Verdict:
         return max(told, key=lambda one: one.share or 0.0, default=None)
 
     @property
+    def is_noisy(self) -> bool:
+        """Whether noise alone is expected to put too many rows in the wrong place."""
+        return (self.expected or 0.0) > DISTANCE_GOOD
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether something that a reader may rely on was not measured."""
+        missing = self.open_pairs, self.not_checked, self.record.unknown, self.record.incomplete
+        return any(missing)
+
+    @property
     def tone(self) -> Tone:
         """How the report begins."""
         if self.contradicted or not self.checked:
             return Tone.BAD
-        gaps = (
-            self.outside,
-            self.near,
-            self.open_pairs,
-            self.not_checked,
-            self.record.unknown,
-            self.record.incomplete,
-        )
-        return Tone.FAIR if any(gaps) else Tone.GOOD
+        is_fair = self.outside or self.near or self.has_gaps or self.is_noisy
+        return Tone.FAIR if is_fair else Tone.GOOD
