@@ -12,6 +12,7 @@ import pytest
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.block import Partition
 from cube.declaration import declare
+from cube.query import Scope
 from cube.schema import Schema
 from proxy.reporting.declared import DeclaredColumn, DeclaredTable
 from proxy.synthetic_tables.record import SyntheticRecord
@@ -202,8 +203,9 @@ def test_a_comparison_of_nothing_says_so() -> None:
     nothing = TableComparison(
         n_rows=9, total=None, scale=1.0, confidence=0.9, one_ways={}, pairs={}
     )
-    pairs = {
-        scope: PairDistance(scope, False) for scope in combinations(("age", "city", "kind"), 2)
+    names = ("age", "city", "kind")
+    pairs: dict[Scope, PairDistance] = {
+        scope: PairDistance(scope, False) for scope in combinations(names, 2)
     }
     verdict = Verdict(RECORD, [], pairs, Purchases((), (), False))
     seen = seen_in(render_report(RECORD, nothing, verdict, columns, {}))

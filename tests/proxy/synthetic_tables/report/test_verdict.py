@@ -14,6 +14,7 @@ from accountant.ledger.limits import Payer
 from cube.block import Partition
 from cube.declaration import declare
 from cube.measurement import Weight
+from cube.query import Scope
 from proxy.reporting.declared import DeclaredColumn, DeclaredTable
 from proxy.synthetic_tables.encoding import levels_of
 from proxy.synthetic_tables.make import make
@@ -54,8 +55,8 @@ def drawn(
         shape = SCHEMA.sizes(scope)
         cells = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)
         if scope not in left_out:
-            bought = {Partition(scope, cells): Weight.at_least(weight)}
-            table.buy_tables(bought, ANN, epsilon_cap=None)
+            added = Weight.at_least(weight)
+            table.buy_tables({Partition(scope, cells): added}, ANN, epsilon_cap=None)
     made = make(table, replace(REQUEST, epsilon=Fraction(0)), ANN)
     levels = levels_of(AXES, made.rows)
     return levels, verdict_on(table, levels)
@@ -130,27 +131,23 @@ def test_the_column_that_explains_all_that_is_off_is_named_alone(table: ServedTa
 
 
 def test_nothing_measured_is_nothing_to_rely_on() -> None:
-    pairs = {("age", "city"): PairDistance(("age", "city"), is_measured=False)}
+    scope: Scope = ("age", "city")
+    pairs = {scope: PairDistance(scope, is_measured=False)}
     verdict = Verdict(RECORD, [], pairs, NOTHING_BOUGHT)
     assert verdict.tone is Tone.BAD
     assert verdict.expected is None
     assert verdict.furthest_pair is None
 
 
-@pytest.mark.parametrize(
-    ("missing", "said"),
-    [
-        ({"unknown": ("senior",)}, "Nothing is known of senior"),
-        ({"incomplete": "Others were first."}, "Not all of it was bought: Others were first."),
-    ],
-)
-def test_what_is_missing_is_not_good(
-    table: ServedTable, missing: dict[str, str | tuple[str, ...]], said: str
-) -> None:
+def test_what_is_missing_is_not_good(table: ServedTable) -> None:
     _, verdict = drawn(table)
-    lacking = replace(verdict, record=replace(verdict.record, **missing))
-    assert lacking.tone is Tone.FAIR
-    assert said in overview_of(lacking, columns()).sentences[0]
+    for record, said in (
+        (replace(verdict.record, unknown=("senior",)), "Nothing is known of senior"),
+        (replace(verdict.record, incomplete="Others were first."), "Others were first."),
+    ):
+        lacking = replace(verdict, record=record)
+        assert lacking.tone is Tone.FAIR
+        assert said in overview_of(lacking, columns()).sentences[0]
 
 
 def test_a_table_that_is_off_is_made_again_from_later_charges() -> None:
