@@ -76,7 +76,7 @@ def judged(
         measured_tables(snapshot.history, beside, list(levels)),
         levels,
         n_rows=scale * comparison.n_rows,
-        drawing=Drawing(scale, is_independent=record.method is Method.PRIVBAYES),
+        drawing=Drawing(scale, is_independent=scale != 1 or record.method is Method.PRIVBAYES),
     )
     pairs = pair_distances(
         checked,

@@ -24,6 +24,9 @@ LARGE_SDS: Final = 3.0  # standard deviations; a count below is one that noise h
 NEAR_SHARE: Final = 0.005  # of all rows: a table that misses its limit by less is near it
 DRAW_SDS: Final = 4.0  # of a count of independent draws; beyond it is one in 16,000
 N_WAYS: Final = 4
+# Seen where noise is small, on the tables of the benchmark: the deviation of a pair's count from
+# its model's, as a share of that of independent draws.
+JOINT_RANDOMNESS: Final = 0.5
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -50,29 +53,41 @@ class Standing(StrEnum):
 class Drawing:
     """How far drawn rows may be from the counts that their model expects.
 
+    Counts of single columns are rounded. Those of several are drawn given other columns, whose
+    combinations hold few rows each: much of that is as random as independent draws.
+
     Parameters
     ----------
     scale : float
         By what synthetic counts are multiplied.
     is_independent : bool
-        Whether rows were drawn independently of each other; otherwise counts were rounded.
+        Whether rows are as good as drawn independently of each other.
     """
 
     scale: float = 1.0
     is_independent: bool = False
 
-    def of_total(self, counts: Floats) -> float:
-        """Of the sum of absolute differences: what is expected, and with independent draws more."""
-        if not self.is_independent:
+    def of_total(self, counts: Floats, n_columns: int) -> float:
+        """Of the sum of absolute differences: what is expected, and more with independent draws."""
+        if self._randomness(n_columns) == 0:
             return self.scale * float(np.count_nonzero(counts)) / 2
         rows = counts / self.scale
-        return self.scale * float(np.sqrt(2 / np.pi * rows).sum() + DRAW_SDS * np.sqrt(rows.sum()))
+        expected = float(np.sqrt(2 / np.pi * rows).sum())
+        beyond = DRAW_SDS * float(np.sqrt(rows.sum())) if self.is_independent else 0.0
+        return self.scale * (self._randomness(n_columns) * expected + beyond)
 
-    def of_sums(self, sums: Floats, n_occupied: Floats) -> Floats:
-        """Of sums of counts, each with so many counts above 0."""
-        if not self.is_independent:
-            return np.asarray(self.scale * np.sqrt(np.maximum(1.0, n_occupied)))
-        return np.asarray(self.scale * DRAW_SDS * np.sqrt(sums / self.scale + 1.0))
+    def of_sums(self, sums: Floats, n_columns: int) -> Floats:
+        """Of single counts, or of sums of them."""
+        if self._randomness(n_columns) == 0:
+            return np.full(sums.shape, self.scale)
+        deviations = np.sqrt(sums / self.scale + 1.0)
+        return np.asarray(self.scale * self._randomness(n_columns) * DRAW_SDS * deviations)
+
+    def _randomness(self, n_columns: int) -> float:
+        """The deviation of a count, as a share of what it is with independent draws."""
+        if self.is_independent:
+            return 1.0
+        return JOINT_RANDOMNESS if n_columns > 1 else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,10 +176,11 @@ def checked_tables(
         Of the private table, about.
     drawing : Drawing
     """
-    found = [
-        _checked(table, drawing.scale * table.counted(levels), n_rows, drawing, ODDS / len(tables))
-        for table in tables
-    ]
+    found = []
+    for table in tables:
+        synthetic = drawing.scale * table.counted(levels)
+        looked = _Look(table, synthetic, drawing, ODDS / len(tables) / N_WAYS)
+        found.append(CheckedTable(table, synthetic, n_rows, tuple(looked.residuals())))
     return sorted(found, key=lambda one: (-one.excess_share, -_of_limit(one)))
 
 
@@ -172,52 +188,75 @@ def _of_limit(checked: CheckedTable) -> float:
     return abs(checked.worst.rows) / checked.worst.limit
 
 
-def _checked(
-    measured: MeasuredTable, synthetic: Floats, n_rows: float, drawing: Drawing, odds: float
-) -> CheckedTable:
-    differences = synthetic - measured.values
-    every = np.arange(synthetic.size)
-    large = np.flatnonzero(synthetic >= LARGE_SDS * measured.deviation)
-    each = odds / N_WAYS
-    residuals = [_total(Way.EVERY, every, measured, synthetic, drawing, each)]
-    if 0 < large.size < every.size:
-        residuals.append(_total(Way.LARGE, large, measured, synthetic, drawing, each))
-    sums = list(_sums(measured, np.setdiff1d(every, large)))
-    n_sums = sum(len(groups) for groups in sums)
-    for way, groups, n_asked in (
-        (Way.COUNT, every[:, np.newaxis], every.size),
-        *((Way.SUM, one, n_sums) for one in sums),
-    ):
-        limit = groups.shape[1] * measured.widening + sum_limit(
-            groups.shape[1], measured.scale, each / n_asked, is_gaussian=measured.is_gaussian
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    """A table's residuals, in each way at the same odds."""
+
+    measured: MeasuredTable
+    synthetic: Floats
+    drawing: Drawing
+    odds: float
+
+    def residuals(self) -> Iterator[Residual]:
+        every = np.arange(self.synthetic.size)
+        is_large = self.synthetic >= LARGE_SDS * self.measured.deviation
+        large, small = every[is_large], every[~is_large]
+        yield self._total(Way.EVERY, every)
+        yield self._worst_sum(Way.COUNT, every[:, np.newaxis], every.size)
+        if 0 < large.size < every.size:
+            yield self._total(Way.LARGE, large)
+        sums = list(_sums_of_levels(self.measured))
+        n_sums = sum(len(one) for one in sums) + 1
+        for one in sums:
+            yield self._worst_sum(Way.SUM, one, n_sums)
+        if small.size > 1:
+            yield self._sum_of_small(small, n_sums)
+
+    def _total(self, way: Way, groups: Integers) -> Residual:
+        """Half of the sum: a row in the wrong place is missing here and too many there."""
+        noise = total_limit(
+            groups.size, self.measured.scale, self.odds, is_gaussian=self.measured.is_gaussian
         )
-        counts = synthetic[groups]
-        limits = limit + drawing.of_sums(counts.sum(axis=1), np.count_nonzero(counts, axis=1))
-        rows = differences[groups].sum(axis=1)
+        drawn = self.drawing.of_total(self.synthetic[groups], self._n_columns)
+        off = np.abs(self.synthetic[groups] - self.measured.values[groups]).sum()
+        limit = noise + groups.size * self.measured.widening + drawn
+        return Residual(way, float(off) / 2, limit / 2, groups)
+
+    def _worst_sum(self, way: Way, groups: Integers, n_asked: int) -> Residual:
+        """Of the sums over each row of groups, the one that is furthest beyond its limit."""
+        counts = self.synthetic[groups]
+        limits = self._noise_of_sum(groups.shape[1], n_asked) + self.drawing.of_sums(
+            counts.sum(axis=1), self._n_columns
+        )
+        rows = (counts - self.measured.values[groups]).sum(axis=1)
         worst = int(np.argmax(np.abs(rows) - limits))
-        residuals.append(Residual(way, float(rows[worst]), float(limits[worst]), groups[worst]))
-    return CheckedTable(measured, synthetic, n_rows, tuple(residuals))
+        return Residual(way, float(rows[worst]), float(limits[worst]), groups[worst])
+
+    def _sum_of_small(self, groups: Integers, n_asked: int) -> Residual:
+        """The near-empty counts together; they may be near-empty because few rows were drawn."""
+        counts = self.synthetic[groups]
+        limit = self._noise_of_sum(groups.size, n_asked) + self.drawing.of_total(
+            counts, self._n_columns
+        )
+        rows = float((counts - self.measured.values[groups]).sum())
+        return Residual(Way.SUM, rows, limit, groups)
+
+    @property
+    def _n_columns(self) -> int:
+        return len(self.measured.scope)
+
+    def _noise_of_sum(self, n_counts: int, n_asked: int) -> float:
+        of_sum = sum_limit(
+            n_counts,
+            self.measured.scale,
+            self.odds / n_asked,
+            is_gaussian=self.measured.is_gaussian,
+        )
+        return of_sum + n_counts * self.measured.widening
 
 
-def _total(  # noqa: PLR0913, PLR0917 - a helper of one caller
-    way: Way,
-    groups: Integers,
-    measured: MeasuredTable,
-    synthetic: Floats,
-    drawing: Drawing,
-    odds: float,
-) -> Residual:
-    """Of several counts: half the sum, for a misplaced row is missing here and too many there."""
-    noise = total_limit(groups.size, measured.scale, odds, is_gaussian=measured.is_gaussian)
-    limit = noise + groups.size * measured.widening + drawing.of_total(synthetic[groups])
-    off = np.abs(synthetic[groups] - measured.values[groups]).sum()
-    return Residual(way, float(off) / 2, limit / 2, groups)
-
-
-def _sums(measured: MeasuredTable, small: Integers) -> Iterator[Integers]:
-    """Groups that are added up: (n_sums, n_groups in each), all sums of one array alike."""
-    if small.size > 1:
-        yield small[np.newaxis]
+def _sums_of_levels(measured: MeasuredTable) -> Iterator[Integers]:
+    """For each column of several, the groups of each of its levels: (n_levels, n_groups)."""
     grid = measured.grid
     if grid is not None and grid.ndim > 1:
         for axis in range(grid.ndim):

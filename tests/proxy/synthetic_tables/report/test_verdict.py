@@ -48,9 +48,9 @@ def columns() -> dict[str, DeclaredColumn]:
 
 
 def drawn(
-    table: ServedTable, *left_out: tuple[str, str], weight: float = 0.2
+    table: ServedTable, *left_out: tuple[str, str], weight: float = 0.15
 ) -> tuple[Levels, Verdict]:
-    """Rows from all columns and all pairs but some, each with noise of five rows; the verdict."""
+    """Rows from all columns and all pairs but some, each with noise of seven rows; the verdict."""
     for scope in [*((name,) for name in NAMES), *combinations(NAMES, 2)]:
         shape = SCHEMA.sizes(scope)
         cells = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)
