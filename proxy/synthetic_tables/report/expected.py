@@ -71,7 +71,8 @@ def pair_distances(
     levels : mapping of str to (n_rows,) ndarray of int64
         The position of each synthetic row's level in each column.
     scale : float
-        By what synthetic counts are multiplied.
+        By what synthetic counts are multiplied. If there are fewer rows than private ones, they
+        cannot be closer to them than as many drawn rows are.
     rng : numpy.random.Generator
         For trying out the noise of measured pairs; it sees no data.
     """
@@ -82,7 +83,7 @@ def pair_distances(
     measured: dict[Scope, float] = {}
     for table in checked:
         for pair in combinations(table.scope, 2):
-            share = _after_noise(table, pair, rng)
+            share = _after_noise(table, pair, scale, rng)
             measured[pair] = min(share, measured.get(pair, share))
     return found | {pair: PairDistance(pair, True, share) for pair, share in measured.items()}
 
@@ -106,7 +107,7 @@ def _told(one: MeasuredDistance, synthetic: Floats) -> PairDistance:
     return PairDistance(one.scope, False, min(1.0, share), half_width / (2 * n_rows))
 
 
-def _after_noise(table: CheckedTable, pair: Scope, rng: np.random.Generator) -> float:
+def _after_noise(table: CheckedTable, pair: Scope, scale: float, rng: np.random.Generator) -> float:
     """What the same noise would do to the synthetic counts, and by what these miss its limit."""
     counts, n_summed = _of_pair(table.measured, table.synthetic, pair)
     total = counts.sum()
@@ -122,7 +123,8 @@ def _after_noise(table: CheckedTable, pair: Scope, rng: np.random.Generator) -> 
             noise = rng.laplace(0.0, table.measured.scale, counts.size)
         fitted = projected((counts + noise)[np.newaxis], np.array([total]), variance)[0]
         far.append(float(np.abs(fitted - counts).sum() / (2 * total)))
-    return min(1.0, float(np.mean(far)) + table.excess_share)
+    drawn = float(np.sqrt(2 / np.pi * scale * counts).sum() / (2 * total)) if scale > 1 else 0.0
+    return min(1.0, float(np.hypot(np.mean(far), drawn)) + table.excess_share)
 
 
 def _of_pair(measured: MeasuredTable, counts: Floats, pair: Scope) -> tuple[Floats, int]:

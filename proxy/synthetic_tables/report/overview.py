@@ -126,8 +126,8 @@ def _sentences(verdict: Verdict, columns: Mapping[str, DeclaredColumn]) -> list[
         worst = off[0]
         said.append(
             f"Worst is {_name(worst)}: {_what(worst, columns)}, {_rows(worst.worst)} "
-            f"({percent_of(abs(worst.worst.rows), worst.n_rows)} of all), where noise explains at "
-            f"most {whole(worst.worst.limit)}."
+            f"({percent_of(abs(worst.worst.rows), worst.n_rows)} of all), where noise and "
+            f"drawing explain at most {whole(worst.worst.limit)}."
         )
         if verdict.n_charges_since:
             said.append(
@@ -202,6 +202,8 @@ def _what(checked: CheckedTable, columns: Mapping[str, DeclaredColumn]) -> str:
             return "all of its counts"
         case Way.LARGE:
             return f"its {number_of(groups.size, 'large count')}"
+        case Way.SMALL:
+            return f"its {number_of(groups.size, 'near-empty count')} together"
         case _:
             levels = checked.measured.levels_in(groups)
             told = [
@@ -209,10 +211,7 @@ def _what(checked: CheckedTable, columns: Mapping[str, DeclaredColumn]) -> str:
                 for name, places in zip(checked.scope, levels, strict=True)
                 if places.size < columns[name].n_levels
             ]
-            is_level = checked.worst.way is Way.COUNT or len(told) == 1
-            if is_level and told:
-                return ", ".join(told)
-            return f"its {number_of(groups.size, 'near-empty count')} together"
+            return ", ".join(told) or "all of its rows"
 
 
 def _map(verdict: Verdict) -> DistanceMap:

@@ -39,6 +39,7 @@ class Way(StrEnum):
     LARGE = "large"
     COUNT = "count"
     SUM = "sum"
+    SMALL = "small"
 
 
 class Standing(StrEnum):
@@ -148,7 +149,7 @@ class CheckedTable:
     @property
     def excess_share(self) -> float:
         """The rows beyond the worst limit, as a share of all rows."""
-        return self.worst.excess / self.n_rows if self.n_rows > 0 else 0.0
+        return self.worst.excess / max(1.0, self.n_rows)
 
     @property
     def standing(self) -> Standing:
@@ -239,7 +240,7 @@ class _Look:
             counts, self._n_columns
         )
         rows = float((counts - self.measured.values[groups]).sum())
-        return Residual(Way.SUM, rows, limit, groups)
+        return Residual(Way.SMALL, rows, limit, groups)
 
     @property
     def _n_columns(self) -> int:

@@ -143,7 +143,8 @@ def test_a_report_is_free_and_compares_what_was_bought(table: ServedTable, metho
 def test_what_was_counted_with_normal_noise_is_compared_too(table: ServedTable) -> None:
     table.delta = Fraction(1, 10**9)
     made = make(table, replace(REQUEST, epsilon=Fraction(9), delta=table.delta), ANN)
-    known, total = known_tables(table, AXES, 0.95)
+    known, _ = known_tables(table, AXES, 0.95)
+    _, total = known_tables(table, AXES, CONFIDENCE)
     found = {one.scope: one for one in known if one.is_known.all()}
     assert {(axis.name,) for axis in AXES} <= set(found)
     assert set(made.tables) <= set(found)

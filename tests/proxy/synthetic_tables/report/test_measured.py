@@ -186,3 +186,22 @@ def test_a_table_from_history_alone_bought_nothing(table: ServedTable) -> None:
     found = purchases(record_of(made), charges.payments, charges.measurements)
     assert (found.by_kind, found.total) == ((), 0)
     assert levels_of(AXES, made.rows).keys() == TRUE.keys()
+
+
+def test_fewer_rows_are_as_far_off_as_draws_are() -> None:
+    """A tenth of 20,000 rows over 100 cells, against all of them; noise is next to nothing."""
+    rng = np.random.default_rng(4)
+    levels = {name: rng.integers(0, 10, 20_000) for name in ("a", "b")}
+    kept = rng.choice(20_000, 2_000, replace=False)
+    few = {name: of_row[kept] for name, of_row in levels.items()}
+    partition = Partition(("a", "b"), np.arange(100).reshape(10, 10))
+    true = rows_in(partition, levels)
+    checked = checked_tables(
+        [MeasuredTable(partition, true, 0.01)],
+        few,
+        n_rows=20_000.0,
+        drawing=Drawing(10.0, is_independent=True),
+    )
+    found = pair_distances(checked, [], few, scale=10.0, rng=rng)["a", "b"].share
+    truly = np.abs(10 * rows_in(partition, few) - true).sum() / 40_000
+    assert found == pytest.approx(truly, rel=0.3)
