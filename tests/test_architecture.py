@@ -38,8 +38,10 @@ FLOORS = {
     ),
     "synthesis": (
         "drawing model_text pairwise",
+        "certificate",
         "model",
-        "privbayes agreement conditional known",
+        "sketch exact_margin",
+        "privbayes conditional known nested resolution",
         "buckets choice fitting rounding",
         "tables",
     ),
