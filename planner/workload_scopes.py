@@ -5,17 +5,23 @@ it were asked; nothing of it is carried out. Only the columns are kept, not the 
 """
 
 from itertools import chain
+from typing import Final
 
+from cube.pace import checkpoint
 from cube.query import Scope
 from cube.refusals import InvalidRequest, Refused
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from planner.planner import Planner
-from planner.sql.words import FILE, worded_statements
+from planner.sql.words import TextLimits, worded_statements
 from planner.workload import Workload
 
+# Each is planned before the table is begun, while somebody waits.
+WORKLOAD: Final = TextLimits(
+    what="workload", n_bytes=64 * 1024, n_statements=100, hint="Keep the statements that matter."
+)
 # Columns do not depend on how accurately a query is to be answered.
-ANY_TARGET = AccuracyTarget(half_width=1.0, confidence=0.95)
+ANY_TARGET: Final = AccuracyTarget(half_width=1.0, confidence=0.95)
 
 
 def workload_scopes(text: str, schema: Schema) -> tuple[Scope, ...]:
@@ -40,7 +46,7 @@ def workload_scopes(text: str, schema: Schema) -> tuple[Scope, ...]:
         If a statement could not be asked of the table, with its number in the text.
     """
     planner = Planner({schema.table: schema}, {schema.table: ANY_TARGET})
-    statements = worded_statements(text, FILE)
+    statements = worded_statements(text, WORKLOAD)
     if not statements:
         raise InvalidRequest(
             "The workload has no statement.",
@@ -48,6 +54,7 @@ def workload_scopes(text: str, schema: Schema) -> tuple[Scope, ...]:
         )
     scopes: list[Scope] = []
     for number, statement in enumerate(statements, start=1):
+        checkpoint()
         workload = _planned(planner, statement.text, number)
         if not workload.parts:
             raise InvalidRequest(

@@ -35,7 +35,7 @@ def created_text(made: tacit_pb2.SyntheticProgress) -> RenderableType:
         f"spent epsilon {table.epsilon_spent:.6g}; {_left(made.receipt.budget)}",
     ]
     if table.HasField("evaluation"):
-        lines.append(f"Pairs of columns are off by {_evaluated(table.evaluation)} on average.")
+        lines.append(f"Mean distance of pairs of columns: {_evaluated(table.evaluation)}.")
     if unknown:
         lines.append(f"Nothing is known of {', '.join(unknown)}: drawn uniformly from the levels.")
     if table.incomplete:

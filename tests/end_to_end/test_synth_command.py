@@ -98,7 +98,7 @@ def test_the_command_says_what_rows_are_for_and_how_far_off_they_are(
     assert "would spend at most epsilon 1.5;" in preview.out
     made = run(*order, *purpose)
     assert made.code == 0
-    assert "Pairs of columns are off by 0." in made.out
+    assert "Mean distance of pairs of columns: 0." in made.out
     shown = " ".join(run("show", "s").out.split())
     assert 'target => ("member")' in shown
     assert "(1 of 1 pairs)" in shown
