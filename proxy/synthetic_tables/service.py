@@ -33,6 +33,7 @@ from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_law
 from proxy.synthetic_tables.models import decoded_model
 from proxy.synthetic_tables.names import Names, NamingContext
+from proxy.synthetic_tables.preview import preview
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.make import make_report
 from proxy.synthetic_tables.request import MadeTable, PlannedStep, SynthesisRequest, Watch
@@ -131,7 +132,7 @@ class SyntheticTableService:
         """
         table = self._source(caller, order.table)
         check_may_see_history(table, caller)
-        return making.preview(table, request_of(order, table.info.schema, self._store.limits))
+        return preview(table, request_of(order, table.info.schema, self._store.limits))
 
     def create(self, caller: Caller, order: CreateSynthetic, watch: Watch) -> SyntheticRecord:
         """Make a table and keep it. May charge.
