@@ -219,7 +219,7 @@ def _map(verdict: Verdict) -> DistanceMap:
     far = dict.fromkeys(names, 0.0)
     for pair in verdict.pairs.values():
         for name in pair.scope:
-            far[name] += pair.at_most if pair.share is None else pair.share
+            far[name] = max(far[name], pair.share or 0.0)
     shown = set(sorted(names, key=lambda name: -far[name])[:N_MAP_COLUMNS_MAX])
     kept = [name for name in names if name in shown]
     outside = {one.scope for one in verdict.outside}

@@ -101,6 +101,7 @@ def render_report(
         _card(by_name[name], compared, checked.get((name,)), f"column-{place}")
         for place, (name, compared) in enumerate(comparison.one_ways.items(), start=1)
     ]
+    cards.sort(key=lambda card: -card.checked.excess_share if card.checked else 0.0)
     environment = page_environment("proxy.synthetic_tables.report")
     filters: dict[str, Callable[..., str]] = {
         "whole": whole,

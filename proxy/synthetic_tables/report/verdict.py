@@ -100,6 +100,11 @@ class Verdict:
         seen = {name for one in self.checked for name in one.scope}
         return [name for name, _ in self.record.columns if name not in seen]
 
+    @cached_property
+    def n_told(self) -> int:
+        """How many pairs have an expected distance."""
+        return sum(one.share is not None for one in self.pairs.values())
+
     @property
     def expected(self) -> float | None:
         """The expected distance by pairs, over all pairs for which there is an estimate."""
