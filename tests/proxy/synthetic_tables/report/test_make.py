@@ -135,7 +135,7 @@ def test_a_report_is_free_and_compares_what_was_bought(table: ServedTable, metho
     seen = " ".join(" ".join(Page(text).texts).split())
     assert re.search(r"Tables outside their noise 0 of [0-9]+ measured", seen)
     assert "The charges for this table: 1 epsilon." in seen
-    assert method in seen
+    assert made.method in seen
     for axis in AXES:
         assert f"{axis.name} (" in seen
 
