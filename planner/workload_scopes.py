@@ -48,11 +48,13 @@ def workload_scopes(text: str, schema: Schema) -> tuple[Scope, ...]:
         )
     scopes: list[Scope] = []
     for number, statement in enumerate(statements, start=1):
-        try:
-            scopes += _scopes_of(planner.plan(statement.text), schema.table)
-        except Refused as refusal:
-            message = f"Statement {number} of the workload: {refusal.message}"
-            raise type(refusal)(message, hint=refusal.hint) from None
+        workload = _planned(planner, statement.text, number)
+        if not workload.parts:
+            raise InvalidRequest(
+                f"Statement {number} of the workload does not ask {schema.table}.",
+                hint=f"Ask SELECT COUNT(*) .. of {schema.table}, or leave it out.",
+            )
+        scopes += _scopes_of(workload)
     if not scopes:
         raise InvalidRequest(
             "The workload needs no column.",
@@ -61,12 +63,17 @@ def workload_scopes(text: str, schema: Schema) -> tuple[Scope, ...]:
     return tuple(scopes)
 
 
-def _scopes_of(workload: Workload, table: str) -> list[Scope]:
+def _planned(planner: Planner, sql: str, number: int) -> Workload:
+    """A statement's plan; a refusal says which statement of the text it is of."""
+    try:
+        return planner.plan(sql)
+    except Refused as refusal:
+        message = f"Statement {number} of the workload: {refusal.message}"
+        raise type(refusal)(message, hint=refusal.hint) from None
+
+
+def _scopes_of(workload: Workload) -> list[Scope]:
     """The distinct columns of the linear queries of one statement."""
-    if not workload.parts:
-        raise InvalidRequest(
-            f"It does not ask {table}.", hint=f"Ask SELECT COUNT(*) .. of {table}, or leave it out."
-        )
     aggregates = chain.from_iterable(part.aggregates for part in workload.parts)
     found = {block.scope for aggregate in aggregates for block in aggregate.blocks}
     return sorted(found - {()})

@@ -29,6 +29,11 @@ def decoded_model(values: Mapping[str, Any]) -> Model:
     return model_of(dict(values)) if values["kind"] == PAIRWISE else network_of(dict(values))
 
 
+def n_rows_of(model: Mapping[str, Any]) -> int:
+    """The estimate of the number of rows of a model that `encoded` wrote."""
+    return max(1, round(float(model["total"])))
+
+
 def drawn(model: Model, axes: Sequence[Axis], *, n_rows: int | None, seed: int) -> pa.Table:
     """Rows drawn from a model, as values: the same for the same seed."""
     rng = np.random.default_rng(seed)

@@ -8,7 +8,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Final
+from fractions import Fraction
+from typing import Final
 
 import pyarrow as pa
 
@@ -31,7 +32,8 @@ from proxy.monitoring.events import AnswerKind
 from proxy.sources.public_table import sql_type_of
 from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_law
-from proxy.synthetic_tables.models import decoded_model
+from proxy.synthetic_tables.evaluation import planned_evaluation, scored
+from proxy.synthetic_tables.models import decoded_model, n_rows_of
 from proxy.synthetic_tables.names import Names, NamingContext
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.make import make_report
@@ -131,7 +133,8 @@ class SyntheticTableService:
         """
         table = self._source(caller, order.table)
         check_may_see_history(table, caller)
-        return making.preview(table, request_of(order, table.info.schema, self._store.limits))
+        request = request_of(order, table.info.schema, self._store.limits)
+        return (*making.preview(table, request), *planned_evaluation(table, request))
 
     def create(self, caller: Caller, order: CreateSynthetic, watch: Watch) -> SyntheticRecord:
         """Make a table and keep it. May charge.
@@ -146,9 +149,13 @@ class SyntheticTableService:
         request = request_of(order, table.info.schema, self._store.limits)
         with self._held(caller, order, request.table) as (name, replaced):
             self._store.check_writable()
+            if request.evaluate:
+                making.check_affordable(table, request.epsilon + request.evaluate, caller.payer)
             # The number of rows is a noisy estimate that comes later: one row is drawn until then.
             first = request if request.n_rows is not None else replace(request, n_rows=1)
-            made = making.make(table, first, caller.payer, watch)
+            made = self._drawn(request, making.make(table, first, caller.payer, watch))
+            if request.evaluate:
+                made = scored(table, request, caller.payer, made, watch)
             kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
             table.watcher.answered(request.table, kind)
             note_if_large(table, caller.payer, made.epsilon_spent)
@@ -193,6 +200,8 @@ class SyntheticTableService:
                 n_bytes=rows.nbytes,
                 made_by=caller.payer.analyst,
                 made_at=utc_now(),
+                evaluate=Fraction(0),
+                evaluation=None,  # it is of other rows
             )
             self._store.publish(record, rows, model, replaced)
         return record
@@ -214,7 +223,7 @@ class SyntheticTableService:
         table, model = self._tables[record.table], self._store.model(record)
         named_columns(record, table.info.schema)
         axes = tuple(table.info.schema.by_name[name] for name, _ in record.columns)
-        n_rows, n_rows_max = _n_rows_of(model), self._store.limits.n_rows
+        n_rows, n_rows_max = n_rows_of(model), self._store.limits.n_rows
         if n_rows > n_rows_max:
             raise TooLarge(
                 f"{n_rows} rows are more than the {n_rows_max} that a synthetic table may have "
@@ -271,6 +280,16 @@ class SyntheticTableService:
         found = names.synthetic_meaning(WrittenName(own), WrittenName(source) if source else None)
         return None if found is None else known[found]
 
+    def _drawn(self, request: SynthesisRequest, made: MadeTable) -> MadeTable:
+        """The table with the estimated number of rows, if the order gives no number."""
+        if request.n_rows is not None:
+            return made
+        table = self._tables[request.table]
+        n_rows_max = min(self._store.limits.n_rows, table.info.schema.n_records_max)
+        n_rows, seed = min(n_rows_of(made.model), n_rows_max), int(made.model["seed"])
+        axes = making.checked_axes(table, request)
+        return replace(made, rows=making.resampled(made.model, axes, n_rows=n_rows, seed=seed))
+
     def _kept(
         self,
         caller: Caller,
@@ -279,13 +298,8 @@ class SyntheticTableService:
         made: MadeTable,
         replaced: SyntheticRecord | None,
     ) -> SyntheticRecord:
-        """Store a table; with the estimated number of rows, if the order gives no number."""
-        seed, rows, table = int(made.model["seed"]), made.rows, self._tables[request.table]
-        if request.n_rows is None:
-            n_rows_max = min(self._store.limits.n_rows, table.info.schema.n_records_max)
-            n_rows = min(_n_rows_of(made.model), n_rows_max)
-            axes = making.checked_axes(table, request)
-            rows = making.resampled(made.model, axes, n_rows=n_rows, seed=seed)
+        """Store a table."""
+        rows = made.rows
         record = SyntheticRecord(
             id=secrets.token_hex(ID_BYTES),
             name=name,
@@ -293,7 +307,7 @@ class SyntheticTableService:
             method=made.method,
             epsilon=request.epsilon,
             epsilon_spent=made.epsilon_spent,
-            seed=seed,
+            seed=int(made.model["seed"]),
             n_rows=rows.num_rows,
             n_bytes=rows.nbytes,
             columns=tuple((field.name, str(sql_type_of(field.type))) for field in rows.schema),
@@ -307,6 +321,10 @@ class SyntheticTableService:
             score=request.score,
             degree=request.degree,
             hierarchies=request.hierarchies,
+            target=request.target,
+            workload=request.workload,
+            evaluate=request.evaluate,
+            evaluation=made.evaluation,
         )
         self._store.publish(record, rows, made.model, replaced)
         return record
@@ -343,11 +361,6 @@ class SyntheticTableService:
 
 
 NO_TABLES: Final = SyntheticTableService({})
-
-
-def _n_rows_of(model: Mapping[str, Any]) -> int:
-    """A model's estimate of the number of rows."""
-    return max(1, round(float(model["total"])))
 
 
 def _check_may_change(caller: Caller, record: SyntheticRecord) -> None:
