@@ -87,4 +87,7 @@ def judged(
         rng=np.random.default_rng(record.seed),
     )
     bought = purchases(record, charges.payments, charges.measurements)
-    return Verdict(record, checked, pairs, bought, len(charges.payments) - record.n_charges)
+    n_own = record.n_charges + (
+        record.evaluation is not None
+    )  # it is charged after the rows are made
+    return Verdict(record, checked, pairs, bought, max(0, len(charges.payments) - n_own))

@@ -22,6 +22,7 @@ from proxy.synthetic_tables.report.wording import (
     percent_of,
     whole,
 )
+from proxy.synthetic_tables.request import Evaluation
 
 N_WORST_MAX: Final = 12  # tables that are listed though there are more outside
 N_CLOSEST: Final = 5  # tables that are listed if none is outside
@@ -121,6 +122,8 @@ def _headline(verdict: Verdict) -> str:
 def _sentences(verdict: Verdict, columns: Mapping[str, DeclaredColumn]) -> list[str]:
     """The reasons for the verdict, the weightiest first."""
     record, said = verdict.record, []
+    if record.evaluation is not None:
+        said.append(_on_evaluation(record.evaluation))
     off = [*verdict.outside, *verdict.near]
     if off:
         worst = off[0]
@@ -145,12 +148,23 @@ def _sentences(verdict: Verdict, columns: Mapping[str, DeclaredColumn]) -> list[
         said.append(f"Not all of it was bought: {record.incomplete}")
     if verdict.open_pairs:
         said.append(_on_open_pairs(verdict))
-    if verdict.is_noisy:
+    if verdict.is_noisy and record.evaluation is None:
         said.append(
             f"By pairs of columns, {percent_of(verdict.expected or 0.0, 1.0)} of the rows are "
             "expected to be in the wrong place."
         )
     return said
+
+
+def _on_evaluation(evaluation: Evaluation) -> str:
+    low, high = (
+        percent_of(min(1.0, max(0.0, evaluation.estimate + side * evaluation.half_width)), 1.0)
+        for side in (-1, 1)
+    )
+    return (
+        f"Evaluated: by pairs of columns, {percent_of(evaluation.estimate, 1.0)} of the rows are "
+        f"in the wrong place ({low} to {high})."
+    )
 
 
 def _on_open_pairs(verdict: Verdict) -> str:

@@ -118,7 +118,9 @@ class Verdict:
 
     @property
     def is_noisy(self) -> bool:
-        """Whether noise alone is expected to put too many rows in the wrong place."""
+        """Whether too many rows are expected, or were found, to be in the wrong place."""
+        if self.record.evaluation is not None:
+            return self.record.evaluation.estimate > DISTANCE_GOOD
         return (self.expected or 0.0) > DISTANCE_GOOD
 
     @property

@@ -16,8 +16,11 @@ from cube.query import counting
 from cube.statistic import Distance, PlannedStatistic
 from inference.history import History
 from proxy.synthetic_tables.encoding import levels_of
+from proxy.synthetic_tables.evaluation import scored
 from proxy.synthetic_tables.make import make
+from proxy.synthetic_tables.report.compare import compare
 from proxy.synthetic_tables.report.expected import mean_distance, pair_distances
+from proxy.synthetic_tables.report.make import judged
 from proxy.synthetic_tables.report.measured import (
     MeasuredTable,
     measured_distances,
@@ -187,6 +190,19 @@ def test_gaussian_noise_is_told_by_kind_too(table: ServedTable) -> None:
     found = purchases(record_of(made), charges.payments, charges.measurements)
     assert found.total == pytest.approx(float(made.epsilon_spent))
     assert {Kind.COLUMNS, Kind.PAIRS, Kind.SCORES} <= set(dict(found.by_kind))
+
+
+def test_an_evaluation_is_told_by_itself(table: ServedTable) -> None:
+    request = replace(REQUEST, evaluate=Fraction(1, 5))
+    made = scored(table, request, ANN, make(table, request, ANN), lambda _: None)
+    record = replace(record_of(made), evaluate=request.evaluate, evaluation=made.evaluation)
+    levels = levels_of(AXES, made.rows)
+    comparison = compare(levels, [], total=None, confidence=0.95)
+    verdict = judged(table, record, levels, comparison)
+    assert verdict.n_charges_since == 0
+    assert verdict.bought.is_of_table
+    assert verdict.bought.total == pytest.approx(float(made.epsilon_spent))
+    assert dict(verdict.bought.by_kind)[Kind.EVALUATION] == pytest.approx(0.2)
 
 
 def test_charges_that_do_not_add_up_to_it_are_told_together(table: ServedTable) -> None:
