@@ -161,7 +161,7 @@ def test_what_an_evaluation_found_comes_first() -> None:
         "Evaluated: by pairs of columns, 3.1 % of the rows are in the wrong place (2.7 % to 3.5 %)"
     )
     assert seen.index(said) < seen.index("Worst is age")
-    assert "3.1 % \N{PLUS-MINUS SIGN} 0.4 % at 95 %; 8 of 91 pairs" in seen
+    assert "3.1 % \N{PLUS-MINUS SIGN} 0.4 % at 95 %; bought for 8 of 91 pairs" in seen
     assert "of at most 1.05" in seen
     assert "Evaluated" not in seen_in(rendered())
 
