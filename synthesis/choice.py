@@ -53,7 +53,7 @@ class NoiseCost:
         if not (self.deviation > 0 and self.power > 0):
             raise ValueError("noise must be positive, and must fall as the budget grows")
 
-    def split(self, n_cells: Integers, budget: float) -> Floats:
+    def split(self, n_cells: Integers | Floats, budget: float) -> Floats:
         """Budgets of tables, with sum `budget`, for the least total expected L1 noise.
 
         Notes
@@ -74,7 +74,7 @@ class NoiseCost:
         """The budget at which the expected L1 noise of all tables is `l1`."""
         return float((self.least_l1(n_cells, 1.0) / l1) ** (1 / self.power))
 
-    def roots(self, n_cells: Integers) -> Floats:
+    def roots(self, n_cells: Integers | Floats) -> Floats:
         """What the budgets of tables are proportional to."""
         return np.asarray(n_cells, dtype=np.float64) ** (1 / (1 + self.power))
 
@@ -144,7 +144,7 @@ def score_share(n_pairs: int, n_rows: float, budget: float, cost: NoiseCost) -> 
 
 def choose_tables(
     scores: Floats,
-    n_cells: Integers,
+    n_cells: Integers | Floats,
     budget: float,
     cost: NoiseCost,
     subjects: Integers | None = None,
@@ -155,7 +155,8 @@ def choose_tables(
     ----------
     scores : (n_tables,) ndarray of float64
         A noisy estimate of the L1 error that each table removes if it is measured without noise.
-    n_cells : (n_tables,) ndarray of int64
+    n_cells : (n_tables,) ndarray of int64 or float64
+        How much noise each has at a budget.
     budget : float
     cost : NoiseCost
     subjects : (n_tables,) ndarray of int64, optional

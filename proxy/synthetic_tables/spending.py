@@ -6,6 +6,7 @@ synthetic table never costs more than requested. Every purchase is charged separ
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ class LaplaceSpending:
     watch : callable
         Called before each step.
     """
+
+    distances_cost_all: ClassVar[bool] = False  # also the cells that they do not look at
 
     def __init__(self, table: ServedTable, payer: Payer, epsilon: Fraction, watch: Watch) -> None:
         self.table = table
@@ -83,12 +86,25 @@ class LaplaceSpending:
         return self._epsilon - self.spent
 
 
-def product_partition(scope: Scope, labels: Mapping[str, NDArray[np.int64]]) -> Partition:
-    """The product of partitions of a scope's axes; the last axis' groups vary fastest."""
+def product_partition(
+    scope: Scope, labels: Mapping[str, NDArray[np.int64]], outside: NDArray[np.bool_] | None = None
+) -> Partition:
+    """The product of partitions of a scope's axes; the last axis' groups vary fastest.
+
+    Parameters
+    ----------
+    scope : tuple of str
+    labels : mapping of str to ndarray of int64
+        The group of each level, of each axis.
+    outside : ndarray of bool, optional
+        The cells that are left out, of a shape that goes with the product's.
+    """
     product = np.zeros((1,) * len(scope), dtype=np.int64)
     for axis, name in enumerate(scope):
         shape = [-1 if one == axis else 1 for one in range(len(scope))]
         product = product * (int(labels[name].max()) + 1) + labels[name].reshape(shape)
+    if outside is not None:
+        product = np.where(outside, -1, product)
     return Partition(scope, np.ascontiguousarray(product, dtype=np.int64))
 
 
