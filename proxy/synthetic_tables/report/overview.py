@@ -5,7 +5,6 @@ Names are text; the template escapes them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -66,12 +65,10 @@ class DistanceMap:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A share of the budget; `end` is where it ends if all are placed one after the other."""
+    """A share of the budget."""
 
     name: str
-    amount: float
     share: float
-    end: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,8 +260,5 @@ def _cell(pair: PairDistance, outside: set[Scope]) -> MapCell:
 
 
 def _bars(amounts: Sequence[tuple[str, float]], total: float) -> tuple[Bar, ...]:
-    shares = [amount / total if total else 0.0 for _, amount in amounts]
-    return tuple(
-        Bar(name, amount, share, end)
-        for (name, amount), share, end in zip(amounts, shares, accumulate(shares), strict=True)
-    )[:N_BARS_MAX]
+    shown = amounts[:N_BARS_MAX]
+    return tuple(Bar(name, amount / total if total else 0.0) for name, amount in shown)
