@@ -11,7 +11,13 @@ from typing import Final, Protocol
 import numpy as np
 
 from cube.query import N_FACTOR_CELLS_MAX, Scope
-from synthesis.choice import LAPLACE, NoiseCost, choose_tables, one_way_share, score_share
+from synthesis.choice import (
+    LAPLACE,
+    NoiseCost,
+    choose_tables,
+    one_way_share,
+    score_share,
+)
 from synthesis.known import KnownEstimates
 from synthesis.model import PairwiseModel, fit_model
 from synthesis.sketch import Candidate, Sketch
@@ -19,6 +25,7 @@ from synthesis.tables import Column, Floats, all_pairs, expected_l1
 
 TOTAL_SHARE = 0.005  # for counting the rows, where their number is not known
 WORTH_ADDING = 0.05  # of a one-way budget: less than this is not worth a purchase
+PAIRS_SHARE_MIN = 0.001  # of a budget: what rounding leaves buys nothing
 QUERIED_WEIGHT = 4.0  # of the error of a pair that a workload asks for
 
 
@@ -32,13 +39,14 @@ class Wishes:
         How much the error of a pair counts; 1 for the others.
     n_cells_max : int
         The most combinations of levels that two columns may have to be counted together.
-    score_budget : float, optional
-        For the scores of all candidates; by a rule (`synthesis.choice.score_share`) if left out.
+    score_budget : float
+        Kept for the scores of all candidates, whether or not they are worth it; 0 for what a rule
+        says (`synthesis.choice.score_share`).
     """
 
     weights: Mapping[Scope, float] = field(default_factory=dict)
     n_cells_max: int = N_FACTOR_CELLS_MAX
-    score_budget: float | None = None
+    score_budget: float = 0.0
 
     @classmethod
     def for_queries(cls, scopes: Sequence[Scope]) -> "Wishes":
@@ -113,7 +121,7 @@ def measured_model(
     """
     if not (columns and 0 < budget < float("inf")):
         raise ValueError(f"no table can be made of {len(columns)} columns and a budget of {budget}")
-    left = budget
+    left = budget - wishes.score_budget
     if measurer.known().n_rows is None:
         measurer.count(TOTAL_SHARE * budget)
         left -= TOTAL_SHARE * budget
@@ -122,15 +130,21 @@ def measured_model(
         measurer.one_ways(wanted)
         left -= sum(wanted.values())
     sketch = known_sketch(columns, measurer.known(), wishes.n_cells_max)
-    if sketch.candidates:
+    if sketch.candidates and worth_scoring(left, budget):
         for_scores = wishes.score_budget
-        if for_scores is None:
+        if not for_scores:
             for_scores = left * score_share(len(sketch.candidates), sketch.total, left, cost)
+            left -= for_scores
         scores = measurer.scores(sketch, for_scores)
-        budgets = pair_budgets(sketch, scores, left - for_scores, wishes, cost)
+        budgets = pair_budgets(sketch, scores, left, wishes, cost)
         if budgets:
             measurer.pairs(budgets)
     return known_model(columns, measurer.known())
+
+
+def worth_scoring(left: float, budget: float) -> bool:
+    """Whether columns leave enough of a budget for pairs."""
+    return left > PAIRS_SHARE_MIN * budget
 
 
 def known_sketch(

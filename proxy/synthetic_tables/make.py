@@ -27,15 +27,15 @@ from cube.refusals import (
     UnknownName,
 )
 from planner.sql.messages import suggestion
-from proxy.synthetic_tables.gaussian_spending import GaussianBudget, GaussianSpending
+from proxy.synthetic_tables.gaussian_spending import GaussianSpending
 from proxy.synthetic_tables.models import Model, decoded_model, drawn, encoded
 from proxy.synthetic_tables.network_measurer import NetworkMeasurer
 from proxy.synthetic_tables.network_settings import attributes_of, check_score, settings_of
 from proxy.synthetic_tables.pairwise_measurer import PAIRS, GateMeasurer, Stratified, known_now
-from proxy.synthetic_tables.request import MadeTable, Method, PlannedStep, SynthesisRequest, Watch
+from proxy.synthetic_tables.request import MadeTable, Method, SynthesisRequest, Watch
 from proxy.synthetic_tables.spending import LaplaceSpending
 from proxy.tables.private_table import ServedTable
-from synthesis.choice import GAUSSIAN, LAPLACE, NoiseCost, score_share
+from synthesis.choice import GAUSSIAN, LAPLACE, NoiseCost
 from synthesis.known import Stratum
 from synthesis.pairwise import (
     TOTAL_SHARE,
@@ -43,7 +43,6 @@ from synthesis.pairwise import (
     known_model,
     known_sketch,
     measured_model,
-    one_way_budgets,
 )
 from synthesis.privbayes.learning import learned_network
 from synthesis.strata import known_strata, measured_strata, scopes_of, strata_of
@@ -225,43 +224,6 @@ def _network(
     return _Fitted(network, tuple(sorted(scopes)))
 
 
-def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep, ...]:
-    """What each step would cost. Charges nothing.
-
-    Raises
-    ------
-    UnknownName, TooLarge, InvalidTarget, InvalidRequest
-    """
-    columns = columns_of(checked_axes(table, request))
-    check_delta(table, request)
-    check_score(columns, request)
-    known = known_now(table, columns)
-    steps = [PlannedStep(name="reading the history", epsilon=Fraction(0), n_tables=len(known))]
-    left, cost, price = float(request.epsilon), LAPLACE, 1.0
-    if request.epsilon and request.delta is not None:
-        bought = GaussianBudget.of(table, request.epsilon, request.delta)
-        steps.append(_planned("opening Gaussian noise", float(bought.opening), 0))
-        left, cost, price = float(bought.budget), GAUSSIAN, float(bought.epsilon_per_budget)
-    if left and known.n_rows is None:  # until rows are counted, use the public bound
-        known = replace(known, n_rows=float(table.info.schema.n_records_max))
-        steps.append(_planned("counting rows", price * TOTAL_SHARE * left, 1))
-        left -= TOTAL_SHARE * left
-    if request.method is Method.PRIVBAYES:
-        for_network = float(settings_of(request).network_share) * left
-        steps.append(_planned("choosing the network", for_network, len(columns) - 1))
-        steps.append(_planned("measuring tables", left - for_network, len(columns)))
-    elif left:
-        budgets = one_way_budgets(columns, known, left, cost)
-        steps.append(_planned("measuring columns", price * sum(budgets.values()), len(budgets)))
-        left -= sum(budgets.values())
-        n_pairs = len(columns) * (len(columns) - 1) // 2
-        if n_pairs:
-            for_scores = score_share(n_pairs, known.n_rows or 0.0, left, cost) * left
-            steps.append(_planned("scoring pairs", price * for_scores, n_pairs))
-            steps.append(_planned("measuring pairs", price * (left - for_scores), n_pairs))
-    return tuple(steps)
-
-
 def resampled(
     model: Mapping[str, Any], axes: Sequence[Axis], *, n_rows: int | None, seed: int
 ) -> pa.Table:
@@ -352,7 +314,3 @@ def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> Non
 def _n_ordered(axis: Axis) -> int:
     """The number of levels that are ordered, so that neighbours are similar."""
     return 0 if isinstance(axis, CategoryAxis | BooleanAxis) else len(axis.regular)
-
-
-def _planned(name: str, epsilon: float, n_tables: int) -> PlannedStep:
-    return PlannedStep(name=name, epsilon=Fraction(epsilon), n_tables=n_tables)

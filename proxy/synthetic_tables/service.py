@@ -35,6 +35,7 @@ from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_
 from proxy.synthetic_tables.evaluation import planned_evaluation, scored
 from proxy.synthetic_tables.models import decoded_model, n_rows_of
 from proxy.synthetic_tables.names import Names, NamingContext
+from proxy.synthetic_tables.preview import preview
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.make import make_report
 from proxy.synthetic_tables.request import MadeTable, PlannedStep, SynthesisRequest, Watch
@@ -134,7 +135,7 @@ class SyntheticTableService:
         table = self._source(caller, order.table)
         check_may_see_history(table, caller)
         request = request_of(order, table.info.schema, self._store.limits)
-        return (*making.preview(table, request), *planned_evaluation(table, request))
+        return (*preview(table, request), *planned_evaluation(table, request))
 
     def create(self, caller: Caller, order: CreateSynthetic, watch: Watch) -> SyntheticRecord:
         """Make a table and keep it. May charge.

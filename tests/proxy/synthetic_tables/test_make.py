@@ -21,7 +21,8 @@ from cube.refusals import (
     UnknownName,
 )
 from cube.statistic import Score
-from proxy.synthetic_tables.make import EPSILON_MIN, make, preview, resampled
+from proxy.synthetic_tables.make import EPSILON_MIN, make, resampled
+from proxy.synthetic_tables.preview import preview
 from proxy.synthetic_tables.request import MadeTable, Method, Progress, SynthesisRequest
 from proxy.tables.private_table import ServedTable
 from tests.support.auditing import audited
@@ -287,6 +288,8 @@ def test_a_target_s_classes_are_counted_for_one_price(
 ) -> None:
     """Every class has the whole epsilon, since a row is in one; the auditor agrees."""
     with served_staff(tmp_path) as table:
+        steps = preview(table, replace(ONE, target=target))
+        assert float(sum(step.epsilon for step in steps)) == pytest.approx(1.0)
         made = make(table, replace(ONE, target=target), ANN)
         assert made.epsilon_spent == spent(table)
         assert Fraction(1, 2) < spent(table) <= 1, "less if no pair of a class is worth it"
