@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from cube.cached import cached_property
 from cube.query import Scope
@@ -60,8 +58,33 @@ class Buckets:
 
     def summed(self, cells: Floats, axis: int) -> Floats:
         """Sums over each bucket's levels, which lie along `axis`."""
+        if self.is_plain:
+            return cells
         in_order = np.take(cells, self._by_bucket, axis=axis)
         return np.asarray(np.add.reduceat(in_order, self._starts, axis=axis), dtype=np.float64)
+
+    def expanded(self, values: Floats) -> Floats:
+        """The value of each level's bucket; buckets lie along the last dimension."""
+        return values if self.is_plain else np.take(values, self.labels, axis=-1)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether each level is a bucket, in the same order."""
+        return np.array_equal(self.labels, np.arange(self.labels.size))
+
+    def within(self, finer: "Buckets") -> "Buckets":
+        """The same partition as one of the buckets of a finer one.
+
+        Raises
+        ------
+        ValueError
+            If a finer bucket has levels of several of these.
+        """
+        first = np.unique(finer.labels, return_index=True)[1]
+        labels = self.labels[first]
+        if not np.array_equal(labels[finer.labels], self.labels):
+            raise ValueError("a bucket of the finer partition is in several of the coarser one")
+        return Buckets(labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,29 +113,18 @@ class GroupedEstimate:
 
     def over(self, buckets: Mapping[str, Buckets]) -> TableEstimate:
         """The same table over buckets that are unions of its groups."""
-        of_groups = {}
-        for name, groups in zip(self.scope, self.groups, strict=True):
-            first = np.unique(groups.labels, return_index=True)[1]
-            labels = buckets[name].labels[first]
-            if not np.array_equal(labels[groups.labels], buckets[name].labels):
-                raise ValueError(f"buckets of {name} split its groups")
-            of_groups[name] = Buckets(labels)
-        return merged(self.table, of_groups)
+        named = zip(self.scope, self.groups, strict=True)
+        return merged(self.table, {name: buckets[name].within(groups) for name, groups in named})
 
 
-def joined(first: Buckets, second: Buckets) -> Buckets:
-    """The finest buckets that are unions of the buckets of both.
+def refined(first: Buckets, second: Buckets) -> Buckets:
+    """The coarsest buckets that both can be made of: levels together are together in both.
 
-    >>> joined(Buckets(np.array([0, 0, 1, 2])), Buckets(np.array([0, 1, 1, 2]))).labels
-    array([0, 0, 0, 1])
+    >>> refined(Buckets(np.array([0, 0, 0, 1])), Buckets(np.array([0, 1, 1, 2]))).labels
+    array([0, 1, 1, 2])
     """
-    n_nodes = first.n_buckets + second.n_buckets
-    links = (first.labels, first.n_buckets + second.labels)
-    graph = coo_array((np.ones(first.labels.size), links), shape=(n_nodes, n_nodes))
-    _, component = connected_components(graph, directed=False)
-    _, starts, labels = np.unique(component[first.labels], return_index=True, return_inverse=True)
-    in_order = np.argsort(np.argsort(starts))  # numbered in the order of their first levels
-    return Buckets(in_order[labels])
+    pairs = first.labels * second.n_buckets + second.labels
+    return Buckets(np.unique(pairs, return_inverse=True)[1])
 
 
 def merged(table: TableEstimate, buckets: Mapping[str, Buckets]) -> TableEstimate:

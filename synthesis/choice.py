@@ -7,7 +7,6 @@ for; the accountant sets prices and limits.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from synthesis.tables import Floats, Integers
 
@@ -17,6 +16,8 @@ ONE_WAY_SHARE_MAX = 0.85  # without anything left for pairs, columns would be in
 NOISE_PER_SCORE_SHARE = 0.44  # the noise of a score, as a share of the rows, for a share of 1
 SCORE_SHARE_MIN = 0.02
 SCORE_SHARE_MAX = 0.4  # pairs that are scored but not measured are of no use
+N_PRICES_MAX = 500  # at which sets are compared: thousands of tables need no better price
+PRICE_STEP = 1e-12  # below a price at which a table enters, so that it has entered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,20 +61,21 @@ class NoiseCost:
         Stationary where ``n / b**(power + 1)`` is the same for all tables: ``b`` is proportional
         to ``n**(1 / (1 + power))``, the square root of the size for Laplace noise.
         """
-        roots = self._roots(n_cells)
+        roots = self.roots(n_cells)
         return np.asarray(budget * roots / roots.sum(), dtype=np.float64)
 
     def least_l1(self, n_cells: Integers, budget: float) -> float:
         """Expected L1 noise of all tables at the best split."""
         return float(
-            self.deviation * self._roots(n_cells).sum() ** (1 + self.power) / budget**self.power
+            self.deviation * self.roots(n_cells).sum() ** (1 + self.power) / budget**self.power
         )
 
     def budget_for(self, n_cells: Integers, l1: float) -> float:
         """The budget at which the expected L1 noise of all tables is `l1`."""
         return float((self.least_l1(n_cells, 1.0) / l1) ** (1 / self.power))
 
-    def _roots(self, n_cells: Integers) -> Floats:
+    def roots(self, n_cells: Integers) -> Floats:
+        """What the budgets of tables are proportional to."""
         return np.asarray(n_cells, dtype=np.float64) ** (1 / (1 + self.power))
 
 
@@ -141,17 +143,24 @@ def score_share(n_pairs: int, n_rows: float, budget: float, cost: NoiseCost) -> 
 
 
 def choose_tables(
-    scores: Floats, n_cells: Integers, budget: float, cost: NoiseCost
+    scores: Floats,
+    n_cells: Integers,
+    budget: float,
+    cost: NoiseCost,
+    subjects: Integers | None = None,
 ) -> tuple[Integers, Floats]:
     """Which tables to measure, and at what budgets, for the least total expected L1 error.
 
     Parameters
     ----------
     scores : (n_tables,) ndarray of float64
-        A noisy estimate of the L1 error that each table has if it is not measured.
+        A noisy estimate of the L1 error that each table removes if it is measured without noise.
     n_cells : (n_tables,) ndarray of int64
     budget : float
     cost : NoiseCost
+    subjects : (n_tables,) ndarray of int64, optional
+        Numbers from 0: of tables about the same subject, one at most is chosen. All are about
+        different ones by default.
 
     Returns
     -------
@@ -164,8 +173,9 @@ def choose_tables(
     -----
     Maximises ``sum of scores - expected L1 noise`` over sets of tables, each set at its best split:
     the objective of SWIFT [1]_ without its limits on combinations of tables. The noise grows with
-    the sum of a set's roots (`NoiseCost.split`), so tables are sorted by score over root, and the
-    best initial part of that sequence is chosen.
+    the sum of a set's roots (`NoiseCost.split`). At the optimum each table's score is more than its
+    root times a price that is the same for all, so the sets to compare are those of the prices at
+    which some table enters or gives way to another about its subject.
 
     References
     ----------
@@ -173,10 +183,42 @@ def choose_tables(
     """
     if not scores.size:
         return np.empty(0, dtype=np.int64), np.empty(0)
-    roots = cost.split(n_cells, 1.0)
-    turn = np.argsort(-scores / roots, kind="stable")
-    noise = cost.least_l1(n_cells, budget) * np.cumsum(roots[turn]) ** (1 + cost.power)
-    gain = np.cumsum(scores[turn]) - noise
-    n_chosen = int(gain.argmax()) + 1 if gain.max() > 0 else 0
-    chosen: NDArray[np.int64] = turn[:n_chosen]
-    return chosen, cost.split(n_cells[chosen], budget) if n_chosen else np.empty(0)
+    roots = cost.roots(n_cells)
+    subjects = np.arange(scores.size) if subjects is None else subjects
+    best, most = np.empty(0, dtype=np.int64), 0.0
+    prices = _prices(scores, roots, subjects)
+    if prices.size > N_PRICES_MAX:
+        prices = prices[np.linspace(0, prices.size - 1, N_PRICES_MAX).astype(np.int64)]
+    unit = cost.least_l1(np.ones(1, dtype=np.int64), budget)
+    for price in prices:
+        chosen = _best_at(price, scores, roots, subjects)
+        turn = chosen[np.argsort(-scores[chosen] / roots[chosen], kind="stable")]
+        noise = unit * np.cumsum(roots[turn]) ** (1 + cost.power)
+        gain = np.cumsum(scores[turn]) - noise  # of equal tables, some may be one too many
+        if gain.size and gain.max() > most:
+            best, most = turn[: int(gain.argmax()) + 1], float(gain.max())
+    return best, cost.split(n_cells[best], budget) if best.size else np.empty(0)
+
+
+def _prices(scores: Floats, roots: Floats, subjects: Integers) -> Floats:
+    """Prices of a unit of root between which the best set stays the same, the highest first."""
+    entering = scores / roots
+    order = np.lexsort((roots, subjects))
+    bigger, smaller = order[1:], order[:-1]
+    rivals = subjects[bigger] == subjects[smaller]
+    added = roots[bigger] - roots[smaller]
+    giving_way = np.divide(
+        scores[bigger] - scores[smaller], added, out=np.zeros(added.size), where=added > 0
+    )[rivals & (added > 0)]
+    prices = np.unique(np.concatenate([entering, giving_way, [0.0]]))
+    return prices[prices >= 0][::-1] * (1 - PRICE_STEP)
+
+
+def _best_at(price: float, scores: Floats, roots: Floats, subjects: Integers) -> Integers:
+    """Of each subject the table with the largest gain at a price, if that is positive."""
+    gains = scores - price * roots
+    order = np.lexsort((-gains, subjects))
+    first = np.ones(order.size, dtype=bool)
+    first[1:] = subjects[order[1:]] != subjects[order[:-1]]
+    chosen = order[first]
+    return np.sort(chosen[gains[chosen] > 0])

@@ -1,7 +1,8 @@
-"""The law of a column given a few others, from its pair tables with each of them.
+"""The law of a column given a few others, from its tables with each of them.
 
 Fitted over the combinations that occur in the rows already drawn, never over all possible ones, so
-the work grows with the rows. No table of three columns is measured or kept.
+the work grows with the rows. Tables may contradict each other: then the fit is a compromise, and
+the column's own counts are kept all the same.
 """
 
 from collections.abc import Sequence
@@ -10,10 +11,32 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from synthesis.buckets import Buckets
 from synthesis.fitting import ratio_or_zero
 from synthesis.tables import Floats, Integers
 
 N_SWEEPS = 10  # further sweeps change two-way tables by less than rounding does
+RATIO_MAX = 1e6  # of one step: tables that contradict each other would push shares out of range
+
+
+@dataclass(frozen=True, eq=False)
+class PartnerTable:
+    """Counts of a column with one partner, or with several at once.
+
+    Parameters
+    ----------
+    counts : (n_partner_groups, n_groups) ndarray of float64
+        Rows are groups of the partner's levels, columns those of the column's.
+    groups : Buckets
+        The groups of the column's levels.
+    """
+
+    counts: Floats
+    groups: Buckets
+
+    def __post_init__(self) -> None:
+        if self.counts.ndim != 2 or self.counts.shape[1] != self.groups.n_buckets:  # noqa: PLR2004 - rows and columns
+            raise ValueError(f"{self.counts.shape} cells for {self.groups.n_buckets} groups")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,50 +47,57 @@ class Conditional:
     ----------
     base : (n_levels,) ndarray of float64
         The column's own shares.
-    factors : tuple of (n_partner_levels, n_levels) ndarray of float64
+    weights : (n_levels,) ndarray of float64
+        What the factors are multiplied with: the shares, adjusted so that they come out.
+    factors : tuple of (n_partner_groups, n_groups) ndarray of float64
+    groups : tuple of Buckets
+        The groups of the column's levels, for each factor.
     """
 
     base: Floats
+    weights: Floats
     factors: tuple[Floats, ...]
+    groups: tuple[Buckets, ...]
 
     def given(self, combinations: Integers) -> Floats:
-        """Shares of the levels, (n_combinations, n_levels), given the partners' levels.
+        """Shares of the levels, (n_combinations, n_levels), given the partners' groups.
 
         Parameters
         ----------
         combinations : (n_combinations, n_partners) ndarray of int64
         """
-        shares = np.tile(self.base, (len(combinations), 1))
-        for factor, levels in zip(self.factors, combinations.T, strict=True):
-            shares *= factor[levels]
+        shares = np.tile(self.weights, (len(combinations), 1))
+        for factor, groups, levels in zip(self.factors, self.groups, combinations.T, strict=True):
+            shares *= groups.expanded(factor[levels])
         sums = shares.sum(axis=1, keepdims=True)
         # If the partners' factors exclude every level, the column's own shares are used
         return np.where(sums > 0, ratio_or_zero(shares, sums), self.base)
 
 
 def fit_conditional(
-    base: Floats, tables: Sequence[Floats], combinations: Integers, counts: Integers
+    base: Floats, tables: Sequence[PartnerTable], combinations: Integers, counts: Integers
 ) -> Conditional:
-    """Fit the law of a column so that it agrees with its pair table with every partner.
+    """Fit the law of a column so that it agrees with its table with every partner.
 
     Parameters
     ----------
     base : (n_levels,) ndarray of float64
         The column's shares.
-    tables : sequence of (n_partner_levels, n_levels) ndarray of float64
-        Counts, one table for each partner.
-    combinations : (n_combinations, n_partners) ndarray of int64
-        Partners' levels in rows that exist, distinct.
+    tables : sequence of PartnerTable
+    combinations : (n_combinations, n_tables) ndarray of int64
+        The partners' groups in rows that exist, distinct.
     counts : (n_combinations,) ndarray of int64
         The number of rows with each combination.
 
     Notes
     -----
     Proportional fitting [1]_ of the joint law of the column and the existing combinations, starting
-    from independence: ``shares *= wanted / found`` for the pair table with each partner in turn,
-    then normalised, so that the law of the combinations stays the same. ``wanted`` is the pair
-    table's law of the column given the partner, times the partner's counts in the rows. Of all
-    joint laws that agree with the tables, this is the one of greatest entropy [2]_.
+    from independence: ``shares *= wanted / found`` for the table with each partner in turn, then
+    normalised, so that the law of the combinations stays the same. ``wanted`` is the table's law of
+    the column given the partner, times the partner's counts in the rows. The column's own shares
+    come last in every sweep: where tables contradict each other there is no law that agrees with
+    all of them, and these are the ones that must hold. Of all joint laws that agree with the
+    tables, if there are any, this is the one of greatest entropy [2]_.
 
     References
     ----------
@@ -80,22 +110,30 @@ def fit_conditional(
         _Partner.of(table, levels, counts)
         for table, levels in zip(tables, combinations.T, strict=True)
     ]
+    if not partners:
+        return Conditional(base, base, (), ())
+    n_rows = counts.astype(np.float64)
+    weights = n_rows  # of combinations; they normalise the shares, which saves a pass over them
     shares = np.tile(base, (len(combinations), 1))
-    factors = [np.ones(table.shape) for table in tables]
-    weights = counts.astype(np.float64)
-    ones = np.ones(base.size)
+    factors = [np.ones(table.counts.shape) for table in tables]
+    own = np.ones(base.size)
+    wanted = base * n_rows.sum()
     step = np.empty_like(shares)
-    for _ in range(N_SWEEPS if partners else 0):
+    for _ in range(N_SWEEPS):
         for place, partner in enumerate(partners):
-            ratio = ratio_or_zero(partner.wanted, partner.found(shares, weights))
-            factors[place] = factors[place] * ratio
-            np.take(ratio, partner.levels, axis=0, out=step)
+            ratio = _ratio(partner.wanted, partner.found(shares, weights))
+            factors[place] = _scaled(factors[place] * ratio)
+            np.take(partner.groups.expanded(ratio), partner.levels, axis=0, out=step)
             shares *= step
-            # The weights of the next step normalise the shares, which saves a pass over them
-            weights = ratio_or_zero(counts.astype(np.float64), shares @ ones)
-        shares *= (weights / counts)[:, np.newaxis]
-        weights = counts.astype(np.float64)
-    return Conditional(base, tuple(_scaled(factor) for factor in factors))
+            weights = ratio_or_zero(n_rows, shares.sum(axis=1))
+        ratio = _ratio(wanted, weights @ shares)
+        own = _scaled((own * ratio)[np.newaxis])[0]
+        shares *= ratio
+        shares *= ratio_or_zero(np.ones(len(shares)), shares.sum(axis=1))[:, np.newaxis]
+        weights = np.where(shares.any(axis=1), n_rows, 0.0)
+    return Conditional(
+        base, base * own, tuple(factors), tuple(partner.groups for partner in partners)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,33 +142,40 @@ class _Partner:
 
     Parameters
     ----------
-    wanted : (n_partner_levels, n_levels) ndarray of float64
+    wanted : (n_partner_groups, n_groups) ndarray of float64
+    groups : Buckets
     levels : (n_combinations,) ndarray of int64
-        The partner's level in each combination.
+        The partner's group in each combination.
     by_level : (n_combinations,) ndarray of int64
-        Combinations, sorted by that level.
-    starts : (n_partner_levels + 1,) ndarray of int64
-        Where each level begins in that order.
+        Combinations, sorted by that group.
+    starts : (n_partner_groups + 1,) ndarray of int64
+        Where each group begins in that order.
     """
 
     wanted: Floats
+    groups: Buckets
     levels: Integers
     by_level: Integers
     starts: Integers
 
     @classmethod
-    def of(cls, table: Floats, levels: Integers, counts: Integers) -> "_Partner":
-        n_rows = np.bincount(levels, weights=counts, minlength=len(table))
-        wanted = ratio_or_zero(table, table.sum(axis=1, keepdims=True)) * n_rows[:, np.newaxis]
+    def of(cls, table: PartnerTable, levels: Integers, counts: Integers) -> "_Partner":
+        n_rows = np.bincount(levels, weights=counts, minlength=len(table.counts))
+        shares = ratio_or_zero(table.counts, table.counts.sum(axis=1, keepdims=True))
         by_level = np.argsort(levels, kind="stable")
-        starts = np.searchsorted(levels[by_level], np.arange(len(table) + 1))
-        return cls(wanted, levels, by_level, starts)
+        starts = np.searchsorted(levels[by_level], np.arange(len(table.counts) + 1))
+        return cls(shares * n_rows[:, np.newaxis], table.groups, levels, by_level, starts)
 
     def found(self, shares: Floats, weights: Floats) -> Floats:
-        """The pair table that the shares imply, with each combination weighted."""
+        """The table that the shares imply, with each combination weighted."""
         shape = (self.starts.size - 1, self.by_level.size)
         summing = sparse.csr_array((weights[self.by_level], self.by_level, self.starts), shape)
-        return np.asarray(summing @ shares, dtype=np.float64)
+        return self.groups.summed(np.asarray(summing @ shares, dtype=np.float64), 1)
+
+
+def _ratio(wanted: Floats, found: Floats) -> Floats:
+    """By how much to multiply what was found."""
+    return np.minimum(ratio_or_zero(wanted, found), RATIO_MAX)
 
 
 def _scaled(factor: Floats) -> Floats:

@@ -1,7 +1,9 @@
 """Rows from a model, one column after another, each given those before it.
 
 Variates come from the caller's generator: they do not protect data, so a table may be drawn again
-with another seed, or the same.
+with another seed, or the same. Every column has its counts, up to rounding to whole rows. Whether
+the tables of pairs can be met as well depends on the order of the columns if they contradict each
+other; a second order is tried if the first misses some.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,16 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synthesis.buckets import Buckets
-from synthesis.conditional import Conditional, fit_conditional
+from synthesis.certificate import excess
+from synthesis.conditional import Conditional, PartnerTable, fit_conditional
+from synthesis.exact_margin import RowLaws, with_counts
 from synthesis.model import PairwiseModel
 from synthesis.rounding import controlled_counts, dealt
 from synthesis.tables import Floats, Integers
 
 N_PARTNERS_MAX = 8  # the strongest; with more, combinations hardly repeat and the fit gains nothing
-N_COMBINATIONS_MAX = 50_000  # used to fit a law: beyond this, the work does not grow with the rows
 N_FIT_CELLS_MAX = 2**22  # combinations times levels: 32 MB for each array of the fit
 N_DRAW_CELLS_MAX = 2**18  # of the groups that are rounded at once, to fit a processor's cache
 KEY_MAX = 2**62  # combinations are numbered in int64
+MISSED_MAX = 0.01  # of the rows, beyond a table's own noise: then another order is tried
 
 
 def draw_rows(
@@ -44,25 +48,52 @@ def draw_rows(
     if n_rows < 0:
         raise ValueError(f"n_rows must not be negative, got {n_rows}")
     rows = np.empty((len(model.columns), n_rows), dtype=np.int32)
-    drawn: dict[str, Integers] = {}
-    for name, partners in drawing_order(model) if n_rows else []:
-        given = {partner: drawn[partner] for partner in partners}
-        drawn[name] = _drawn(model, name, given, n_rows, rng)
+    drawn = _drawn_columns(model, n_rows, rng) if n_rows else {}
     for place, column in enumerate(model.columns if n_rows else []):
         name = column.name
         rows[place] = _split(drawn[name], model.buckets[name], model.parts[name], rng)
     return rows.T
 
 
-def drawing_order(model: PairwiseModel) -> list[tuple[str, tuple[str, ...]]]:
+def _drawn_columns(
+    model: PairwiseModel, n_rows: int, rng: np.random.Generator
+) -> dict[str, Integers]:
+    """The bucket of each row in each column, drawn in the order that misses less."""
+    best: dict[str, Integers] = {}
+    missed_least = float("inf")
+    for is_relative in (False, True):
+        drawn: dict[str, Integers] = {}
+        for name, partners in drawing_order(model, is_relative=is_relative):
+            given = {partner: drawn[partner] for partner in partners}
+            drawn[name] = _drawn(model, name, given, n_rows, rng)
+        missed = excess(model, drawn)
+        if missed < missed_least:
+            best, missed_least = drawn, missed
+        if missed <= MISSED_MAX:
+            break
+    return best
+
+
+def drawing_order(
+    model: PairwiseModel, *, is_relative: bool = False
+) -> list[tuple[str, tuple[str, ...]]]:
     """Columns in the order of drawing, each with the earlier columns that it is drawn from.
 
     The first is the column that depends most on all others; each next one is the column that
     depends most on those before it. Its partners are the earlier columns with an estimated pair
     table, the strongest first, at most `N_PARTNERS_MAX`.
+
+    Parameters
+    ----------
+    model : PairwiseModel
+    is_relative : bool
+        Whether dependence is compared with the most that two columns can have. Then columns that
+        determine each other in a few rows only (one is NULL where the other is) follow each other,
+        before one of them is drawn from something else.
     """
     names = [column.name for column in model.columns]
-    strength = {pair: model.dependence(pair) for pair in model.pairs}
+    of_pair = model.relative_dependence if is_relative else model.dependence
+    strength = {pair: of_pair(pair) for pair in model.pairs}
     strength |= {(second, first): value for (first, second), value in strength.items()}
     order: list[tuple[str, tuple[str, ...]]] = []
     pull = {name: sum(strength.get((name, other), 0.0) for other in names) for name in names}
@@ -132,11 +163,21 @@ def _drawn(
 ) -> Integers:
     """A column's bucket in each row, given its partners' buckets in that row."""
     shares = model.shares[name]
-    combinations = _Combinations.of(list(partners.values()), n_rows)
-    n_fit_max = max(1, min(N_COMBINATIONS_MAX, N_FIT_CELLS_MAX // shares.size))
     tables = [model.given(partner, name) for partner in partners]
-    law = fit_conditional(shares, tables, *combinations.sampled(n_fit_max, rng))
-    return dealt(combinations.of_row, _values(law, combinations, rng), rng)
+    partner_groups = [
+        table.groups[0].labels[drawn]
+        for table, drawn in zip(tables, partners.values(), strict=True)
+    ]
+    combinations = _Combinations.of(partner_groups, n_rows)
+    n_fit_max = max(1, N_FIT_CELLS_MAX // shares.size)
+    law = fit_conditional(
+        shares,
+        [PartnerTable(table.counts, table.groups[1]) for table in tables],
+        *combinations.sampled(n_fit_max, rng),
+    )
+    values = dealt(combinations.of_row, _values(law, combinations, rng), rng)
+    wanted = controlled_counts(shares[np.newaxis], np.array([n_rows]), rng)[0]
+    return with_counts(values, wanted, RowLaws(law, combinations.levels, combinations.of_row), rng)
 
 
 def _values(law: Conditional, combinations: _Combinations, rng: np.random.Generator) -> Integers:

@@ -2,14 +2,13 @@
 
 Each is non-negative, all have the same total, and a pair table has its columns' one-way tables as
 margins. The pair tables of three columns may still contradict each other; drawing the rows settles
-that.
+that (`synthesis.conditional`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from cube.query import Scope
 from synthesis.tables import Floats, TableEstimate, combined
 
 N_PROJECTIONS = 3  # further ones move a table by less than its noise does
@@ -94,19 +93,6 @@ def fitted_pair(table: TableEstimate, rows: Floats, columns: Floats) -> Floats:
         counts = counts * ratio_or_zero(rows, counts.sum(axis=1))[:, np.newaxis]
         counts = counts * ratio_or_zero(columns, counts.sum(axis=0))
     return np.asarray(counts, dtype=np.float64)
-
-
-def fitted_pairs(
-    tables: Sequence[TableEstimate], margins: Mapping[str, Floats]
-) -> dict[Scope, Floats]:
-    """Every estimated pair table, fitted to the columns' margins."""
-    estimates: dict[Scope, list[TableEstimate]] = {}
-    for table in tables:
-        estimates.setdefault(table.scope, []).append(table)
-    return {
-        scope: fitted_pair(combined(estimates[scope]), margins[scope[0]], margins[scope[1]])
-        for scope in sorted(estimates)
-    }
 
 
 def ratio_or_zero(numerator: Floats, denominator: Floats) -> Floats:

@@ -4,144 +4,45 @@ The whole model is post-processing of noisy tables: drawing from it again costs 
 number of rows may be drawn.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from cube.block import N_GROUPS_MAX
-from cube.query import N_FACTOR_CELLS_MAX, Scope
-from synthesis.agreement import agreed_buckets
-from synthesis.buckets import Buckets, GroupedEstimate, merged, visible_buckets
-from synthesis.fitting import fitted_margin, fitted_pairs, projected
-from synthesis.tables import (
-    Column,
-    Floats,
-    TableEstimate,
-    all_pairs,
-    combined,
-    estimated_total,
-    expected_l1,
-)
+from cube.query import Scope
+from synthesis.buckets import Buckets, merged
+from synthesis.fitting import fitted_pair, projected
+from synthesis.sketch import Sketch
+from synthesis.tables import Column, Floats, TableEstimate, combined, expected_l1
+
+LEAST_SPREAD = 1e-9  # of a column: with less it has one value, and depends on nothing
 
 
 @dataclass(frozen=True, eq=False)
-class Sketch:
-    """What is known before pairs are bought: the buckets, and the references for pairs' scores.
+class PairTable:
+    """The counts of a pair of columns.
 
     Parameters
     ----------
-    columns : tuple of Column
-    one_ways : mapping of str to TableEstimate
-        The estimate of each column over levels; without the columns that have no estimate.
-    buckets : mapping of str to Buckets
-        Of every column; a column without an estimate is one bucket.
-    known_pairs : tuple of TableEstimate
-        Earlier estimates of pairs, over buckets. Their margins are included in `one_ways`.
-    grouped : tuple of TableEstimate
-        Earlier estimates over groups of levels, now over buckets. Not included in `one_ways`.
+    groups : tuple of Buckets
+        The groups of each column's buckets that are counted.
+    counts : (n_groups, n_groups) ndarray of float64
+    noise : float
+        The expected L1 noise of the estimate that they were fitted to; 0 if it is not known.
     """
 
-    columns: tuple[Column, ...]
-    one_ways: Mapping[str, TableEstimate]
-    buckets: Mapping[str, Buckets]
-    known_pairs: tuple[TableEstimate, ...]
-    grouped: tuple[TableEstimate, ...] = ()
+    groups: tuple[Buckets, Buckets]
+    counts: Floats
+    noise: float = 0.0
 
-    @classmethod
-    def of(
-        cls,
-        columns: Sequence[Column],
-        tables: Sequence[TableEstimate],
-        grouped: Sequence[GroupedEstimate] = (),
-    ) -> "Sketch":
-        """Sketch a table from independent estimates of one or two columns each.
-
-        Parameters
-        ----------
-        columns : sequence of Column
-        tables : sequence of TableEstimate
-            Over levels.
-        grouped : sequence of GroupedEstimate
-            Over groups of levels; those too coarse compared with the other estimates are not used.
-        """
-        by_name = {column.name: column for column in columns}
-        if len(by_name) != len(columns):
-            raise ValueError("two columns have the same name")
-        estimates: dict[str, list[TableEstimate]] = {}
-        for table in tables:
-            if not by_name.keys() >= set(table.scope):
-                raise ValueError(f"no column for a table of {table.scope}")
-            if table.values.shape != tuple(by_name[name].size for name in table.scope):
-                raise ValueError(f"{table.values.shape} cells for the levels of {table.scope}")
-            for name in table.scope:
-                estimates.setdefault(name, []).append(table.margin(name))
-        one_ways = {name: combined(estimates[name]) for name in by_name if name in estimates}
-        visible = {name: visible_buckets(by_name[name], one) for name, one in one_ways.items()}
-        found, kept = agreed_buckets(visible, grouped)
-        buckets = {
-            name: found.get(name, Buckets(np.zeros(column.size, dtype=np.int64)))
-            for name, column in by_name.items()
-        }
-        pairs = tuple(merged(table, buckets) for table in tables if len(table.scope) > 1)
-        return cls(
-            tuple(columns), one_ways, buckets, pairs, tuple(one.over(buckets) for one in kept)
-        )
+    def __post_init__(self) -> None:
+        if self.counts.shape != tuple(one.n_buckets for one in self.groups):
+            raise ValueError(f"{self.counts.shape} cells for the groups of a pair")
 
     @property
-    def unknown(self) -> tuple[str, ...]:
-        """The columns without an estimate: they would be drawn uniformly."""
-        known = {*self.one_ways, *(name for table in self.grouped for name in table.scope)}
-        return tuple(c.name for c in self.columns if c.name not in known)
-
-    @property
-    def total(self) -> float:
-        """The approximate number of rows."""
-        return estimated_total([*self.one_ways.values(), *self.grouped])
-
-    @property
-    def pairs(self) -> list[Scope]:
-        """The pairs of columns that can depend on each other, and whose table can be measured.
-
-        Both have two buckets or more, and their levels and buckets are few enough for one block.
-        """
-        several = (name for name, buckets in self.buckets.items() if buckets.n_buckets > 1)
-        return [pair for pair in all_pairs(several) if self._is_countable(pair)]
-
-    def _is_countable(self, pair: Scope) -> bool:
-        first, second = (self.buckets[name].labels.size for name in pair)
-        return first * second <= N_FACTOR_CELLS_MAX and self.n_cells(pair) <= N_GROUPS_MAX
-
-    def n_cells(self, pair: Scope) -> int:
-        """The number of cells of a pair's table over buckets."""
-        return self.buckets[pair[0]].n_buckets * self.buckets[pair[1]].n_buckets
-
-    def known_error(self, pair: Scope) -> float:
-        """The approximate expected L1 noise of a pair's estimates; infinite if there are none."""
-        known = [table for table in self.pairs_known if table.scope == pair]
-        return expected_l1(combined(known)) if known else float("inf")
-
-    @property
-    def pairs_known(self) -> list[TableEstimate]:
-        """Every estimate of a pair, over buckets."""
-        return [table for table in (*self.known_pairs, *self.grouped) if len(table.scope) > 1]
-
-    def margin(self, name: str, total: float) -> Floats:
-        """A column's counts over buckets, from all of its estimates."""
-        estimates = [table.margin(name) for table in self.grouped if name in table.scope]
-        if name in self.one_ways:
-            estimates.append(merged(self.one_ways[name], self.buckets))
-        return fitted_margin(estimates, total) if estimates else np.array([total])
-
-    def reference(self, pair: Scope) -> Floats:
-        """The pair's table over buckets if its columns were independent: the reference of scores.
-
-        A score is ``sum |exact table - reference|`` plus noise. With the reference fixed, adding or
-        removing one row changes it by at most 1.
-        """
-        total = self.total
-        first, second = (self.margin(name, total) for name in pair)
-        return np.outer(first, second) / total if total > 0 else np.outer(first, second)
+    def transposed(self) -> "PairTable":
+        """The same with the second column first."""
+        return PairTable((self.groups[1], self.groups[0]), self.counts.T, self.noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +57,8 @@ class PairwiseModel:
         The estimated number of rows.
     shares : mapping of str to (n_buckets,) ndarray of float64
         The shares of each column's buckets; sum 1.
-    pairs : mapping of sorted scope to (n_buckets, n_buckets) ndarray of float64
-        Counts of the pairs with an estimate.
+    pairs : mapping of sorted scope to PairTable
+        The pairs with an estimate.
     parts : mapping of str to (n_levels,) ndarray of float64
         The share of each level in its bucket; sum 1 in every bucket.
     """
@@ -166,7 +67,7 @@ class PairwiseModel:
     buckets: Mapping[str, Buckets]
     total: float
     shares: Mapping[str, Floats]
-    pairs: Mapping[Scope, Floats]
+    pairs: Mapping[Scope, PairTable]
     parts: Mapping[str, Floats]
 
     def __post_init__(self) -> None:
@@ -184,40 +85,104 @@ class PairwiseModel:
                 [self.shares[name].sum(), *sums], 1
             ):
                 raise ValueError(f"shares of {name} do not sum to 1")
-        for pair, counts in self.pairs.items():
-            if counts.shape != tuple(self.buckets[name].n_buckets for name in pair):
-                raise ValueError(f"{counts.shape} cells for the buckets of {pair}")
+        for pair, table in self.pairs.items():
+            for name, groups in zip(pair, table.groups, strict=True):
+                if groups.labels.size != self.buckets[name].n_buckets:
+                    raise ValueError(f"groups of {groups.labels.size} buckets of {name}, of {pair}")
 
-    def given(self, partner: str, column: str) -> Floats:
-        """The pair's counts, with the partner's buckets as the first dimension."""
+    def given(self, partner: str, column: str) -> PairTable:
+        """The pair's table, with the partner as the first dimension."""
         if partner < column:
             return self.pairs[partner, column]
-        return self.pairs[column, partner].T
+        return self.pairs[column, partner].transposed
 
     def dependence(self, pair: Scope) -> float:
         """The L1 distance of a pair's table from independence, as a share of the rows; 0 to 2."""
         if pair not in self.pairs or not self.total > 0:
             return 0.0
-        independent = np.outer(self.shares[pair[0]], self.shares[pair[1]])
-        return float(np.abs(self.pairs[pair] / self.total - independent).sum())
+        first, second = self._grouped_shares(pair)
+        independent = np.outer(first, second)
+        return float(np.abs(self.pairs[pair].counts / self.total - independent).sum())
+
+    def relative_dependence(self, pair: Scope) -> float:
+        """The same, as a share of the most that two columns with these counts can have."""
+        first, second = self._grouped_shares(pair)
+        most = 2 * min(1 - float((shares**2).sum()) for shares in (first, second))
+        return self.dependence(pair) / most if most > LEAST_SPREAD else 0.0
+
+    def _grouped_shares(self, pair: Scope) -> list[Floats]:
+        named = zip(pair, self.pairs[pair].groups, strict=True)
+        return [groups.summed(self.shares[name], 0) for name, groups in named]
 
 
 def fit_model(sketch: Sketch) -> PairwiseModel:
     """Fit consistent tables to all estimates of a sketch."""
-    one_ways = [merged(one, sketch.buckets) for one in sketch.one_ways.values()]
-    total = estimated_total([*one_ways, *sketch.grouped])
-    margins = {name: sketch.margin(name, total) for name in sketch.buckets}
     parts = {c.name: _even(sketch.buckets[c.name]) for c in sketch.columns}
     for name, one_way in sketch.one_ways.items():
-        parts[name] = _parts(one_way, sketch.buckets[name], margins[name])
+        parts[name] = _parts(one_way, sketch.buckets[name], sketch.margins[name])
     return PairwiseModel(
         columns=sketch.columns,
         buckets=sketch.buckets,
-        total=total,
-        shares={name: _shares(counts) for name, counts in margins.items()},
-        pairs=fitted_pairs(sketch.pairs_known, margins),
+        total=sketch.total,
+        shares={name: _shares(counts) for name, counts in sketch.margins.items()},
+        pairs=_fitted_pairs(sketch),
         parts=parts,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """An estimate of a pair over some groups of its columns' buckets."""
+
+    groups: tuple[Buckets, Buckets]
+    table: TableEstimate
+
+    def fitted(self, sketch: Sketch) -> PairTable:
+        """The table with the columns' margins, not negative."""
+        counts = fitted_pair(self.table, *self._margins(sketch))
+        return PairTable(self.groups, counts, expected_l1(self.table))
+
+    def gain(self, sketch: Sketch) -> float:
+        """How much dependence it shows, less twice its noise: once for what it seems to show."""
+        rows, columns = self._margins(sketch)
+        independent = np.outer(rows, columns) / max(sketch.total, 1.0)
+        shown = float(np.abs(self.table.values - independent).sum())
+        return shown - 2 * expected_l1(self.table)
+
+    def _margins(self, sketch: Sketch) -> list[Floats]:
+        named = zip(self.table.scope, self.groups, strict=True)
+        return [groups.summed(sketch.margins[name], 0) for name, groups in named]
+
+
+def _fitted_pairs(sketch: Sketch) -> dict[Scope, PairTable]:
+    """For each pair with an estimate, the one that shows most; equal partitions are combined.
+
+    A table over all buckets may be more noise than counts, and is also read over fewer groups.
+    """
+    readings: dict[Scope, list[_Reading]] = {}
+    for scope, groups, table in sketch.known_pairs:
+        readings.setdefault(scope, []).append(_Reading((groups[0], groups[1]), table))
+        for place in range(max(len(sketch.rungs[name]) for name in scope)):
+            rungs = [sketch.rungs[n][min(place, len(sketch.rungs[n]) - 1)] for n in scope]
+            if all(one.is_plain for one in groups) and not all(one.is_plain for one in rungs):
+                coarser = merged(table, dict(zip(scope, rungs, strict=True)))
+                readings[scope].append(_Reading((rungs[0], rungs[1]), coarser))
+    return {
+        scope: max(_of_one_partition(found), key=lambda one: one.gain(sketch)).fitted(sketch)
+        for scope, found in sorted(readings.items())
+    }
+
+
+def _of_one_partition(readings: list[_Reading]) -> list[_Reading]:
+    """Readings over equal groups as one."""
+    of_labels: dict[tuple[bytes, ...], list[_Reading]] = {}
+    for one in readings:
+        key = tuple(groups.labels.tobytes() for groups in one.groups)
+        of_labels.setdefault(key, []).append(one)
+    return [
+        _Reading(found[0].groups, combined([one.table for one in found]))
+        for found in of_labels.values()
+    ]
 
 
 def _even(buckets: Buckets) -> Floats:

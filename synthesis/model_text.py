@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from synthesis.buckets import Buckets
-from synthesis.model import PairwiseModel
+from synthesis.model import PairTable, PairwiseModel
 from synthesis.tables import Column
 
 KIND: Final = "pairwise"
@@ -31,7 +31,13 @@ def model_json(model: PairwiseModel) -> dict[str, Any]:
             for column in model.columns
         ],
         "pairs": [
-            {"columns": list(pair), "counts": table.tolist()} for pair, table in model.pairs.items()
+            {
+                "columns": list(pair),
+                "groups": [groups.labels.tolist() for groups in table.groups],
+                "counts": table.counts.tolist(),
+                "noise": table.noise,
+            }
+            for pair, table in model.pairs.items()
         ],
     }
 
@@ -47,14 +53,23 @@ def model_of(encoded: dict[str, Any]) -> PairwiseModel:
     if encoded["kind"] != KIND:
         raise ValueError(f"a model of kind {encoded['kind']!r}")
     columns = encoded["columns"]
+    buckets = {one["name"]: Buckets(np.array(one["buckets"], dtype=np.int64)) for one in columns}
     return PairwiseModel(
         columns=tuple(Column(one["name"], one["size"], one["n_ordered"]) for one in columns),
-        buckets={one["name"]: Buckets(np.array(one["buckets"], dtype=np.int64)) for one in columns},
+        buckets=buckets,
         total=encoded["total"],
         shares={one["name"]: np.array(one["shares"], dtype=np.float64) for one in columns},
         pairs={
-            (pair["columns"][0], pair["columns"][1]): np.array(pair["counts"], dtype=np.float64)
-            for pair in encoded["pairs"]
+            (one["columns"][0], one["columns"][1]): _pair_of(one, buckets)
+            for one in encoded["pairs"]
         },
         parts={one["name"]: np.array(one["parts"], dtype=np.float64) for one in columns},
     )
+
+
+def _pair_of(encoded: dict[str, Any], buckets: dict[str, Buckets]) -> PairTable:
+    """A pair's table; models of earlier versions count every bucket, and say nothing of noise."""
+    counts = np.array(encoded["counts"], dtype=np.float64)
+    labels = encoded.get("groups") or [range(buckets[n].n_buckets) for n in encoded["columns"]]
+    first, second = (Buckets(np.array(one, dtype=np.int64)) for one in labels)
+    return PairTable((first, second), counts, float(encoded.get("noise", 0.0)))

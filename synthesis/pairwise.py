@@ -9,10 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
-from cube.query import Scope
 from synthesis.choice import LAPLACE, NoiseCost, choose_tables, one_way_share, score_share
 from synthesis.known import KnownEstimates
-from synthesis.model import PairwiseModel, Sketch, fit_model
+from synthesis.model import PairwiseModel, fit_model
+from synthesis.sketch import Candidate, Sketch
 from synthesis.tables import Column, Floats, expected_l1
 
 TOTAL_SHARE = 0.005  # for counting the rows, where their number is not known
@@ -39,19 +39,19 @@ class TableMeasurer(Protocol):
         ...
 
     def scores(self, sketch: Sketch, budget: float) -> Floats:
-        """The noisy distance of each of the sketch's pairs from its reference.
+        """The noisy distance of each of the sketch's candidates from its reference.
 
         Parameters
         ----------
         sketch : Sketch
-            Its `pairs`, over its `buckets`, are compared with `Sketch.reference`.
+            Its `candidates` are compared with `Sketch.reference`.
         budget : float
             For all scores together.
         """
         ...
 
-    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> None:
-        """Measure pair tables over the sketch's buckets; a budget is added to earlier spending."""
+    def pairs(self, budgets: Mapping[Candidate, float]) -> None:
+        """Measure tables; a budget is added to what was spent on the same table earlier."""
         ...
 
 
@@ -89,12 +89,12 @@ def measured_model(
         measurer.one_ways(wanted)
         left -= sum(wanted.values())
     sketch = known_sketch(columns, measurer.known())
-    if sketch.pairs:
-        share = score_share(len(sketch.pairs), sketch.total, left, cost)
+    if sketch.candidates:
+        share = score_share(len(sketch.candidates), sketch.total, left, cost)
         scores = measurer.scores(sketch, share * left)
         budgets = pair_budgets(sketch, scores, (1 - share) * left, cost)
         if budgets:
-            measurer.pairs(sketch, budgets)
+            measurer.pairs(budgets)
     return known_model(columns, measurer.known())
 
 
@@ -128,10 +128,17 @@ def one_way_budgets(
 
 def pair_budgets(
     sketch: Sketch, scores: Floats, budget: float, cost: NoiseCost = LAPLACE
-) -> dict[Scope, float]:
-    """The budget to add to each pair's table, if any, chosen by the noisy scores of all pairs."""
-    errors = np.minimum(scores, [sketch.known_error(pair) for pair in sketch.pairs])
-    n_cells = np.array([sketch.n_cells(pair) for pair in sketch.pairs])
-    chosen, budgets = choose_tables(errors, n_cells, budget, cost)
+) -> dict[Candidate, float]:
+    """The budget to add to each table that is bought, chosen by the noisy scores of all of them."""
+    candidates = sketch.candidates
+    scopes = sorted({one.scope for one in candidates})
+    errors = np.minimum(scores, [sketch.known_error(one.scope) for one in candidates])
+    chosen, budgets = choose_tables(
+        errors,
+        np.array([one.n_cells for one in candidates]),
+        budget,
+        cost,
+        subjects=np.array([scopes.index(one.scope) for one in candidates]),
+    )
     bought = zip(chosen.tolist(), budgets.tolist(), strict=True)
-    return {sketch.pairs[place]: price for place, price in bought}
+    return {candidates[place]: price for place, price in bought}

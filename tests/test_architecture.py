@@ -38,12 +38,15 @@ FLOORS = {
     ),
     "synthesis": (
         "drawing model_text pairwise",
+        "certificate",
         "model",
-        "privbayes agreement conditional known",
+        "sketch exact_margin",
+        "privbayes conditional known nested resolution",
         "buckets choice fitting rounding",
         "tables",
     ),
     "planner": (
+        "workload_scopes",
         "planner",
         "lowering",
         "domain batch catalog_sql",

@@ -3,6 +3,7 @@
     CREATE [OR REPLACE] SYNTHETIC TABLE name FROM table
         [WITH (epsilon => 1, method => 'pairwise', rows => 48842, seed => 7, columns => (age, sex))]
         [WITH (epsilon => 1, method => 'privbayes', score => 'R', degree => 3, hierarchies => true)]
+        [WITH (epsilon => 1, target => income, workload => 'SELECT ..; SELECT ..', evaluate => .05)]
     DROP SYNTHETIC TABLE [IF EXISTS] [source.]name
 
 Without an epsilon a table is made of what is known already, for nothing. What a method does, which
@@ -34,12 +35,16 @@ OPTION_NAMES = (
     "score",
     "degree",
     "hierarchies",
+    "target",
+    "workload",
+    "evaluate",
 )
 N_ROWS_WRITTEN_MAX = 2**62  # larger numbers are no numbers of rows anywhere
 SEED_MAX = 2**63 - 1
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _ARROWS = (TokenType.FARROW, TokenType.EQ)
+_TEXTS = (TokenType.STRING, TokenType.HEREDOC_STRING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +70,12 @@ class CreateSynthetic:
     score : str, optional
     degree : int, optional
     hierarchies : bool, optional
+    target : tuple of str
+        The columns that are to be learned from the others.
+    workload : str, optional
+        SELECTs on the table, separated by semicolons, that the rows are to answer well.
+    evaluate : Fraction
+        What a score of the finished table may cost beside `epsilon`; 0 if none was named.
     """
 
     name: str
@@ -79,6 +90,9 @@ class CreateSynthetic:
     score: str | None = None
     degree: int | None = None
     hierarchies: bool | None = None
+    target: tuple[str, ...] = ()
+    workload: str | None = None
+    evaluate: Fraction = Fraction(0)
     verb: ClassVar[str] = "CREATE"
 
 
@@ -176,17 +190,22 @@ class _Reader(WordReader):
         arrow = self._next("=>")
         if arrow.token_type not in _ARROWS:
             raise _expected("=>", arrow)
-        match name:
-            case "columns":
-                return name, self._columns()
+        return name, self._value(name)
+
+    def _value(self, option: str) -> _Value:
+        match option:
+            case "columns" | "target":
+                return self._columns(needs_brackets=option == "columns")
+            case "workload":
+                return self._text(option)
             case "method":
-                return name, self._next("a method").text.lower()
+                return self._next("a method").text.lower()
             case "score":
-                return name, self._next("a score").text.upper()
+                return self._next("a score").text.upper()
             case "hierarchies":
-                return name, self._truth(name)
+                return self._truth(option)
             case _:
-                return name, self._number(name)
+                return self._number(option)
 
     def _number(self, name: str) -> Fraction:
         sign = -1 if self.passed("-") else 1
@@ -198,6 +217,15 @@ class _Reader(WordReader):
             )
         return sign * exact_number(word.text)
 
+    def _text(self, name: str) -> str:
+        word = self._next("a text")
+        if word.token_type not in _TEXTS:
+            raise InvalidTarget(
+                f"{name} is a text between quotes, not {shortened(word.text)!a}.",
+                hint="As in workload => 'SELECT sex, COUNT(*) FROM t GROUP BY sex'.",
+            )
+        return word.text
+
     def _truth(self, name: str) -> bool:
         word = self._next("true or false").text.lower()
         if word not in {"true", "false"}:
@@ -206,7 +234,9 @@ class _Reader(WordReader):
             )
         return word == "true"
 
-    def _columns(self) -> tuple[str, ...]:
+    def _columns(self, *, needs_brackets: bool) -> tuple[str, ...]:
+        if not needs_brackets and (self.ahead is None or is_name(self.ahead)):
+            return (self._name("a column"),)
         self._expect("(")
         names = [self._name("a column")]
         while self.passed(","):
@@ -263,12 +293,9 @@ def _created(
     name: str, table: str, found: dict[str, _Value], *, is_replacing: bool
 ) -> CreateSynthetic:
     """The statement, once its numbers are in range."""
-    epsilon, method, columns = found.get("epsilon"), found.get("method"), found.get("columns")
+    method, columns, target = found.get("method"), found.get("columns"), found.get("target")
     score, hierarchies = found.get("score"), found.get("hierarchies")
-    if isinstance(epsilon, Fraction) and epsilon < 0:
-        raise InvalidTarget(
-            "epsilon is not negative.", hint="0 makes the table of what is known, for nothing."
-        )
+    workload = found.get("workload")
     delta = found.get("delta")
     if isinstance(delta, Fraction) and not 0 < delta < 1:
         raise InvalidTarget(
@@ -279,7 +306,9 @@ def _created(
         name=name,
         table=table,
         is_replacing=is_replacing,
-        epsilon=epsilon if isinstance(epsilon, Fraction) else Fraction(0),
+        epsilon=_spending(
+            "epsilon", found.get("epsilon"), "0 makes the table of what is known, for nothing."
+        ),
         delta=delta if isinstance(delta, Fraction) else None,
         method=method if isinstance(method, str) else None,
         n_rows=_whole("rows", found.get("rows"), 1, N_ROWS_WRITTEN_MAX),
@@ -288,7 +317,19 @@ def _created(
         score=score if isinstance(score, str) else None,
         degree=_whole("degree", found.get("degree"), 0, N_PARENTS_MAX),
         hierarchies=hierarchies if isinstance(hierarchies, bool) else None,
+        target=target if isinstance(target, tuple) else (),
+        workload=workload if isinstance(workload, str) else None,
+        evaluate=_spending("evaluate", found.get("evaluate"), "0 buys no score of the table."),
     )
+
+
+def _spending(name: str, value: object, hint: str) -> Fraction:
+    """What an option allows to be spent; 0 if it was left out."""
+    if not isinstance(value, Fraction):
+        return Fraction(0)
+    if value < 0:
+        raise InvalidTarget(f"{name} is not negative.", hint=hint)
+    return value
 
 
 def _whole(name: str, value: object, low: int, high: int) -> int | None:

@@ -96,7 +96,7 @@ def make(
     spending.step("storing rows", DRAWN)
     return MadeTable(
         rows=rows,
-        method=request.method,
+        method=Method.PRIVBAYES if request.method is Method.PRIVBAYES else Method.PAIRWISE,
         epsilon_spent=spending.spent,
         unknown=fitted.unknown,
         tables=fitted.tables,
@@ -259,7 +259,7 @@ def check_delta(table: ServedTable, request: SynthesisRequest) -> None:
     """
     if request.delta is None:
         return
-    if request.method is not Method.PAIRWISE:
+    if request.method is Method.PRIVBAYES:
         raise InvalidRequest(
             f"The method {request.method} does not use Gaussian noise, and takes no delta.",
             hint="Leave delta out, or use the method pairwise.",

@@ -11,13 +11,13 @@ from typing import Final
 import numpy as np
 
 from cube.block import Partition, QueryBlock
-from cube.query import Scope, counting
+from cube.query import counting
 from cube.refusals import BudgetExhausted, LimitReached
 from cube.statistic import Distance
 from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
 from proxy.tables.private_table import ServedTable
 from synthesis.known import KnownEstimates
-from synthesis.model import Sketch
+from synthesis.sketch import Candidate, Sketch
 from synthesis.tables import Column, Floats
 
 COUNTED: Final = 0.05  # of the whole, once the rows are counted
@@ -56,24 +56,22 @@ class GateMeasurer:
         self._buy({product_partition((name,), self._levels): one for name, one in budgets.items()})
 
     def scores(self, sketch: Sketch, budget: float) -> Floats:
-        """Noisy distances of pairs from independence; zeros once buying has stopped."""
+        """Noisy distances of tables from independence; zeros once buying has stopped."""
         self._step("scoring pairs", ONE_WAYS)
-        pairs = sketch.pairs
-        labels = {name: one.labels for name, one in sketch.buckets.items()}
+        candidates = sketch.candidates
         asked = []
-        for pair in pairs:
-            reference = np.rint(sketch.reference(pair)).astype(np.int64)
-            block = QueryBlock(counting(), product_partition(pair, labels))
+        for candidate in candidates:
+            reference = np.rint(sketch.reference(candidate)).astype(np.int64)
+            block = QueryBlock(counting(), _partition(candidate))
             asked.append(Distance(block, tuple(reference.ravel().tolist())))
         told: list[tuple[float, ...]] = []
-        self._pay(lambda: told.append(self._spending.ask(asked, budget / len(pairs))))
-        return np.array(told[0]) if told else np.zeros(len(pairs))
+        self._pay(lambda: told.append(self._spending.ask(asked, budget / len(candidates))))
+        return np.array(told[0]) if told else np.zeros(len(candidates))
 
-    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> None:
-        """Count the cells of pairs."""
+    def pairs(self, budgets: Mapping[Candidate, float]) -> None:
+        """Count the cells of tables of pairs."""
         self._step("measuring pairs", SCORED)
-        labels = {name: one.labels for name, one in sketch.buckets.items()}
-        self._buy({product_partition(pair, labels): one for pair, one in budgets.items()})
+        self._buy({_partition(candidate): one for candidate, one in budgets.items()})
         self._step("fitting", PAIRS)
 
     def _buy(self, budgets: Mapping[Partition | None, float]) -> None:
@@ -91,6 +89,11 @@ class GateMeasurer:
 
     def _step(self, name: str, done: float) -> None:
         self._spending.step(name, done)
+
+
+def _partition(candidate: Candidate) -> Partition:
+    named = zip(candidate.scope, candidate.groups, strict=True)
+    return product_partition(candidate.scope, {name: one.labels for name, one in named})
 
 
 def known_now(table: ServedTable, columns: Sequence[Column]) -> KnownEstimates:

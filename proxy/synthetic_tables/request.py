@@ -17,9 +17,11 @@ from synthesis.privbayes.learning import DEFAULTS
 
 
 class Method(StrEnum):
-    """How a synthetic table is made."""
+    """How a synthetic table is made; `AUTO` stands for one of the others."""
 
+    AUTO = "auto"
     PAIRWISE = "pairwise"
+    TRIPLES = "triples"
     PRIVBAYES = "privbayes"
 
 
@@ -49,11 +51,17 @@ class SynthesisRequest:
         The most parents of a column.
     hierarchies : bool
         Whether columns with ordered levels may be parents at coarser levels.
+    target : tuple of str
+        The columns that are to be learned from the others; they come first in what is bought.
+    workload : tuple of sorted scopes
+        The columns of each query that the rows are to answer well, once a query.
+    evaluate : Fraction
+        What may be spent beside `epsilon` on an honest score of the table; 0 for none.
     """
 
     table: str
     epsilon: Fraction
-    method: Method = Method.PAIRWISE
+    method: Method = Method.AUTO
     columns: tuple[str, ...] = ()
     n_rows: int | None = None
     seed: int | None = None
@@ -61,9 +69,12 @@ class SynthesisRequest:
     score: Score = DEFAULTS.score
     degree: int = DEFAULTS.degree
     hierarchies: bool = False
+    target: tuple[str, ...] = ()
+    workload: tuple[Scope, ...] = ()
+    evaluate: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if self.epsilon < 0:
+        if min(self.epsilon, self.evaluate) < 0:
             raise ValueError("an epsilon below zero")
         if self.n_rows is not None and self.n_rows < 1:
             raise ValueError("a table of fewer than one row")
@@ -71,8 +82,12 @@ class SynthesisRequest:
             raise ValueError("a delta is a probability")
         if not 0 <= self.degree <= N_PARENTS_MAX:
             raise ValueError(f"a column has 0 to {N_PARENTS_MAX} parents")
-        if len(set(self.columns)) != len(self.columns):
+        if any(len(set(named)) != len(named) for named in (self.columns, self.target)):
             raise ValueError("a column named twice")
+        if self.columns and not set(self.target) <= set(self.columns):
+            raise ValueError("a target that is no column of the table")
+        if any(list(scope) != sorted(set(scope)) for scope in self.workload):
+            raise ValueError("the columns of a query are sorted and distinct")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +129,7 @@ class MadeTable:
     ----------
     rows : pyarrow.Table
     method : Method
+        The one that was used, never `AUTO`.
     epsilon_spent : Fraction
         By how much it increased the table's cost.
     unknown : tuple of str

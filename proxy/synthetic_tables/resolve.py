@@ -6,11 +6,13 @@ Reads only the order, the schema and the limits.
 from collections.abc import Sequence
 from typing import TypedDict
 
+from cube.query import Scope
 from cube.refusals import InvalidRequest, InvalidTarget, TooLarge, UnknownName
 from cube.schema import Schema
 from cube.statistic import N_PARENTS_MAX, Score
 from planner.sql.messages import listed, shortened, suggestion
 from planner.sql.synthetic_statements import CreateSynthetic
+from planner.workload_scopes import workload_scopes
 from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.request import Method, SynthesisRequest
@@ -32,19 +34,21 @@ def request_of(order: CreateSynthetic, schema: Schema, limits: SyntheticLimits) 
             f"There is no method {shortened(order.method)!a}.",
             hint=suggestion(order.method, methods) or f"Methods are {listed(methods)}.",
         )
-    if order.epsilon < 0:
-        raise InvalidTarget("epsilon cannot be negative.", hint="0 costs nothing.")
+    for name, epsilon in (("epsilon", order.epsilon), ("evaluate", order.evaluate)):
+        if epsilon < 0:
+            raise InvalidTarget(f"{name} cannot be negative.", hint="0 costs nothing.")
     if order.delta is not None and not 0 < order.delta < 1:
         raise InvalidTarget(
             "delta must be a probability.", hint="Write it like delta => 1e-9, or leave it out."
         )
-    method = Method.PAIRWISE if order.method is None else Method(order.method)
+    method = Method.AUTO if order.method is None else Method(order.method)
     columns = tuple(_column(name, schema) for name in order.columns)
     if len(set(columns)) != len(columns):
         raise InvalidRequest("A column is named twice.", hint="Name each column once.")
     if order.seed is not None and order.seed < 0:
         raise InvalidRequest("A seed cannot be negative.", hint="Use any other whole number.")
     _check_size(order.n_rows, columns, schema, limits)
+    target, workload = _purpose(order, method, columns, schema)
     return SynthesisRequest(
         table=schema.table,
         epsilon=order.epsilon,
@@ -53,6 +57,9 @@ def request_of(order: CreateSynthetic, schema: Schema, limits: SyntheticLimits) 
         n_rows=order.n_rows,
         seed=order.seed,
         delta=order.delta,
+        target=target,
+        workload=workload,
+        evaluate=order.evaluate,
         **_network_settings(order, method),
     )
 
@@ -102,6 +109,33 @@ def _network_settings(order: CreateSynthetic, method: Method) -> _NetworkSetting
             hint="Use method => 'privbayes', or leave the setting out.",
         )
     return asked
+
+
+def _purpose(
+    order: CreateSynthetic, method: Method, columns: Sequence[str], schema: Schema
+) -> tuple[tuple[str, ...], tuple[Scope, ...]]:
+    """What the rows are for: the columns to be learned, and those of each query."""
+    said = [name for name in ("target", "workload") if getattr(order, name)]
+    if said and method is Method.PRIVBAYES:
+        raise InvalidRequest(
+            f"The method {method} has no {' or '.join(said)}.",
+            hint="Use method => 'auto', or leave it out.",
+        )
+    target = tuple(dict.fromkeys(_column(name, schema) for name in order.target))
+    workload = () if order.workload is None else workload_scopes(order.workload, schema)
+    kept = columns or [axis.name for axis in schema.axes]
+    for name in target:
+        if name not in kept:
+            raise InvalidRequest(
+                f"The target {name} is not among the columns.", hint=f"They are {listed(kept)}."
+            )
+    for name in sorted(set().union(*workload)):
+        if name not in kept:
+            raise InvalidRequest(
+                f"The workload needs {name}, which is not among the columns.",
+                hint=f"They are {listed(kept)}.",
+            )
+    return target, workload
 
 
 def _column(name: str, schema: Schema) -> str:

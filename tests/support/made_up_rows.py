@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cube.query import Scope
 from synthesis.buckets import GroupedEstimate
 from synthesis.known import KnownEstimates
-from synthesis.model import Sketch
+from synthesis.sketch import Candidate, Sketch
 from synthesis.tables import Column, TableEstimate
 
 NEARLY_EXACT = 1e-6  # a variance: noise a thousandth of a row
@@ -76,27 +76,26 @@ class MadeUpRows:
     def scores(self, sketch: Sketch, budget: float) -> NDArray[np.float64]:
         self.spent += budget
         distances = [
-            np.abs(self._over_buckets(sketch, pair) - sketch.reference(pair)).sum()
-            for pair in sketch.pairs
+            np.abs(self._over_groups(one) - sketch.reference(one)).sum()
+            for one in sketch.candidates
         ]
         return np.array(distances) + self._rng.laplace(0.0, len(distances) / budget, len(distances))
 
-    def pairs(self, sketch: Sketch, budgets: Mapping[Scope, float]) -> None:
-        self.pairs_bought = dict(budgets)
+    def pairs(self, budgets: Mapping[Candidate, float]) -> None:
+        self.pairs_bought = {one.scope: price for one, price in budgets.items()}
         bought = [
-            GroupedEstimate(
-                tuple(sketch.buckets[name] for name in pair),
-                self._noisy(pair, self._over_buckets(sketch, pair), price),
-            )
-            for pair, price in budgets.items()
+            GroupedEstimate(one.groups, self._noisy(one.scope, self._over_groups(one), price))
+            for one, price in budgets.items()
         ]
         self._known = replace(self._known, grouped=(*self._known.grouped, *bought))
 
-    def _over_buckets(self, sketch: Sketch, pair: Scope) -> NDArray[np.float64]:
-        table = self.exact(*pair)
-        for axis, name in enumerate(pair):
-            table = sketch.buckets[name].summed(table, axis)
-        return table
+    def _over_groups(self, candidate: Candidate) -> NDArray[np.float64]:
+        names = [column.name for column in self.columns]
+        cells = np.zeros(len(self.rows), dtype=np.int64)
+        for name, groups in zip(candidate.scope, candidate.groups, strict=True):
+            cells = cells * groups.n_buckets + groups.labels[self.rows[:, names.index(name)]]
+        counts = np.bincount(cells, minlength=candidate.n_cells).astype(np.float64)
+        return counts.reshape([groups.n_buckets for groups in candidate.groups])
 
     def _noisy(self, scope: Scope, exact: NDArray[np.float64], price: float) -> TableEstimate:
         self.spent += price

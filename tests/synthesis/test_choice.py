@@ -121,3 +121,26 @@ def test_scores_get_more_where_they_are_noisier_and_within_limits() -> None:
         noise = cost.least_l1(np.array([1]), share * 4.0 / 91)
         assert noise / n_rows == pytest.approx(NOISE_PER_SCORE_SHARE * share)
     assert score_share(91, 0.0, 1.0, LAPLACE) == SCORE_SHARE_MAX
+
+
+@COSTS
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 500), st.integers(1, 60), st.integers(0, 2)), min_size=1, max_size=6
+    )
+)
+def test_of_tables_about_one_subject_one_is_chosen_and_no_choice_is_better_by_more_than_one(
+    cost: NoiseCost, tables: list[tuple[float, int, int]]
+) -> None:
+    scores, n_cells, subjects = (np.array(column) for column in zip(*tables, strict=True))
+    chosen, budgets = choose_tables(scores, n_cells, 1.0, cost, subjects)
+    assert len(set(subjects[chosen].tolist())) == chosen.size
+    gain = scores[chosen].sum() - l1(cost, n_cells[chosen], budgets)
+    places = range(scores.size)
+    best = max(
+        float(scores[list(some)].sum()) - cost.least_l1(n_cells[list(some)], 1.0)
+        for size in range(1, scores.size + 1)
+        for some in combinations(places, size)
+        if len(set(subjects[list(some)].tolist())) == size
+    )
+    assert gain >= max(best, 0.0) - scores.max() - 1e-9

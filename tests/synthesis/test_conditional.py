@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 
-from synthesis.conditional import fit_conditional
+from synthesis.buckets import Buckets
+from synthesis.conditional import Conditional, PartnerTable
+from synthesis.conditional import fit_conditional as fit_over_groups
+
+
+def fit_conditional(
+    base: np.ndarray, tables: list[np.ndarray], combinations: np.ndarray, counts: np.ndarray
+) -> Conditional:
+    """The fit to tables over all levels."""
+    plain = Buckets(np.arange(base.size))
+    return fit_over_groups(base, [PartnerTable(one, plain) for one in tables], combinations, counts)
 
 
 def joint(seed: int, *shape: int) -> np.ndarray:
@@ -22,8 +32,9 @@ def found(
 def test_with_one_partner_it_is_the_table_s_own_conditional() -> None:
     table = joint(1, 6, 4)
     counts = np.array([5, 9, 1, 3, 7, 2])  # not the table's: only its law given the partner counts
-    law = fit_conditional(table.sum(axis=0), [table], np.arange(6)[:, None], counts)
     expected = table / table.sum(axis=1, keepdims=True)
+    base = counts @ expected / counts.sum()
+    law = fit_conditional(base, [table], np.arange(6)[:, None], counts)
     assert np.allclose(law.given(np.arange(6)[:, None]), expected)
 
 
@@ -74,7 +85,7 @@ def test_a_combination_it_was_not_fitted_on_has_a_law_too() -> None:
 
 def test_a_level_in_no_fitted_combination_has_no_effect() -> None:
     table = joint(5, 3, 4)
-    base = table.sum(axis=0) / table.sum()
+    base = np.array([6, 7]) @ (table[:2] / table[:2].sum(axis=1, keepdims=True)) / 13
     law = fit_conditional(base, [table], np.array([[0], [1]]), np.array([6, 7]))
     assert np.allclose(law.given(np.array([[2]])), base)
 
@@ -88,3 +99,30 @@ def test_partners_that_exclude_every_level_leave_the_column_s_own_law(certain: i
     shares = law.given(np.array([[0, 1], [1, 0], [certain, certain]]))
     assert shares[:2].tolist() == [[0.5, 0.5], [0.5, 0.5]]
     assert shares[2, certain] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_contradictory_tables_have_a_law_all_the_same(seed: int) -> None:
+    """Tables with nothing in common, some of them certain: a compromise, and never a warning."""
+    rng = np.random.default_rng(seed)
+    combinations = np.argwhere(np.ones((4, 5, 3)))
+    counts = rng.integers(1, 1_000, len(combinations))
+    base = rng.dirichlet(np.full(6, 0.5))
+    tables = [
+        rng.gamma(0.05, 100.0, (size, 6)) * (rng.random((size, 6)) < 0.6) for size in (4, 5, 3)
+    ]
+    with np.errstate(all="raise", under="ignore"):
+        shares = fit_conditional(base, tables, combinations, counts).given(combinations)
+    assert np.isfinite(shares).all()
+    assert np.allclose(shares.sum(axis=1), 1)
+
+
+def test_a_table_over_groups_says_nothing_within_them() -> None:
+    table = np.array([[30.0, 10.0], [20.0, 40.0]])
+    groups = Buckets(np.array([0, 0, 1]))
+    base = np.array([0.3, 0.2, 0.5])
+    combinations, counts = np.array([[0], [1]]), np.array([40, 60])
+    law = fit_over_groups(base, [PartnerTable(table, groups)], combinations, counts)
+    shares = law.given(combinations)
+    assert np.allclose(groups.summed(shares, 1), table / table.sum(axis=1, keepdims=True))
+    assert np.allclose(shares[:, 0] / shares[:, 1], 1.5)

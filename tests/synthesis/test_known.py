@@ -10,10 +10,10 @@ from cube.gaussian import GaussianNoisyCounts
 from cube.measurement import Measurement, Weight
 from cube.query import Factor, LinearQuery, Term, counting
 from inference.history import History
-from synthesis.agreement import agreed_buckets
-from synthesis.buckets import Buckets, GroupedEstimate, joined
+from synthesis.buckets import Buckets, GroupedEstimate, refined
 from synthesis.known import KnownEstimates
-from synthesis.model import Sketch, fit_model
+from synthesis.model import fit_model
+from synthesis.sketch import Sketch
 from synthesis.tables import Column, TableEstimate
 from tests.support.mixed_history import Look
 
@@ -90,16 +90,17 @@ def test_what_was_raised_counts_once_and_other_columns_not_at_all() -> None:
     assert known().n_rows is None
 
 
-def test_joined_buckets_are_the_finest_that_both_can_be_merged_to() -> None:
-    """Against a search over all pairs of levels, on random labels."""
+def test_refined_buckets_hold_levels_that_are_together_in_both() -> None:
+    """Against every pair of levels, on random labels."""
     rng = np.random.default_rng(5)
     for _ in range(50):
-        labels = [np.unique(rng.integers(0, 5, 8), return_inverse=True)[1] for _ in range(2)]
+        labels = [np.unique(rng.integers(0, 3, 8), return_inverse=True)[1] for _ in range(2)]
         first, second = map(Buckets, labels)
-        both = joined(first, second)
-        together = np.equal.outer(labels[0], labels[0]) | np.equal.outer(labels[1], labels[1])
-        reached = np.linalg.matrix_power(together.astype(np.int64), 8) > 0
-        assert np.array_equal(np.equal.outer(both.labels, both.labels), reached)
+        both = refined(first, second)
+        together = np.equal.outer(labels[0], labels[0]) & np.equal.outer(labels[1], labels[1])
+        assert np.array_equal(np.equal.outer(both.labels, both.labels), together)
+        for one in (first, second):
+            assert np.array_equal(one.within(both).labels[both.labels], one.labels)
 
 
 def pair(labels: list[list[int]], variance: float) -> GroupedEstimate:
@@ -110,18 +111,17 @@ def pair(labels: list[list[int]], variance: float) -> GroupedEstimate:
     )
 
 
-def test_a_coarse_estimate_is_not_used_and_a_fine_one_kept() -> None:
-    visible = {"a": Buckets(np.arange(4)), "b": Buckets(np.arange(3))}
-    crude, fine = pair([[0, 0, 1, 1], [0, 1, 1]], 1.0), pair([[0, 1, 2, 3], [0, 1, 2]], 2.0)
-    buckets, kept = agreed_buckets(visible, [fine, crude])
-    assert kept == (fine,)
-    assert {name: one.labels.tolist() for name, one in buckets.items()} == {
-        "a": [0, 1, 2, 3],
+def test_every_earlier_table_is_used_over_its_own_groups() -> None:
+    crude, fine = pair([[0, 0, 1, 1], [0, 1, 1]], 1.0), pair([[0, 1, 2, 2], [0, 1, 2]], 2.0)
+    sketch = Sketch.of(COLUMNS, [], [fine, crude])
+    assert {name: one.labels.tolist() for name, one in sketch.buckets.items()} == {
+        "a": [0, 1, 2, 2],
         "b": [0, 1, 2],
     }
-    buckets, kept = agreed_buckets({}, [crude])
-    assert kept == (crude,)
-    assert buckets["a"].labels.tolist() == [0, 0, 1, 1]
+    assert [[one.labels.tolist() for one in groups] for _, groups, _ in sketch.known_pairs] == [
+        [[0, 1, 2], [0, 1, 2]],
+        [[0, 0, 1], [0, 1, 1]],
+    ]
 
 
 def test_a_column_known_by_groups_alone_is_even_within_them() -> None:
@@ -136,7 +136,7 @@ def test_a_column_known_by_groups_alone_is_even_within_them() -> None:
 
 
 def test_buckets_that_cut_a_group_are_refused() -> None:
-    with pytest.raises(ValueError, match="split its groups"):
+    with pytest.raises(ValueError, match="several of the coarser"):
         pair([[0, 0, 1, 1], [0, 1, 1]], 1.0).over(
             {"a": Buckets(np.arange(4)), "b": Buckets(np.arange(3))}
         )

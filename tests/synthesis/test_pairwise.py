@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from cube.query import Scope
+from synthesis.buckets import Buckets
 from synthesis.choice import ONE_WAY_SHARE_MAX
 from synthesis.drawing import draw_rows
-from synthesis.model import PairwiseModel, Sketch, fit_model
+from synthesis.model import PairTable, PairwiseModel, fit_model
 from synthesis.pairwise import known_model, measured_model
+from synthesis.sketch import Sketch
 from synthesis.tables import Column, Floats, TableEstimate
 from tests.support.made_up_rows import MadeUpRows, counted, distance
 from tests.synthesis.test_drawing import COLUMNS, chain
@@ -134,10 +136,10 @@ def test_a_model_whose_parts_do_not_fit_is_refused() -> None:
         {"columns": (*COLUMNS[:3], Column("d", 6))},
         {"shares": {**model.shares, "a": np.full(4, 0.3)}},
         {"parts": {**model.parts, "b": np.full(5, 0.5)}},
-        {"pairs": {("a", "b"): np.ones((5, 4))}},
+        {"pairs": {("a", "b"): PairTable((plain(5), plain(4)), np.ones((5, 4)))}},
     ]
     for change in changes:
-        with pytest.raises(ValueError, match=r"rows|levels|sum to 1|cells"):
+        with pytest.raises(ValueError, match=r"rows|levels|sum to 1|groups"):
             replace(model, **change)
 
 
@@ -154,7 +156,8 @@ def test_a_budget_that_buys_nothing_is_refused_before_anything_is_measured(budge
 def test_a_reference_has_the_total_and_is_independent() -> None:
     rows = chain()
     sketch = Sketch.of(COLUMNS, rows.nearly_exact(("a",), ("b",)))
-    reference = sketch.reference(("a", "b"))
+    [candidate] = sketch.candidates
+    reference = sketch.reference(candidate)
     exact = rows.exact("a", "b")
     assert np.allclose(
         reference, np.outer(exact.sum(axis=1), exact.sum(axis=0)) / exact.sum(), atol=0.01
@@ -167,8 +170,8 @@ def test_a_second_table_adds_to_what_the_first_one_bought() -> None:
     spent = rows.spent
     again = known_model(COLUMNS, rows.known())
     assert again.total == first.total
-    assert {pair: table.tolist() for pair, table in again.pairs.items()} == {
-        pair: table.tolist() for pair, table in first.pairs.items()
+    assert {pair: table.counts.tolist() for pair, table in again.pairs.items()} == {
+        pair: table.counts.tolist() for pair, table in first.pairs.items()
     }
     assert rows.spent == spent
     bought = dict(rows.one_ways_bought)
@@ -178,7 +181,7 @@ def test_a_second_table_adds_to_what_the_first_one_bought() -> None:
     for pair in first.pairs:
         shares = [
             np.abs(
-                model.pairs[pair] / model.total
+                model.pairs[pair].counts / model.total
                 - over(model, pair, rows.exact(*pair)) / len(rows.rows)
             ).sum()
             for model in (first, second)
@@ -189,6 +192,11 @@ def test_a_second_table_adds_to_what_the_first_one_bought() -> None:
 
 def over(model: PairwiseModel, pair: Scope, table: Floats) -> Floats:
     """An exact table over a model's buckets."""
-    for axis, name in enumerate(pair):
-        table = model.buckets[name].summed(table, axis)
+    for axis, (name, groups) in enumerate(zip(pair, model.pairs[pair].groups, strict=True)):
+        table = groups.summed(model.buckets[name].summed(table, axis), axis)
     return table
+
+
+def plain(size: int) -> Buckets:
+    """Every level by itself."""
+    return Buckets(np.arange(size))

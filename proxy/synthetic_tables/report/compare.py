@@ -104,9 +104,17 @@ class ComparedTable:
         return int(self.is_inside.sum())
 
     @property
-    def share_inside(self) -> float:
-        """The share among those that are compared; 1 if none is compared."""
-        return self.n_inside / self.n_known if self.n_known else 1.0
+    def weighed_inside(self) -> float:
+        """The share of the rows that are in the counts inside; 1 if none is compared.
+
+        Each count has the weight that the history's estimate gives it, so that near-empty ones,
+        which are inside whatever happens, do not hide large ones that are not.
+        """
+        weights = np.where(self.known.is_known, np.maximum(self.known.values, 0.0), 0.0)
+        everything = float(weights.sum())
+        if not everything > 0:
+            return self.n_inside / self.n_known if self.n_known else 1.0
+        return min(1.0, float(weights[self.is_inside].sum()) / everything)
 
     @cached_property
     def half_widths(self) -> Floats:

@@ -1,7 +1,9 @@
 """The report of one synthetic table of one private table, from public values of both."""
 
+from collections.abc import Mapping
 from importlib.metadata import version
 
+import numpy as np
 import pyarrow as pa
 
 from cube.declaration import declare
@@ -9,8 +11,14 @@ from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.make import drawn_with_matplotlib, versions
 from proxy.synthetic_tables.encoding import levels_of
 from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.report.compare import compare
+from proxy.synthetic_tables.report.compare import Integers, TableComparison, compare
+from proxy.synthetic_tables.report.expected import pair_distances
 from proxy.synthetic_tables.report.from_history import known_tables
+from proxy.synthetic_tables.report.measured import measured_distances, measured_tables
+from proxy.synthetic_tables.report.purchases import purchases
+from proxy.synthetic_tables.report.residuals import Drawing, checked_tables
+from proxy.synthetic_tables.report.verdict import Verdict
+from proxy.synthetic_tables.request import Method
 from proxy.tables.private_table import ServedTable
 
 
@@ -34,9 +42,48 @@ def make_report(table: ServedTable, record: SyntheticRecord, rows: pa.Table) -> 
         from proxy.synthetic_tables.report.page import render_report  # noqa: PLC0415 - an extra draws
     schema, confidence = table.info.schema, table.info.default.confidence
     axes = [schema.by_name[name] for name, _ in record.columns]
+    levels = levels_of(axes, rows)
     known, total = known_tables(table, axes, confidence)
-    comparison = compare(levels_of(axes, rows), known, total=total, confidence=confidence)
+    comparison = compare(levels, known, total=total, confidence=confidence)
+    verdict = judged(table, record, levels, comparison)
     declared = DeclaredTable.parse(declare(schema, version=version("tacit-dp")))
     by_name = {column.name: column for column in declared.columns}
     columns = [by_name[axis.name] for axis in axes]
-    return render_report(record, comparison, columns, versions()).encode()
+    return render_report(record, comparison, verdict, columns, versions()).encode()
+
+
+def judged(
+    table: ServedTable,
+    record: SyntheticRecord,
+    levels: Mapping[str, Integers],
+    comparison: TableComparison,
+) -> Verdict:
+    """What the report says about the table as a whole; reads the history alone.
+
+    Parameters
+    ----------
+    table : ServedTable
+    record : SyntheticRecord
+    levels : mapping of str to (n_rows,) ndarray of int64
+        The position of each synthetic row's level in each column.
+    comparison : TableComparison
+    """
+    snapshot = table.snapshot()
+    charges = snapshot.charges
+    beside = [one for told in charges.released for one in told.counts]
+    scale = comparison.scale
+    checked = checked_tables(
+        measured_tables(snapshot.history, beside, list(levels)),
+        levels,
+        n_rows=scale * comparison.n_rows,
+        drawing=Drawing(scale, is_independent=scale != 1 or record.method is Method.PRIVBAYES),
+    )
+    pairs = pair_distances(
+        checked,
+        measured_distances(charges.released, list(levels)),
+        levels,
+        scale=scale,
+        rng=np.random.default_rng(record.seed),
+    )
+    bought = purchases(record, charges.payments, charges.measurements)
+    return Verdict(record, checked, pairs, bought, len(charges.payments) - record.n_charges)

@@ -17,15 +17,16 @@ from proxy.reporting.declared import DeclaredColumn
 from proxy.reporting.pages import page_environment
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report import charts
-from proxy.synthetic_tables.report.compare import ComparedTable, Integers, TableComparison
+from proxy.synthetic_tables.report.compare import ComparedTable, TableComparison
+from proxy.synthetic_tables.report.overview import overview_of
+from proxy.synthetic_tables.report.residuals import CheckedTable
+from proxy.synthetic_tables.report.verdict import Verdict
+from proxy.synthetic_tables.report.wording import group_name, percent, percent_of, whole
 
 N_LISTED_MAX: Final = (
     12  # counts that are listed for a column or a drawn pair: those with the largest differences
 )
-N_RUNS_MAX: Final = 3  # runs of levels that name a group; the rest is given as a number
-N_MAPS_MAX: Final = 12  # pairs that are drawn, those that agree least; every pair is listed
-AGREES_FROM: Final = 0.9  # share of counts inside their intervals; below it the page warns first
-ORDERED_KINDS: Final = frozenset({"integer", "numeric", "date", "measure"})
+N_MAPS_MAX: Final = 12  # pairs that are drawn, the worst; every pair is listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class ColumnCard:
 
     column: DeclaredColumn
     compared: ComparedTable
+    checked: CheckedTable | None
     picture: Markup
     first: str
     last: str
@@ -53,12 +55,14 @@ class ColumnCard:
 
 @dataclass(frozen=True, slots=True)
 class PairLine:
-    """A pair of columns in the list of all of them; the least agreeing are also drawn.
+    """A pair of columns in the list of all of them; the worst are also drawn.
 
     Parameters
     ----------
     scope : tuple of str
     compared : ComparedTable
+    checked : CheckedTable, optional
+        The pair as it was measured; None if it was measured only with other columns.
     lines : tuple of CountLine
         The largest differences, the largest first: at least one.
     picture : Markup, optional
@@ -66,6 +70,7 @@ class PairLine:
 
     scope: Scope
     compared: ComparedTable
+    checked: CheckedTable | None
     lines: tuple[CountLine, ...]
     picture: Markup | None
 
@@ -73,6 +78,7 @@ class PairLine:
 def render_report(
     record: SyntheticRecord,
     comparison: TableComparison,
+    verdict: Verdict,
     columns: Sequence[DeclaredColumn],
     versions: Mapping[str, str],
 ) -> str:
@@ -82,28 +88,36 @@ def render_report(
     ----------
     record : SyntheticRecord
     comparison : TableComparison
+    verdict : Verdict
     columns : sequence of DeclaredColumn
         The columns of the synthetic table, in its order.
     versions : mapping of str to str
         The versions of the software.
     """
     by_name = {column.name: column for column in columns}
+    # Of several tables on the same columns, the worst, which comes first
+    checked = {one.scope: one for one in reversed(verdict.checked)}
     cards = [
-        _card(by_name[name], compared, f"column-{place}")
+        _card(by_name[name], compared, checked.get((name,)), f"column-{place}")
         for place, (name, compared) in enumerate(comparison.one_ways.items(), start=1)
     ]
     environment = page_environment("proxy.synthetic_tables.report")
-    filters: dict[str, Callable[..., str]] = {"whole": whole, "percent": percent}
+    filters: dict[str, Callable[..., str]] = {
+        "whole": whole,
+        "percent": percent,
+        "percent_of": percent_of,
+    }
     environment.filters |= filters
     return environment.get_template("synthetic.html.j2").render(
         record=record,
         comparison=comparison,
+        verdict=verdict,
+        overview=overview_of(verdict, by_name),
         confidence=f"{100 * comparison.confidence:g} %",
         missing=f"{100 * (1 - comparison.confidence):.3g} %",
-        agrees=comparison.n_inside >= AGREES_FROM * comparison.n_known,
         columns=columns,
         cards=cards,
-        pairs=_pair_lines(comparison, by_name),
+        pairs=_pair_lines(comparison, checked, by_name),
         n_pairs=math.comb(len(columns), 2),
         larger=[scope for scope in record.tables if len(scope) > 2],  # noqa: PLR2004 - than a pair
         not_shown=[
@@ -115,7 +129,9 @@ def render_report(
     )
 
 
-def _card(column: DeclaredColumn, compared: ComparedTable, name: str) -> ColumnCard:
+def _card(
+    column: DeclaredColumn, compared: ComparedTable, checked: CheckedTable | None, name: str
+) -> ColumnCard:
     n_groups = compared.synthetic.size
     [groups] = compared.known.groups
     label = (
@@ -125,6 +141,7 @@ def _card(column: DeclaredColumn, compared: ComparedTable, name: str) -> ColumnC
     return ColumnCard(
         column=column,
         compared=compared,
+        checked=checked,
         picture=charts.counts(compared, name, label),
         first=group_name(column, np.flatnonzero(groups == 0)),
         last=group_name(column, np.flatnonzero(groups == n_groups - 1)),
@@ -136,24 +153,34 @@ def _card(column: DeclaredColumn, compared: ComparedTable, name: str) -> ColumnC
 
 
 def _pair_lines(
-    comparison: TableComparison, columns: Mapping[str, DeclaredColumn]
+    comparison: TableComparison,
+    checked: Mapping[Scope, CheckedTable],
+    columns: Mapping[str, DeclaredColumn],
 ) -> list[PairLine]:
-    """All pairs, those that agree least first."""
+    """All pairs: those furthest outside their noise first, then those that agree least."""
 
     def agreement(scope: Scope) -> tuple[float, float]:
-        compared = comparison.pairs[scope]
-        return compared.share_inside, -float(np.abs(compared.relative).max())
+        beyond = checked[scope].excess_share if scope in checked else 0.0
+        return -beyond, comparison.pairs[scope].weighed_inside
 
     return [
         _pair_line(
-            scope, comparison.pairs[scope], columns, f"pair-{place}" if place <= N_MAPS_MAX else ""
+            scope,
+            comparison.pairs[scope],
+            checked.get(scope),
+            columns,
+            f"pair-{place}" if place <= N_MAPS_MAX else "",
         )
         for place, scope in enumerate(sorted(comparison.pairs, key=agreement), start=1)
     ]
 
 
 def _pair_line(
-    scope: Scope, compared: ComparedTable, columns: Mapping[str, DeclaredColumn], name: str
+    scope: Scope,
+    compared: ComparedTable,
+    checked: CheckedTable | None,
+    columns: Mapping[str, DeclaredColumn],
+    name: str,
 ) -> PairLine:
     picture = None
     if name:
@@ -165,7 +192,7 @@ def _pair_line(
         picture = charts.differences(compared, name, label)
     furthest = compared.largest(N_LISTED_MAX if picture else 1)
     lines = tuple(_line(compared, place, columns) for place in furthest)
-    return PairLine(scope, compared, lines, picture)
+    return PairLine(scope, compared, checked, lines, picture)
 
 
 def _line(
@@ -184,30 +211,3 @@ def _line(
         synthetic=whole(float(compared.synthetic[place])),
         is_inside=bool(compared.is_inside[place]),
     )
-
-
-def group_name(column: DeclaredColumn, levels: Integers) -> str:
-    """The levels of a group as text; of many, the first few and how many more."""
-    ends = np.flatnonzero(np.diff(levels) > 1) + 1 if column.kind in ORDERED_KINDS else None
-    runs = np.split(levels, np.arange(1, levels.size) if ends is None else ends)
-    names = [column.levels(int(run[0]), int(run[-1]) + 1) for run in runs[:N_RUNS_MAX]]
-    n_more = levels.size - sum(run.size for run in runs[:N_RUNS_MAX])
-    return ", ".join(names) + (f" and {n_more} more" if n_more else "")
-
-
-def whole(value: float) -> str:
-    """A count rounded to whole rows.
-
-    >>> whole(12345.6), whole(-0.2)
-    ('12,346', '0')
-    """
-    return f"{round(value):,}"
-
-
-def percent(share: float) -> str:
-    """A share in percent, never rounded up to 100 %.
-
-    >>> percent(0.95), percent(0.9999), percent(1.0), percent(0.3333)
-    ('95.0 %', '99.9 %', '100.0 %', '33.3 %')
-    """
-    return f"{math.floor(share * 1000 + 1e-9) / 10:.1f} %"

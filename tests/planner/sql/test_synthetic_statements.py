@@ -52,6 +52,9 @@ WORDS = [
     "degree",
     "hierarchies",
     "true",
+    "target",
+    "workload",
+    "evaluate",
     ";",
     "--",
     "/*",
@@ -111,6 +114,23 @@ MALFORMED = {
             CreateSynthetic(
                 name="s", table="t", method="privbayes", score="R", degree=0, hierarchies=True
             ),
+        ),
+        (
+            (
+                "CREATE SYNTHETIC TABLE s FROM t WITH (target => Income, evaluate => 0.05, "
+                "workload => 'SELECT COUNT(*) FROM t WHERE city = ''Oslo''; SELECT 2')"
+            ),
+            CreateSynthetic(
+                name="s",
+                table="t",
+                target=("Income",),
+                workload="SELECT COUNT(*) FROM t WHERE city = 'Oslo'; SELECT 2",
+                evaluate=Fraction(1, 20),
+            ),
+        ),
+        (
+            'CREATE SYNTHETIC TABLE s FROM t WITH (target => (a, "b c"), workload => $$SELECT 1$$)',
+            CreateSynthetic(name="s", table="t", target=("a", "b c"), workload="SELECT 1"),
         ),
         ("DROP SYNTHETIC TABLE IF EXISTS s -- no more", DropSynthetic(name="s", if_exists=True)),
         ("drop synthetic table if", DropSynthetic(name="if")),

@@ -55,7 +55,7 @@ def test_what_the_history_does_not_determine_is_not_compared() -> None:
     found = compared(partly, nothing)
     assert list(found.one_ways) == ["a"]
     table = found.one_ways["a"]
-    assert (table.n_known, table.n_inside, table.share_inside) == (1, 1, 1.0)
+    assert (table.n_known, table.n_inside, table.weighed_inside) == (1, 1, 1.0)
     assert table.largest(10) == [(0,)]
     assert np.isfinite(table.differences).all()
     assert np.isfinite(table.relative).all()
@@ -77,6 +77,15 @@ def test_the_largest_differences_are_told_in_half_widths_of_each_count() -> None
     found = compared(table).one_ways["a"]
     assert found.differences.tolist() == [0, 1, 3]
     assert found.largest(2) == [(2,), (1,)]
+
+
+def test_near_empty_counts_that_are_inside_do_not_hide_a_large_one_that_is_not() -> None:
+    values = np.array([900.0, 50.0, 50.0, 0.0, -3.0])
+    table = KnownTable(("a",), (np.arange(5),), values, values - 9, values + 9)
+    levels = {"a": np.repeat(np.arange(5), [850, 50, 50, 0, 0])}
+    found = compare(levels, [table], total=None, confidence=0.95).one_ways["a"]
+    assert (found.n_inside, found.n_known) == (4, 5)
+    assert found.weighed_inside == pytest.approx(0.1)
 
 
 def test_clipping_at_a_public_bound_does_not_shorten_a_half_width() -> None:

@@ -3,18 +3,26 @@
 import re
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cube.axis import CategoryAxis, IntegerAxis
+from cube.block import Partition
 from cube.declaration import declare
+from cube.query import Scope
 from cube.schema import Schema
 from proxy.reporting.declared import DeclaredColumn, DeclaredTable
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.compare import KnownTable, TableComparison, Total, compare
-from proxy.synthetic_tables.report.page import group_name, percent, render_report
+from proxy.synthetic_tables.report.expected import PairDistance
+from proxy.synthetic_tables.report.measured import MeasuredTable
+from proxy.synthetic_tables.report.page import render_report
+from proxy.synthetic_tables.report.purchases import Kind, Purchases
+from proxy.synthetic_tables.report.residuals import Drawing, checked_tables
+from proxy.synthetic_tables.report.verdict import Verdict
 from proxy.synthetic_tables.request import Method
 from tests.support.chromium import screenshot
 from tests.support.html_pages import Page, colours, contrast
@@ -74,9 +82,33 @@ def comparison_of(columns: list[DeclaredColumn], n_rows: int = 100) -> TableComp
     return compare(levels, known, total=Total(100.0, 90.0, 110.0), confidence=0.95)
 
 
+def verdict_of(record: SyntheticRecord) -> Verdict:
+    """Ages as they were counted, but for thirty rows; one pair measured, one guessed, one open."""
+    age, city, kind = (name for name, _ in record.columns)
+    rng = np.random.default_rng(6)
+    ages = Partition((age,), np.arange(60) // 10)
+    counts = np.array([40.0, 20, 10, 10, 10, 10])
+    levels = {age: np.repeat(np.arange(0, 60, 10), [10, 50, 10, 10, 10, 10])}
+    table = MeasuredTable(ages, counts + rng.laplace(0.0, 0.5, 6), 0.5)
+    pairs = [
+        PairDistance(tuple(sorted((age, city))), True, 0.02),
+        PairDistance(tuple(sorted((age, kind))), False, 0.07, 0.03),
+        PairDistance(tuple(sorted((city, kind))), False),
+    ]
+    return Verdict(
+        record=record,
+        checked=checked_tables([table], levels, n_rows=100.0, drawing=Drawing()),
+        pairs={pair.scope: pair for pair in sorted(pairs, key=lambda one: one.scope)},
+        bought=Purchases(
+            ((Kind.COLUMNS, 0.25), (Kind.PAIRS, 0.75)), ((age, 0.5), (city, 0.5)), True
+        ),
+    )
+
+
 def rendered(record: SyntheticRecord = RECORD, n_rows: int = 100) -> str:
     columns = columns_of(*(name for name, _ in record.columns))
-    return render_report(record, comparison_of(columns, n_rows), columns, {"Python": "3.11"})
+    comparison = comparison_of(columns, n_rows)
+    return render_report(record, comparison, verdict_of(record), columns, {"Python": "3.11"})
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +123,7 @@ def seen_in(text: str) -> str:
 def test_every_part_is_there_once_and_can_be_reached(text: str) -> None:
     page = Page(text)
     sections = [value for tag, name, value in page.attributes if (tag, name) == ("section", "id")]
-    assert sections == ["origin", "columns", "pairs", "nothing-known", "use"]
+    assert sections == ["worst", "budget", "origin", "columns", "pairs", "nothing-known", "use"]
     assert len(set(page.values("id"))) == len(page.values("id"))
     assert {value.removeprefix("#") for value in page.values("href")} <= set(page.values("id"))
 
@@ -103,15 +135,41 @@ def test_it_says_where_the_table_comes_from(text: str) -> None:
         "after 4 charges to people", "0.333334", "private table: 90 to 110", "Python 3.11",
     ):  # fmt: skip
         assert words in seen
-    assert "Not all was bought" not in seen
+    assert "ot all of it was bought" not in seen
     stopped = seen_in(rendered(replace(RECORD, incomplete="The budget went to others.")))
     assert "Not all was bought The budget went to others." in stopped
+    assert "Not all of it was bought: The budget went to others." in stopped
+
+
+def test_the_worst_comes_before_everything_else(text: str) -> None:
+    seen = seen_in(text)
+    said = "It contradicts what was measured of age. Worst is age: "
+    assert seen.index(said) < seen.index("Expected distance by pairs") < seen.index("Worst first")
+    assert re.search(r"Worst is age: .*, [23]\d rows .* \([23]\d\.\d % of all\), where noise", seen)
+    assert "Nothing is known of kind: drawn uniformly." in seen
+    assert "2 of 3 pairs of columns were not measured" in seen
+    assert f"Furthest off may be age {TIMES} kind, by about 7.0 % of the rows." in seen
+
+
+def test_the_map_of_pairs_tells_what_was_measured_and_what_was_not(text: str) -> None:
+    cells = re.findall(r'<td class="(s-?\d[^"]*)" title="([^"]*)">([^<]*)</td>', text)
+    assert cells == [
+        ("s1", f"age {TIMES} city: 2.0 %, measured", "2"),
+        ("s3 assumed", f"age {TIMES} kind: 7.0 %, not measured, estimated", "7"),
+        ("s-1 assumed", f"city {TIMES} kind: not measured, nothing tells", "?"),
+    ]
+
+
+def test_the_budget_is_told_by_kind_and_by_column(text: str) -> None:
+    assert "counts of single columns 25.0 % counts of pairs 75.0 %" in seen_in(text)
+    assert "age 50.0 % city 50.0 %" in seen_in(text)
 
 
 def test_counts_stand_beside_the_intervals_of_the_history(text: str) -> None:
     comparison = comparison_of(columns_of("age", "city", "kind"))
     seen = seen_in(text)
-    assert f"{comparison.n_inside} of {comparison.n_known} counts" in seen
+    for table in comparison.one_ways.values():
+        assert f"{table.n_inside} of {table.n_known} counts inside" in seen
     assert "44 to 54" in seen
     assert "46 to 56" in seen
     for table in comparison.pairs.values():
@@ -145,9 +203,15 @@ def test_a_comparison_of_nothing_says_so() -> None:
     nothing = TableComparison(
         n_rows=9, total=None, scale=1.0, confidence=0.9, one_ways={}, pairs={}
     )
-    seen = seen_in(render_report(RECORD, nothing, columns, {}))
+    names = ("age", "city", "kind")
+    pairs: dict[Scope, PairDistance] = {
+        scope: PairDistance(scope, False) for scope in combinations(names, 2)
+    }
+    verdict = Verdict(RECORD, [], pairs, Purchases((), (), False))
+    seen = seen_in(render_report(RECORD, nothing, verdict, columns, {}))
     assert "There is nothing to compare with." in seen
     assert "the private number is not known" in seen
+    assert "Nothing was bought for it" in seen
 
 
 def test_no_number_is_missing_or_infinite(text: str) -> None:
@@ -202,19 +266,6 @@ def test_the_page_fetches_nothing_and_runs_nothing(text: str) -> None:
 
 def test_the_same_comparison_gives_the_same_page(text: str) -> None:
     assert rendered() == text
-
-
-def test_groups_of_levels_are_named_by_runs_where_levels_have_an_order() -> None:
-    age, city, _ = columns_of("age", "city", "kind")
-    assert group_name(age, np.array([0, 1, 2, 5, 7, 9, 11])) == "20 … 22, 25, 27 and 2 more"
-    assert group_name(city, np.array([0, 1, 3])) == "Oslo, Paris, NULL"
-    assert group_name(city, np.arange(4)) == "Oslo, Paris, Rome city and 1 more"
-
-
-def test_a_share_is_all_of_it_only_if_nothing_is_missing() -> None:
-    assert percent(9999 / 10_000) == "99.9 %"
-    assert percent(1.0) == "100.0 %"
-    assert percent(0.29) == "29.0 %"
 
 
 def test_a_browser_shows_it(text: str, tmp_path: Path) -> None:

@@ -1,0 +1,239 @@
+"""What is known before pairs are bought: each column's buckets, and which pairs can be measured.
+
+Post-processing of noisy tables. The model that rows are drawn from is fitted to a sketch in
+`synthesis.model`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from cube.block import N_GROUPS_MAX
+from cube.cached import cached_property
+from cube.query import N_FACTOR_CELLS_MAX, Scope
+from synthesis.buckets import Buckets, GroupedEstimate, merged, refined, visible_buckets
+from synthesis.fitting import fitted_margin
+from synthesis.nested import nested_estimate
+from synthesis.resolution import rungs
+from synthesis.tables import (
+    Column,
+    Floats,
+    TableEstimate,
+    all_pairs,
+    combined,
+    estimated_total,
+    expected_l1,
+)
+
+VAGUE = 1e12  # the variance of a level that was never counted: whatever was counted is believed
+KNOWN_WELL = 0.5  # a known table with this share of a candidate's cells is added to instead
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A table of a pair that can be measured.
+
+    Parameters
+    ----------
+    scope : tuple of str
+        The columns, sorted by name.
+    groups : tuple of Buckets
+        The groups of each column's levels that are counted.
+    """
+
+    scope: Scope
+    groups: tuple[Buckets, ...]
+
+    @property
+    def n_cells(self) -> int:
+        """The number of cells of the table."""
+        return prod(one.n_buckets for one in self.groups)
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """What is known of the columns and pairs of a table.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+    one_ways : mapping of str to TableEstimate
+        The estimate of each column over levels; without the columns that have no such estimate.
+    buckets : mapping of str to Buckets
+        Of every column: the parts of it that are told apart. A column without an estimate is one
+        bucket.
+    tables : tuple of TableEstimate
+        Earlier estimates of pairs over levels. Their margins are included in `one_ways`.
+    grouped : tuple of GroupedEstimate
+        Earlier estimates over groups of levels, which are groups of buckets. Their margins are not
+        included in `one_ways`.
+    """
+
+    columns: tuple[Column, ...]
+    one_ways: Mapping[str, TableEstimate]
+    buckets: Mapping[str, Buckets]
+    tables: tuple[TableEstimate, ...]
+    grouped: tuple[GroupedEstimate, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[Column],
+        tables: Sequence[TableEstimate],
+        grouped: Sequence[GroupedEstimate] = (),
+    ) -> "Sketch":
+        """Sketch a table from independent estimates of one or two columns each.
+
+        Parameters
+        ----------
+        columns : sequence of Column
+        tables : sequence of TableEstimate
+            Over levels.
+        grouped : sequence of GroupedEstimate
+            Over groups of levels.
+        """
+        by_name = {column.name: column for column in columns}
+        if len(by_name) != len(columns):
+            raise ValueError("two columns have the same name")
+        estimates: dict[str, list[TableEstimate]] = {}
+        for table in tables:
+            if not by_name.keys() >= set(table.scope):
+                raise ValueError(f"no column for a table of {table.scope}")
+            if table.values.shape != tuple(by_name[name].size for name in table.scope):
+                raise ValueError(f"{table.values.shape} cells for the levels of {table.scope}")
+            for name in table.scope:
+                estimates.setdefault(name, []).append(table.margin(name))
+        one_ways = {name: combined(estimates[name]) for name in by_name if name in estimates}
+        return cls(
+            tuple(columns),
+            one_ways,
+            _buckets(columns, one_ways, grouped),
+            tuple(table for table in tables if len(table.scope) > 1),
+            tuple(grouped),
+        )
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The columns without an estimate: they would be drawn uniformly."""
+        known = {*self.one_ways, *(name for one in self.grouped for name in one.scope)}
+        return tuple(c.name for c in self.columns if c.name not in known)
+
+    @cached_property
+    def total(self) -> float:
+        """The approximate number of rows."""
+        merged_ones = [merged(one, self.buckets) for one in self.one_ways.values()]
+        return estimated_total([*merged_ones, *(one.table for one in self.grouped)])
+
+    @cached_property
+    def margins(self) -> Mapping[str, Floats]:
+        """Each column's counts over buckets, from all of its estimates."""
+        return {column.name: self._margin(column) for column in self.columns}
+
+    @cached_property
+    def rungs(self) -> Mapping[str, tuple[Buckets, ...]]:
+        """The partitions of each column's buckets over which its pairs can be counted."""
+        return {
+            column.name: rungs(column, self.buckets[column.name], self.margins[column.name])
+            for column in self.columns
+        }
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The tables that can be measured: of columns that can depend on each other.
+
+        Both have two buckets or more, and their levels and groups are few enough for one block.
+        """
+        several = (name for name, buckets in self.buckets.items() if buckets.n_buckets > 1)
+        return tuple(one for pair in all_pairs(several) for one in self._candidates_of(pair))
+
+    def known_error(self, scope: Scope) -> float:
+        """The approximate expected L1 noise of a pair's best estimate; infinite without one."""
+        known = (table for of_pair, _, table in self.known_pairs if of_pair == scope)
+        return min((expected_l1(table) for table in known), default=float("inf"))
+
+    @cached_property
+    def known_pairs(self) -> tuple[tuple[Scope, tuple[Buckets, ...], TableEstimate], ...]:
+        """Every estimate of a pair: its columns, the groups of buckets, and the table over them."""
+        found = []
+        for table in self.tables:
+            plain = tuple(Buckets(np.arange(self.buckets[n].n_buckets)) for n in table.scope)
+            found.append((table.scope, plain, merged(table, self.buckets)))
+        found.extend(
+            (one.scope, self._of_buckets(one.scope, one.groups), one.table)
+            for one in self.grouped
+            if len(one.scope) > 1
+        )
+        return tuple(found)
+
+    def reference(self, candidate: Candidate) -> Floats:
+        """A candidate's table if its columns were independent: the reference of its score.
+
+        A score is ``sum |exact table - reference|`` plus noise. With the reference fixed, adding or
+        removing one row changes it by at most 1.
+        """
+        first, second = (
+            groups.summed(self.margins[name], 0)
+            for name, groups in zip(
+                candidate.scope, self._of_buckets(candidate.scope, candidate.groups), strict=True
+            )
+        )
+        return np.outer(first, second) / self.total if self.total > 0 else np.outer(first, second)
+
+    def _of_buckets(self, scope: Scope, groups: Iterable[Buckets]) -> tuple[Buckets, ...]:
+        """Groups of levels as groups of buckets."""
+        return tuple(one.within(self.buckets[n]) for n, one in zip(scope, groups, strict=True))
+
+    def _margin(self, column: Column) -> Floats:
+        name, buckets = column.name, self.buckets[column.name]
+        coarser = [
+            (groups.within(buckets), one.table.margin(name))
+            for one in self.grouped
+            for of_column, groups in zip(one.scope, one.groups, strict=True)
+            if of_column == name
+        ]
+        if name in self.one_ways:
+            finest = merged(self.one_ways[name], self.buckets)
+        elif coarser:
+            sizes = np.bincount(buckets.labels).astype(np.float64)
+            finest = TableEstimate((name,), np.zeros(sizes.size), VAGUE * sizes)
+        else:
+            return np.array([self.total])
+        return fitted_margin([nested_estimate(finest, coarser)], self.total)
+
+    def _candidates_of(self, pair: Scope) -> list[Candidate]:
+        if prod(self.buckets[name].labels.size for name in pair) > N_FACTOR_CELLS_MAX:
+            return []
+        n_rungs = max(len(self.rungs[name]) for name in pair)
+        tried = []
+        for place in range(n_rungs):
+            of_buckets = [self.rungs[name][min(place, len(self.rungs[name]) - 1)] for name in pair]
+            of_levels = (
+                Buckets(groups.labels[self.buckets[name].labels])
+                for name, groups in zip(pair, of_buckets, strict=True)
+            )
+            tried.append(Candidate(pair, tuple(of_levels)))
+        earlier = [Candidate(pair, one.groups) for one in self.grouped if one.scope == pair]
+        finest = max(earlier, key=lambda one: one.n_cells, default=None)
+        if finest is not None and finest.n_cells >= KNOWN_WELL * tried[-1].n_cells:
+            tried = [finest]
+        return [one for one in tried if one.n_cells <= N_GROUPS_MAX]
+
+
+def _buckets(
+    columns: Sequence[Column],
+    one_ways: Mapping[str, TableEstimate],
+    grouped: Sequence[GroupedEstimate],
+) -> dict[str, Buckets]:
+    """The parts of each column: levels that are visible, or that an earlier table tells apart."""
+    buckets = {
+        c.name: visible_buckets(c, one_ways[c.name])
+        if c.name in one_ways
+        else Buckets(np.zeros(c.size, dtype=np.int64))
+        for c in columns
+    }
+    for one in grouped:
+        for name, groups in zip(one.scope, one.groups, strict=True):
+            buckets[name] = refined(buckets[name], groups)
+    return buckets
