@@ -146,9 +146,8 @@ class SyntheticTableService:
         request = request_of(order, table.info.schema, self._store.limits)
         with self._held(caller, order, request.table) as (name, replaced):
             self._store.check_writable()
-            # The number of rows is a noisy estimate that comes later: one row is drawn until then.
-            first = request if request.n_rows is not None else replace(request, n_rows=1)
-            made = making.make(table, first, caller.payer, watch)
+            # How many rows there are may be a noisy estimate; they are drawn as they are stored.
+            made = making.make(table, replace(request, n_rows=1), caller.payer, watch)
             kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
             table.watcher.answered(request.table, kind)
             note_if_large(table, caller.payer, made.epsilon_spent)
@@ -183,19 +182,16 @@ class SyntheticTableService:
         with self._held(caller, order, source.table) as (free_name, replaced):
             model = self._store.model(source)
             axes = making.checked_axes(table, request)
-            rows = making.resampled(model, axes, n_rows=order.n_rows, seed=new_seed)
+            parts = making.resampled_parts(model, axes, n_rows=order.n_rows, seed=new_seed)
             record = replace(
                 source,
                 id=secrets.token_hex(ID_BYTES),
                 name=free_name,
                 seed=new_seed,
-                n_rows=rows.num_rows,
-                n_bytes=rows.nbytes,
                 made_by=caller.payer.analyst,
                 made_at=utc_now(),
             )
-            self._store.publish(record, rows, model, replaced)
-        return record
+            return self._store.publish(record, parts, model, replaced)
 
     def newest(self, table: str) -> SyntheticRecord | None:
         """The newest synthetic table of a private table, if there is any."""
@@ -280,12 +276,13 @@ class SyntheticTableService:
         replaced: SyntheticRecord | None,
     ) -> SyntheticRecord:
         """Store a table; with the estimated number of rows, if the order gives no number."""
-        seed, rows, table = int(made.model["seed"]), made.rows, self._tables[request.table]
-        if request.n_rows is None:
+        seed, table = int(made.model["seed"]), self._tables[request.table]
+        n_rows = request.n_rows
+        if n_rows is None:
             n_rows_max = min(self._store.limits.n_rows, table.info.schema.n_records_max)
             n_rows = min(_n_rows_of(made.model), n_rows_max)
-            axes = making.checked_axes(table, request)
-            rows = making.resampled(made.model, axes, n_rows=n_rows, seed=seed)
+        axes = making.checked_axes(table, request)
+        parts = making.resampled_parts(made.model, axes, n_rows=n_rows, seed=seed)
         record = SyntheticRecord(
             id=secrets.token_hex(ID_BYTES),
             name=name,
@@ -294,9 +291,9 @@ class SyntheticTableService:
             epsilon=request.epsilon,
             epsilon_spent=made.epsilon_spent,
             seed=seed,
-            n_rows=rows.num_rows,
-            n_bytes=rows.nbytes,
-            columns=tuple((field.name, str(sql_type_of(field.type))) for field in rows.schema),
+            n_rows=n_rows,
+            n_bytes=0,  # counted as they are written
+            columns=tuple((field.name, str(sql_type_of(field.type))) for field in made.rows.schema),
             unknown=made.unknown,
             tables=made.tables,
             n_charges=made.n_charges,
@@ -308,8 +305,7 @@ class SyntheticTableService:
             degree=request.degree,
             hierarchies=request.hierarchies,
         )
-        self._store.publish(record, rows, made.model, replaced)
-        return record
+        return self._store.publish(record, parts, made.model, replaced)
 
     @property
     def _store(self) -> SyntheticStore:
