@@ -18,9 +18,8 @@ McSherry & Talwar 2007, "Mechanism Design via Differential Privacy", section 3.
 from collections.abc import Callable, Iterator, Sequence
 from secrets import randbelow
 
-import numpy as np
-
 from accountant.exact.exact_answers import check_counts
+from accountant.exact.read_together import read_together
 from accountant.exact.scores import Contingency, grid_scores, sensitivity
 from accountant.noise.exact_sampling import bernoulli_exp
 from accountant.source import CellCounts
@@ -42,7 +41,8 @@ def chosen(
     weight : Weight
         The weight that was paid.
     read : callable
-        Returns the exact counts of a scope; called once for each scope.
+        Returns the exact counts of a scope; called once for each union of scopes that are
+        read together.
     schema : Schema
 
     Raises
@@ -50,19 +50,19 @@ def chosen(
     ValueError
         If counts cannot be those of a table of the schema. The text reveals nothing of them.
     """
-    scopes = [choice.scope(candidate) for candidate in choice.candidates]
-    by_scope = sorted(range(len(scopes)), key=scopes.__getitem__)
+    together = _read_together(choice, schema)
+    order = [place for places in together.values() for place in places]
 
     def tables() -> Iterator[Contingency]:
-        """The candidates' tables, those of one scope together."""
-        scope, counts = None, None
-        for place in by_scope:
-            if scope != scopes[place] or counts is None:
-                scope, counts = scopes[place], read(scopes[place])
-                check_counts(scope, counts, schema)
-            yield _table(choice, choice.candidates[place], scope, counts)
+        """The candidates' tables, those of one read together."""
+        for scope, places in together.items():
+            counts = read(scope)
+            check_counts(scope, counts, schema)
+            yield from _tables(
+                choice, [choice.candidates[place] for place in places], scope, counts
+            )
 
-    scores = dict(zip(by_scope, grid_scores(choice.score, tables()), strict=True))
+    scores = dict(zip(order, grid_scores(choice.score, tables()), strict=True))
     delta = sensitivity(choice.score, schema.n_records_max)
     return exponential([scores[place] for place in range(len(scores))], delta, weight)
 
@@ -89,14 +89,26 @@ def _survives(numerator: int, denominator: int) -> bool:
     return all(bernoulli_exp(1, 1) for _ in range(n_whole)) and bernoulli_exp(rest, denominator)
 
 
-def _table(
-    choice: Choice, candidate: ChoiceCandidate, scope: Scope, counts: CellCounts
-) -> Contingency:
-    """A candidate's contingency table, from the counts of its scope."""
+def _read_together(choice: Choice, schema: Schema) -> dict[Scope, list[int]]:
+    """What is read, and the places of the candidates whose tables follow from it."""
+    scopes = [choice.scope(candidate) for candidate in choice.candidates]
+    sizes = {axis.name: axis.size for axis in schema.axes}
+    wider = read_together(scopes, sizes)
+    places: dict[Scope, list[int]] = {}
+    for place, scope in enumerate(scopes):
+        places.setdefault(wider[scope], []).append(place)
+    return places
 
-    def classes(place: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        view = choice.views[place]
-        return view.labels[counts.levels[scope.index(view.axes[0])]]
 
-    parents = [(classes(place), choice.views[place].n_groups) for place in candidate.parents]
-    return Contingency.of(classes(candidate.child), parents, counts.counts)
+def _tables(
+    choice: Choice, candidates: Sequence[ChoiceCandidate], scope: Scope, counts: CellCounts
+) -> Iterator[Contingency]:
+    """Candidates' contingency tables, from the counts of a scope with all of their axes."""
+    used = {place for one in candidates for place in (one.child, *one.parents)}
+    classes = {
+        place: view.labels[counts.levels[scope.index(view.axes[0])]]
+        for place, view in ((place, choice.views[place]) for place in used)
+    }
+    for one in candidates:
+        parents = [(classes[place], choice.views[place].n_groups) for place in one.parents]
+        yield Contingency.of(classes[one.child], parents, counts.counts)

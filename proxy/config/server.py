@@ -17,10 +17,14 @@ from proxy.config.address import (
     host_of,
     is_loopback,
 )
-from proxy.config.synthetic_limits import DEFAULT_LIMITS, SyntheticLimits
+from proxy.config.synthetic_limits import (
+    DEFAULT_LIMITS,
+    N_BYTES_HIGHEST,
+    N_ROWS_HIGHEST,
+    SyntheticLimits,
+)
 from proxy.scheduling.fair_share import DEFAULT_TIMES, CallTimes
 from proxy.sources.problems import Problems
-from proxy.sources.public_table import N_BYTES_MAX, N_ROWS_MAX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +89,8 @@ class ServerSection(BaseSettings):
     statement_seconds: float = Field(default=DEFAULT_TIMES.statement, ge=5, le=3600)
     job_seconds: float = Field(default=DEFAULT_TIMES.job, ge=5, le=86_400)
     synthetic_dir: str | None = Field(default=None, min_length=1)
-    synthetic_rows_max: int = Field(default=DEFAULT_LIMITS.n_rows, ge=1, le=N_ROWS_MAX)
-    synthetic_bytes_max: int = Field(default=DEFAULT_LIMITS.n_bytes, ge=1, le=N_BYTES_MAX)
+    synthetic_rows_max: int = Field(default=DEFAULT_LIMITS.n_rows, ge=1, le=N_ROWS_HIGHEST)
+    synthetic_bytes_max: int = Field(default=DEFAULT_LIMITS.n_bytes, ge=1, le=N_BYTES_HIGHEST)
     synthetic_tables_max: int = Field(default=DEFAULT_LIMITS.n_tables, ge=1)
 
     @classmethod

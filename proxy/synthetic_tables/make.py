@@ -5,7 +5,7 @@ history alone: a table that was bought and a table from history are made in the 
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
@@ -28,7 +28,7 @@ from cube.refusals import (
 )
 from planner.sql.messages import suggestion
 from proxy.synthetic_tables.gaussian_spending import GaussianSpending
-from proxy.synthetic_tables.models import Model, decoded_model, drawn, encoded
+from proxy.synthetic_tables.models import Model, decoded_model, drawn, drawn_parts, encoded
 from proxy.synthetic_tables.network_measurer import NetworkMeasurer
 from proxy.synthetic_tables.network_settings import attributes_of, check_score, settings_of
 from proxy.synthetic_tables.pairwise_measurer import PAIRS, GateMeasurer, Stratified, known_now
@@ -229,6 +229,13 @@ def resampled(
 ) -> pa.Table:
     """New rows drawn from a stored model. Free."""
     return drawn(decoded_model(model), axes, n_rows=n_rows, seed=seed)
+
+
+def resampled_parts(
+    model: Mapping[str, Any], axes: Sequence[Axis], *, n_rows: int | None, seed: int
+) -> Iterator[pa.Table]:
+    """The same rows, a part at a time."""
+    return drawn_parts(decoded_model(model), axes, n_rows=n_rows, seed=seed)
 
 
 def checked_axes(table: ServedTable, request: SynthesisRequest) -> tuple[Axis, ...]:

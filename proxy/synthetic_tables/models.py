@@ -1,10 +1,11 @@
 """The models that synthetic rows are drawn from, of either method, and as JSON values."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from cube.axis import Axis
 from proxy.synthetic_tables.decoding import decoded
@@ -18,6 +19,8 @@ from synthesis.strata import StratifiedModel, draw_stratified_rows
 from synthesis.strata_text import strata_json, strata_model_of
 
 Model: TypeAlias = PairwiseModel | StratifiedModel | BayesianNetwork
+
+N_ROWS_AT_ONCE: Final = 2**20  # so that memory does not grow with the rows
 
 
 def encoded(model: Model) -> dict[str, Any]:
@@ -49,12 +52,33 @@ def n_rows_of(model: Mapping[str, Any]) -> int:
 
 def drawn(model: Model, axes: Sequence[Axis], *, n_rows: int | None, seed: int) -> pa.Table:
     """Rows drawn from a model, as values: the same for the same seed."""
+    return pa.concat_tables(drawn_parts(model, axes, n_rows=n_rows, seed=seed))
+
+
+def drawn_parts(
+    model: Model, axes: Sequence[Axis], *, n_rows: int | None, seed: int
+) -> Iterator[pa.Table]:
+    """The same rows, a part at a time.
+
+    Notes
+    -----
+    More than `N_ROWS_AT_ONCE` rows are drawn in parts of nearly equal size. Every part is a table
+    of the model by itself: its counts are those of the model up to rounding to whole rows.
+    """
     rng = np.random.default_rng(seed)
+    n_left = round(model.total) if n_rows is None else n_rows
+    for n_parts in range(max(1, -(-n_left // N_ROWS_AT_ONCE)), 0, -1):
+        n_drawn = -(-n_left // n_parts)
+        n_left -= n_drawn
+        yield decoded(axes, _levels(model, rng, n_drawn), rng)
+
+
+def _levels(model: Model, rng: np.random.Generator, n_rows: int) -> NDArray[np.int32]:
+    """Rows drawn from a model, as positions of levels."""
     match model:
         case PairwiseModel():
-            rows = drawing.draw_rows(model, rng, n_rows=n_rows)
+            return drawing.draw_rows(model, rng, n_rows=n_rows)
         case StratifiedModel():
-            rows = draw_stratified_rows(model, rng, n_rows=n_rows)
+            return draw_stratified_rows(model, rng, n_rows=n_rows)
         case _:
-            rows = network_drawing.draw_rows(model, rng, n_rows=n_rows)
-    return decoded(axes, rows, rng)
+            return network_drawing.draw_rows(model, rng, n_rows=n_rows)

@@ -43,7 +43,7 @@ class SyntheticRecord:
         Reproduces the rows, value for value, as long as the model is kept.
     n_rows : int
     n_bytes : int
-        The size of its rows in memory.
+        The size of its rows in memory. The store counts both as it writes them.
     columns : tuple of (str, str)
         Names and SQL types, in order.
     unknown : tuple of str

@@ -5,7 +5,7 @@ may not know of do not exist: such tables neither occupy names nor count towards
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from fractions import Fraction
@@ -152,11 +152,11 @@ class SyntheticTableService:
             self._store.check_writable()
             if request.evaluate:
                 making.check_affordable(table, request.epsilon + request.evaluate, caller.payer)
-            # The number of rows is a noisy estimate that comes later: one row is drawn until then.
-            first = request if request.n_rows is not None else replace(request, n_rows=1)
-            made = self._drawn(request, making.make(table, first, caller.payer, watch))
+            # How many rows there are may be a noisy estimate; they are drawn as they are stored.
+            made = making.make(table, replace(request, n_rows=1), caller.payer, watch)
             if request.evaluate:
-                made = scored(table, request, caller.payer, made, watch)
+                rows = pa.concat_tables(self._parts(request, made))
+                made = scored(table, request, caller.payer, replace(made, rows=rows), watch)
             kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
             table.watcher.answered(request.table, kind)
             note_if_large(table, caller.payer, made.epsilon_spent)
@@ -191,21 +191,18 @@ class SyntheticTableService:
         with self._held(caller, order, source.table) as (free_name, replaced):
             model = self._store.model(source)
             axes = making.checked_axes(table, request)
-            rows = making.resampled(model, axes, n_rows=order.n_rows, seed=new_seed)
+            parts = making.resampled_parts(model, axes, n_rows=order.n_rows, seed=new_seed)
             record = replace(
                 source,
                 id=secrets.token_hex(ID_BYTES),
                 name=free_name,
                 seed=new_seed,
-                n_rows=rows.num_rows,
-                n_bytes=rows.nbytes,
                 made_by=caller.payer.analyst,
                 made_at=utc_now(),
                 evaluate=Fraction(0),
                 evaluation=None,  # it is of other rows
             )
-            self._store.publish(record, rows, model, replaced)
-        return record
+            return self._store.publish(record, parts, model, replaced)
 
     def newest(self, table: str) -> SyntheticRecord | None:
         """The newest synthetic table of a private table, if there is any."""
@@ -281,15 +278,14 @@ class SyntheticTableService:
         found = names.synthetic_meaning(WrittenName(own), WrittenName(source) if source else None)
         return None if found is None else known[found]
 
-    def _drawn(self, request: SynthesisRequest, made: MadeTable) -> MadeTable:
-        """The table with the estimated number of rows, if the order gives no number."""
-        if request.n_rows is not None:
-            return made
-        table = self._tables[request.table]
-        n_rows_max = min(self._store.limits.n_rows, table.info.schema.n_records_max)
-        n_rows, seed = min(n_rows_of(made.model), n_rows_max), int(made.model["seed"])
-        axes = making.checked_axes(table, request)
-        return replace(made, rows=making.resampled(made.model, axes, n_rows=n_rows, seed=seed))
+    def _parts(self, request: SynthesisRequest, made: MadeTable) -> Iterator[pa.Table]:
+        """The rows, a part at a time: the estimated number, if the order gives no number."""
+        table, n_rows = self._tables[request.table], request.n_rows
+        if n_rows is None:
+            n_rows_max = min(self._store.limits.n_rows, table.info.schema.n_records_max)
+            n_rows = min(n_rows_of(made.model), n_rows_max)
+        axes, seed = making.checked_axes(table, request), int(made.model["seed"])
+        return making.resampled_parts(made.model, axes, n_rows=n_rows, seed=seed)
 
     def _kept(
         self,
@@ -299,8 +295,7 @@ class SyntheticTableService:
         made: MadeTable,
         replaced: SyntheticRecord | None,
     ) -> SyntheticRecord:
-        """Store a table."""
-        rows = made.rows
+        """Store a table; with the estimated number of rows, if the order gives no number."""
         record = SyntheticRecord(
             id=secrets.token_hex(ID_BYTES),
             name=name,
@@ -309,9 +304,9 @@ class SyntheticTableService:
             epsilon=request.epsilon,
             epsilon_spent=made.epsilon_spent,
             seed=int(made.model["seed"]),
-            n_rows=rows.num_rows,
-            n_bytes=rows.nbytes,
-            columns=tuple((field.name, str(sql_type_of(field.type))) for field in rows.schema),
+            n_rows=0,  # rows and bytes are counted as they are written
+            n_bytes=0,
+            columns=tuple((field.name, str(sql_type_of(field.type))) for field in made.rows.schema),
             unknown=made.unknown,
             tables=made.tables,
             n_charges=made.n_charges,
@@ -327,8 +322,8 @@ class SyntheticTableService:
             evaluate=request.evaluate,
             evaluation=made.evaluation,
         )
-        self._store.publish(record, rows, made.model, replaced)
-        return record
+        parts = (made.rows,) if request.evaluate else self._parts(request, made)
+        return self._store.publish(record, parts, made.model, replaced)
 
     @property
     def _store(self) -> SyntheticStore:

@@ -18,8 +18,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
@@ -132,11 +133,24 @@ class SyntheticStore:
     def publish(
         self,
         record: SyntheticRecord,
-        rows: pa.Table,
+        parts: Iterable[pa.Table],
         model: Mapping[str, Any],
         replaces: SyntheticRecord | None = None,
-    ) -> None:
+    ) -> SyntheticRecord:
         """Store a table durably.
+
+        Parameters
+        ----------
+        record : SyntheticRecord
+            Its numbers of rows and bytes are set to those of the parts.
+        parts : iterable of pyarrow.Table
+            The rows. A part is written before the next is asked for.
+        model : mapping
+        replaces : SyntheticRecord, optional
+
+        Returns
+        -------
+        The record as it is kept.
 
         Raises
         ------
@@ -148,7 +162,8 @@ class SyntheticStore:
         try:
             self._folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
             with _durable(self._folder / f"{record.id}{ROWS}") as path:
-                pq.write_table(rows, path)
+                n_rows, n_bytes = _write(path, parts, record.schema)
+            record = replace(record, n_rows=n_rows, n_bytes=n_bytes)
             with _durable(self._folder / f"{record.id}{MODEL}") as path:
                 path.write_text(json.dumps(model), encoding="utf-8")
             with _durable(self._folder / f"{record.id}{DRAFT}") as path:
@@ -157,11 +172,15 @@ class SyntheticStore:
         except (OSError, pa.ArrowException) as error:
             self._remove_files(record.id)
             raise _unavailable("written", error) from None
+        except BaseException:  # of what draws the rows
+            self._remove_files(record.id)
+            raise
         if not is_named:
             self._remove_files(record.id)
             raise NameTaken(f"The name {record.name} is taken.", hint="Choose another.")
         if replaces is not None:
             self._remove_files(replaces.id)
+        return record
 
     def drop(self, record: SyntheticRecord) -> None:
         """Remove a table for good; no error if it is gone already.
@@ -305,6 +324,17 @@ def _durable(path: Path) -> Iterator[Path]:
     yield path
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def _write(path: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> tuple[int, int]:
+    """Write the parts to a file; the rows in them, and the bytes they take in memory."""
+    n_rows = n_bytes = 0
+    with pq.ParquetWriter(path, schema) as writer:
+        for part in parts:
+            rows = part.cast(schema)
+            writer.write_table(rows)
+            n_rows, n_bytes = n_rows + rows.num_rows, n_bytes + rows.nbytes
+    return n_rows, n_bytes
 
 
 def _sync_folder(folder: Path) -> None:
