@@ -334,6 +334,7 @@ def _write(path: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> tuple[in
             rows = part.cast(schema)
             writer.write_table(rows)
             n_rows, n_bytes = n_rows + rows.num_rows, n_bytes + rows.nbytes
+            del part, rows  # their memory is free while the next are drawn
     return n_rows, n_bytes
 
 
