@@ -16,6 +16,7 @@ ONE_WAY_SHARE_MAX = 0.85  # without anything left for pairs, columns would be in
 NOISE_PER_SCORE_SHARE = 0.44  # the noise of a score, as a share of the rows, for a share of 1
 SCORE_SHARE_MIN = 0.02
 SCORE_SHARE_MAX = 0.4  # pairs that are scored but not measured are of no use
+SCORE_NOISE_MAX = 0.7  # of the rows, of a score at its largest budget: more hides strong pairs
 N_PRICES_MAX = 500  # at which sets are compared: thousands of tables need no better price
 PRICE_STEP = 1e-12  # below a price at which a table enters, so that it has entered
 
@@ -53,7 +54,7 @@ class NoiseCost:
         if not (self.deviation > 0 and self.power > 0):
             raise ValueError("noise must be positive, and must fall as the budget grows")
 
-    def split(self, n_cells: Integers, budget: float) -> Floats:
+    def split(self, n_cells: Integers | Floats, budget: float) -> Floats:
         """Budgets of tables, with sum `budget`, for the least total expected L1 noise.
 
         Notes
@@ -74,7 +75,7 @@ class NoiseCost:
         """The budget at which the expected L1 noise of all tables is `l1`."""
         return float((self.least_l1(n_cells, 1.0) / l1) ** (1 / self.power))
 
-    def roots(self, n_cells: Integers) -> Floats:
+    def roots(self, n_cells: Integers | Floats) -> Floats:
         """What the budgets of tables are proportional to."""
         return np.asarray(n_cells, dtype=np.float64) ** (1 / (1 + self.power))
 
@@ -101,13 +102,17 @@ def one_way_share(sizes: Integers, n_rows: float, budget: float, cost: NoiseCost
     Total variation distance is half the L1 distance over the rows. Let ``needed`` be the budget at
     which its mean over the columns is `cost.one_way_error`. The share is
     ``needed / (needed + budget)``, within limits: close to what is needed where that is little, and
-    something is left for pairs where it is much.
+    something is left for pairs where it is much. Where noise would hide which pairs matter, all of
+    it is for columns: a table of independent columns is better than one with pairs by chance.
     """
     if n_rows <= 0:
-        return ONE_WAY_SHARE_MAX
+        return 1.0
     needed = cost.budget_for(sizes, 2 * cost.one_way_error * n_rows * sizes.size)
-    share = needed / (needed + budget)
-    return float(np.clip(share, ONE_WAY_SHARE_MIN, ONE_WAY_SHARE_MAX))
+    share = float(np.clip(needed / (needed + budget), ONE_WAY_SHARE_MIN, ONE_WAY_SHARE_MAX))
+    n_pairs = sizes.size * (sizes.size - 1) // 2
+    for_scores = SCORE_SHARE_MAX * (1 - share) * budget
+    hidden = cost.deviation * (n_pairs / for_scores) ** cost.power > SCORE_NOISE_MAX * n_rows
+    return 1.0 if hidden else share
 
 
 def score_share(n_pairs: int, n_rows: float, budget: float, cost: NoiseCost) -> float:
@@ -144,7 +149,7 @@ def score_share(n_pairs: int, n_rows: float, budget: float, cost: NoiseCost) -> 
 
 def choose_tables(
     scores: Floats,
-    n_cells: Integers,
+    n_cells: Integers | Floats,
     budget: float,
     cost: NoiseCost,
     subjects: Integers | None = None,
@@ -155,7 +160,8 @@ def choose_tables(
     ----------
     scores : (n_tables,) ndarray of float64
         A noisy estimate of the L1 error that each table removes if it is measured without noise.
-    n_cells : (n_tables,) ndarray of int64
+    n_cells : (n_tables,) ndarray of int64 or float64
+        How much noise each has at a budget.
     budget : float
     cost : NoiseCost
     subjects : (n_tables,) ndarray of int64, optional

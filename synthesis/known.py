@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from synthesis.tables import (
     TableEstimate,
     estimated_total,
 )
+
+Stratum: TypeAlias = tuple[tuple[str, int], ...]  # rows, by the levels of some columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,11 @@ class KnownEstimates:
 
     @classmethod
     def from_history(
-        cls, history: History, columns: Sequence[Column], beside: Iterable[GaussianNoisyCounts] = ()
+        cls,
+        history: History,
+        columns: Sequence[Column],
+        beside: Iterable[GaussianNoisyCounts] = (),
+        stratum: Stratum = (),
     ) -> "KnownEstimates":
         """Everything that a history says about some columns, alone or in pairs.
 
@@ -62,9 +69,15 @@ class KnownEstimates:
         columns : sequence of Column
         beside : iterable of GaussianNoisyCounts
             Counts with Gaussian noise that are no rows of the history: of older ledgers.
+        stratum : Stratum
+            The rows that are meant; all by default. Its columns are none of `columns`.
         """
         names = {column.name for column in columns}
-        everything = [*_of_history(history, names), *_of_gaussian(beside, names)]
+        looked_at = names | {name for name, _ in stratum}
+        everything = [*_of_history(history, looked_at), *_of_gaussian(beside, looked_at)]
+        if stratum:
+            inside = (counts.within(stratum) for counts in everything)
+            everything = [counts for counts in inside if counts is not None]
         found = [found for counts in everything for found in _estimates(counts, names)]
         tables = tuple(one for one in found if isinstance(one, TableEstimate))
         grouped = tuple(one for one in found if isinstance(one, GroupedEstimate))
@@ -85,6 +98,24 @@ class _Counts:
     def total(self) -> TableEstimate:
         """The count of all records, as a table of one cell."""
         return TableEstimate(("count",), self.values, np.array(self.variance))
+
+    def within(self, stratum: Stratum) -> "_Counts | None":
+        """The counts of the groups that lie in a stratum; None if some lie across its border."""
+        partition, levels = self.partition, dict(stratum)
+        if partition is None or not levels.keys() <= set(partition.axes):
+            return None
+        place = tuple(levels.get(name, slice(None)) for name in partition.axes)
+        inside = partition.labels[place]
+        groups = np.unique(inside)
+        n_inside = np.isin(partition.labels, groups).sum()
+        if groups[0] < 0 or n_inside != inside.size:
+            return None
+        axes = tuple(name for name in partition.axes if name not in levels)
+        values = self.values[groups]
+        if not axes:
+            return _Counts(None, values, self.variance)
+        labels = np.searchsorted(groups, inside)
+        return _Counts(Partition(axes, labels), values, self.variance)
 
 
 def _of_history(history: History, names: Collection[str]) -> Iterator[_Counts]:

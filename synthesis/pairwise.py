@@ -5,18 +5,57 @@ module sees noisy numbers only. Without a budget, a table is made from earlier e
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 import numpy as np
 
-from synthesis.choice import LAPLACE, NoiseCost, choose_tables, one_way_share, score_share
+from cube.query import N_FACTOR_CELLS_MAX, Scope
+from synthesis.choice import (
+    LAPLACE,
+    NoiseCost,
+    choose_tables,
+    one_way_share,
+    score_share,
+)
 from synthesis.known import KnownEstimates
 from synthesis.model import PairwiseModel, fit_model
 from synthesis.sketch import Candidate, Sketch
-from synthesis.tables import Column, Floats, expected_l1
+from synthesis.tables import Column, Floats, all_pairs, expected_l1
 
 TOTAL_SHARE = 0.005  # for counting the rows, where their number is not known
 WORTH_ADDING = 0.05  # of a one-way budget: less than this is not worth a purchase
+PAIRS_SHARE_MIN = 0.001  # of a budget: what rounding leaves buys nothing
+QUERIED_WEIGHT = 4.0  # of the error of a pair that a workload asks for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What matters in a table besides the distance of its pairs.
+
+    Parameters
+    ----------
+    weights : mapping of sorted scope to float
+        How much the error of a pair counts; 1 for the others.
+    n_cells_max : int
+        The most combinations of levels that two columns may have to be counted together.
+    score_budget : float
+        Kept for the scores of all candidates, whether or not they are worth it; 0 for what a rule
+        says (`synthesis.choice.score_share`).
+    """
+
+    weights: Mapping[Scope, float] = field(default_factory=dict)
+    n_cells_max: int = N_FACTOR_CELLS_MAX
+    score_budget: float = 0.0
+
+    @classmethod
+    def for_queries(cls, scopes: Sequence[Scope]) -> "Wishes":
+        """Pairs whose columns some query needs together count `QUERIED_WEIGHT` times as much."""
+        pairs = (pair for scope in scopes for pair in all_pairs(scope))
+        return cls(weights=dict.fromkeys(pairs, QUERIED_WEIGHT))
+
+
+NO_WISHES: Final = Wishes()
 
 
 class TableMeasurer(Protocol):
@@ -60,6 +99,7 @@ def measured_model(
     measurer: TableMeasurer,
     *,
     budget: float,
+    wishes: Wishes = NO_WISHES,
     cost: NoiseCost = LAPLACE,
 ) -> PairwiseModel:
     """Buy what a synthetic table needs, and fit a model to everything that is then known.
@@ -70,6 +110,7 @@ def measured_model(
     measurer : TableMeasurer
     budget : float
         Positive; never exceeded.
+    wishes : Wishes
     cost : NoiseCost
         The noise for a budget.
 
@@ -80,7 +121,7 @@ def measured_model(
     """
     if not (columns and 0 < budget < float("inf")):
         raise ValueError(f"no table can be made of {len(columns)} columns and a budget of {budget}")
-    left = budget
+    left = budget - wishes.score_budget
     if measurer.known().n_rows is None:
         measurer.count(TOTAL_SHARE * budget)
         left -= TOTAL_SHARE * budget
@@ -88,19 +129,29 @@ def measured_model(
     if wanted:
         measurer.one_ways(wanted)
         left -= sum(wanted.values())
-    sketch = known_sketch(columns, measurer.known())
-    if sketch.candidates:
-        share = score_share(len(sketch.candidates), sketch.total, left, cost)
-        scores = measurer.scores(sketch, share * left)
-        budgets = pair_budgets(sketch, scores, (1 - share) * left, cost)
+    sketch = known_sketch(columns, measurer.known(), wishes.n_cells_max)
+    if sketch.candidates and worth_scoring(left, budget):
+        for_scores = wishes.score_budget
+        if not for_scores:
+            for_scores = left * score_share(len(sketch.candidates), sketch.total, left, cost)
+            left -= for_scores
+        scores = measurer.scores(sketch, for_scores)
+        budgets = pair_budgets(sketch, scores, left, wishes, cost)
         if budgets:
             measurer.pairs(budgets)
     return known_model(columns, measurer.known())
 
 
-def known_sketch(columns: Sequence[Column], known: KnownEstimates) -> Sketch:
+def worth_scoring(left: float, budget: float) -> bool:
+    """Whether columns leave enough of a budget for pairs."""
+    return left > PAIRS_SHARE_MIN * budget
+
+
+def known_sketch(
+    columns: Sequence[Column], known: KnownEstimates, n_cells_max: int = N_FACTOR_CELLS_MAX
+) -> Sketch:
     """A sketch from all that is known."""
-    return Sketch.of(columns, known.tables, known.grouped)
+    return Sketch.of(columns, known.tables, known.grouped, n_cells_max=n_cells_max)
 
 
 def known_model(columns: Sequence[Column], known: KnownEstimates) -> PairwiseModel:
@@ -127,15 +178,22 @@ def one_way_budgets(
 
 
 def pair_budgets(
-    sketch: Sketch, scores: Floats, budget: float, cost: NoiseCost = LAPLACE
+    sketch: Sketch, scores: Floats, budget: float, wishes: Wishes, cost: NoiseCost
 ) -> dict[Candidate, float]:
-    """The budget to add to each table that is bought, chosen by the noisy scores of all of them."""
+    """The budget to add to each table that is bought, chosen by the noisy scores of all of them.
+
+    Notes
+    -----
+    Where an error counts `w` times as much, so does the noise that takes its place: such a table is
+    chosen like one with `w` times its score and cells.
+    """
     candidates = sketch.candidates
     scopes = sorted({one.scope for one in candidates})
+    weights = np.array([wishes.weights.get(one.scope, 1.0) for one in candidates])
     errors = np.minimum(scores, [sketch.known_error(one.scope) for one in candidates])
     chosen, budgets = choose_tables(
-        errors,
-        np.array([one.n_cells for one in candidates]),
+        weights * errors,
+        weights * [one.n_cells for one in candidates],
         budget,
         cost,
         subjects=np.array([scopes.index(one.scope) for one in candidates]),

@@ -69,6 +69,8 @@ class Sketch:
     grouped : tuple of GroupedEstimate
         Earlier estimates over groups of levels, which are groups of buckets. Their margins are not
         included in `one_ways`.
+    n_cells_max : int
+        The most combinations of levels that two columns may have to be counted together.
     """
 
     columns: tuple[Column, ...]
@@ -76,6 +78,7 @@ class Sketch:
     buckets: Mapping[str, Buckets]
     tables: tuple[TableEstimate, ...]
     grouped: tuple[GroupedEstimate, ...] = ()
+    n_cells_max: int = N_FACTOR_CELLS_MAX
 
     @classmethod
     def of(
@@ -83,6 +86,8 @@ class Sketch:
         columns: Sequence[Column],
         tables: Sequence[TableEstimate],
         grouped: Sequence[GroupedEstimate] = (),
+        *,
+        n_cells_max: int = N_FACTOR_CELLS_MAX,
     ) -> "Sketch":
         """Sketch a table from independent estimates of one or two columns each.
 
@@ -93,6 +98,8 @@ class Sketch:
             Over levels.
         grouped : sequence of GroupedEstimate
             Over groups of levels.
+        n_cells_max : int
+            See the class.
         """
         by_name = {column.name: column for column in columns}
         if len(by_name) != len(columns):
@@ -112,6 +119,7 @@ class Sketch:
             _buckets(columns, one_ways, grouped),
             tuple(table for table in tables if len(table.scope) > 1),
             tuple(grouped),
+            n_cells_max,
         )
 
     @property
@@ -203,7 +211,7 @@ class Sketch:
         return fitted_margin([nested_estimate(finest, coarser)], self.total)
 
     def _candidates_of(self, pair: Scope) -> list[Candidate]:
-        if prod(self.buckets[name].labels.size for name in pair) > N_FACTOR_CELLS_MAX:
+        if prod(self.buckets[name].labels.size for name in pair) > self.n_cells_max:
             return []
         n_rungs = max(len(self.rungs[name]) for name in pair)
         tried = []

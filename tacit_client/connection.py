@@ -185,6 +185,9 @@ class Connection:
         seed: int | None = None,
         columns: Sequence[str] = (),
         replace: bool = False,
+        target: Sequence[str] = (),
+        workload: str | None = None,
+        evaluate: float | Decimal | str | None = None,
     ) -> Result:
         """Make a synthetic table of a private one; what SQL asks of it is free.
 
@@ -199,6 +202,12 @@ class Connection:
             See the reference of synthetic tables.
         replace : bool, optional
             Whether to replace a synthetic table of that name.
+        target : sequence of str, optional
+            Columns to be learned from the others.
+        workload : str, optional
+            SELECTs on the private table, separated by semicolons, that the rows are to answer well.
+        evaluate : float, optional
+            What an evaluation of the rows may cost beside `epsilon`: the column ``evaluated``.
         """
         statement = create_statement(
             source,
@@ -210,6 +219,9 @@ class Connection:
             seed=seed,
             columns=columns,
             replace=replace,
+            target=target,
+            workload=workload,
+            evaluate=evaluate,
         )
         return Result(fetched(self._driver, statement, None, Accuracy()))
 

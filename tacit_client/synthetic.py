@@ -18,6 +18,9 @@ def create_statement(  # noqa: PLR0913 - the statement's options
     seed: int | None,
     columns: Sequence[str],
     replace: bool,
+    target: Sequence[str] = (),
+    workload: str | None = None,
+    evaluate: float | Decimal | str | None = None,
 ) -> str:
     """The statement.
 
@@ -29,16 +32,27 @@ def create_statement(  # noqa: PLR0913 - the statement's options
     options: dict[str, Any] = {
         "epsilon": exact_text(epsilon),
         "delta": None if delta is None else exact_text(delta),
-        "method": None if method is None else "'" + method.replace("'", "''") + "'",
+        "method": None if method is None else _text(method),
         "rows": rows,
         "seed": seed,
-        "columns": f"({', '.join(map(quoted, columns))})" if columns else None,
+        "columns": _list(columns),
+        "target": _list(target),
+        "workload": None if workload is None else _text(workload),
+        "evaluate": None if evaluate is None else exact_text(evaluate),
     }
     given = [f"{option} => {value}" for option, value in options.items() if value is not None]
     create = "CREATE OR REPLACE" if replace else "CREATE"
     return (
         f"{create} SYNTHETIC TABLE {quoted(name)} FROM {quoted(source)} WITH ({', '.join(given)})"
     )
+
+
+def _list(names: Sequence[str]) -> str | None:
+    return f"({', '.join(map(quoted, names))})" if names else None
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
 
 
 def quoted(name: str) -> str:

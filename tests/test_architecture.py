@@ -37,6 +37,8 @@ FLOORS = {
         "noise_law history",
     ),
     "synthesis": (
+        "strata_text",
+        "strata",
         "drawing model_text pairwise",
         "certificate",
         "model",

@@ -108,7 +108,9 @@ def worded_statements(sql: str, limits: TextLimits = ONE_STATEMENT) -> tuple[Wor
         raise TooLarge(
             f"The {limits.what} has {len(pieces)} statements; {limits.n_statements} are read "
             "together.",
-            hint=limits.hint if limits is FILE else "Send settings and statements one by one.",
+            hint="Send settings and statements one by one."
+            if limits is ONE_STATEMENT
+            else limits.hint,
         )
     for words in pieces:
         if len(words) > N_WORDS_MAX:

@@ -34,6 +34,8 @@ def created_text(made: tacit_pb2.SyntheticProgress) -> RenderableType:
         f"Made {table.name}: {table.rows} rows of {len(table.columns)} columns, a table in SQL.",
         f"spent epsilon {table.epsilon_spent:.6g}; {_left(made.receipt.budget)}",
     ]
+    if table.HasField("evaluation"):
+        lines.append(f"Mean distance of pairs of columns: {_evaluated(table.evaluation)}.")
     if unknown:
         lines.append(f"Nothing is known of {', '.join(unknown)}: drawn uniformly from the levels.")
     if table.incomplete:
@@ -72,6 +74,7 @@ def provenance_table(table: tacit_pb2.SyntheticTable) -> Table:
         ("options", table.options),
         ("fitted to", table.model),
         ("nothing known of", unknown or "-"),
+        ("evaluated", _evaluated(table.evaluation) if table.HasField("evaluation") else "-"),
         ("incomplete", table.incomplete or "-"),
         ("seed", str(table.seed)),
         ("made by", table.made_by),
@@ -79,6 +82,12 @@ def provenance_table(table: tacit_pb2.SyntheticTable) -> Table:
     ):
         shown.add_row(heading, plain(text))
     return shown
+
+
+def _evaluated(found: tacit_pb2.SyntheticEvaluation) -> str:
+    return (
+        f"{found.estimate:.4f} +- {found.half_width:.4f} ({found.pairs} of {found.pairs_all} pairs)"
+    )
 
 
 def law_table(data: pa.Table, basis: tacit_pb2.SyntheticLawBasis) -> RenderableType:

@@ -20,6 +20,7 @@ from proxy.cli import synth_client
 from proxy.cli.client import ServerAddress
 from proxy.cli.files import not_written, table_writer
 from proxy.cli.options import asks_server
+from proxy.cli.plan import statements_in
 from proxy.cli.rendering import console
 from proxy.cli.rendering_synth import (
     created_text,
@@ -41,7 +42,9 @@ app = typer.Typer(
 class MethodOption(StrEnum):
     """How rows are made."""
 
+    AUTO = "auto"
     PAIRWISE = "pairwise"
+    TRIPLES = "triples"
     PRIVBAYES = "privbayes"
 
 
@@ -99,8 +102,28 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
     epsilon: EpsilonOption = "0",
     delta: DeltaOption = None,
     method: Annotated[
-        MethodOption, typer.Option(help="pairwise: noisy tables of pairs; privbayes: a network.")
-    ] = MethodOption.PAIRWISE,
+        MethodOption,
+        typer.Option(
+            help="auto: what fits; pairwise, triples: noisy tables of two or three columns; "
+            "privbayes: a network."
+        ),
+    ] = MethodOption.AUTO,
+    target: Annotated[
+        str, typer.Option(metavar="A,B,..", help="Columns to be learned from the others.")
+    ] = "",
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="SELECTs on the private table that the rows are to answer well."
+        ),
+    ] = None,
+    evaluate: Annotated[
+        str,
+        typer.Option(
+            metavar="NUMBER",
+            help="Also buy, for an epsilon of its own, how far the rows are from the private ones.",
+        ),
+    ] = "0",
     score: Annotated[
         Score | None,
         typer.Option(
@@ -162,6 +185,9 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
         columns=_names(columns),
         score=None if score is None else score.value,
         degree=degree,
+        target=_names(target),
+        workload=None if workload is None else statements_in(workload),
+        evaluate=evaluate,
     )
     if hierarchies is not None:
         request.hierarchies = hierarchies

@@ -409,7 +409,7 @@ class BestReportReply(_message.Message):
     def __init__(self, report: _Optional[int] = ..., expected_loss: _Optional[float] = ..., answer: _Optional[float] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ...) -> None: ...
 
 class CreateSyntheticRequest(_message.Message):
-    __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies")
+    __slots__ = ("table", "name", "replace", "epsilon", "method", "rows", "seed", "columns", "delta", "score", "degree", "hierarchies", "target", "workload", "evaluate")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
@@ -422,6 +422,9 @@ class CreateSyntheticRequest(_message.Message):
     SCORE_FIELD_NUMBER: _ClassVar[int]
     DEGREE_FIELD_NUMBER: _ClassVar[int]
     HIERARCHIES_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    WORKLOAD_FIELD_NUMBER: _ClassVar[int]
+    EVALUATE_FIELD_NUMBER: _ClassVar[int]
     table: str
     name: str
     replace: bool
@@ -434,7 +437,10 @@ class CreateSyntheticRequest(_message.Message):
     score: str
     degree: int
     hierarchies: bool
-    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., replace: bool = ..., epsilon: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., delta: _Optional[str] = ..., score: _Optional[str] = ..., degree: _Optional[int] = ..., hierarchies: bool = ...) -> None: ...
+    target: _containers.RepeatedScalarFieldContainer[str]
+    workload: str
+    evaluate: str
+    def __init__(self, table: _Optional[str] = ..., name: _Optional[str] = ..., replace: bool = ..., epsilon: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[str]] = ..., delta: _Optional[str] = ..., score: _Optional[str] = ..., degree: _Optional[int] = ..., hierarchies: bool = ..., target: _Optional[_Iterable[str]] = ..., workload: _Optional[str] = ..., evaluate: _Optional[str] = ...) -> None: ...
 
 class SyntheticProgress(_message.Message):
     __slots__ = ("step", "done", "epsilon_spent", "table", "receipt")
@@ -451,7 +457,7 @@ class SyntheticProgress(_message.Message):
     def __init__(self, step: _Optional[str] = ..., done: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., table: _Optional[_Union[SyntheticTable, _Mapping]] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ...) -> None: ...
 
 class SyntheticTable(_message.Message):
-    __slots__ = ("name", "source", "method", "rows", "epsilon", "epsilon_spent", "seed", "columns", "model", "made_by", "made_at", "n_charges", "incomplete", "delta", "options")
+    __slots__ = ("name", "source", "method", "rows", "epsilon", "epsilon_spent", "seed", "columns", "model", "made_by", "made_at", "n_charges", "incomplete", "delta", "options", "evaluation")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
@@ -467,6 +473,7 @@ class SyntheticTable(_message.Message):
     INCOMPLETE_FIELD_NUMBER: _ClassVar[int]
     DELTA_FIELD_NUMBER: _ClassVar[int]
     OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    EVALUATION_FIELD_NUMBER: _ClassVar[int]
     name: str
     source: str
     method: str
@@ -482,7 +489,22 @@ class SyntheticTable(_message.Message):
     incomplete: str
     delta: float
     options: str
-    def __init__(self, name: _Optional[str] = ..., source: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., epsilon: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[_Union[SyntheticColumn, _Mapping]]] = ..., model: _Optional[str] = ..., made_by: _Optional[str] = ..., made_at: _Optional[str] = ..., n_charges: _Optional[int] = ..., incomplete: _Optional[str] = ..., delta: _Optional[float] = ..., options: _Optional[str] = ...) -> None: ...
+    evaluation: SyntheticEvaluation
+    def __init__(self, name: _Optional[str] = ..., source: _Optional[str] = ..., method: _Optional[str] = ..., rows: _Optional[int] = ..., epsilon: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., seed: _Optional[int] = ..., columns: _Optional[_Iterable[_Union[SyntheticColumn, _Mapping]]] = ..., model: _Optional[str] = ..., made_by: _Optional[str] = ..., made_at: _Optional[str] = ..., n_charges: _Optional[int] = ..., incomplete: _Optional[str] = ..., delta: _Optional[float] = ..., options: _Optional[str] = ..., evaluation: _Optional[_Union[SyntheticEvaluation, _Mapping]] = ...) -> None: ...
+
+class SyntheticEvaluation(_message.Message):
+    __slots__ = ("estimate", "half_width", "pairs", "pairs_all", "epsilon_spent")
+    ESTIMATE_FIELD_NUMBER: _ClassVar[int]
+    HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_ALL_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
+    estimate: float
+    half_width: float
+    pairs: int
+    pairs_all: int
+    epsilon_spent: float
+    def __init__(self, estimate: _Optional[float] = ..., half_width: _Optional[float] = ..., pairs: _Optional[int] = ..., pairs_all: _Optional[int] = ..., epsilon_spent: _Optional[float] = ...) -> None: ...
 
 class SyntheticColumn(_message.Message):
     __slots__ = ("name", "sql_type", "unknown")

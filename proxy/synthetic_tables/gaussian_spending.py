@@ -84,6 +84,8 @@ class GaussianSpending(LaplaceSpending):
         If the table's Gaussian noise is accounted under another delta.
     """
 
+    distances_cost_all = True
+
     def __init__(
         self, table: ServedTable, payer: Payer, epsilon: Fraction, watch: Watch, delta: Fraction
     ) -> None:

@@ -27,23 +27,25 @@ from cube.refusals import (
     UnknownName,
 )
 from planner.sql.messages import suggestion
-from proxy.synthetic_tables.gaussian_spending import GaussianBudget, GaussianSpending
+from proxy.synthetic_tables.gaussian_spending import GaussianSpending
 from proxy.synthetic_tables.models import Model, decoded_model, drawn, drawn_parts, encoded
 from proxy.synthetic_tables.network_measurer import NetworkMeasurer
 from proxy.synthetic_tables.network_settings import attributes_of, check_score, settings_of
-from proxy.synthetic_tables.pairwise_measurer import PAIRS, GateMeasurer, known_now
-from proxy.synthetic_tables.request import MadeTable, Method, PlannedStep, SynthesisRequest, Watch
+from proxy.synthetic_tables.pairwise_measurer import PAIRS, GateMeasurer, Stratified, known_now
+from proxy.synthetic_tables.request import MadeTable, Method, SynthesisRequest, Watch
 from proxy.synthetic_tables.spending import LaplaceSpending
 from proxy.tables.private_table import ServedTable
-from synthesis.choice import GAUSSIAN, LAPLACE, score_share
+from synthesis.choice import GAUSSIAN, LAPLACE, NoiseCost
+from synthesis.known import Stratum
 from synthesis.pairwise import (
     TOTAL_SHARE,
+    Wishes,
     known_model,
     known_sketch,
     measured_model,
-    one_way_budgets,
 )
 from synthesis.privbayes.learning import learned_network
+from synthesis.strata import known_strata, measured_strata, scopes_of, strata_of
 from synthesis.tables import Column
 
 N_LEVELS_MAX: Final = N_GROUPS_MAX  # of one column: its counts are one block
@@ -119,13 +121,19 @@ class _Fitted:
 def _pairwise(
     spending: LaplaceSpending, columns: Sequence[Column], request: SynthesisRequest
 ) -> _Fitted:
+    strata = strata_of(columns, request.target)
+    fitted = _by_class(spending, columns, request, strata) if strata else None
+    return _of_all_rows(spending, columns, request) if fitted is None else fitted
+
+
+def _of_all_rows(
+    spending: LaplaceSpending, columns: Sequence[Column], request: SynthesisRequest
+) -> _Fitted:
     measurer = GateMeasurer(spending, columns)
-    if isinstance(spending, GaussianSpending):
-        model = measured_model(
-            columns, measurer, budget=PLANNED * float(spending.budget), cost=GAUSSIAN
-        )
-    elif request.epsilon:
-        model = measured_model(columns, measurer, budget=PLANNED * float(request.epsilon))
+    if request.epsilon:
+        budget, cost = _planned_budget(spending, request)
+        wishes = _wishes(columns, request)
+        model = measured_model(columns, measurer, budget=budget, wishes=wishes, cost=cost)
     else:
         spending.step("reading the history", 0.0)
         model = known_model(columns, measurer.known())
@@ -136,6 +144,56 @@ def _pairwise(
             hint="Give an epsilon, or query counts by some of its columns first.",
         )
     return _Fitted(model, tuple(sorted(model.pairs)), unknown, measurer.stopped or "")
+
+
+def _by_class(
+    spending: LaplaceSpending,
+    columns: Sequence[Column],
+    request: SynthesisRequest,
+    strata: Sequence[Stratum],
+) -> _Fitted | None:
+    """A model for each class of the target; None if it would be free and too little is known."""
+    others = [column for column in columns if column.name not in request.target]
+    sizes = {column.name: column.size for column in columns if column.name in request.target}
+    measurers = {
+        one: GateMeasurer(spending, others, Stratified(one, len(strata), sizes)) for one in strata
+    }
+    if not request.epsilon:
+        spending.step("reading the history", 0.0)
+        known = known_strata(columns, measurers)
+        return None if known is None else _Fitted(known, tuple(scopes_of(known)))
+    budget, cost = _planned_budget(spending, request)
+    first = measurers[strata[0]]
+    if any(measurers[one].known().n_rows is None for one in strata):
+        first.count(TOTAL_SHARE * budget)
+        budget -= TOTAL_SHARE * budget
+    model = measured_strata(
+        columns, measurers, budget=budget, wishes=_wishes(others, request), cost=cost
+    )
+    stopped = [one.stopped for one in measurers.values() if one.stopped]
+    return _Fitted(model, tuple(scopes_of(model)), incomplete=stopped[0] if stopped else "")
+
+
+def _planned_budget(
+    spending: LaplaceSpending, request: SynthesisRequest
+) -> tuple[float, NoiseCost]:
+    """What may be spent, in the units of the noise, and what a budget buys."""
+    if isinstance(spending, GaussianSpending):
+        return PLANNED * float(spending.budget), GAUSSIAN
+    return PLANNED * float(request.epsilon), LAPLACE
+
+
+def _wishes(columns: Sequence[Column], request: SynthesisRequest) -> Wishes:
+    """The pairs that count more: those of a workload, and those of a target with any column."""
+    names = {column.name for column in columns}
+    kept = (tuple(name for name in scope if name in names) for scope in request.workload)
+    with_target = (
+        tuple(sorted((name, other)))
+        for name in request.target
+        if name in names
+        for other in names - {name}
+    )
+    return Wishes.for_queries([*kept, *with_target])
 
 
 def _network(
@@ -164,43 +222,6 @@ def _network(
         for node in network.nodes
     ]
     return _Fitted(network, tuple(sorted(scopes)))
-
-
-def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep, ...]:
-    """What each step would cost. Charges nothing.
-
-    Raises
-    ------
-    UnknownName, TooLarge, InvalidTarget, InvalidRequest
-    """
-    columns = columns_of(checked_axes(table, request))
-    check_delta(table, request)
-    check_score(columns, request)
-    known = known_now(table, columns)
-    steps = [PlannedStep(name="reading the history", epsilon=Fraction(0), n_tables=len(known))]
-    left, cost, price = float(request.epsilon), LAPLACE, 1.0
-    if request.epsilon and request.delta is not None:
-        bought = GaussianBudget.of(table, request.epsilon, request.delta)
-        steps.append(_planned("opening Gaussian noise", float(bought.opening), 0))
-        left, cost, price = float(bought.budget), GAUSSIAN, float(bought.epsilon_per_budget)
-    if left and known.n_rows is None:  # until rows are counted, use the public bound
-        known = replace(known, n_rows=float(table.info.schema.n_records_max))
-        steps.append(_planned("counting rows", price * TOTAL_SHARE * left, 1))
-        left -= TOTAL_SHARE * left
-    if request.method is Method.PRIVBAYES:
-        for_network = float(settings_of(request).network_share) * left
-        steps.append(_planned("choosing the network", for_network, len(columns) - 1))
-        steps.append(_planned("measuring tables", left - for_network, len(columns)))
-    elif left:
-        budgets = one_way_budgets(columns, known, left, cost)
-        steps.append(_planned("measuring columns", price * sum(budgets.values()), len(budgets)))
-        left -= sum(budgets.values())
-        n_pairs = len(columns) * (len(columns) - 1) // 2
-        if n_pairs:
-            for_scores = score_share(n_pairs, known.n_rows or 0.0, left, cost) * left
-            steps.append(_planned("scoring pairs", price * for_scores, n_pairs))
-            steps.append(_planned("measuring pairs", price * (left - for_scores), n_pairs))
-    return tuple(steps)
 
 
 def resampled(
@@ -300,7 +321,3 @@ def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> Non
 def _n_ordered(axis: Axis) -> int:
     """The number of levels that are ordered, so that neighbours are similar."""
     return 0 if isinstance(axis, CategoryAxis | BooleanAxis) else len(axis.regular)
-
-
-def _planned(name: str, epsilon: float, n_tables: int) -> PlannedStep:
-    return PlannedStep(name=name, epsilon=Fraction(epsilon), n_tables=n_tables)

@@ -6,19 +6,20 @@ is known.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from cube.block import Partition, QueryBlock
-from cube.query import counting
+from cube.query import Scope, counting
 from cube.refusals import BudgetExhausted, LimitReached
 from cube.statistic import Distance
 from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
 from proxy.tables.private_table import ServedTable
-from synthesis.known import KnownEstimates
+from synthesis.known import KnownEstimates, Stratum
 from synthesis.sketch import Candidate, Sketch
-from synthesis.tables import Column, Floats
+from synthesis.tables import Column, Floats, Integers
 
 COUNTED: Final = 0.05  # of the whole, once the rows are counted
 ONE_WAYS: Final = 0.2
@@ -33,27 +34,35 @@ class GateMeasurer:
     ----------
     spending : LaplaceSpending
     columns : sequence of Column
+    of : Stratified, optional
+        The rows that are counted; all by default.
     """
 
-    def __init__(self, spending: LaplaceSpending, columns: Sequence[Column]) -> None:
+    def __init__(
+        self,
+        spending: LaplaceSpending,
+        columns: Sequence[Column],
+        of: "Stratified | None" = None,
+    ) -> None:
         self._spending = spending
         self._columns = tuple(columns)
+        self._of = of or Stratified()
         self._levels = {c.name: np.arange(c.size) for c in columns}
         self.stopped: str | None = None
 
     def known(self) -> KnownEstimates:
         """The estimates from the current history."""
-        return known_now(self._spending.table, self._columns)
+        return known_now(self._spending.table, self._columns, self._of.stratum)
 
     def count(self, budget: float) -> None:
         """Count the rows."""
         self._step("counting rows", 0.0)
-        self._buy({None: budget})
+        self._buy({self._of.everything: budget})
 
     def one_ways(self, budgets: Mapping[str, float]) -> None:
         """Count the levels of columns."""
         self._step("measuring columns", COUNTED)
-        self._buy({product_partition((name,), self._levels): one for name, one in budgets.items()})
+        self._buy({self._of.partition((name,), self._levels): one for name, one in budgets.items()})
 
     def scores(self, sketch: Sketch, budget: float) -> Floats:
         """Noisy distances of tables from independence; zeros once buying has stopped."""
@@ -62,17 +71,24 @@ class GateMeasurer:
         asked = []
         for candidate in candidates:
             reference = np.rint(sketch.reference(candidate)).astype(np.int64)
-            block = QueryBlock(counting(), _partition(candidate))
+            block = QueryBlock(counting(), self._counted(candidate))
             asked.append(Distance(block, tuple(reference.ravel().tolist())))
+        # Distances with Gaussian noise cost every cell alike, so those of several strata add up
+        n_paid_for = self._of.n_strata if self._spending.distances_cost_all else 1
+        share = budget / len(candidates) / n_paid_for
         told: list[tuple[float, ...]] = []
-        self._pay(lambda: told.append(self._spending.ask(asked, budget / len(candidates))))
+        self._pay(lambda: told.append(self._spending.ask(asked, share)))
         return np.array(told[0]) if told else np.zeros(len(candidates))
 
     def pairs(self, budgets: Mapping[Candidate, float]) -> None:
         """Count the cells of tables of pairs."""
         self._step("measuring pairs", SCORED)
-        self._buy({_partition(candidate): one for candidate, one in budgets.items()})
+        self._buy({self._counted(candidate): one for candidate, one in budgets.items()})
         self._step("fitting", PAIRS)
+
+    def _counted(self, candidate: Candidate) -> Partition:
+        named = zip(candidate.scope, candidate.groups, strict=True)
+        return self._of.partition(candidate.scope, {name: one.labels for name, one in named})
 
     def _buy(self, budgets: Mapping[Partition | None, float]) -> None:
         self._pay(lambda: self._spending.buy(budgets))
@@ -91,13 +107,48 @@ class GateMeasurer:
         self._spending.step(name, done)
 
 
-def _partition(candidate: Candidate) -> Partition:
-    named = zip(candidate.scope, candidate.groups, strict=True)
-    return product_partition(candidate.scope, {name: one.labels for name, one in named})
+@dataclass(frozen=True, slots=True)
+class Stratified:
+    """The rows that are counted: all, or those with some levels of a target's columns.
+
+    Parameters
+    ----------
+    stratum : Stratum
+    n_strata : int
+        How many the table is divided into.
+    sizes : mapping of str to int
+        The levels of each column of the target.
+    """
+
+    stratum: Stratum = ()
+    n_strata: int = 1
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def everything(self) -> Partition | None:
+        """All rows counted; or those of every stratum, which cost no more than those of one."""
+        labels = {name: np.arange(size) for name, size in self.sizes.items()}
+        return product_partition(tuple(sorted(labels)), labels) if labels else None
+
+    def partition(self, scope: Scope, labels: Mapping[str, Integers]) -> Partition:
+        """The product of partitions of columns, of the rows that are counted."""
+        if not self.stratum:
+            return product_partition(scope, labels)
+        levels = dict(self.stratum)
+        axes = tuple(sorted((*scope, *levels)))
+        outside = np.zeros((1,) * len(axes), dtype=np.bool_)
+        for place, name in enumerate(axes):
+            if name in levels:
+                shape = [-1 if one == place else 1 for one in range(len(axes))]
+                outside = outside | (np.arange(self.sizes[name]) != levels[name]).reshape(shape)
+        whole = {name: np.zeros(size, dtype=np.int64) for name, size in self.sizes.items()}
+        return product_partition(axes, {**whole, **labels}, outside)
 
 
-def known_now(table: ServedTable, columns: Sequence[Column]) -> KnownEstimates:
+def known_now(
+    table: ServedTable, columns: Sequence[Column], stratum: Stratum = ()
+) -> KnownEstimates:
     """The history's estimates for some columns, and the statistics released beside it."""
     snapshot = table.snapshot()
     told = (counts for one in snapshot.charges.released for counts in one.counts)
-    return KnownEstimates.from_history(snapshot.history, columns, told)
+    return KnownEstimates.from_history(snapshot.history, columns, told, stratum)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from cube.statistic import Score
 from planner.domain.table_names import SyntheticName
 from proxy.api.arrow_types import arrow_type
-from proxy.synthetic_tables.request import Method
+from proxy.synthetic_tables.request import Evaluation, Method
 from synthesis.privbayes.learning import DEFAULTS
 
 FORMAT: Final = 1  # of the JSON; a reader of another format ignores the table
@@ -66,6 +66,14 @@ class SyntheticRecord:
         The most parents that a column could have.
     hierarchies : bool
         Whether columns could be parents at coarser levels.
+    target : tuple of str
+        The columns that were to be learned from the others.
+    workload : tuple of tuple of str
+        The columns of each query that the rows were to answer well.
+    evaluate : Fraction
+        What an evaluation could cost beside `epsilon`; `epsilon_spent` has what it did cost.
+    evaluation : Evaluation, optional
+        None if there is none of these rows.
     """
 
     id: str
@@ -88,6 +96,10 @@ class SyntheticRecord:
     score: Score = DEFAULTS.score
     degree: int = DEFAULTS.degree
     hierarchies: bool = False
+    target: tuple[str, ...] = ()
+    workload: tuple[tuple[str, ...], ...] = ()
+    evaluate: Fraction = Fraction(0)
+    evaluation: Evaluation | None = None
 
     @property
     def full_name(self) -> SyntheticName:
@@ -116,8 +128,28 @@ class SyntheticRecord:
             )
         return (
             f"epsilon => {float(self.epsilon):.6g}, {delta}method => '{self.method}', {network}"
+            f"{self._purpose}"
             f"rows => {self.n_rows}, seed => {self.seed}"
         )
+
+    @property
+    def _purpose(self) -> str:
+        """The options that say what rows are for; of a workload, queries of the same columns."""
+        said = []
+        if self.target:
+            said.append(f"target => {_listed(self.target)}")
+        if self.workload:
+            count = f"SELECT COUNT(*) FROM {_quoted(self.table)} GROUP BY "  # noqa: S608 - a text that is shown
+            queries = "; ".join(count + ", ".join(map(_quoted, one)) for one in self.workload)
+            said.append("workload => '" + queries.replace("'", "''") + "'")
+        if self.evaluate:
+            said.append(f"evaluate => {float(self.evaluate):.6g}")
+        return "".join(f"{one}, " for one in said)
+
+    @property
+    def evaluated(self) -> str:
+        """What its evaluation found; empty if there is none."""
+        return "" if self.evaluation is None else str(self.evaluation)
 
     @property
     def model(self) -> str:
@@ -141,6 +173,9 @@ class SyntheticRecord:
         values = asdict(self)
         values |= {"epsilon": str(self.epsilon), "epsilon_spent": str(self.epsilon_spent)}
         values["delta"] = None if self.delta is None else str(self.delta)
+        values["evaluate"] = str(self.evaluate)
+        if self.evaluation is not None:
+            values["evaluation"]["epsilon_spent"] = str(self.evaluation.epsilon_spent)
         return json.dumps({"format": FORMAT, **values}, indent=1)
 
     @classmethod
@@ -167,9 +202,27 @@ class SyntheticRecord:
                     "columns": tuple((name, kind) for name, kind in values["columns"]),
                     "unknown": tuple(values["unknown"]),
                     "tables": tuple(tuple(scope) for scope in values["tables"]),
+                    "target": tuple(values.get("target", ())),
+                    "workload": tuple(tuple(scope) for scope in values.get("workload", ())),
+                    "evaluate": Fraction(values.get("evaluate", 0)),
+                    "evaluation": _evaluation(values.get("evaluation")),
                 }
             )
             record.schema  # noqa: B018 - raises for unknown types
         except (KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
             raise ValueError("not a record of a synthetic table") from error
         return record
+
+
+def _evaluation(values: dict[str, Any] | None) -> Evaluation | None:
+    if values is None:
+        return None
+    return Evaluation(**values | {"epsilon_spent": Fraction(values["epsilon_spent"])})
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return f"({', '.join(map(_quoted, names))})"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

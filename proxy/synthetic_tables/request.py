@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from cube.query import Scope
 from cube.statistic import N_PARENTS_MAX, Score
 from synthesis.privbayes.learning import DEFAULTS
+
+CONFIDENCE: Final = 0.95  # of the interval of an evaluation
 
 
 class Method(StrEnum):
@@ -121,6 +123,37 @@ class PlannedStep:
     n_tables: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """How far a synthetic table's rows are from the private ones, as was bought for it.
+
+    Parameters
+    ----------
+    estimate : float
+        Of the mean total variation distance of two columns' joint law, from 0 to 1.
+    half_width : float
+        Of its interval at `CONFIDENCE`: for the noise, and for the pairs that were left out.
+    n_pairs : int
+        How many pairs of columns were compared, drawn at random.
+    n_pairs_all : int
+        How many there are.
+    epsilon_spent : Fraction
+        What it added to the private table's cost.
+    """
+
+    estimate: float
+    half_width: float
+    n_pairs: int
+    n_pairs_all: int
+    epsilon_spent: Fraction
+
+    def __str__(self) -> str:
+        return (
+            f"{self.estimate:.4f} +- {self.half_width:.4f} "
+            f"({self.n_pairs} of {self.n_pairs_all} pairs)"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MadeTable:
     """A synthetic table and its provenance.
@@ -142,6 +175,8 @@ class MadeTable:
         How many charges the history had: its position in the ledger of the table.
     incomplete : str
         Why less was bought than was asked for; empty if nothing went wrong.
+    evaluation : Evaluation, optional
+        None if none was bought.
     """
 
     rows: pa.Table
@@ -152,3 +187,4 @@ class MadeTable:
     model: Mapping[str, Any]
     n_charges: int
     incomplete: str = ""
+    evaluation: Evaluation | None = None

@@ -4,6 +4,7 @@ Reads only the order, the schema and the limits.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TypedDict
 
 from cube.query import Scope
@@ -19,6 +20,8 @@ from proxy.synthetic_tables.request import Method, SynthesisRequest
 
 TEXT_BYTES = 4  # what Arrow stores for a text in addition to its characters
 VALUE_BYTES = 8  # at most, of any other value
+EVALUATE_MIN = Fraction(1, 1000)  # as for a table: less tells nothing
+EVALUATE_MAX = 100  # beyond it nothing is private, and a typing error is likely
 
 
 def request_of(order: CreateSynthetic, schema: Schema, limits: SyntheticLimits) -> SynthesisRequest:
@@ -37,6 +40,11 @@ def request_of(order: CreateSynthetic, schema: Schema, limits: SyntheticLimits) 
     for name, epsilon in (("epsilon", order.epsilon), ("evaluate", order.evaluate)):
         if epsilon < 0:
             raise InvalidTarget(f"{name} cannot be negative.", hint="0 costs nothing.")
+    if order.evaluate and not EVALUATE_MIN <= order.evaluate <= EVALUATE_MAX:
+        raise InvalidTarget(
+            f"evaluate is from {float(EVALUATE_MIN):g} to {EVALUATE_MAX}.",
+            hint="0.05 is often enough; leave it out to buy no evaluation.",
+        )
     if order.delta is not None and not 0 < order.delta < 1:
         raise InvalidTarget(
             "delta must be a probability.", hint="Write it like delta => 1e-9, or leave it out."

@@ -5,10 +5,11 @@ may not know of do not exist: such tables neither occupy names nor count towards
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Final
+from fractions import Fraction
+from typing import Final
 
 import pyarrow as pa
 
@@ -31,8 +32,10 @@ from proxy.monitoring.events import AnswerKind
 from proxy.sources.public_table import sql_type_of
 from proxy.synthetic_tables import make as making
 from proxy.synthetic_tables.conditional_law import LawQuestion, ModelLaw, asked_law
-from proxy.synthetic_tables.models import decoded_model
+from proxy.synthetic_tables.evaluation import planned_evaluation, scored
+from proxy.synthetic_tables.models import decoded_model, n_rows_of
 from proxy.synthetic_tables.names import Names, NamingContext
+from proxy.synthetic_tables.preview import preview
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.report.make import make_report
 from proxy.synthetic_tables.request import MadeTable, PlannedStep, SynthesisRequest, Watch
@@ -131,7 +134,8 @@ class SyntheticTableService:
         """
         table = self._source(caller, order.table)
         check_may_see_history(table, caller)
-        return making.preview(table, request_of(order, table.info.schema, self._store.limits))
+        request = request_of(order, table.info.schema, self._store.limits)
+        return (*preview(table, request), *planned_evaluation(table, request))
 
     def create(self, caller: Caller, order: CreateSynthetic, watch: Watch) -> SyntheticRecord:
         """Make a table and keep it. May charge.
@@ -146,8 +150,13 @@ class SyntheticTableService:
         request = request_of(order, table.info.schema, self._store.limits)
         with self._held(caller, order, request.table) as (name, replaced):
             self._store.check_writable()
+            if request.evaluate:
+                making.check_affordable(table, request.epsilon + request.evaluate, caller.payer)
             # How many rows there are may be a noisy estimate; they are drawn as they are stored.
             made = making.make(table, replace(request, n_rows=1), caller.payer, watch)
+            if request.evaluate:
+                rows = pa.concat_tables(self._parts(request, made))
+                made = scored(table, request, caller.payer, replace(made, rows=rows), watch)
             kind = AnswerKind.PAID if made.epsilon_spent else AnswerKind.FREE
             table.watcher.answered(request.table, kind)
             note_if_large(table, caller.payer, made.epsilon_spent)
@@ -190,6 +199,8 @@ class SyntheticTableService:
                 seed=new_seed,
                 made_by=caller.payer.analyst,
                 made_at=utc_now(),
+                evaluate=Fraction(0),
+                evaluation=None,  # it is of other rows
             )
             return self._store.publish(record, parts, model, replaced)
 
@@ -210,7 +221,7 @@ class SyntheticTableService:
         table, model = self._tables[record.table], self._store.model(record)
         named_columns(record, table.info.schema)
         axes = tuple(table.info.schema.by_name[name] for name, _ in record.columns)
-        n_rows, n_rows_max = _n_rows_of(model), self._store.limits.n_rows
+        n_rows, n_rows_max = n_rows_of(model), self._store.limits.n_rows
         if n_rows > n_rows_max:
             raise TooLarge(
                 f"{n_rows} rows are more than the {n_rows_max} that a synthetic table may have "
@@ -267,6 +278,15 @@ class SyntheticTableService:
         found = names.synthetic_meaning(WrittenName(own), WrittenName(source) if source else None)
         return None if found is None else known[found]
 
+    def _parts(self, request: SynthesisRequest, made: MadeTable) -> Iterator[pa.Table]:
+        """The rows, a part at a time: the estimated number, if the order gives no number."""
+        table, n_rows = self._tables[request.table], request.n_rows
+        if n_rows is None:
+            n_rows_max = min(self._store.limits.n_rows, table.info.schema.n_records_max)
+            n_rows = min(n_rows_of(made.model), n_rows_max)
+        axes, seed = making.checked_axes(table, request), int(made.model["seed"])
+        return making.resampled_parts(made.model, axes, n_rows=n_rows, seed=seed)
+
     def _kept(
         self,
         caller: Caller,
@@ -276,13 +296,6 @@ class SyntheticTableService:
         replaced: SyntheticRecord | None,
     ) -> SyntheticRecord:
         """Store a table; with the estimated number of rows, if the order gives no number."""
-        seed, table = int(made.model["seed"]), self._tables[request.table]
-        n_rows = request.n_rows
-        if n_rows is None:
-            n_rows_max = min(self._store.limits.n_rows, table.info.schema.n_records_max)
-            n_rows = min(_n_rows_of(made.model), n_rows_max)
-        axes = making.checked_axes(table, request)
-        parts = making.resampled_parts(made.model, axes, n_rows=n_rows, seed=seed)
         record = SyntheticRecord(
             id=secrets.token_hex(ID_BYTES),
             name=name,
@@ -290,9 +303,9 @@ class SyntheticTableService:
             method=made.method,
             epsilon=request.epsilon,
             epsilon_spent=made.epsilon_spent,
-            seed=seed,
-            n_rows=n_rows,
-            n_bytes=0,  # counted as they are written
+            seed=int(made.model["seed"]),
+            n_rows=0,  # rows and bytes are counted as they are written
+            n_bytes=0,
             columns=tuple((field.name, str(sql_type_of(field.type))) for field in made.rows.schema),
             unknown=made.unknown,
             tables=made.tables,
@@ -304,7 +317,12 @@ class SyntheticTableService:
             score=request.score,
             degree=request.degree,
             hierarchies=request.hierarchies,
+            target=request.target,
+            workload=request.workload,
+            evaluate=request.evaluate,
+            evaluation=made.evaluation,
         )
+        parts = (made.rows,) if request.evaluate else self._parts(request, made)
         return self._store.publish(record, parts, made.model, replaced)
 
     @property
@@ -339,11 +357,6 @@ class SyntheticTableService:
 
 
 NO_TABLES: Final = SyntheticTableService({})
-
-
-def _n_rows_of(model: Mapping[str, Any]) -> int:
-    """A model's estimate of the number of rows."""
-    return max(1, round(float(model["total"])))
 
 
 def _check_may_change(caller: Caller, record: SyntheticRecord) -> None:

@@ -7,7 +7,7 @@ synthetic table never costs more than requested. Every purchase is charged separ
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,8 @@ class LaplaceSpending:
     watch : callable
         Called before each step.
     """
+
+    distances_cost_all: ClassVar[bool] = False  # also the cells that they do not look at
 
     def __init__(self, table: ServedTable, payer: Payer, epsilon: Fraction, watch: Watch) -> None:
         self.table = table
@@ -89,15 +91,26 @@ class LaplaceSpending:
         return self._epsilon - self.spent
 
 
-def product_partition(scope: Scope, labels: Mapping[str, NDArray[np.int64]]) -> Partition:
+def product_partition(
+    scope: Scope, labels: Mapping[str, NDArray[np.int64]], outside: NDArray[np.bool_] | None = None
+) -> Partition:
     """The product of partitions of a scope's axes; the last axis' groups vary fastest.
+
+    Parameters
+    ----------
+    scope : tuple of str
+    labels : mapping of str to ndarray of int64
+        The group of each level, of each axis.
+    outside : ndarray of bool, optional
+        The cells that are left out, of a shape that goes with the product's.
 
     Notes
     -----
-    Where there are many cells only the groups along each axis are stored: a charge and the history
-    keep every partition that was ever scored or counted.
+    Where there are many cells, and none is left out, only the groups along each axis are stored: a
+    charge and the history keep every partition that was ever scored or counted.
     """
-    if len(scope) > 1 and math.prod(labels[name].size for name in scope) > N_CELLS_LISTED_MAX:
+    n_cells = math.prod(labels[name].size for name in scope)
+    if len(scope) > 1 and outside is None and n_cells > N_CELLS_LISTED_MAX:
         n_groups = [int(labels[name].max()) + 1 for name in scope]
         numbers = np.arange(math.prod(n_groups), dtype=np.int64).reshape(n_groups)
         return Partition(scope, tiled(tuple(runs_of(labels[name]) for name in scope), numbers))
@@ -105,6 +118,8 @@ def product_partition(scope: Scope, labels: Mapping[str, NDArray[np.int64]]) -> 
     for axis, name in enumerate(scope):
         shape = [-1 if one == axis else 1 for one in range(len(scope))]
         product = product * (int(labels[name].max()) + 1) + labels[name].reshape(shape)
+    if outside is not None:
+        product = np.where(outside, -1, product)
     return Partition(scope, np.ascontiguousarray(product, dtype=np.int64))
 
 

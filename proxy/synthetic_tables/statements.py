@@ -32,6 +32,7 @@ CREATED_SCHEMA: Final = _columns(
     unknown=pa.string(),
     incomplete=pa.string(),
     n_charges=pa.int64(),
+    evaluated=pa.string(),
 )
 PREVIEW_SCHEMA: Final = _columns(step=pa.string(), epsilon=pa.float64(), n_tables=pa.int64())
 DROPPED_SCHEMA: Final = _columns(name=pa.string(), dropped=pa.bool_())
@@ -93,11 +94,12 @@ def preview_table(steps: Sequence[PlannedStep]) -> pa.Table:
 
 def check_cap(order: CreateSynthetic, cap: Fraction | None) -> None:
     """Raise CostAboveCap if a table may cost more than its session or call allows."""
-    if cap is not None and order.epsilon > cap:
+    epsilon = order.epsilon + order.evaluate
+    if cap is not None and epsilon > cap:
         raise CostAboveCap(
             Shortfall(
                 table=order.table,
-                epsilon_needed=order.epsilon,
+                epsilon_needed=epsilon,
                 epsilon_left=cap,
                 is_synthetic=True,
             )
@@ -123,4 +125,5 @@ def _created_row(record: SyntheticRecord) -> dict[str, object]:
         "unknown": ", ".join(record.unknown),
         "incomplete": record.incomplete,
         "n_charges": record.n_charges,
+        "evaluated": record.evaluated,
     }

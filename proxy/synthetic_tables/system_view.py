@@ -26,6 +26,7 @@ _COLUMNS: Final = {
     "made_at": pa.timestamp("ms", tz="UTC"),
     "made_by": pa.string(),
     "n_charges": pa.int64(),
+    "evaluated": pa.string(),
 }
 SYNTHETIC_SCHEMA: Final = pa.schema(
     [pa.field(name, kind, nullable=False) for name, kind in _COLUMNS.items()]
@@ -49,6 +50,7 @@ def synthetic_view(records: Iterable[SyntheticRecord]) -> pa.Table:
             "made_at": dt.datetime.fromisoformat(record.made_at),
             "made_by": record.made_by,
             "n_charges": record.n_charges,
+            "evaluated": record.evaluated,
         }
         for record in records
     ]

@@ -86,6 +86,30 @@ def test_the_command_makes_lists_shows_draws_and_drops(
     assert [record.name for record in engine.synthetic.known(LOCAL)] == ["people_1"]
 
 
+def test_the_command_says_what_rows_are_for_and_how_far_off_they_are(
+    run: Run, engine: Engine, tmp_path: Path
+) -> None:
+    file = tmp_path / "dashboard.sql"
+    file.write_text("SELECT COUNT(*) FROM people GROUP BY city, member;", encoding="utf-8")
+    order = ("create", "people", "--epsilon", "1", "--evaluate", "0.5", "--name", "s")
+    purpose = ("--columns", "city,member", "--target", "MEMBER", "--workload", str(file))
+    preview = run(*order, *purpose, "--preview")
+    assert "evaluating the rows" in preview.out
+    assert "would spend at most epsilon 1.5;" in preview.out
+    made = run(*order, *purpose)
+    assert made.code == 0
+    assert "Mean distance of pairs of columns: 0." in made.out
+    shown = " ".join(run("show", "s").out.split())
+    assert 'target => ("member")' in shown
+    assert "(1 of 1 pairs)" in shown
+    (record,) = engine.synthetic.known(LOCAL)
+    assert record.workload == (("city", "member"),)
+    assert 1.49 < record.epsilon_spent == spent(engine) <= 1.5
+    lost = run(*order, "--workload", str(tmp_path / "none.sql"))
+    assert lost.code != 0
+    assert "cannot be read" in lost.err
+
+
 def test_the_command_writes_what_it_made_though_others_are_called_so(
     run: Run, tmp_path: Path
 ) -> None:

@@ -216,7 +216,7 @@ def test_the_settings_of_a_network_travel(stub: TacitStub, engine: Engine) -> No
         tacit_pb2.CreateSyntheticRequest(table="people", hierarchies=False),
     ):
         _, said = refusal(partial(stub.PreviewSynthetic, named))
-        assert "The method pairwise has no " in said
+        assert "The method auto has no " in said
         assert "Use method => 'privbayes', or leave the setting out." in said
     assert spent(engine) == before
 

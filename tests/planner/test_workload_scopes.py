@@ -2,7 +2,7 @@
 
 import pytest
 
-from cube.refusals import InvalidRequest, InvalidSql, PrivateRows, Refused, UnknownName
+from cube.refusals import InvalidRequest, InvalidSql, PrivateRows, Refused, TooLarge, UnknownName
 from planner.workload_scopes import workload_scopes
 from tests.planner.people import SCHEMA
 
@@ -47,6 +47,8 @@ def test_columns_are_those_of_the_linear_queries(text: str, scopes: list[tuple[s
         ("SELECT 1", InvalidRequest, "does not ask people"),
         ("SELECT COUNT(*) FROM people", InvalidRequest, "needs no column"),
         (" ; -- nothing", InvalidRequest, "no statement"),
+        ("SELECT COUNT(*) FROM people;" * 101, TooLarge, "Keep the statements that matter"),
+        (f"SELECT {' ' * 64 * 1024} 1", TooLarge, "The workload has"),
         ("SELECT 'open", InvalidSql, "quote"),
         ("DELETE FROM people", Refused, "Statement 1 of the workload"),
     ],

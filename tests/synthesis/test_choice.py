@@ -73,8 +73,20 @@ def test_the_one_way_share_follows_what_is_needed(cost: NoiseCost, n_rows: float
 def test_the_one_way_share_has_limits() -> None:
     sizes = np.array([85, 9])
     assert one_way_share(sizes, 1e9, 1.0, LAPLACE) == ONE_WAY_SHARE_MIN
-    assert one_way_share(sizes, 10.0, 1.0, LAPLACE) == ONE_WAY_SHARE_MAX
-    assert one_way_share(sizes, -4.0, 1.0, LAPLACE) == ONE_WAY_SHARE_MAX
+    assert one_way_share(sizes, 100.0, 1.0, LAPLACE) == ONE_WAY_SHARE_MAX
+    assert one_way_share(sizes, -4.0, 1.0, LAPLACE) == 1.0
+
+
+@COSTS
+def test_nothing_is_left_for_pairs_that_noise_would_hide(cost: NoiseCost) -> None:
+    """A score is then off by most of the rows, even at the most that would be spent on it."""
+    for n_columns in (5, 20, 100):
+        sizes = np.full(n_columns, 8)
+        shares = [one_way_share(sizes, n_rows, 0.05, cost) for n_rows in np.geomspace(10, 1e9, 200)]
+        assert shares == sorted(shares, reverse=True)
+        assert shares[0] == 1.0
+        assert shares[-1] == ONE_WAY_SHARE_MIN
+        assert not any(ONE_WAY_SHARE_MAX < share < 1 for share in shares)
 
 
 def best_gain(scores: np.ndarray, n_cells: np.ndarray, cost: NoiseCost) -> float:

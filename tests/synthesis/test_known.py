@@ -168,3 +168,26 @@ def test_rows_with_gaussian_noise_count_with_the_variance_of_their_noise() -> No
     block = partition([0, 1, 2, 3], "a")
     [table] = known(Look(block, 3.0, is_gaussian=True).measured()).tables
     assert table.variance == pytest.approx([9.0] * 4)
+
+
+def test_of_a_stratum_only_counts_that_lie_inside_it_are_used() -> None:
+    full = measured(partition([[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]], "a", "b"), *range(12))
+    inside = measured(
+        partition([[-1, 0, -1], [-1, 0, -1], [-1, 1, -1], [-1, 2, -1]], "a", "b"), 5, 6, 7
+    )
+    across = measured(partition([[0, 0, 1], [2, 2, 3], [4, 4, 5], [6, 6, 7]], "a", "b"), *range(8))
+    alone, of_all = (
+        measured(partition([0, 1, 2], "b"), 40, 50, 60),
+        measured(partition([0, 1, 2, 3], "a"), 1, 2, 3, 4),
+    )
+    history = History()
+    history.add([full, inside, across, alone, of_all])
+    found = KnownEstimates.from_history(history, COLUMNS[:1], stratum=(("b", 1),))
+    [table] = found.tables
+    assert table.scope == ("a",)
+    assert table.values.tolist() == [1, 4, 7, 10]
+    [grouped] = found.grouped
+    assert grouped.groups[0].labels.tolist() == [0, 0, 1, 2]
+    assert grouped.table.values.tolist() == [5, 6, 7]
+    weights = (1 / 8, 1 / 6, 1 / 2)
+    assert found.n_rows == pytest.approx(np.average([22, 18, 50], weights=weights))

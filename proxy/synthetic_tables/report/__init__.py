@@ -1,1 +1,1 @@
-"""The report of a synthetic table: its counts beside the history's estimates of private ones."""
+"""The report of a synthetic table: whether its rows agree with the noisy answers it was made of."""

@@ -168,21 +168,6 @@ class TableComparison:
     one_ways: Mapping[str, ComparedTable]
     pairs: Mapping[Scope, ComparedTable]
 
-    @property
-    def tables(self) -> list[ComparedTable]:
-        """The tables of single columns and of pairs."""
-        return [*self.one_ways.values(), *self.pairs.values()]
-
-    @property
-    def n_known(self) -> int:
-        """How many counts are compared in all."""
-        return sum(table.n_known for table in self.tables)
-
-    @property
-    def n_inside(self) -> int:
-        """How many of them lie in their interval."""
-        return sum(table.n_inside for table in self.tables)
-
 
 def compare(
     levels: Mapping[str, Integers],

@@ -1,8 +1,10 @@
 """The expected distance of every pair of columns from the private one, from public values alone.
 
-Of a measured pair it is what its noise does to a fitted table, tried out on the synthetic counts.
-Of any other pair it is known only if its distance from public numbers was released, and may not be
-known at all. A distance is a total variation distance: the share of rows in the wrong place.
+Of a measured pair it is what its noise does to a fitted table, tried out on the synthetic counts,
+and what drawing rows does. Of any other pair it is known only if its distance from public numbers
+was released, and may not be known at all. Where levels were counted together, what is off within
+their groups is added, as if rows there were random in both tables. A distance is a total variation
+distance over levels: the share of rows in the wrong place.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from cube.block import Partition
 from cube.query import Scope
 from inference.noise_law.law import law_of_noises
 from proxy.synthetic_tables.report.measured import (
@@ -21,7 +24,7 @@ from proxy.synthetic_tables.report.measured import (
     MeasuredTable,
     rows_in,
 )
-from proxy.synthetic_tables.report.residuals import CheckedTable
+from proxy.synthetic_tables.report.residuals import CheckedTable, Drawing
 from synthesis.fitting import projected
 
 N_TRIALS: Final = 3  # of the noise: each has thousands of counts, or is small
@@ -59,7 +62,7 @@ def pair_distances(
     distances: Sequence[MeasuredDistance],
     levels: Mapping[str, Integers],
     *,
-    scale: float,
+    drawing: Drawing,
     rng: np.random.Generator,
 ) -> dict[Scope, PairDistance]:
     """The expected distance of each pair of columns, in the order of the sorted names.
@@ -70,20 +73,18 @@ def pair_distances(
     distances : sequence of MeasuredDistance
     levels : mapping of str to (n_rows,) ndarray of int64
         The position of each synthetic row's level in each column.
-    scale : float
-        By what synthetic counts are multiplied. If there are fewer rows than private ones, they
-        cannot be closer to them than as many drawn rows are.
+    drawing : Drawing
     rng : numpy.random.Generator
         For trying out the noise of measured pairs; it sees no data.
     """
     found = {scope: PairDistance(scope, False) for scope in combinations(sorted(levels), 2)}
     for one in sorted(distances, key=lambda one: -one.scale):
         if one.scope in found:
-            found[one.scope] = _told(one, scale * rows_in(one.partition, levels))
+            found[one.scope] = _told(one, drawing.scale * rows_in(one.partition, levels), levels)
     measured: dict[Scope, float] = {}
     for table in checked:
         for pair in combinations(table.scope, 2):
-            share = _after_noise(table, pair, scale, rng)
+            share = _after_noise(table, pair, levels, drawing, rng)
             measured[pair] = min(share, measured.get(pair, share))
     return found | {pair: PairDistance(pair, True, share) for pair, share in measured.items()}
 
@@ -94,7 +95,7 @@ def mean_distance(pairs: Mapping[Scope, PairDistance]) -> float | None:
     return float(np.mean(shares)) if shares else None
 
 
-def _told(one: MeasuredDistance, synthetic: Floats) -> PairDistance:
+def _told(one: MeasuredDistance, synthetic: Floats, levels: Mapping[str, Integers]) -> PairDistance:
     """The larger of the two tables' distances from the same public numbers.
 
     What the private table has beyond these numbers the synthetic one may lack, and the other way
@@ -103,12 +104,21 @@ def _told(one: MeasuredDistance, synthetic: Floats) -> PairDistance:
     n_rows = max(1.0, float(synthetic.sum()))
     own = float(np.abs(synthetic - one.reference).sum())
     law = law_of_noises(np.array([one.scale]), np.array([one.is_gaussian]))
-    share, half_width = max(one.value, own) / (2 * n_rows), law.half_width(CONFIDENCE)
-    return PairDistance(one.scope, False, min(1.0, share), half_width / (2 * n_rows))
+    between = max(one.value, own) / (2 * n_rows)
+    share = float(np.hypot(between, _within(one.partition, synthetic, levels)))
+    return PairDistance(
+        one.scope, False, min(1.0, share), law.half_width(CONFIDENCE) / (2 * n_rows)
+    )
 
 
-def _after_noise(table: CheckedTable, pair: Scope, scale: float, rng: np.random.Generator) -> float:
-    """What the same noise would do to the synthetic counts, and by what these miss its limit."""
+def _after_noise(
+    table: CheckedTable,
+    pair: Scope,
+    levels: Mapping[str, Integers],
+    drawing: Drawing,
+    rng: np.random.Generator,
+) -> float:
+    """What the same noise and drawing would do to the synthetic counts, and what is beyond that."""
     counts, n_summed = _of_pair(table.measured, table.synthetic, pair)
     total = counts.sum()
     if not total > 0:
@@ -123,8 +133,33 @@ def _after_noise(table: CheckedTable, pair: Scope, scale: float, rng: np.random.
             noise = rng.laplace(0.0, table.measured.scale, counts.size)
         fitted = projected((counts + noise)[np.newaxis], np.array([total]), variance)[0]
         far.append(float(np.abs(fitted - counts).sum() / (2 * total)))
-    drawn = float(np.sqrt(2 / np.pi * scale * counts).sum() / (2 * total)) if scale > 1 else 0.0
-    return min(1.0, float(np.hypot(np.mean(far), drawn)) + table.excess_share)
+    drawn = drawing.expected(counts, len(pair)) / (2 * total)
+    within = 0.0
+    if table.scope == pair:
+        within = _within(table.measured.partition, table.synthetic, levels)
+    return min(1.0, float(np.sqrt(np.mean(far) ** 2 + drawn**2 + within**2)) + table.excess_share)
+
+
+def _within(partition: Partition, counts: Floats, levels: Mapping[str, Integers]) -> float:
+    """The share of rows that are off within the groups of a pair's levels.
+
+    In a group of several cells, rows are as each column's levels are, independently; in the private
+    table at best the same holds of the law that its rows come from. Two Poisson counts with mean
+    ``e`` differ by about ``min(2 e, sqrt(4 e / pi))``.
+    """
+    labels = partition.labels
+    shares = [
+        np.bincount(levels[name], minlength=size)
+        for name, size in zip(partition.axes, labels.shape, strict=True)
+    ]
+    weights = np.where(labels >= 0, np.multiply.outer(*shares).astype(np.float64), 0.0)
+    groups = np.maximum(labels, 0)
+    of_groups = np.bincount(groups.ravel(), weights.ravel(), counts.size)
+    is_merged = np.bincount(groups.ravel(), minlength=counts.size) > 1
+    scale = np.divide(counts, of_groups, out=np.zeros(counts.size), where=of_groups > 0)
+    means = weights * (scale * is_merged)[groups]
+    off = np.minimum(2 * means, np.sqrt(4 / np.pi * means)).sum()
+    return float(off / (2 * max(1.0, counts.sum())))
 
 
 def _of_pair(measured: MeasuredTable, counts: Floats, pair: Scope) -> tuple[Floats, int]:

@@ -72,18 +72,22 @@ def judged(
     charges = snapshot.charges
     beside = [one for told in charges.released for one in told.counts]
     scale = comparison.scale
+    drawing = Drawing(scale, is_independent=scale != 1 or record.method is Method.PRIVBAYES)
     checked = checked_tables(
         measured_tables(snapshot.history, beside, list(levels)),
         levels,
         n_rows=scale * comparison.n_rows,
-        drawing=Drawing(scale, is_independent=scale != 1 or record.method is Method.PRIVBAYES),
+        drawing=drawing,
     )
     pairs = pair_distances(
         checked,
         measured_distances(charges.released, list(levels)),
         levels,
-        scale=scale,
+        drawing=drawing,
         rng=np.random.default_rng(record.seed),
     )
     bought = purchases(record, charges.payments, charges.measurements)
-    return Verdict(record, checked, pairs, bought, len(charges.payments) - record.n_charges)
+    n_own = record.n_charges + (
+        record.evaluation is not None
+    )  # it is charged after the rows are made
+    return Verdict(record, checked, pairs, bought, max(0, len(charges.payments) - n_own))

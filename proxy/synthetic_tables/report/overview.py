@@ -5,7 +5,6 @@ Names are text; the template escapes them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -22,6 +21,7 @@ from proxy.synthetic_tables.report.wording import (
     percent_of,
     whole,
 )
+from proxy.synthetic_tables.request import Evaluation
 
 N_WORST_MAX: Final = 12  # tables that are listed though there are more outside
 N_CLOSEST: Final = 5  # tables that are listed if none is outside
@@ -65,12 +65,10 @@ class DistanceMap:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A share of the budget; `end` is where it ends if all are placed one after the other."""
+    """A share of the budget."""
 
     name: str
-    amount: float
     share: float
-    end: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +119,8 @@ def _headline(verdict: Verdict) -> str:
 def _sentences(verdict: Verdict, columns: Mapping[str, DeclaredColumn]) -> list[str]:
     """The reasons for the verdict, the weightiest first."""
     record, said = verdict.record, []
+    if record.evaluation is not None:
+        said.append(_on_evaluation(record.evaluation))
     off = [*verdict.outside, *verdict.near]
     if off:
         worst = off[0]
@@ -145,12 +145,23 @@ def _sentences(verdict: Verdict, columns: Mapping[str, DeclaredColumn]) -> list[
         said.append(f"Not all of it was bought: {record.incomplete}")
     if verdict.open_pairs:
         said.append(_on_open_pairs(verdict))
-    if verdict.is_noisy:
+    if verdict.is_noisy and record.evaluation is None:
         said.append(
             f"By pairs of columns, {percent_of(verdict.expected or 0.0, 1.0)} of the rows are "
             "expected to be in the wrong place."
         )
     return said
+
+
+def _on_evaluation(evaluation: Evaluation) -> str:
+    low, high = (
+        percent_of(min(1.0, max(0.0, evaluation.estimate + side * evaluation.half_width)), 1.0)
+        for side in (-1, 1)
+    )
+    return (
+        f"Evaluated: by pairs of columns, {percent_of(evaluation.estimate, 1.0)} of the rows are "
+        f"in the wrong place ({low} to {high})."
+    )
 
 
 def _on_open_pairs(verdict: Verdict) -> str:
@@ -219,7 +230,7 @@ def _map(verdict: Verdict) -> DistanceMap:
     far = dict.fromkeys(names, 0.0)
     for pair in verdict.pairs.values():
         for name in pair.scope:
-            far[name] += pair.at_most if pair.share is None else pair.share
+            far[name] = max(far[name], pair.share or 0.0)
     shown = set(sorted(names, key=lambda name: -far[name])[:N_MAP_COLUMNS_MAX])
     kept = [name for name in names if name in shown]
     outside = {one.scope for one in verdict.outside}
@@ -249,8 +260,5 @@ def _cell(pair: PairDistance, outside: set[Scope]) -> MapCell:
 
 
 def _bars(amounts: Sequence[tuple[str, float]], total: float) -> tuple[Bar, ...]:
-    shares = [amount / total if total else 0.0 for _, amount in amounts]
-    return tuple(
-        Bar(name, amount, share, end)
-        for (name, amount), share, end in zip(amounts, shares, accumulate(shares), strict=True)
-    )[:N_BARS_MAX]
+    shown = amounts[:N_BARS_MAX]
+    return tuple(Bar(name, amount / total if total else 0.0) for name, amount in shown)

@@ -22,6 +22,7 @@ from proxy.synthetic_tables.report.overview import overview_of
 from proxy.synthetic_tables.report.residuals import CheckedTable
 from proxy.synthetic_tables.report.verdict import Verdict
 from proxy.synthetic_tables.report.wording import group_name, percent, percent_of, whole
+from proxy.synthetic_tables.request import CONFIDENCE
 
 N_LISTED_MAX: Final = (
     12  # counts that are listed for a column or a drawn pair: those with the largest differences
@@ -101,6 +102,7 @@ def render_report(
         _card(by_name[name], compared, checked.get((name,)), f"column-{place}")
         for place, (name, compared) in enumerate(comparison.one_ways.items(), start=1)
     ]
+    cards.sort(key=lambda card: -card.checked.excess_share if card.checked else 0.0)
     environment = page_environment("proxy.synthetic_tables.report")
     filters: dict[str, Callable[..., str]] = {
         "whole": whole,
@@ -114,6 +116,7 @@ def render_report(
         verdict=verdict,
         overview=overview_of(verdict, by_name),
         confidence=f"{100 * comparison.confidence:g} %",
+        evaluation_confidence=f"{100 * CONFIDENCE:g} %",
         missing=f"{100 * (1 - comparison.confidence):.3g} %",
         columns=columns,
         cards=cards,

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     PAIRS = "counts of pairs"
     LARGER = "counts of three columns or more"
     OTHER = "other queries"
+    EVALUATION = "the evaluation of the rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,10 @@ def purchases(
         From the first on.
     """
     until = payments[: record.n_charges]
-    mine = _adding_up(until, record.epsilon_spent)
+    evaluation = Fraction(0) if record.evaluation is None else record.evaluation.epsilon_spent
+    mine = _adding_up(until, record.epsilon_spent - evaluation)
     by_kind = dict.fromkeys(Kind, 0.0)
+    by_kind[Kind.EVALUATION] = float(evaluation)
     by_column = {name: 0.0 for name, _ in record.columns}
     for payment in until if mine is None else mine:
         parts = list(_parts(payment.charge, measurements))

@@ -68,14 +68,17 @@ class Drawing:
     scale: float = 1.0
     is_independent: bool = False
 
-    def of_total(self, counts: Floats, n_columns: int) -> float:
-        """Of the sum of absolute differences: what is expected, and more with independent draws."""
+    def expected(self, counts: Floats, n_columns: int) -> float:
+        """What is expected of the sum of absolute differences."""
         if self._randomness(n_columns) == 0:
             return self.scale * float(np.count_nonzero(counts)) / 2
-        rows = counts / self.scale
-        expected = float(np.sqrt(2 / np.pi * rows).sum())
-        beyond = DRAW_SDS * float(np.sqrt(rows.sum())) if self.is_independent else 0.0
-        return self.scale * (self._randomness(n_columns) * expected + beyond)
+        deviations = np.sqrt(2 / np.pi * counts / self.scale)
+        return self.scale * self._randomness(n_columns) * float(deviations.sum())
+
+    def of_total(self, counts: Floats, n_columns: int) -> float:
+        """Of the sum of absolute differences: what is expected, and more with independent draws."""
+        beyond = float(np.sqrt(counts.sum() / self.scale)) if self.is_independent else 0.0
+        return self.expected(counts, n_columns) + self.scale * DRAW_SDS * beyond
 
     def of_sums(self, sums: Floats, n_columns: int) -> Floats:
         """Of single counts, or of sums of them."""

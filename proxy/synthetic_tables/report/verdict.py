@@ -100,6 +100,11 @@ class Verdict:
         seen = {name for one in self.checked for name in one.scope}
         return [name for name, _ in self.record.columns if name not in seen]
 
+    @cached_property
+    def n_told(self) -> int:
+        """How many pairs have an expected distance."""
+        return sum(one.share is not None for one in self.pairs.values())
+
     @property
     def expected(self) -> float | None:
         """The expected distance by pairs, over all pairs for which there is an estimate."""
@@ -113,7 +118,9 @@ class Verdict:
 
     @property
     def is_noisy(self) -> bool:
-        """Whether noise alone is expected to put too many rows in the wrong place."""
+        """Whether too many rows are expected, or were found, to be in the wrong place."""
+        if self.record.evaluation is not None:
+            return self.record.evaluation.estimate > DISTANCE_GOOD
         return (self.expected or 0.0) > DISTANCE_GOOD
 
     @property

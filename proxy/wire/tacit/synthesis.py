@@ -20,7 +20,7 @@ from proxy.identity.call_context import caller_of
 from proxy.protocol import tacit_pb2, tacit_pb2_grpc
 from proxy.synthetic_tables.conditional_law import LawQuestion
 from proxy.synthetic_tables.record import SyntheticRecord
-from proxy.synthetic_tables.request import Progress, Watch
+from proxy.synthetic_tables.request import Evaluation, Progress, Watch
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.statements import check_cap, receipt_of
 from proxy.wire.arrow_ipc import stream_chunks
@@ -171,6 +171,19 @@ def table_message(record: SyntheticRecord) -> tacit_pb2.SyntheticTable:
         made_at=record.made_at,
         n_charges=record.n_charges,
         options=record.options,
+        evaluation=_evaluation_message(record.evaluation),
+    )
+
+
+def _evaluation_message(evaluation: Evaluation | None) -> tacit_pb2.SyntheticEvaluation | None:
+    if evaluation is None:
+        return None
+    return tacit_pb2.SyntheticEvaluation(
+        estimate=evaluation.estimate,
+        half_width=evaluation.half_width,
+        pairs=evaluation.n_pairs,
+        pairs_all=evaluation.n_pairs_all,
+        epsilon_spent=float(evaluation.epsilon_spent),
     )
 
 
@@ -188,6 +201,9 @@ def _order(request: tacit_pb2.CreateSyntheticRequest) -> CreateSynthetic:
         score=request.score or None,
         degree=request.degree if request.HasField("degree") else None,
         hierarchies=request.hierarchies if request.HasField("hierarchies") else None,
+        target=tuple(request.target),
+        workload=request.workload if request.HasField("workload") else None,
+        evaluate=exact_epsilon("evaluate", request.evaluate or "0"),
     )
 
 

@@ -19,8 +19,9 @@ from inference.posterior import Posterior
 from planner.workload import Wanted
 from proxy.config.synthetic_limits import SyntheticLimits
 from proxy.engine.engine import Engine
-from proxy.synthetic_tables.make import make, preview
+from proxy.synthetic_tables.make import make
 from proxy.synthetic_tables.pairwise_measurer import known_now
+from proxy.synthetic_tables.preview import preview
 from proxy.synthetic_tables.request import MadeTable, Method, SynthesisRequest
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.private_table import ServedTable
@@ -196,3 +197,16 @@ def test_in_sql_a_delta_is_an_option_and_the_table_says_so(
     table.delta = None
     with pytest.raises(InvalidRequest, match="its owner offers no delta"):
         asked(engine, make_it.replace("TABLE s", "TABLE r"))
+
+
+@pytest.mark.parametrize("target", [("senior",), ("job",), ("job", "senior")])
+def test_classes_of_a_target_share_what_scores_cost_and_stay_within_the_epsilon(
+    table: ServedTable, target: tuple[str, ...]
+) -> None:
+    """Scores with Gaussian noise cost every row; classes may be too small to be scored at all."""
+    made = make(table, replace(ONE, target=target), ANN)
+    assert made.epsilon_spent == spent(table) <= 1
+    assert not made.incomplete
+    small = make(table, replace(ONE, epsilon=Fraction(1, 50), target=target), ANN)
+    assert small.epsilon_spent <= Fraction(1, 50)
+    assert not small.incomplete

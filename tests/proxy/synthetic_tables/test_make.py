@@ -21,9 +21,11 @@ from cube.refusals import (
     UnknownName,
 )
 from cube.statistic import Score
-from proxy.synthetic_tables.make import EPSILON_MIN, make, preview, resampled
+from proxy.synthetic_tables.make import EPSILON_MIN, make, resampled
+from proxy.synthetic_tables.preview import preview
 from proxy.synthetic_tables.request import MadeTable, Method, Progress, SynthesisRequest
 from proxy.tables.private_table import ServedTable
+from tests.support.auditing import audited
 from tests.support.made_up_rows import distance
 from tests.support.synthesis import AXES, N_ROWS, SCHEMA, served_staff, staff
 
@@ -278,3 +280,42 @@ def test_no_statistics_cost_nothing_is_not_said(table: ServedTable) -> None:
     with pytest.raises(ValueError, match="for nothing"):
         table.ask_statistics([], ANN, epsilon_cap=None)
     assert spent(table) == 0
+
+
+@pytest.mark.parametrize("target", [("senior",), ("job", "senior")])
+def test_a_target_s_classes_are_counted_for_one_price(
+    tmp_path: Path, target: tuple[str, ...]
+) -> None:
+    """Every class has the whole epsilon, since a row is in one; the auditor agrees."""
+    with served_staff(tmp_path) as table:
+        steps = preview(table, replace(ONE, target=target))
+        assert float(sum(step.epsilon for step in steps)) == pytest.approx(1.0)
+        made = make(table, replace(ONE, target=target), ANN)
+        assert made.epsilon_spent == spent(table)
+        assert Fraction(1, 2) < spent(table) <= 1, "less if no pair of a class is worth it"
+        assert made.rows.num_rows == pytest.approx(N_ROWS, abs=200)
+        assert all(set(target) < set(scope) for scope in made.tables)
+        assert distance(pair_of(made, "age", "senior"), real_pair("age", "senior")) < 0.1
+        axes = SCHEMA.axes
+        assert resampled(made.model, axes, n_rows=None, seed=3).equals(made.rows)
+        again = make(table, replace(NOTHING, target=target), ANN)
+        assert again.epsilon_spent == 0
+        assert again.tables == made.tables
+        paid = spent(table)
+    verdict = audited(tmp_path / "staff.ledger")
+    assert verdict.problem is None
+    [of_staff] = verdict.tables
+    assert of_staff.recomputed == of_staff.spent == paid
+
+
+def test_a_target_without_a_budget_is_made_of_whatever_is_known(table: ServedTable) -> None:
+    make(table, ONE, ANN)
+    made = make(table, replace(NOTHING, target=("senior",)), ANN)
+    assert made.model["kind"] == "pairwise"
+    assert made.unknown == ()
+
+
+def test_a_target_of_many_levels_counts_more_among_pairs(table: ServedTable) -> None:
+    made = make(table, replace(ONE, target=("age",)), ANN)
+    assert made.model["kind"] == "pairwise"
+    assert ("age", "senior") in made.tables

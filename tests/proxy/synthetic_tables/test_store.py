@@ -1,5 +1,6 @@
 """Synthetic tables on disk: what is kept is found again, whole or not at all."""
 
+import json
 import os
 import threading
 import time
@@ -15,8 +16,11 @@ from hypothesis import strategies as st
 
 from cube.refusals import NameTaken, StoreUnavailable, UnknownName
 from cube.statistic import Score
+from planner.sql.statements import read_statement
+from planner.sql.synthetic_statements import CreateSynthetic
 from proxy.synthetic_tables import store as module
 from proxy.synthetic_tables.record import SyntheticRecord
+from proxy.synthetic_tables.request import Evaluation
 from proxy.synthetic_tables.store import ORPHAN_SECONDS, SyntheticStore
 from tests.support.synthetic import MODEL, ROWS, record_of
 
@@ -74,11 +78,48 @@ def test_a_record_is_read_as_it_was_written(
     assert SyntheticRecord.from_json(record.to_json()) == record
 
 
+def test_a_record_says_what_its_rows_are_for_and_how_far_off_they_are() -> None:
+    found = Evaluation(
+        estimate=0.03125,
+        half_width=0.002,
+        n_pairs=9,
+        n_pairs_all=66,
+        epsilon_spent=Fraction(1, 30),
+    )
+    record = replace(
+        record_of("s"),
+        target=("a 'b'", "city"),
+        workload=(("age",), ("age", 'the "city"')),
+        evaluate=Fraction(1, 20),
+        evaluation=found,
+    )
+    again = SyntheticRecord.from_json(record.to_json())
+    assert again == record
+    assert again.evaluated == "0.0312 +- 0.0020 (9 of 66 pairs)"
+    order = f"CREATE SYNTHETIC TABLE s FROM people WITH ({again.options})"
+    read = read_statement(order)
+    assert isinstance(read, CreateSynthetic)
+    assert (read.target, read.evaluate) == (record.target, record.evaluate)
+    assert read.workload == (
+        'SELECT COUNT(*) FROM "people" GROUP BY "age"; '
+        'SELECT COUNT(*) FROM "people" GROUP BY "age", "the ""city"""'
+    )
+
+
+def test_a_record_from_before_there_were_targets_is_read() -> None:
+    values = json.loads(record_of("s").to_json())
+    for name in ("target", "workload", "evaluate", "evaluation"):
+        del values[name]
+    assert SyntheticRecord.from_json(json.dumps(values)) == record_of("s")
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "",
         "[]",
+        record_of("s").to_json().replace('"evaluation": null', '"evaluation": 3'),
+        record_of("s").to_json().replace('"evaluation": null', '"evaluation": {}'),
         "{}",
         record_of("s").to_json().replace('"format": 1', '"format": 2'),
         record_of("s").to_json().replace("pairwise", "gan"),

@@ -16,8 +16,11 @@ from cube.query import counting
 from cube.statistic import Distance, PlannedStatistic
 from inference.history import History
 from proxy.synthetic_tables.encoding import levels_of
+from proxy.synthetic_tables.evaluation import scored
 from proxy.synthetic_tables.make import make
+from proxy.synthetic_tables.report.compare import compare
 from proxy.synthetic_tables.report.expected import mean_distance, pair_distances
+from proxy.synthetic_tables.report.make import judged
 from proxy.synthetic_tables.report.measured import (
     MeasuredTable,
     measured_distances,
@@ -98,7 +101,7 @@ def test_a_distance_that_was_bought_tells_how_far_a_pair_is(table: ServedTable) 
     assert told.value == pytest.approx(far, abs=1)
     rng = np.random.default_rng(1)
     shuffled = TRUE | {"age": rng.permutation(TRUE["age"])}
-    pairs = pair_distances([], [told], shuffled, scale=1.0, rng=rng)
+    pairs = pair_distances([], [told], shuffled, drawing=Drawing(), rng=rng)
     found = pairs["age", "senior"]
     assert not found.is_measured
     assert found.share == pytest.approx(far / (2 * N_ROWS), rel=0.01)
@@ -120,11 +123,30 @@ def test_what_is_expected_of_a_measured_pair_is_what_its_noise_does() -> None:
         checked = checked_tables(
             [MeasuredTable(partition, values, 5.0)], levels, n_rows=5000.0, drawing=Drawing()
         )
-        [found] = pair_distances(checked, [], levels, scale=1.0, rng=rng).values()
+        [found] = pair_distances(checked, [], levels, drawing=Drawing(), rng=rng).values()
         assert found.is_measured
         expected.append(found.share)
-    # Noise takes few counts of 25 below 0: each is off by the scale, 5 rows, or a little less
-    assert np.mean([one for one in expected if one is not None]) == pytest.approx(0.1, rel=0.05)
+    # Noise takes few counts of 25 below 0: each is off by the scale, 5 rows, or a little less; by
+    # drawing, half of a Poisson count's deviation from 25
+    expectation = np.hypot(5, 0.5 * np.sqrt(2 / np.pi * 25)) / (2 * 25)
+    mean = np.mean([one for one in expected if one is not None])
+    assert mean == pytest.approx(expectation, rel=0.05)
+
+
+def test_within_merged_levels_rows_are_random() -> None:
+    """Two draws of the same law over 40 by 30 levels, of which one knows 4 by 3 groups exactly."""
+    rng = np.random.default_rng(5)
+    true, drawn = (
+        {"a": rng.integers(0, 40, 30_000), "b": rng.integers(0, 30, 30_000)} for _ in "12"
+    )
+    cells = 3 * (np.arange(40) // 10)[:, np.newaxis] + np.arange(30) // 10
+    partition = Partition(("a", "b"), cells)
+    table = MeasuredTable(partition, rows_in(partition, drawn), 0.01)
+    checked = checked_tables([table], drawn, n_rows=30_000.0, drawing=Drawing())
+    found = pair_distances(checked, [], drawn, drawing=Drawing(), rng=rng)["a", "b"].share
+    levels = Partition(("a", "b"), np.arange(1200).reshape(40, 30))
+    truly = np.abs(rows_in(levels, true) - rows_in(levels, drawn)).sum() / 60_000
+    assert found == pytest.approx(truly, rel=0.1)
 
 
 def test_a_pair_of_a_larger_table_is_as_noisy_as_the_sums_are() -> None:
@@ -134,7 +156,7 @@ def test_a_pair_of_a_larger_table_is_as_noisy_as_the_sums_are() -> None:
     partition = Partition(("a", "b", "c"), np.arange(600).reshape(4, 3, 50))
     table = MeasuredTable(partition, rows_in(partition, levels) + rng.laplace(0, 5.0, 600), 5.0)
     checked = checked_tables([table], levels, n_rows=60_000.0, drawing=Drawing())
-    found = pair_distances(checked, [], levels, scale=1.0, rng=rng)
+    found = pair_distances(checked, [], levels, drawing=Drawing(), rng=rng)
     deviation = 5.0 * np.sqrt(2 * 50)  # of each of the 12 sums, 50 noises each
     share = found["a", "b"].share
     assert share is not None
@@ -170,6 +192,19 @@ def test_gaussian_noise_is_told_by_kind_too(table: ServedTable) -> None:
     assert {Kind.COLUMNS, Kind.PAIRS, Kind.SCORES} <= set(dict(found.by_kind))
 
 
+def test_an_evaluation_is_told_by_itself(table: ServedTable) -> None:
+    request = replace(REQUEST, evaluate=Fraction(1, 5))
+    made = scored(table, request, ANN, make(table, request, ANN), lambda _: None)
+    record = replace(record_of(made), evaluate=request.evaluate, evaluation=made.evaluation)
+    levels = levels_of(AXES, made.rows)
+    comparison = compare(levels, [], total=None, confidence=0.95)
+    verdict = judged(table, record, levels, comparison)
+    assert verdict.n_charges_since == 0
+    assert verdict.bought.is_of_table
+    assert verdict.bought.total == pytest.approx(float(made.epsilon_spent))
+    assert dict(verdict.bought.by_kind)[Kind.EVALUATION] == pytest.approx(0.2)
+
+
 def test_charges_that_do_not_add_up_to_it_are_told_together(table: ServedTable) -> None:
     made = make(table, REQUEST, ANN)
     charges = table.snapshot().charges
@@ -202,6 +237,8 @@ def test_fewer_rows_are_as_far_off_as_draws_are() -> None:
         n_rows=20_000.0,
         drawing=Drawing(10.0, is_independent=True),
     )
-    found = pair_distances(checked, [], few, scale=10.0, rng=rng)["a", "b"].share
+    found = pair_distances(checked, [], few, drawing=Drawing(10.0, is_independent=True), rng=rng)[
+        "a", "b"
+    ].share
     truly = np.abs(10 * rows_in(partition, few) - true).sum() / 40_000
     assert found == pytest.approx(truly, rel=0.3)

@@ -23,7 +23,7 @@ from proxy.synthetic_tables.report.page import render_report
 from proxy.synthetic_tables.report.purchases import Kind, Purchases
 from proxy.synthetic_tables.report.residuals import Drawing, checked_tables
 from proxy.synthetic_tables.report.verdict import Verdict
-from proxy.synthetic_tables.request import Method
+from proxy.synthetic_tables.request import Evaluation, Method
 from tests.support.chromium import screenshot
 from tests.support.html_pages import Page, colours, contrast
 
@@ -149,6 +149,21 @@ def test_the_worst_comes_before_everything_else(text: str) -> None:
     assert "Nothing is known of kind: drawn uniformly." in seen
     assert "2 of 3 pairs of columns were not measured" in seen
     assert f"Furthest off may be age {TIMES} kind, by about 7.0 % of the rows." in seen
+
+
+def test_what_an_evaluation_found_comes_first() -> None:
+    found = Evaluation(
+        estimate=0.031, half_width=0.004, n_pairs=8, n_pairs_all=91, epsilon_spent=Fraction(1, 20)
+    )
+    text = rendered(replace(RECORD, evaluate=Fraction(1, 20), evaluation=found))
+    seen = seen_in(text)
+    said = (
+        "Evaluated: by pairs of columns, 3.1 % of the rows are in the wrong place (2.7 % to 3.5 %)"
+    )
+    assert seen.index(said) < seen.index("Worst is age")
+    assert "3.1 % \N{PLUS-MINUS SIGN} 0.4 % at 95 %; bought for 8 of 91 pairs" in seen
+    assert "of at most 1.05" in seen
+    assert "Evaluated" not in seen_in(rendered())
 
 
 def test_the_map_of_pairs_tells_what_was_measured_and_what_was_not(text: str) -> None:

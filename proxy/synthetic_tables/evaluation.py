@@ -1,0 +1,216 @@
+"""An honest score of a synthetic table: how far its rows are from the private ones, bought.
+
+The fit of a model says how well its rows agree with what was measured, and nothing of what was not.
+Here noisy distances of pairs of columns are bought, whether these were measured before or not; the
+rows are public, and are the numbers that the private counts are compared with. A score is of rows
+alone: it makes no table better, and no count is known from it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from accountant.ledger.limits import Payer
+from cube.axis import Axis
+from cube.block import QueryBlock
+from cube.query import Scope, counting
+from cube.refusals import Refused
+from cube.statistic import Distance
+from inference.noise_law.law import law_of_noise
+from proxy.synthetic_tables.encoding import levels_of
+from proxy.synthetic_tables.make import checked_axes, columns_of
+from proxy.synthetic_tables.models import n_rows_of
+from proxy.synthetic_tables.pairwise_measurer import known_now
+from proxy.synthetic_tables.request import (
+    CONFIDENCE,
+    Evaluation,
+    MadeTable,
+    PlannedStep,
+    Progress,
+    SynthesisRequest,
+    Watch,
+)
+from proxy.synthetic_tables.spending import LaplaceSpending, product_partition
+from proxy.tables.private_table import ServedTable
+from synthesis.rounding import controlled_counts
+from synthesis.tables import Column, Integers
+
+N_GROUPS: Final = 32  # of one column: a pair has 1,024 cells at most, and a charge names each
+N_PAIRS_MIN: Final = 8  # so that the spread of their distances is seen
+N_PAIRS_MAX: Final = 100
+SPREAD: Final = 0.02  # of the distances of a table's pairs, as a guess
+MADE: Final = 0.95  # of the whole, before the rows are evaluated
+
+
+def planned_evaluation(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep, ...]:
+    """The step that a request adds to a preview, if it asks for an evaluation."""
+    if not request.evaluate:
+        return ()
+    columns = columns_of(checked_axes(table, request))
+    n_rows = known_now(table, columns).n_rows  # until rows are counted, use the public bound
+    n_likely = table.info.schema.n_records_max if n_rows is None else max(1, round(n_rows))
+    n_asked = n_compared(len(columns), n_likely, request.evaluate)
+    return (PlannedStep(name="evaluating the rows", epsilon=request.evaluate, n_tables=n_asked),)
+
+
+def scored(
+    table: ServedTable, request: SynthesisRequest, payer: Payer, made: MadeTable, watch: Watch
+) -> MadeTable:
+    """A table with its evaluation; without one, and why, if that is refused after all."""
+    watch(Progress("evaluating the rows", MADE, made.epsilon_spent))
+    try:
+        evaluation = evaluated(
+            table,
+            payer,
+            checked_axes(table, request),
+            made.rows,
+            n_rows=min(n_rows_of(made.model), table.info.schema.n_records_max),
+            epsilon=request.evaluate,
+            seed=int(made.model["seed"]),
+        )
+    except Refused as refusal:  # the rows are paid for, and are kept
+        why = f"The rows were not evaluated: {refusal.message}"
+        return replace(made, incomplete=f"{made.incomplete} {why}".strip())
+    spent = made.epsilon_spent + evaluation.epsilon_spent
+    return replace(made, epsilon_spent=spent, evaluation=evaluation)
+
+
+def evaluated(  # noqa: PLR0913 - what is compared with what, and who pays
+    table: ServedTable,
+    payer: Payer,
+    axes: Sequence[Axis],
+    rows: pa.Table,
+    *,
+    n_rows: int,
+    epsilon: Fraction,
+    seed: int,
+) -> Evaluation:
+    """Buy the mean distance of pairs of columns between a table's rows and the private ones.
+
+    Parameters
+    ----------
+    table : ServedTable
+    payer : Payer
+    axes : sequence of Axis
+        The columns of the rows.
+    rows : pyarrow.Table
+    n_rows : int
+        How many rows the private table has, by a noisy estimate.
+    epsilon : Fraction
+        The most that it may cost; more than 0.
+    seed : int
+        Selects the pairs.
+
+    Raises
+    ------
+    BudgetExhausted, LimitReached, LedgerUnavailable, SourceUnavailable
+
+    Notes
+    -----
+    A pair's distance is half the sum of ``|c / n - r / n|`` over cells, with `c` the private counts
+    and `r` the rows' counts scaled to the same number of rows ``n``. One private row more or less
+    moves the sum of ``|c - r|`` by one, so m sums at an m-th of epsilon each have Laplace noise of
+    scale ``m / epsilon``. Of all pairs, as many are drawn as make the noise, which grows with the
+    root of m, and the error of drawing, which falls with it, equally large. Drawing without
+    replacement is counted as a Gaussian error.
+    """
+    rng = np.random.default_rng(seed)
+    columns, levels = columns_of(axes), levels_of(axes, rows)
+    groups = {one.name: grouped(levels[one.name], one) for one in columns}
+    scopes = _scopes([one.name for one in columns])
+    n_asked = n_compared(len(columns), n_rows, epsilon)
+    drawn = [scopes[place] for place in rng.permutation(len(scopes))[:n_asked]]
+    places = {name: groups[name][levels[name]] for name in groups}
+    asked = [_distance(scope, groups, places, n_rows, rng) for scope in drawn]
+    spending = LaplaceSpending(table, payer, epsilon, _unwatched)
+    distances = np.array(spending.ask(asked, epsilon / n_asked)) / (2 * n_rows)
+    scale = n_asked / float(epsilon) / (2 * n_rows)
+    law = law_of_noise(
+        np.full(n_asked, scale / n_asked), gaussian=_drawing_error(distances, scale, len(scopes))
+    )
+    return Evaluation(
+        estimate=float(np.clip(distances.mean(), 0.0, 1.0)),
+        half_width=law.half_width(CONFIDENCE),
+        n_pairs=n_asked,
+        n_pairs_all=len(scopes),
+        epsilon_spent=spending.spent,
+    )
+
+
+def n_compared(n_columns: int, n_rows: int, epsilon: Fraction) -> int:
+    """How many pairs of columns an evaluation compares; one column is compared by itself."""
+    n_all = len(_scopes([str(place) for place in range(n_columns)]))
+    balanced = round(2**0.5 * SPREAD * float(epsilon) * n_rows)
+    return min(n_all, max(N_PAIRS_MIN, min(balanced, N_PAIRS_MAX)))
+
+
+def grouped(levels: Integers, column: Column) -> Integers:
+    """The group of every level of a column: few groups, of about as many synthetic rows each.
+
+    Neighbouring levels are together where levels are ordered; otherwise those after the most
+    frequent ones.
+
+    Parameters
+    ----------
+    levels : (n_rows,) ndarray of int64
+    column : Column
+
+    Returns
+    -------
+    (size,) ndarray of int64
+        From 0 on, none left out; at most `N_GROUPS` for ordered levels, and one for each other.
+    """
+    if column.size <= N_GROUPS:
+        return np.arange(column.size)
+    counts = np.bincount(levels, minlength=column.size)
+    groups = np.empty(column.size, dtype=np.int64)
+    if column.n_ordered:
+        before = np.cumsum(counts[: column.n_ordered]) - counts[: column.n_ordered]
+        n_before = max(1, int(counts[: column.n_ordered].sum()))
+        groups[: column.n_ordered] = np.minimum(before * N_GROUPS // n_before, N_GROUPS - 1)
+        groups[column.n_ordered :] = N_GROUPS + np.arange(column.size - column.n_ordered)
+    else:
+        order = np.argsort(-counts, kind="stable")
+        groups[order] = np.minimum(np.arange(column.size), N_GROUPS - 1)
+    return np.asarray(np.unique(groups, return_inverse=True)[1], dtype=np.int64)
+
+
+def _scopes(names: Sequence[str]) -> list[Scope]:
+    """Every pair of columns, sorted; of one column, itself."""
+    return list(combinations(sorted(names), min(2, len(names))))
+
+
+def _distance(
+    scope: Scope,
+    groups: Mapping[str, Integers],
+    places: Mapping[str, Integers],
+    n_rows: int,
+    rng: np.random.Generator,
+) -> Distance:
+    """The distance of private counts from those of the rows, as if there were `n_rows`."""
+    shape = tuple(int(groups[name].max()) + 1 for name in scope)
+    cells = np.ravel_multi_index(tuple(places[name] for name in scope), shape)
+    counts = np.bincount(cells, minlength=int(np.prod(shape)))
+    if counts.sum() != n_rows:
+        shares = (counts / counts.sum())[np.newaxis]
+        (counts,) = controlled_counts(shares, np.array([n_rows]), rng)
+    block = QueryBlock(counting(), product_partition(scope, groups))
+    return Distance(block, tuple(counts.tolist()))
+
+
+def _drawing_error(distances: np.ndarray, scale: float, n_all: int) -> float:
+    """The deviation of the mean over the drawn pairs from that over all of them."""
+    n_asked = distances.size
+    if n_asked == n_all:
+        return 0.0
+    between = max(0.0, float(distances.var(ddof=1)) - 2 * scale**2)
+    return float(np.sqrt(between / n_asked * (1 - n_asked / n_all)))
+
+
+def _unwatched(_step: Progress) -> None:
+    """Report nothing: it is one step of making a table."""
