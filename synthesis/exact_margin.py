@@ -93,12 +93,14 @@ def _keys(
        Information Processing Letters 97, 2006.
     """
     n_at_once = max(1, N_CELLS_AT_ONCE // missing.size)
-    keys = []
-    for start in range(0, rows.size, n_at_once):
-        shares = laws.given(rows[start : start + n_at_once])
-        weight = shares[:, missing > 0].sum(axis=1) / (shares[:, level] + LEAST_SHARE)
-        keys.append(np.log(rng.random(weight.size)) / np.maximum(weight, LEAST_SHARE))
-    return np.concatenate(keys)
+    combinations, of_row = np.unique(laws.of_row[rows], return_inverse=True)
+    weights = []
+    for start in range(0, combinations.size, n_at_once):
+        some = combinations[start : start + n_at_once]
+        shares = laws.law.given(laws.combinations[some])
+        weights.append(shares[:, missing > 0].sum(axis=1) / (shares[:, level] + LEAST_SHARE))
+    weight = np.maximum(np.concatenate(weights)[of_row], LEAST_SHARE)
+    return np.asarray(np.log(rng.random(rows.size)) / weight, dtype=np.float64)
 
 
 def _level(given: Floats, missing: Integers, rng: np.random.Generator) -> int:

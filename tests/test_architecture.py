@@ -43,7 +43,7 @@ FLOORS = {
         "certificate",
         "model",
         "sketch exact_margin",
-        "privbayes conditional known nested resolution",
+        "privbayes conditional known nested resolution shrinkage",
         "buckets choice fitting rounding",
         "tables",
     ),
