@@ -98,6 +98,8 @@ def tables() -> dict[str, BenchTable]:
         for name, path in files.items()
         if path.exists()
     }
+    if not found:
+        found = {"adult13": example()}
     others = packaged()
     if "adult14" in found:
         adult = found["adult14"]
@@ -105,7 +107,7 @@ def tables() -> dict[str, BenchTable]:
     for name, (path, axes) in others.items():
         schema = Schema(table=NAME, axes=axes, n_records_max=N_RECORDS_MAX_OF_OTHERS)
         found[name] = BenchTable(name, path, schema)
-    return found or {"adult13": example()}
+    return found
 
 
 def _coded(path: Path, ordered: set[str]) -> Schema:
