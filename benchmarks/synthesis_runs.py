@@ -85,7 +85,7 @@ def run_once(task: Task) -> dict[str, float]:
         figures = {"reading_cpu_seconds": time.process_time() - start}
         figures |= _asked_before(table, private, task)
         made, spent = _made(private, task, task.epsilon)
-        figures |= {**spent, "peak_mb": _peak_mb(), "epsilon_spent": float(made.epsilon_spent)}
+        figures |= {**spent, "peak_mb": peak_mb(), "epsilon_spent": float(made.epsilon_spent)}
         real = table.rows()
         figures |= _errors(table, real, made)
         if task.method is Method.PAIRWISE and task.delta is None:
@@ -220,7 +220,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _peak_mb() -> float:
+def peak_mb() -> float:
     """The most memory this process has had so far; what its parent had does not count."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM"):

@@ -44,7 +44,6 @@ class MethodOption(StrEnum):
 
     AUTO = "auto"
     PAIRWISE = "pairwise"
-    TRIPLES = "triples"
     PRIVBAYES = "privbayes"
 
 
@@ -104,7 +103,7 @@ def create(  # noqa: PLR0913, PLR0917 - one parameter per option
     method: Annotated[
         MethodOption,
         typer.Option(
-            help="auto: what fits; pairwise, triples: noisy tables of two or three columns; "
+            help="auto: what fits; pairwise: noisy tables of columns and of pairs; "
             "privbayes: a network."
         ),
     ] = MethodOption.AUTO,

@@ -64,24 +64,33 @@ class _Plan:
 
     def steps(self, left: float, price: float) -> list[PlannedStep]:
         """What columns, scores and pairs cost, of a budget; `price` is the epsilon of a unit."""
-        is_whole = self.n_classes == 1
-        for_scores = 0.0 if is_whole else SCORE_SHARE * left
-        rest = left - for_scores
-        budgets = one_way_budgets(self.columns, self.known, rest, self.cost)
-        n_tables = len(budgets) * self.n_classes
-        steps = [_planned("measuring columns", price * sum(budgets.values()), n_tables)]
-        rest -= sum(budgets.values())
         n_pairs = len(self.columns) * (len(self.columns) - 1) // 2
+        if self.n_classes > 1:
+            return self._steps_of_classes(left, price, n_pairs)
+        budgets = one_way_budgets(self.columns, self.known, left, self.cost)
+        steps = [_planned("measuring columns", price * sum(budgets.values()), len(budgets))]
+        rest = left - sum(budgets.values())
         if not n_pairs or not worth_scoring(rest, left):
             return steps
-        if is_whole:
-            for_scores = score_share(n_pairs, self.known.n_rows or 0.0, rest, self.cost) * rest
-            rest -= for_scores
-        n_pairs *= self.n_classes
+        for_scores = score_share(n_pairs, self.known.n_rows or 0.0, rest, self.cost) * rest
         return [
             *steps,
             _planned("scoring pairs", price * for_scores, n_pairs),
-            _planned("measuring pairs", price * rest, n_pairs),
+            _planned("measuring pairs", price * (rest - for_scores), n_pairs),
+        ]
+
+    def _steps_of_classes(self, left: float, price: float, n_pairs: int) -> list[PlannedStep]:
+        """The same for classes whose sizes are not known: the dearest may take all that is left."""
+        n_columns = self.n_classes * len(self.columns)
+        if not n_pairs:
+            return [_planned("measuring columns", price * (1 - SCORE_SHARE) * left, n_columns)]
+        rest = (1 - SCORE_SHARE) * left
+        for_columns = sum(one_way_budgets(self.columns, self.known, rest, self.cost).values())
+        n_pairs *= self.n_classes
+        return [
+            _planned("measuring columns", price * for_columns, n_columns),
+            _planned("scoring pairs", price * SCORE_SHARE * left, n_pairs),
+            _planned("measuring pairs", price * (rest - for_columns), n_pairs),
         ]
 
 

@@ -23,7 +23,6 @@ class Method(StrEnum):
 
     AUTO = "auto"
     PAIRWISE = "pairwise"
-    TRIPLES = "triples"
     PRIVBAYES = "privbayes"
 
 

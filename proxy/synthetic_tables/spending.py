@@ -4,9 +4,10 @@ Budgets are floats or fractions from planning; they become whole units, rounded 
 synthetic table never costs more than requested. Every purchase is charged separately.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,14 @@ from accountant.ledger.limits import Payer
 from cube.block import Partition
 from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, Weight
+from cube.pieces import runs_of
 from cube.query import Scope
 from cube.statistic import PlannedStatistic, Statistic
+from cube.tiles import tiled
 from proxy.synthetic_tables.request import Progress, Watch
 from proxy.tables.private_table import ServedTable
+
+N_CELLS_LISTED_MAX: Final = 2**14  # of a partition whose groups are kept cell by cell
 
 
 class LaplaceSpending:
@@ -98,7 +103,17 @@ def product_partition(
         The group of each level, of each axis.
     outside : ndarray of bool, optional
         The cells that are left out, of a shape that goes with the product's.
+
+    Notes
+    -----
+    Where there are many cells, and none is left out, only the groups along each axis are stored: a
+    charge and the history keep every partition that was ever scored or counted.
     """
+    n_cells = math.prod(labels[name].size for name in scope)
+    if len(scope) > 1 and outside is None and n_cells > N_CELLS_LISTED_MAX:
+        n_groups = [int(labels[name].max()) + 1 for name in scope]
+        numbers = np.arange(math.prod(n_groups), dtype=np.int64).reshape(n_groups)
+        return Partition(scope, tiled(tuple(runs_of(labels[name]) for name in scope), numbers))
     product = np.zeros((1,) * len(scope), dtype=np.int64)
     for axis, name in enumerate(scope):
         shape = [-1 if one == axis else 1 for one in range(len(scope))]

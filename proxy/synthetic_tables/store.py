@@ -44,6 +44,8 @@ SETTLE_SECONDS: Final = 2.0
 ORPHAN_SECONDS: Final = 86_400.0  # no table takes a day to be written
 CACHE_BYTES_MAX: Final = 512 * 2**20  # of rows in memory
 
+N_ROWS_OF_GROUP: Final = 2**17  # encoded and decoded at once: more would take memory for nothing
+
 SOURCE_DIGITS: Final = 32
 
 Records: TypeAlias = Mapping[Key, SyntheticRecord]  # in order
@@ -105,7 +107,8 @@ class SyntheticStore:
 
         def read(path: Path) -> pa.Table:
             with pq.ParquetFile(path) as file:
-                return file.read(use_threads=False).cast(record.schema)
+                batches = file.iter_batches(N_ROWS_OF_GROUP, use_threads=False)
+                return pa.Table.from_batches(batches, file.schema_arrow).cast(record.schema)
 
         found = self._opened(record, ROWS, read)
         self._rows.put(record.id, found, n_bytes=found.nbytes)
@@ -332,8 +335,10 @@ def _write(path: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> tuple[in
     with pq.ParquetWriter(path, schema) as writer:
         for part in parts:
             rows = part.cast(schema)
-            writer.write_table(rows)
+            writer.write_table(rows, row_group_size=N_ROWS_OF_GROUP)
             n_rows, n_bytes = n_rows + rows.num_rows, n_bytes + rows.nbytes
+            del part, rows
+            pa.default_memory_pool().release_unused()  # for what is drawn next
     return n_rows, n_bytes
 
 

@@ -92,7 +92,7 @@ def test_the_command_says_what_rows_are_for_and_how_far_off_they_are(
     file = tmp_path / "dashboard.sql"
     file.write_text("SELECT COUNT(*) FROM people GROUP BY city, member;", encoding="utf-8")
     order = ("create", "people", "--epsilon", "1", "--evaluate", "0.5", "--name", "s")
-    purpose = ("--columns", "city,member", "--target", "MEMBER", "--workload", str(file))
+    purpose = ("--columns", "city,member,visits", "--target", "MEMBER", "--workload", str(file))
     preview = run(*order, *purpose, "--preview")
     assert "evaluating the rows" in preview.out
     assert "would spend at most epsilon 1.5;" in preview.out
@@ -101,10 +101,10 @@ def test_the_command_says_what_rows_are_for_and_how_far_off_they_are(
     assert "Mean distance of pairs of columns: 0." in made.out
     shown = " ".join(run("show", "s").out.split())
     assert 'target => ("member")' in shown
-    assert "(1 of 1 pairs)" in shown
+    assert "(3 of 3 pairs)" in shown
     (record,) = engine.synthetic.known(LOCAL)
     assert record.workload == (("city", "member"),)
-    assert 1.49 < record.epsilon_spent == spent(engine) <= 1.5
+    assert 0.5 < record.epsilon_spent == spent(engine) <= 1.5
     lost = run(*order, "--workload", str(tmp_path / "none.sql"))
     assert lost.code != 0
     assert "cannot be read" in lost.err
