@@ -1,7 +1,8 @@
 """The tables on which synthesis is measured: their files, their public columns, their rows.
 
 Files of codes: every column holds whole numbers from 0, so that a level's position is its code.
-Without these files, the labelled Adult table of the examples is used.
+Tables of installed packages come beside them (synthesis_packaged.py). Where there is neither, the
+labelled Adult table of the examples is used.
 """
 
 import json
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
+from benchmarks.synthesis_packaged import packaged, widened
 from cube.axis import Axis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
@@ -34,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT.parent / "shared" / "data"
 EXAMPLE = ROOT / "examples" / "adult"
 N_RECORDS_MAX = 100_000
+N_RECORDS_MAX_OF_OTHERS = 1_000_000
 BUDGET = Fraction(100)  # no run is cut short; what it spends is looked at
 DEFAULT = AccuracyTarget(half_width=1000.0, confidence=0.95)
 NAME = "people"
@@ -95,7 +98,16 @@ def tables() -> dict[str, BenchTable]:
         for name, path in files.items()
         if path.exists()
     }
-    return found or {"adult13": example()}
+    if not found:
+        found = {"adult13": example()}
+    others = packaged()
+    if "adult14" in found:
+        adult = found["adult14"]
+        others["adult100"] = widened(adult.path, adult.schema.axes)
+    for name, (path, axes) in others.items():
+        schema = Schema(table=NAME, axes=axes, n_records_max=N_RECORDS_MAX_OF_OTHERS)
+        found[name] = BenchTable(name, path, schema)
+    return found
 
 
 def _coded(path: Path, ordered: set[str]) -> Schema:
