@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from benchmarks.marginal_distance import pairs_distance, triples_distance
-from benchmarks.synthesis_tables import NAME, BenchTable, positions, served, tables
+from benchmarks.synthesis_tables import NAME, BenchTable, positions, served, table_named
 from cube.axis import Axis, IntegerAxis
 from cube.block import Partition
 from inference.history import counts_groups
@@ -79,7 +79,7 @@ def in_own_process(task: Task) -> dict[str, float]:
 def run_once(task: Task) -> dict[str, float]:
     """Make the table once, in this process."""
     threadpool_limits(limits=1)  # as in the served process
-    table = tables()[task.table]
+    table = table_named(task.table)
     start = time.process_time()
     with served(table, task.delta) as private:
         figures = {"reading_cpu_seconds": time.process_time() - start}

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
-from benchmarks.synthesis_packaged import packaged, widened
 from cube.axis import Axis, CategoryAxis, IntegerAxis
 from cube.schema import Schema
 from cube.target import AccuracyTarget
@@ -81,7 +80,7 @@ def positions(schema: Schema, table: pa.Table) -> NDArray[np.int64]:
 
 
 def tables() -> dict[str, BenchTable]:
-    """Every table that is at hand, by its name."""
+    """The tables of files that are at hand, by their names; without files the example's."""
     # By the meaning of the columns: which are numbers in bins, whose neighbours are alike.
     ordered = {
         "adult14": {"age", "fnlwgt", "education-num", "capital-gain", "capital-loss",
@@ -98,16 +97,31 @@ def tables() -> dict[str, BenchTable]:
         for name, path in files.items()
         if path.exists()
     }
-    if not found:
-        found = {"adult13": example()}
+    return found or {"adult13": example()}
+
+
+def more_tables() -> dict[str, BenchTable]:
+    """Tables of installed packages, and made-up ones, by their names."""
+    # pandas, with which they are made, would count as memory of every other table's run
+    from benchmarks.synthesis_packaged import packaged, widened  # noqa: PLC0415
+
     others = packaged()
-    if "adult14" in found:
-        adult = found["adult14"]
+    adult = tables().get("adult14")
+    if adult is not None:
         others["adult100"] = widened(adult.path, adult.schema.axes)
+    found = {}
     for name, (path, axes) in others.items():
         schema = Schema(table=NAME, axes=axes, n_records_max=N_RECORDS_MAX_OF_OTHERS)
         found[name] = BenchTable(name, path, schema)
     return found
+
+
+def table_named(name: str) -> BenchTable:
+    """One of all these tables."""
+    found = tables().get(name)
+    if found is not None:
+        return found
+    return example() if name == "adult13" else more_tables()[name]
 
 
 def _coded(path: Path, ordered: set[str]) -> Schema:
