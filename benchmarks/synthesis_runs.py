@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.marginal_distance import pairs_distance, triples_distance
 from benchmarks.synthesis_tables import NAME, BenchTable, positions, served, table_named
-from cube.axis import Axis, IntegerAxis
+from cube.axis import Axis, CategoryAxis, IntegerAxis
 from cube.block import Partition
 from inference.history import counts_groups
 from planner.workload import RequestedTarget
@@ -88,7 +88,7 @@ def run_once(task: Task) -> dict[str, float]:
         figures |= {**spent, "peak_mb": peak_mb(), "epsilon_spent": float(made.epsilon_spent)}
         real = table.rows()
         figures |= _errors(table, real, made)
-        if task.method is Method.PAIRWISE and task.delta is None:
+        if task.method is Method.PAIRWISE and task.delta is None and _is_plain(table):
             figures |= _counted_free(table, private, real, made)
     return figures
 
@@ -118,6 +118,28 @@ def _errors(table: BenchTable, real: NDArray[np.int64], made: MadeTable) -> dict
     return {
         "pairs": pairs_distance(real, synthetic, table.sizes),
         "triples": triples_distance(real, synthetic, table.sizes),
+        **_cancelled(table, real, synthetic),
+    }
+
+
+def _cancelled(
+    table: BenchTable, real: NDArray[np.int64], synthetic: NDArray[np.int64]
+) -> dict[str, float]:
+    """Of flights: how far off the share of cancelled ones is, and that of those without a time."""
+    names = [axis.name for axis in table.schema.axes]
+    if not {"cancelled", "air_time"} <= set(names):
+        return {}
+    cancelled, air_time = names.index("cancelled"), names.index("air_time")
+    null = table.sizes[air_time] - 1  # the last level
+    shares = []
+    for rows in (real, synthetic):
+        inside = rows[rows[:, cancelled] == 1]
+        without = float((inside[:, air_time] == null).mean()) if len(inside) else 0.0
+        shares.append((len(inside) / max(1, len(rows)), without))
+    (real_share, real_null), (share, nulls) = shares
+    return {
+        "cancelled_off": abs(share / real_share - 1),
+        "nulls_off": abs(nulls - real_null),
     }
 
 
@@ -151,6 +173,14 @@ def _statements(table: BenchTable, n_statements: int) -> list[str]:
     twos = [small[place] for place in rng.permutation(len(small))]
     keys = [", ".join(map(_quoted, scope)) for scope in [*ones, *twos][:n_statements]]
     return [f"SELECT {key}, COUNT(*) AS n FROM {NAME} GROUP BY {key}" for key in keys]  # noqa: S608 - public names
+
+
+def _is_plain(table: BenchTable) -> bool:
+    """Whether every level can be named in a condition: not bins, and not NULL."""
+    return all(
+        isinstance(axis, IntegerAxis | CategoryAxis) and None not in axis.levels
+        for axis in table.schema.axes
+    )
 
 
 def _counted_free(

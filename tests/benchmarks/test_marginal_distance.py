@@ -70,3 +70,11 @@ def test_of_many_columns_a_hundred_triples_are_taken_and_always_the_same() -> No
     assert len(set(drawn.tolist())) == 100
     expected = mean_distance(real, synthetic, sizes, [triples[place] for place in drawn])
     assert triples_distance(real, synthetic, sizes) == expected
+
+
+def test_of_very_many_combinations_only_those_that_occur_are_counted() -> None:
+    rng = np.random.default_rng(3)
+    real, synthetic = rng.integers(0, 40, (500, 3)), rng.integers(0, 50, (600, 3))
+    few, many = (50, 50, 50), (50, 50, 2**20)
+    expected = mean_distance(real, synthetic, few, [(0, 1, 2), (0, 2)])
+    assert mean_distance(real, synthetic, many, [(0, 1, 2), (0, 2)]) == pytest.approx(expected)
