@@ -8,6 +8,7 @@ read here is paid for already, so reading it is free.
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TypeAlias
@@ -140,7 +141,7 @@ def _of_gaussian(
 
 
 def _estimates(
-    counted: _Counts, names: Collection[str]
+    counted: _Counts, names: AbstractSet[str]
 ) -> Iterator[TableEstimate | GroupedEstimate]:
     """The estimates that the counts of a partition give, if it is a product of columns' partitions.
 
@@ -152,8 +153,10 @@ def _estimates(
     mean of equal values is that value.
     """
     partition = counted.partition
-    groups = None if partition is None else _grouping(partition)
-    if partition is None or groups is None:
+    if partition is None or not names & set(partition.axes):
+        return  # of a stratum, counts by columns that are not asked for
+    groups = _grouping(partition)
+    if groups is None:
         return
     firsts = [np.unique(one.labels, return_index=True)[1] for one in groups]
     counts = counted.values[partition.labels[np.ix_(*firsts)]]

@@ -182,6 +182,8 @@ def test_of_a_stratum_only_counts_that_lie_inside_it_are_used() -> None:
     )
     history = History()
     history.add([full, inside, across, alone, of_all])
+    elsewhere = measured(partition([[0, 1], [2, 3], [4, 5]], "b", "z"), *range(6))
+    history.add([elsewhere])  # of a column that is not asked for
     found = KnownEstimates.from_history(history, COLUMNS[:1], stratum=(("b", 1),))
     [table] = found.tables
     assert table.scope == ("a",)
