@@ -8,11 +8,15 @@ that (`synthesis.conditional`).
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from synthesis.tables import Floats, TableEstimate, combined
 
 N_PROJECTIONS = 3  # further ones move a table by less than its noise does
 N_SCALINGS = 20  # after these, margins agree to far below one row
+VISIBLE_SDS = 3.0  # as for levels (`synthesis.buckets`)
+N_NOISE_MIN = 4  # cells of a row or column that are noise, from which on they are worth excluding
+EXCLUDED = -1e9  # a count for each unit of variance, so that projecting gives 0
 FLOOR = 1e-9  # share of independence in each pair table, so that noise excludes no cell
 
 
@@ -84,7 +88,7 @@ def fitted_pair(table: TableEstimate, rows: Floats, columns: Floats) -> Floats:
     total = rows.sum()
     if not total > 0:
         return np.zeros_like(table.values)
-    counts = table.values
+    counts = np.where(noise_of_ties(table), EXCLUDED * table.variance, table.values)
     for _ in range(N_PROJECTIONS):
         counts = projected(counts, rows, table.variance)
         counts = projected(counts.T, columns, table.variance.T).T
@@ -93,6 +97,39 @@ def fitted_pair(table: TableEstimate, rows: Floats, columns: Floats) -> Floats:
         counts = counts * ratio_or_zero(rows, counts.sum(axis=1))[:, np.newaxis]
         counts = counts * ratio_or_zero(columns, counts.sum(axis=0))
     return np.asarray(counts, dtype=np.float64)
+
+
+def noise_of_ties(table: TableEstimate) -> NDArray[np.bool_]:
+    """The cells whose counts are noise beside those that a tie between the columns leaves.
+
+    Parameters
+    ----------
+    table : TableEstimate
+        Of two columns.
+
+    Returns
+    -------
+    (n, m) ndarray of bool
+
+    Notes
+    -----
+    Where one column determines the other (a time is NULL where a flight was cancelled), a row of
+    the table has one visible count and many that are noise. Projections keep the largest of these,
+    which together can be a large share of a small row. Cells are taken for noise if they are below
+    `VISIBLE_SDS` standard deviations, and if all such cells of their row add up to nothing, within
+    a standard deviation, beside a visible count; and so for their column, and for whichever of the
+    two has `N_NOISE_MIN` such cells or more: fewer say little, and do no harm.
+    """
+    small = table.values < VISIBLE_SDS * np.sqrt(table.variance)
+    is_noise, is_judged = small.copy(), np.zeros_like(small)
+    for axis in (0, 1):
+        summed = np.where(small, table.values, 0.0).sum(axis=axis, keepdims=True)
+        noise = np.sqrt(np.where(small, table.variance, 0.0).sum(axis=axis, keepdims=True))
+        is_tied = (summed < noise) & ~small.all(axis=axis, keepdims=True)
+        is_long = small.sum(axis=axis, keepdims=True) >= N_NOISE_MIN
+        is_noise &= is_tied | ~is_long
+        is_judged |= is_long
+    return is_noise & is_judged
 
 
 def ratio_or_zero(numerator: Floats, denominator: Floats) -> Floats:
