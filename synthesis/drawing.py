@@ -20,7 +20,7 @@ from synthesis.model import PairwiseModel
 from synthesis.rounding import controlled_counts, dealt
 from synthesis.tables import Floats, Integers
 
-N_PARTNERS_MAX = 8  # the strongest; with more, combinations hardly repeat and the fit gains nothing
+N_PARTNERS_MAX = 16  # the strongest; with eight, sixteen columns miss pairs that are known exactly
 N_FIT_CELLS_MAX = 2**22  # combinations times levels: 32 MB for each array of the fit
 N_DRAW_CELLS_MAX = 2**18  # of the groups that are rounded at once, to fit a processor's cache
 KEY_MAX = 2**62  # combinations are numbered in int64

@@ -7,10 +7,11 @@ import pytest
 from scipy.stats import norm
 
 from cube.query import Scope
+from synthesis import drawing
 from synthesis.drawing import N_PARTNERS_MAX, _Combinations, draw_rows, drawing_order
 from synthesis.model import PairwiseModel, fit_model
 from synthesis.sketch import Sketch
-from synthesis.tables import Column, TableEstimate
+from synthesis.tables import Column, TableEstimate, all_pairs
 from tests.support.made_up_rows import MadeUpRows, counted, distance
 from tests.synthesis.test_rounding import P_VALUE_MIN, p_value_of_independence
 
@@ -107,6 +108,28 @@ def test_a_column_has_a_limited_number_of_partners() -> None:
     model = model_of(rows, *[(x, y) for x in names for y in names if x < y])
     assert max(len(partners) for _, partners in drawing_order(model)) == N_PARTNERS_MAX
     assert draw_rows(model, rng).shape == noisy.shape
+
+
+@pytest.mark.parametrize("n_partners", [8, N_PARTNERS_MAX])
+def test_exact_pairs_of_many_columns_come_out_closer_than_rows_resampled(
+    n_partners: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers to fourteen questions with two causes; with eight partners they do not."""
+    monkeypatch.setattr(drawing, "N_PARTNERS_MAX", n_partners)
+    rng = np.random.default_rng(12)
+    causes = rng.normal(size=(20_000, 2))
+    causes[:, 1] = np.abs(causes[:, 1])
+    likes = rng.normal(size=(2, 14))
+    columns = [Column(f"c{place:02}", 2) for place in range(14)]
+    rows = MadeUpRows(columns, (causes @ likes > rng.normal(0, 0.3, (20_000, 14))).astype(np.int64))
+    pairs = all_pairs([column.name for column in columns])
+    drawn = draw_rows(model_of(rows, *pairs), rng)
+    resampled = rows.rows[rng.integers(0, len(rows.rows), len(rows.rows))]
+    ours, theirs = (
+        sum(distance(counted(columns, one, *pair), rows.exact(*pair)) for pair in pairs)
+        for one in (drawn, resampled)
+    )
+    assert (ours < theirs / 3) == (n_partners == N_PARTNERS_MAX)
 
 
 def test_buckets_are_split_by_the_one_way_table() -> None:
