@@ -1,9 +1,10 @@
 """The estimator of one table: every measurement so far, and the posterior of any query given them.
 
 A query is estimated in up to three ways, and the narrowest estimate at the requested confidence is
-the answer: from the most precise measurement of the same row; as a sum of counted groups; and
-jointly from all relevant rows. The joint estimate is skipped where it would be slow and another is
-already as narrow as requested. All of this depends on weights, never on noisy values.
+the answer: from the most precise measurement of the same row; as sums of counted groups, of one
+table or of all that have its column (counted_groups.py); and jointly from all relevant rows. The
+joint estimate is skipped where it would be slow and another is already as narrow as requested. All
+of this depends on weights, never on noisy values.
 
 The estimator sees noisy values only. It keeps no data and draws no noise.
 """
@@ -18,10 +19,9 @@ from cube.encoding import fingerprint
 from cube.measurement import Measurement
 from cube.query import Scope
 from cube.schema import Schema
-from inference.blue.hierarchy_reader import HierarchyReader
-from inference.blue.partition_reader import N_READ_CELLS_MAX, PartitionReader
 from inference.blue.workspace import LinearEstimates, Workspace
 from inference.combined_rows import CombinedRows
+from inference.counted_groups import CountedGroups
 from inference.earlier import EarlierHistories
 from inference.history import History
 from inference.noise_law.error_terms import ErrorTerms
@@ -29,7 +29,6 @@ from inference.posterior import NotEstimable, Posterior, RowEstimate, narrowest,
 from inference.recalled import RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling, posteriors_of, split_dust
 
-N_READINGS_TRIED = 4  # scopes from which to read a query, the most promising first
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond this the factorisation is refreshed
 
 
@@ -40,8 +39,7 @@ class Estimator:
         self._schema = schema
         self._history = History()
         self._combined = CombinedRows(schema, self._history)
-        self._readers: dict[Scope, PartitionReader] = {}
-        self._hierarchies: dict[Scope, HierarchyReader] = {}
+        self._groups = CountedGroups(schema, self._history)
         self.answers = RecalledAnswers()
         """The answers given before; read only."""
         self._scalings: WeakKeyDictionary[QueryBlock, Scaling] = WeakKeyDictionary()
@@ -79,8 +77,7 @@ class Estimator:
         other = Estimator(self._schema)
         other._history = self._history.copy()
         other._combined = self._combined.forked(other._history, lasts=lasts)
-        other._readers = self._readers.copy()
-        other._hierarchies = self._hierarchies.copy()
+        other._groups = self._groups.forked(other._history)
         other._scalings = self._scalings
         other._earlier = EarlierHistories(self._begun, n_opened_with)
         return other
@@ -192,12 +189,7 @@ class Estimator:
 
     def rests(self, row: QueryBlock) -> dict[Scope, QueryBlock]:
         """For each hierarchy, by its axes, what it leaves of a row in lowest terms."""
-        found = {}
-        for axes in self._scopes_of_hierarchies(row.scope):
-            parts = self._hierarchy(axes).divided(row)
-            if parts is not None and parts.rest is not None:
-                found[axes] = parts.rest
-        return found
+        return self._groups.rests(row)
 
     def _scaling(self, block: QueryBlock) -> Scaling:
         scaling = self._scalings.get(block)
@@ -223,10 +215,8 @@ class Estimator:
             )
         rows = self._alone(measured, scaling)
         rows = narrowest(rows, before.rows, confidence) if before.rows else rows
-        for axes in self._scopes_to_read(measured.scope):
-            rows = narrowest(rows, self._read(measured, axes, scaling), confidence)
-        for axes in self._scopes_of_hierarchies(measured.scope):
-            rows = narrowest(rows, self._read_levels(measured, axes, scaling), confidence)
+        for reading in self._groups.readings(measured):
+            rows = narrowest(rows, posteriors_of(reading, scaling), confidence)
         if self._combined.has_no_relations(measured) or self._has_only_been_measured(
             measured, before
         ):
@@ -252,7 +242,7 @@ class Estimator:
     ) -> tuple[RowEstimate, ...]:
         """The rows, or narrower ones: from what the history was when these may have been bought."""
         measured, _ = block.primitive
-        last = map(self._history.last_on, self._scopes_to_read(measured.scope))
+        last = map(self._history.last_on, self._groups.scopes_of_cells(measured.scope))
         bought = (self._history.most_precise(measured), *last)
         asked = (block, confidence, half_width)
         for found in self._earlier.estimates(self._history, bought, *asked):
@@ -279,61 +269,6 @@ class Estimator:
         if place is None:
             return (NotEstimable("these rows were never measured"),) * block.n_rows
         return scaling.of_own(self._history[place], place)
-
-    def _scopes_to_read(self, scope: Scope) -> list[Scope]:
-        """Scopes whose counted groups may add up to a query of `scope`, the least noisy first."""
-        wanted = frozenset(scope)
-        noise = {
-            axes: n_cells * min(one.noise_scale for one in self._history.partitions_on(axes)) ** 2
-            for axes in self._history.partition_scopes
-            if wanted.issubset(axes) and (n_cells := self._schema.n_cells(axes)) <= N_READ_CELLS_MAX
-        }
-        return sorted(noise, key=lambda axes: (noise[axes], axes))[:N_READINGS_TRIED]
-
-    def _read(self, block: QueryBlock, axes: Scope, scaling: Scaling) -> tuple[RowEstimate, ...]:
-        """Estimates as sums of groups that were counted on `axes`."""
-        measured, known = self._history.partitions(axes), self._readers.get(axes)
-        if known is None:
-            reader = PartitionReader(axes, self._schema.sizes(axes), measured)
-        else:
-            reader = known.reading(measured)
-        self._readers[axes] = reader
-        return posteriors_of(reader.read(block), scaling)
-
-    def _scopes_of_hierarchies(self, scope: Scope) -> list[Scope]:
-        """Scopes with several partitions, or too wide to be read by cells; the smallest first."""
-        wanted, history = frozenset(scope), self._history
-        found = [
-            axes
-            for axes in history.partition_scopes
-            if wanted.issubset(axes)
-            and (
-                len(history.partition_places(axes)) > 1
-                or self._schema.n_cells(axes) > N_READ_CELLS_MAX
-            )
-        ]
-        return sorted(found, key=lambda axes: (len(axes), axes))[:N_READINGS_TRIED]
-
-    def _read_levels(
-        self, block: QueryBlock, axes: Scope, scaling: Scaling
-    ) -> tuple[RowEstimate, ...]:
-        """Estimates from all levels of a hierarchy that was counted on `axes`."""
-        reading = self._hierarchy(axes).read_with_rest(block, self._measured)
-        if reading is None:
-            return (NotEstimable("no hierarchy of groups adds up to it"),) * block.n_rows
-        return posteriors_of(reading, scaling)
-
-    def _hierarchy(self, axes: Scope) -> HierarchyReader:
-        measured = self._history.partition_places(axes)
-        reader = self._hierarchies.get(axes)
-        if reader is None or not reader.is_of(measured):
-            reader = self._hierarchies[axes] = HierarchyReader(axes, measured)
-        return reader
-
-    def _measured(self, row: QueryBlock) -> tuple[int, Measurement] | None:
-        """The place and the most precise measurement of a row."""
-        place = self._history.most_precise(row)
-        return None if place is None else (place, self._history[place])
 
     def _together(
         self, block: QueryBlock, workspace: Workspace, scaling: Scaling, confidence: float

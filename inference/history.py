@@ -107,6 +107,16 @@ class History:
             for place in known.values()
         }
 
+    def partitions_with(self, axes: Scope) -> dict[int, Measurement]:
+        """The most precise measurement of each partition with these axes among its own."""
+        wanted = frozenset(axes)
+        return {
+            place: self._measurements[place]
+            for scope, known in self._partitions.items()
+            if wanted.issubset(scope)
+            for place in known.values()
+        }
+
     def partition_places(self, scope: Scope) -> dict[int, Measurement]:
         """The most precise measurement of each partition whose axes are these, by its place."""
         return {place: self._measurements[place] for place in self._partitions[scope].values()}

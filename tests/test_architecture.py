@@ -32,7 +32,7 @@ FLOORS = {
     ),
     "inference": (
         "estimator independence",
-        "joint recalled remap scaling earlier combined_rows",
+        "joint recalled remap scaling earlier counted_groups combined_rows",
         "posterior marginals blue",
         "noise_law history",
     ),

@@ -13,7 +13,7 @@ Nothing here knows budgets. Values play no part in the choice of coefficients.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -28,6 +28,7 @@ from cube.pieces import Pieces
 from cube.query import Scope
 from cube.tiles import Tiles
 from inference.blue.atoms import row_signature
+from inference.blue.nested_groups import NestedGroups, extends
 from inference.blue.partition_reader import Reading
 from inference.blue.remainders import Divided, divided_at
 
@@ -61,7 +62,7 @@ class HierarchyReader:
         family = _family(divisions, measured)
         self._leaves = Grid(axes, tuple(chain[0] for chain in family.chains))
         self._trees = [
-            _Tree.of(chain, precision)
+            NestedGroups.of(chain, precision)
             for chain, precision in zip(family.chains, _precisions(family, measured), strict=True)
         ]
         self._tables = [
@@ -216,7 +217,7 @@ def _family(divisions: Mapping[int, Classes], measured: Mapping[int, Measurement
     for place in by_fineness[1:]:
         for dimension, one in enumerate(divisions[place]):
             chain = chains[dimension]
-            if not _extends(chain, one):
+            if not extends(chain, one):
                 continue
             others = [chain if k != dimension else [one] for k, chain in enumerate(chains)]
             if all(_name(classes) in known for classes in product(*others)):
@@ -230,11 +231,6 @@ def _family(divisions: Mapping[int, Classes], measured: Mapping[int, Measurement
 
 def _name(classes: Sequence[AxisClasses]) -> tuple[bytes, ...]:
     return tuple(one.starts.tobytes() + one.of_run.tobytes() for one in classes)
-
-
-def _extends(chain: Sequence[AxisClasses], coarser: AxisClasses) -> bool:
-    """Whether a partition is coarser than all of a chain."""
-    return coarser.n_classes < chain[-1].n_classes and chain[-1].refines(coarser)
 
 
 def _precisions(family: _Family, measured: Mapping[int, Measurement]) -> list[Floats]:
@@ -282,68 +278,3 @@ class _Table:
         group = grid.labels(partition.axes, partition.groups).ravel()
         widening, is_gaussian = one.lattice_widening, one.is_gaussian
         return cls(place, one.values, one.noise_scale, widening, is_gaussian, group)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Tree:
-    """Nested partitions along one axis, with the precision of the counts of each.
-
-    Parameters
-    ----------
-    parents : tuple of ndarray of int64
-        For each level but the last, the group of the next level that contains each group.
-    precisions : (n_levels,) ndarray of float64
-    starts : tuple of int
-        Where each level begins, when the groups of all levels follow each other; and the end.
-    """
-
-    parents: tuple[NDArray[np.int64], ...]
-    precisions: Floats
-    starts: tuple[int, ...]
-
-    @classmethod
-    def of(cls, chain: Classes, precisions: Floats) -> "_Tree":
-        parents = tuple(coarser.parents(finer) for finer, coarser in pairwise(chain))
-        starts = np.cumsum([0, *(one.n_classes for one in chain)])
-        return cls(parents, precisions, tuple(starts.tolist()))
-
-    def coefficients(self, asked: Floats, dimension: int) -> Floats:
-        """The coefficients of the groups of all levels, for queries of the finest groups.
-
-        Notes
-        -----
-        With ``M`` the sum over levels of precision times the levels' Gram matrices, the solution of
-        ``M x = c``, summed over each group and multiplied by its precision, is the group's
-        coefficient. A level adds the same number to all pairs within a group, so that the inverse
-        follows from that of the finer levels (Sherman and Morrison): on the way up, `ones` and
-        `sums` are those of ``M_g^-1 1`` and ``M_g^-1 c`` over each group; on the way down, what the
-        coarser groups have explained is taken off.
-        """
-        c = np.moveaxis(asked, dimension, 0)
-        ones = [np.full(c.shape[0], 1 / self.precisions[0])]
-        sums = [c / self.precisions[0]]
-        for parent, precision in zip(self.parents, self.precisions[1:], strict=True):
-            together = _summed(ones[-1][:, np.newaxis], parent)[:, 0]
-            shrunk = 1 + precision * together
-            ones.append(together / shrunk)
-            sums.append(_summed(sums[-1], parent) / _beside(shrunk, c))
-        explained = np.zeros_like(sums[-1])
-        found: list[Floats] = []
-        for level in reversed(range(len(sums))):
-            own = self.precisions[level] * (sums[level] - explained * _beside(ones[level], c))
-            found.insert(0, own)
-            if level:
-                explained = (explained + own)[self.parents[level - 1]]
-        return np.moveaxis(np.concatenate(found), 0, dimension)
-
-
-def _beside(values: Floats, c: Floats) -> Floats:
-    """A number for each of the first dimension, to be multiplied with all that follow."""
-    return values.reshape((-1, *([1] * (c.ndim - 1))))
-
-
-def _summed(values: Floats, parent: NDArray[np.int64]) -> Floats:
-    """Sums over the groups of the next level."""
-    order = np.argsort(parent, kind="stable")
-    starts = np.searchsorted(parent[order], np.arange(int(parent.max()) + 1))
-    return np.add.reduceat(values[order], starts, axis=0)

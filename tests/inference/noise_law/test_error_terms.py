@@ -18,7 +18,7 @@ from inference.estimator import Estimator
 from inference.noise_law.error_terms import NO_TERMS, ErrorTerms
 from inference.posterior import NotEstimable, Posterior, RowEstimate
 from inference.recalled import NEVER_ASKED, RecalledAnswer, RecalledAnswers
-from inference.scaling import Scaling
+from inference.scaling import Scaling, posteriors_of
 from tests.support.cubes import SIZES, blocks, dense_rows, partitions
 
 SCHEMA = Schema(
@@ -65,17 +65,14 @@ def noise_in(measurement: Measurement) -> list[float]:
 
 
 def ways(estimator: Estimator, asked: QueryBlock) -> list[tuple[RowEstimate, ...]]:
-    """The posteriors of a block by each way there is: alone, together, read on some scopes."""
+    """The posteriors of a block by each way there is: alone, together, as sums of groups."""
     measured, _ = asked.primitive
     scaling = Scaling(asked, SCHEMA.n_records_max)
     workspace = estimator._combined.workspace(measured)
     return [
         estimator._alone(measured, scaling),
         estimator._together(measured, workspace, scaling, CONFIDENCE),
-        *(
-            estimator._read(measured, axes, scaling)
-            for axes in estimator._scopes_to_read(measured.scope)
-        ),
+        *(posteriors_of(reading, scaling) for reading in estimator._groups.readings(measured)),
     ]
 
 
