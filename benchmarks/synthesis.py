@@ -45,7 +45,12 @@ ERRORS_MAX = {
     Task("adult14", HALF, Method.PRIVBAYES): 0.10,
     Task("nltcs", HALF, Method.PRIVBAYES): 0.042,
 }
-WITHOUT_BARS = (Task("adult14", HALF), Task("nltcs", HALF))  # to hold PrivBayes against
+WITHOUT_BARS = (  # to hold PrivBayes against
+    Task("adult14", HALF),
+    Task("nltcs", HALF),
+    Task("nltcs", TENTH),
+    Task("nltcs", TENTH, Method.PRIVBAYES),
+)
 WITHOUT_FILES = Task("adult13", ONE)  # from the example's table: a figure without a bar
 PLAIN = Task("adult14", ONE)
 AFTER_STATEMENTS = Task("adult14", ONE, n_statements=20)

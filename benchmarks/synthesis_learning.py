@@ -51,7 +51,8 @@ class Lesson:
 
 
 LESSONS = (
-    Lesson("adult13", "income", {TENTH: 0.86, ONE: 0.900, THREE: 0.908}, {}),
+    Lesson("adult14", "income>50K", {TENTH: 0.86, ONE: 0.900, THREE: 0.908}, {}),
+    Lesson("adult13", "income", {}, {TENTH: 0.938, ONE: 0.981, THREE: 0.990}),  # the same of real
     Lesson("br2000", "13", {}, {THREE: 0.97}),
     Lesson("acs", "19", {}, {THREE: 0.97}),
 )
