@@ -28,7 +28,7 @@ def chain(n_rows: int = 6_000, seed: int = 11, known: Sequence[Scope] = ()) -> M
     return MadeUpRows(COLUMNS, np.stack([a, b, c, d], axis=1), known=known)
 
 
-def model_of(rows: MadeUpRows, *pairs: tuple[str, str]) -> PairwiseModel:
+def model_of(rows: MadeUpRows, *pairs: Scope) -> PairwiseModel:
     ones = [(column.name,) for column in rows.columns]
     return fit_model(Sketch.of(rows.columns, rows.nearly_exact(*ones, *pairs)))
 
