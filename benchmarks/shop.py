@@ -36,6 +36,7 @@ from benchmarks.shop_statements import ABOUT_THE_SERVER, ANSWERED, UNANSWERABLE,
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import Refused
+from cube.schema import Schema
 from planner.measuring.weights import weight_for
 from planner.workload import Wanted
 from proxy.api.requests import SOURCE_PUBLIC, QueryRequest, QueryResult
@@ -81,16 +82,16 @@ class LaplaceBeside(UsageTallies):
         self.epsilon: dict[str, Fraction] = {}
         self._bought: dict[tuple[str, str], int] = {}
 
-    def add(self, table: str, analyst: str, parts: Iterable[AnsweredPart]) -> None:
+    def add(self, schema: Schema, analyst: str, parts: Iterable[AnsweredPart]) -> None:
         """Count the answers of a statement on one table."""
         parts = list(parts)
-        super().add(table, analyst, parts)
+        super().add(schema, analyst, parts)
         for part in parts:
             for found, width in zip(part.aggregates, _widths(part), strict=True):
                 if found.source != SOURCE_PUBLIC:
                     target = replace(found.aggregate.target, half_width=width)
                     for block in found.aggregate.blocks:
-                        self._buy(table, Wanted(block, target))
+                        self._buy(schema.table, Wanted(block, target))
 
     def _buy(self, table: str, wanted: Wanted) -> None:
         row, multiplier = wanted.block.primitive

@@ -42,8 +42,15 @@ def declare(schema: Schema, *, version: str) -> str:
             "unit": schema.unit,
             "version": version,
             "columns": [_column(axis) for axis in schema.axes],
+            **_bounds(schema),
         }
     )
+
+
+def _bounds(schema: Schema) -> dict[str, int]:
+    """The bound on the rows of a unit, where a unit may have several."""
+    n_rows = schema.rows_per_unit_max
+    return {} if n_rows == 1 else {"rows_per_unit_max": n_rows}
 
 
 def _column(axis: Axis) -> dict[str, Any]:

@@ -3,19 +3,21 @@
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 
 from cube.axis import NAME_LENGTH_MAX, Axis
 from cube.cached import cached_property
 
 N_RECORDS_MAX = 2**40  # with COEFFICIENT_MAX keeps every exact answer inside 80 bits
 N_AXES_MAX = 1000
+N_ROWS_PER_UNIT_MAX = 2**20
 
 
 class Neighbours(StrEnum):
     """Which two tables the guarantee makes indistinguishable."""
 
     ADD_REMOVE = "add_remove"
-    """One row is added or removed."""
+    """All rows of one unit are added or removed; of one row, where there is no unit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +35,11 @@ class Schema:
     neighbours : Neighbours
         The relation the guarantee is about.
     unit : str, optional
-        The name of the source's column that says whom a row is about; each has one row. It is not
-        an axis: its values are private.
+        The name of the source's column that says whom a row is about. It is not an axis: its values
+        are private.
+    rows_per_unit_max : int
+        The most rows of one unit that are kept; the source leaves out the others. Every epsilon is
+        for a unit, so what a row costs counts this many times.
     """
 
     table: str
@@ -42,6 +47,7 @@ class Schema:
     n_records_max: int
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     unit: str | None = None
+    rows_per_unit_max: int = 1
 
     def __post_init__(self) -> None:
         if not self.table or len(self.table) > NAME_LENGTH_MAX or not self.table.isprintable():
@@ -53,8 +59,14 @@ class Schema:
             raise ValueError(f"{self.table}: two columns share a name (letter case does not count)")
         if not 1 <= self.n_records_max <= N_RECORDS_MAX:
             raise ValueError(f"{self.table}: n_records_max must be from 1 to {N_RECORDS_MAX}")
+        if not 1 <= self.rows_per_unit_max <= N_ROWS_PER_UNIT_MAX:
+            raise ValueError(
+                f"{self.table}: rows_per_unit_max must be from 1 to {N_ROWS_PER_UNIT_MAX}"
+            )
         if self.unit is not None:
             self._check_unit(self.unit, folded)
+        elif self.rows_per_unit_max > 1:
+            raise ValueError(f"{self.table}: rows_per_unit_max needs a unit")
 
     def _check_unit(self, unit: str, folded: list[str]) -> None:
         """Raise ValueError unless the unit can be the name of a column without public levels."""
@@ -67,6 +79,10 @@ class Schema:
     def by_name(self) -> dict[str, Axis]:
         """The axes by their names."""
         return {axis.name: axis for axis in self.axes}
+
+    def per_row(self, epsilon: Fraction) -> Fraction:
+        """What a row may cost where a unit may cost `epsilon`."""
+        return epsilon / self.rows_per_unit_max
 
     def sizes(self, scope: tuple[str, ...]) -> tuple[int, ...]:
         """The number of levels of each axis in `scope`."""

@@ -49,6 +49,7 @@ class Opened:
     data_fingerprint: str
     budget: Fraction
     is_pinned: bool  # it also records what is read from the data
+    rows_per_unit: int = 1  # at most, among what is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +175,13 @@ def units_of(epsilon: Fraction) -> int:
 
 def _opened(value: Json) -> Opened:
     required = ("schema_digest", "data_fingerprint", "budget")
-    fields = fields_of(value, required, ("rows_fingerprint",))
+    fields = fields_of(value, required, ("rows_fingerprint", "rows_per_unit"))
     text(fields, "schema_digest")
     is_pinned = "rows_fingerprint" in fields
     if is_pinned:
         text(fields, "rows_fingerprint")
-    return Opened(text(fields, "data_fingerprint"), _epsilon(fields, "budget"), is_pinned)
+    n_rows = whole(fields, "rows_per_unit", 2) if "rows_per_unit" in fields else 1
+    return Opened(text(fields, "data_fingerprint"), _epsilon(fields, "budget"), is_pinned, n_rows)
 
 
 def _pinned(value: Json) -> Pinned:

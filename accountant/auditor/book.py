@@ -42,8 +42,8 @@ class Book:
         self.opened_by = opened_by
         self.data_fingerprint = opened.data_fingerprint
         self._accounts = Accounts(opened_by, opened.budget)
-        self._purchases = Purchases()
-        self._gaussian = GaussianAccount()
+        self._purchases = Purchases(opened.rows_per_unit)
+        self._gaussian = GaussianAccount(opened.rows_per_unit)
         self._paid: list[Paid] = []
         self._finding = Finding(0, exact=True)
         self._is_pinned = opened.is_pinned

@@ -63,9 +63,16 @@ class Terms:
 
 
 class GaussianAccount:
-    """The Gaussian noise of one table's statistics, and the terms of all such noise."""
+    """The Gaussian noise of one table's statistics, and the terms of all such noise.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    rows_per_unit : int
+        The most rows of one unit.
+    """
+
+    def __init__(self, rows_per_unit: int = 1) -> None:
+        self._rows_per_unit = rows_per_unit
         self._terms: Terms | None = None
         self._rho_units = 0
         self._steps: list[tuple[int, int]] = []  # an entry, and the cost from that entry on
@@ -80,7 +87,7 @@ class GaussianAccount:
         if self._terms not in (None, terms):
             raise Wrong("Gaussian noise on other terms than the table's")
         self._terms = terms
-        self._rho_units += rho_units
+        self._rho_units += self._rows_per_unit**2 * rho_units
         self._steps.append((seq, cost_units(terms, self._rho_units)))
 
     def after(self, seq: int) -> tuple[Fraction | None, int]:
@@ -117,14 +124,16 @@ def check_row_noise(noise: RowNoise) -> None:
         raise Wrong("the noise is smaller than the paid precision allows")
 
 
-def price_per_square(noise: RowNoise, terms: Terms) -> Price:
+def price_per_square(noise: RowNoise, terms: Terms, rows_per_unit: int = 1) -> Price:
     """What a row costs a cell, by the size of its coefficient there.
 
-    ``order * precision * size**2`` in units of 2**-40, rounded up.
+    ``order * precision * size**2`` in units of 2**-40, rounded up, times the square of a unit's
+    rows.
     """
     order_units = terms.order * 2**ORDER_UNIT_BITS
     shift = ORDER_UNIT_BITS + PRECISION_UNIT_BITS - EPSILON_UNIT_BITS
-    return Price(order_units.numerator * noise.precision_units, shift, power=2)
+    numerator = rows_per_unit**2 * order_units.numerator * noise.precision_units
+    return Price(numerator, shift, power=2)
 
 
 def terms_of(value: Json) -> Terms:

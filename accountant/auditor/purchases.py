@@ -44,6 +44,11 @@ class Measurement:
 class Purchases:
     """The charges and measurements of one table.
 
+    Parameters
+    ----------
+    rows_per_unit : int
+        The most rows of one unit: what a row costs counts this many times.
+
     Attributes
     ----------
     pending : dict of int to Charge
@@ -54,7 +59,8 @@ class Purchases:
         The numbers of the measurement entries, ascending.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rows_per_unit: int = 1) -> None:
+        self._rows_per_unit = rows_per_unit
         self.pending: dict[int, Charge] = {}
         self.measurements: list[Measurement] = []
         self.completed: list[int] = []
@@ -73,7 +79,7 @@ class Purchases:
             if isinstance(statistic, Gaussian):
                 check_gaussian(statistic.noise, statistic.sensitivity)
             else:
-                rows.append(_cost_of(statistic))
+                rows.append(self._cost_of(statistic))
         self.pending[seq] = charge
         return tuple(rows)
 
@@ -113,8 +119,18 @@ class Purchases:
             return Row(bought.block.share, self._price_of_another(bought, noise, terms))
         check_noise(noise)
         if earlier is None:
-            return Row(bought.block.share, Price(noise.weight_units))
-        return Row(bought.block.share, Price(_refined_by(noise, earlier)))
+            return Row(bought.block.share, self._price(noise.weight_units))
+        return Row(bought.block.share, self._price(_refined_by(noise, earlier)))
+
+    def _cost_of(self, statistic: Distance | Choice) -> Row:
+        """The cost of a statistic for each cell, as a row."""
+        if isinstance(statistic, Distance):
+            check_noise(statistic.noise)
+        return Row(statistic.share, self._price(statistic.weight_units))
+
+    def _price(self, weight_units: int) -> Price:
+        """What a weight costs a cell in which all rows of a unit are."""
+        return Price(self._rows_per_unit * weight_units)
 
     def _price_of_another(self, bought: Bought, noise: RowNoise, terms: Terms | None) -> Price:
         """The price of a value with Gaussian noise, the first of its row or a further one."""
@@ -123,7 +139,7 @@ class Purchases:
             raise Wrong(f"a measurement raised to a precision of {self._precision(bought)} units")
         if terms is None:
             raise Wrong("Gaussian noise without terms")
-        return price_per_square(noise, terms)
+        return price_per_square(noise, terms, self._rows_per_unit)
 
     def _precision(self, bought: Bought) -> int:
         """The precision of the row so far, with this value of it; 0 for Laplace noise."""
@@ -169,10 +185,3 @@ def _refined_by(after: Noise, earlier: Measurement) -> int:
     ):
         raise Wrong("a measurement raised to noise that is no refinement of its own")
     return after.weight_units - before.weight_units
-
-
-def _cost_of(statistic: Distance | Choice) -> Row:
-    """The cost of a statistic for each cell, as a row."""
-    if isinstance(statistic, Distance):
-        check_noise(statistic.noise)
-    return Row(statistic.share, Price(statistic.weight_units))

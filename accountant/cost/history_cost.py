@@ -6,9 +6,10 @@
 This is Theorem 5.4 of Xiao & Xiong 2012, "Bayesian Inference under Differential Privacy", for
 neighbours that differ by one record added or removed, and it holds for rows and weights chosen
 adaptively. A row with Gaussian noise costs order * precision * coefficient**2 in the same sum
-(row_cost.py); what it costs beside that is in zcdp_account.py. Costs are whole units of 2**-40
-epsilon; no float is involved, and where the maximum is out of reach it is replaced by a proved
-upper bound, never by an estimate.
+(row_cost.py); what it costs beside that is in zcdp_account.py. Where a unit has up to k records, a
+cell pays for k of them, and the loss is that of a unit (proofs/units.md). Costs are whole units of
+2**-40 epsilon; no float is involved, and where the maximum is out of reach it is replaced by a
+proved upper bound, never by an estimate.
 
 Nothing here reads data or stores charges. Proof: proofs/table_cost.md.
 """
@@ -84,6 +85,8 @@ class CostState:
     ----------
     n_cells_max : int
         The most cells that one table may span.
+    rows_per_unit : int
+        The most records of one unit.
 
     Notes
     -----
@@ -92,18 +95,19 @@ class CostState:
     that cost.
     """
 
-    def __init__(self, n_cells_max: int = N_TABLE_CELLS_MAX) -> None:
+    def __init__(self, n_cells_max: int = N_TABLE_CELLS_MAX, rows_per_unit: int = 1) -> None:
         self.n_cells_max = n_cells_max
+        self.rows_per_unit = rows_per_unit
         self._before: CostState | None = None
         self._plan: Sequence[PlannedMeasurement] = ()
         self._is_at_its_limit = False
         self._priced: tuple[_Priced, ...] = ()  # the most recently used first
         nothing = Elimination(n_cells_max=n_cells_max)
-        self._known: _Known | None = _Known((), 0, nothing, exact=True)
+        self._known: _Known | None = _Known(rows_per_unit, (), 0, nothing, exact=True)
 
     def charged(self, plan: Sequence[PlannedMeasurement]) -> "CostState":
         """The state after the rows of `plan` are paid for."""
-        after = CostState(self.n_cells_max)
+        after = CostState(self.n_cells_max, self.rows_per_unit)
         after._before, after._plan, after._known = self, tuple(plan), None
         return after
 
@@ -159,7 +163,7 @@ class CostState:
         spared = [
             part.scaled(-1)
             for planned in rows
-            for part in row_cost(planned).parts
+            for part in row_cost(planned, rows_per_unit=self.rows_per_unit).parts
             if not part.degree
         ]
         return max(0, known.elimination.added(spared).maximum.value)
@@ -193,6 +197,7 @@ class _Known:
 
     Parameters
     ----------
+    rows_per_unit : int
     functions : tuple of CellFunction
         What each row costs, in units; some are added up.
     n_ordered : int
@@ -208,6 +213,7 @@ class _Known:
         place of the elimination, which is no longer added to.
     """
 
+    rows_per_unit: int
     functions: tuple[CellFunction, ...]
     n_ordered: int
     elimination: Elimination
@@ -232,8 +238,7 @@ class _Known:
         """
         n_functions = len(self.functions) + len(plan)
         if self.cover is None and n_functions > BULK_GROWTH * self.n_ordered:
-            functions, rows, exact = self._functions_with(plan)
-            return _Known(functions, 0, Elimination(), exact, rows).reordered(n_cells_max)
+            return self._afresh(plan).reordered(n_cells_max)
         after = self.with_added(plan) if after is None else after
         if after.cover is not None:
             return after
@@ -253,11 +258,15 @@ class _Known:
         if self.cover is not None:
             cover = self.cover.added(added_now)
             if cover is not None:
-                return _Known(functions, self.n_ordered, self.elimination, exact, rows, cover)
-            n_cells_max = self.elimination.n_cells_max
-            return _Known(functions, 0, Elimination(), exact, rows).reordered(n_cells_max)
+                return replace(self, functions=functions, exact=exact, rows=rows, cover=cover)
+            return self._afresh(plan).reordered(self.elimination.n_cells_max)
         elimination = self.elimination.added(added_now)
-        return _Known(functions, self.n_ordered, elimination, exact, rows)
+        return replace(self, functions=functions, elimination=elimination, exact=exact, rows=rows)
+
+    def _afresh(self, plan: Sequence[PlannedMeasurement]) -> "_Known":
+        """The functions once `plan` is paid for too, not eliminated yet."""
+        functions, rows, exact = self._functions_with(plan)
+        return _Known(self.rows_per_unit, functions, 0, Elimination(), exact, rows)
 
     def reordered(self, n_cells_max: int) -> "_Known":
         """The same sum, eliminated again in a new order, or covered if that gives no more."""
@@ -265,7 +274,7 @@ class _Known:
         n_cells = min(n_cells_max, max(N_CELLS_ALL_MAX // max(1, len(functions)), N_CELLS_LEAST))
         n_ordered = max(len(functions), N_ORDERED_LEAST)
         elimination = eliminated(functions, n_cells)
-        found = _Known(functions, n_ordered, elimination, self.exact, self.rows)
+        found = _Known(self.rows_per_unit, functions, n_ordered, elimination, self.exact, self.rows)
         if elimination.maximum.exact or len(self.rows) > N_COVERED_MAX:
             return found
         cover = Cover().added(self.rows)
@@ -285,7 +294,7 @@ class _Known:
         self, plan: Sequence[PlannedMeasurement]
     ) -> tuple[tuple[CellFunction, ...], tuple[CellFunction, ...], bool]:
         """Functions and rows followed by those of `plan`, and whether their sum is ``B``."""
-        costs = [row_cost(planned) for planned in plan]
+        costs = [row_cost(planned, rows_per_unit=self.rows_per_unit) for planned in plan]
         parts = [part for cost in costs for part in cost.parts]
         exact = self.exact and all(cost.exact for cost in costs)
         return (*self.functions, *parts), (*self.rows, *parts), exact
@@ -337,6 +346,7 @@ def price_of(state: CostState, units_spent: int, plan: Sequence[PlannedMeasureme
     never less than what is already charged, so that spending never falls.
     """
     found = state.cost_with(plan, units_spent)
-    added_at_most = sum(most_of(planned) for planned in plan)
+    k = state.rows_per_unit
+    added_at_most = sum(most_of(planned, rows_per_unit=k) for planned in plan)
     units_after = max(units_spent, min(found.units, units_spent + added_at_most))
     return Price(units_spent, units_after, exact=found.exact and found.units == units_after)

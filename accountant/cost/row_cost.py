@@ -1,10 +1,11 @@
 """What the rows of a planned measurement cost each cell, in whole units of 2**-40 epsilon.
 
-    Laplace     weight * |coefficient|
-    Gaussian    order * precision * coefficient**2, rounded up
+    Laplace     k * weight * |coefficient|
+    Gaussian    k**2 * order * precision * coefficient**2, rounded up
 
-Functions of the cells, which are nowhere below the cost. Nothing here adds them up or knows what
-else was bought. Proofs: proofs/table_cost.md, "Profiles"; proofs/gaussian_noise.md, "Rows".
+for a unit whose k rows are all in that cell. Functions of the cells, which are nowhere below the
+cost. Nothing here adds them up or knows what else was bought. Proofs: proofs/table_cost.md,
+"Profiles"; proofs/gaussian_noise.md, "Rows"; proofs/units.md.
 """
 
 import math
@@ -17,18 +18,21 @@ from cube.gaussian_terms import GaussianTerms, Precision
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 
 
-def row_cost(planned: PlannedMeasurement, profile: Profile | None = None) -> Profile:
+def row_cost(
+    planned: PlannedMeasurement, profile: Profile | None = None, *, rows_per_unit: int = 1
+) -> Profile:
     """What measuring a block costs each cell, in units; `profile` is that of the block."""
     profile = profile_of(planned.block) if profile is None else profile
     if planned.terms is None:
-        units = planned.laplace_weight.units
+        units = rows_per_unit * planned.laplace_weight.units
         return Profile(tuple(part.scaled(units) for part in profile.parts), profile.exact)
-    return _squared(profile, units_per_square(planned.precision, planned.terms))
+    rate = units_per_square(planned.precision, planned.terms)
+    return _squared(profile, rows_per_unit**2 * rate)
 
 
-def most_of(planned: PlannedMeasurement) -> int:
+def most_of(planned: PlannedMeasurement, *, rows_per_unit: int = 1) -> int:
     """No cell pays more than this for a block."""
-    bound = profile_of(planned.block).bound
+    bound = rows_per_unit * profile_of(planned.block).bound
     if planned.terms is None:
         return planned.laplace_weight.units * bound
     return math.ceil(units_per_square(planned.precision, planned.terms) * bound**2)

@@ -11,7 +11,7 @@ draws noise or reads data. Proof: proofs/gaussian_noise.md.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
@@ -36,17 +36,21 @@ class GaussianAccount:
         None before there is any.
     rho_units : int
         The sum over all releases, in units of 2**-60.
+    rows_per_unit : int
+        The most records of one unit: it has that many times the sensitivity, squared in its rho.
     """
 
     terms: GaussianTerms | None = None
     rho_units: int = 0
+    rows_per_unit: int = 1
 
     @property
     def units(self) -> int:
         """The cost, in units of 2**-40 epsilon, rounded up; 0 while there is no Gaussian noise."""
         if self.terms is None:
             return 0
-        units: int = math.ceil(cost_of(self.terms, self.rho_units) * UNITS_PER_EPSILON)
+        rho_units = self.rows_per_unit**2 * self.rho_units
+        units: int = math.ceil(cost_of(self.terms, rho_units) * UNITS_PER_EPSILON)
         return units
 
     def followed_by(self, rho_units: int, terms: GaussianTerms) -> "GaussianAccount":
@@ -59,7 +63,7 @@ class GaussianAccount:
         """
         if self.terms not in (None, terms):
             raise ValueError("Gaussian noise on other terms than the table's")
-        return GaussianAccount(terms, self.rho_units + rho_units)
+        return replace(self, terms=terms, rho_units=self.rho_units + rho_units)
 
     def terms_for(self, delta: Fraction, epsilon: Fraction) -> GaussianTerms:
         """The table's terms; if it has none yet, the best ones for spending `epsilon`.
@@ -79,10 +83,11 @@ class GaussianAccount:
         return self.terms
 
     def most_rho_units(self, terms: GaussianTerms, epsilon: Fraction) -> int:
-        """The most rho that can be added while the cost grows by at most `epsilon`; 0 if none."""
+        """The most rho of a record that can be added for at most `epsilon`; 0 if none."""
         units = self.units + int(epsilon * UNITS_PER_EPSILON)
         rho = (Fraction(units, UNITS_PER_EPSILON) - constant_of(terms)) / terms.order
-        return max(0, math.floor(rho * UNITS_PER_RHO) - self.rho_units)
+        of_record = rho / self.rows_per_unit**2
+        return max(0, math.floor(of_record * UNITS_PER_RHO) - self.rho_units)
 
 
 def cost_of(terms: GaussianTerms, rho_units: int) -> Fraction:

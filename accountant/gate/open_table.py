@@ -38,7 +38,8 @@ def open_table(
     ledger.refresh()
     opened = ledger.history(schema.table).opened
     data, rows = source.fingerprint(ledger.key), source.rows_fingerprint(ledger.key)
-    seen = TableOpened(_schema_digest(schema), data, budget, rows)
+    n_of_unit = schema.rows_per_unit_max
+    seen = TableOpened(_schema_digest(schema), data, budget, rows, n_of_unit)
     if opened is None:
         _check_new_data(schema.table, ledger.openings(), seen)
         ledger.append(schema.table, lambda history: None if history.opened else seen)
@@ -65,6 +66,12 @@ def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> Non
         raise LedgerMismatch(
             f"The ledger knows {table} with other columns, levels or neighbours.",
             hint=f"Restore the declaration it began with. {forgetting}",
+        )
+    if opened.rows_per_unit != seen.rows_per_unit:
+        raise LedgerMismatch(
+            f"The ledger knows {table} with rows_per_unit_max = {opened.rows_per_unit}, "
+            "by which everything spent on it was counted.",
+            hint=f"Restore that. {forgetting}",
         )
     if not hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint):
         raise DataChanged(

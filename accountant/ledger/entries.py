@@ -55,12 +55,18 @@ class TableOpened:
 
     `data_fingerprint` is the identity of its data, whatever is read from it; `rows_fingerprint` is
     the identity of the rows read: None in an older ledger, until `DataPinned` records it.
+    `rows_per_unit` is the most rows of a unit that are among them.
     """
 
     schema_digest: str
     data_fingerprint: str
     budget: Fraction
     rows_fingerprint: str | None = None
+    rows_per_unit: int = 1
+
+    def __post_init__(self) -> None:
+        if self.rows_per_unit < 1:
+            raise ValueError("a unit with less than one row")
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,8 @@ def _write_opened(body: TableOpened) -> Fields:
     }
     if body.rows_fingerprint is not None:
         encoded["rows_fingerprint"] = body.rows_fingerprint
+    if body.rows_per_unit > 1:
+        encoded["rows_per_unit"] = body.rows_per_unit
     return encoded
 
 
@@ -96,6 +98,7 @@ def _read_opened(fields: Fields) -> TableOpened:
         _typed(fields["data_fingerprint"], str),
         Fraction(_typed(fields["budget"], str)),
         _typed(fields["rows_fingerprint"], str) if "rows_fingerprint" in fields else None,
+        _typed(fields.get("rows_per_unit", 1), int),
     )
 
 

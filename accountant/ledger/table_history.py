@@ -200,9 +200,13 @@ class TableHistory:
     ) -> "TableHistory":
         match body:
             case TableOpened():
-                rows = body.rows_fingerprint
                 return replace(
-                    self, opened=body, budget=_budget(body.budget), rows_fingerprint=rows
+                    self,
+                    opened=body,
+                    budget=_budget(body.budget),
+                    rows_fingerprint=body.rows_fingerprint,
+                    cost=CostState(rows_per_unit=body.rows_per_unit),
+                    gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
                 )
             case DataPinned():
                 return self._pinned(body)

@@ -169,7 +169,14 @@ class _Chooser:
         self._row = wanted.block.primitive[0]
         self._target = wanted.target
         self._only_rents = wanted.is_searched
-        self._weighing = Weighing(wanted.block, wanted.target, context.forecast, beside, base)
+        self._weighing = Weighing(
+            wanted.block,
+            wanted.target,
+            context.forecast,
+            beside,
+            base,
+            context.schema.rows_per_unit_max,
+        )
         self._base_epsilon = context.price(base).epsilon if base else Fraction(0)
         self._base_is_gaussian = any(one.is_gaussian for one in base)
 

@@ -57,8 +57,8 @@ class NoiseKind(Protocol):
         """A block to be measured with this noise."""
         ...
 
-    def cost(self, units: int) -> Fraction:
-        """What a row with coefficients of 1 costs, in epsilon."""
+    def cost(self, units: int, rows_per_unit: int = 1) -> Fraction:
+        """What a row with coefficients of 1 costs, in epsilon, where a unit has so many records."""
         ...
 
     def as_precise_as(self, rate: float) -> int:
@@ -84,9 +84,9 @@ class LaplaceKind:
         """A block at a weight."""
         return PlannedMeasurement(block, Weight(units), raised_from)
 
-    def cost(self, units: int) -> Fraction:
-        """A count costs its weight."""
-        return Fraction(units, UNITS_PER_EPSILON)
+    def cost(self, units: int, rows_per_unit: int = 1) -> Fraction:
+        """A count costs its weight, for each record of a unit."""
+        return Fraction(rows_per_unit * units, UNITS_PER_EPSILON)
 
     def as_precise_as(self, rate: float) -> int:
         """The weight of that noise."""
@@ -119,13 +119,13 @@ class GaussianKind:
         """A block at a precision."""
         return PlannedMeasurement(block, Precision(units), raised_from, self.terms)
 
-    def cost(self, units: int) -> Fraction:
-        """Its precision is rho, which costs the order of the table."""
-        return Fraction(units, UNITS_PER_PRECISION) * self.terms.order
+    def cost(self, units: int, rows_per_unit: int = 1) -> Fraction:
+        """Its precision is the rho of a record, which costs the order of the table."""
+        return Fraction(rows_per_unit**2 * units, UNITS_PER_PRECISION) * self.terms.order
 
-    def affordable(self, cost_units: int) -> int:
+    def affordable(self, cost_units: int, rows_per_unit: int = 1) -> int:
         """What is left of the cost at the table's order, rounded down."""
-        cost = Fraction(cost_units, UNITS_PER_EPSILON) / self.terms.order
+        cost = Fraction(cost_units, UNITS_PER_EPSILON) / (rows_per_unit**2 * self.terms.order)
         return int(cost * UNITS_PER_PRECISION)
 
     def as_precise_as(self, rate: float) -> int:

@@ -60,12 +60,15 @@ class RentedRows:
         The weight or precision that the block has in all.
     terms : GaussianTerms, optional
         Of Gaussian noise, those of the table.
+    rows_per_unit : int
+        The most records of one unit of the table.
     """
 
     block: QueryBlock
     units: int
     weight_units: int
     terms: GaussianTerms | None = None
+    rows_per_unit: int = 1
 
     @property
     def paid(self) -> PlannedMeasurement:
@@ -81,7 +84,8 @@ class RentedRows:
     @cached_property
     def most_units(self) -> int:
         """At least what it added to the table's cost, in units of 2**-40 epsilon."""
-        bound = int(self.block.query.bound)  # coefficients of measured rows are whole
+        # The coefficients of measured rows are whole
+        bound = self.rows_per_unit * int(self.block.query.bound)
         if self.terms is None:
             return self.units * bound
         return math.ceil(units_per_square(self.paid.precision, self.terms) * bound**2)
@@ -156,7 +160,8 @@ class SkiRental:
         paid, held = self._raised(charged)
         rows = self._rented.setdefault(scope, {})
         before = rows[name].units if name in rows else 0
-        rows[name] = RentedRows(charged.block, before + paid, held, terms)
+        rows_per_unit = self._schema.rows_per_unit_max
+        rows[name] = RentedRows(charged.block, before + paid, held, terms, rows_per_unit)
         self._n_purchases[scope] += 1
 
     def _raised(self, charged: ChargedBlock) -> tuple[int, int]:

@@ -7,7 +7,7 @@ Nothing here sees a noisy value, or knows a price.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from cube.block import QueryBlock
@@ -35,6 +35,8 @@ class Weighing:
         Of the history and what is planned.
     base : tuple of PlannedMeasurement
         What is planned.
+    rows_per_unit : int
+        The most records of one unit.
     """
 
     block: QueryBlock
@@ -42,12 +44,13 @@ class Weighing:
     now: Forecast
     beside: Forecast
     base: tuple[PlannedMeasurement, ...]
+    rows_per_unit: int = 1
 
     def with_planned(self, plan: Sequence[PlannedMeasurement]) -> "Weighing":
         """The same once more is planned."""
         together = self.together(plan)
         beside = self.beside.with_planned(together)
-        return Weighing(self.block, self.target, self.now, beside, together)
+        return replace(self, beside=beside, base=together)
 
     def smallest(self, candidate: Candidate, kind: NoiseKind) -> tuple[PlannedMeasurement, ...]:
         """The candidate at the smallest weight that meets the target; raises as `least_units`."""
@@ -93,11 +96,12 @@ class Weighing:
     def added(self, candidate: Candidate, kind: NoiseKind, units: int) -> Fraction:
         """What whole scopes add to every cell, and so to the table's cost, at a common weight."""
         bought = (max(0, units - held) for held in self._held(candidate, kind))
-        return sum((kind.cost(one) for one in bought), Fraction(0))
+        return sum((kind.cost(one, self.rows_per_unit) for one in bought), Fraction(0))
 
     def held(self, candidate: Candidate, kind: NoiseKind) -> Fraction:
         """What was paid for whole scopes so far."""
-        return sum((kind.cost(one) for one in self._held(candidate, kind)), Fraction(0))
+        held = self._held(candidate, kind)
+        return sum((kind.cost(one, self.rows_per_unit) for one in held), Fraction(0))
 
     def half_width(self, plan: Sequence[PlannedMeasurement]) -> float:
         """What would be promised."""

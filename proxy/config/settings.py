@@ -19,7 +19,7 @@ from cube.axis import Axis
 from cube.gaussian_terms import DELTA_MIN
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
 from cube.refusals import ConfigurationInvalid
-from cube.schema import N_RECORDS_MAX, Neighbours, Schema
+from cube.schema import N_RECORDS_MAX, N_ROWS_PER_UNIT_MAX, Neighbours, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.strategy import Strategy
@@ -108,6 +108,7 @@ class TableSection(Section):
     view: str | None = Field(default=None, min_length=1)
     sources: Any = None
     unit: str | None = Field(default=None, min_length=1)
+    rows_per_unit_max: int = Field(default=1, ge=1, le=N_ROWS_PER_UNIT_MAX)
     budget: str | int | float
     n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
     half_width: float = Field(gt=0)
@@ -334,6 +335,7 @@ def _build_schema(
             n_records_max=n_records_max,
             neighbours=neighbours,
             unit=unit,
+            rows_per_unit_max=1 if section is None else section.rows_per_unit_max,
         )
     except ValueError as error:
         problems.add(("tables", name), str(error).removeprefix(f"{name}: "))

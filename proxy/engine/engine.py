@@ -289,10 +289,11 @@ class Engine:
     def _note_answers(
         self, table: ServedTable, payer: Payer, answered: Sequence[AnsweredPart]
     ) -> None:
-        name = table.info.schema.table
-        self.usage.add(name, payer.analyst, answered)
+        schema = table.info.schema
+        self.usage.add(schema, payer.analyst, answered)
         is_paid = any(one.source == SOURCE_MEASURED for part in answered for one in part.aggregates)
-        self._watcher.answered(name, AnswerKind.PAID if is_paid else AnswerKind.FREE)
+        kind = AnswerKind.PAID if is_paid else AnswerKind.FREE
+        self._watcher.answered(schema.table, kind)
 
     def _released(
         self,

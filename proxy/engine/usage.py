@@ -17,6 +17,7 @@ from accountant.ledger.entries import WIDTH_BINS, Served, Tally
 from accountant.ledger.ledger import Ledger
 from cube.encoding import fingerprint
 from cube.refusals import InvalidTarget, LedgerUnavailable, TooLarge
+from cube.schema import Schema
 from inference.posterior import widest
 from planner.cache import BoundedCache
 from planner.measuring.weights import weight_for
@@ -40,7 +41,7 @@ class UsageTallies:
             n_entries_max=N_PRICES_MAX, n_bytes_max=N_PRICES_MAX * PRICE_BYTES
         )
 
-    def add(self, table: str, analyst: str, parts: Iterable[AnsweredPart]) -> None:
+    def add(self, schema: Schema, analyst: str, parts: Iterable[AnsweredPart]) -> None:
         """Count the answers of a statement on one table."""
         for part in parts:
             for found in part.aggregates:
@@ -48,10 +49,10 @@ class UsageTallies:
                     continue
                 target = found.aggregate.target
                 wanted = [Wanted(block, target) for block in found.aggregate.blocks]
-                units = sum(self._plain_units(one) for one in wanted)
+                units = schema.rows_per_unit_max * sum(self._plain_units(one) for one in wanted)
                 share = widest(found.posteriors, target.confidence) / target.half_width
                 is_paid = found.source == SOURCE_MEASURED
-                self._count(table, analyst, is_paid=is_paid, units=units, share=share)
+                self._count(schema.table, analyst, is_paid=is_paid, units=units, share=share)
 
     def write(self, ledger: Ledger) -> None:
         """Write the counts to the ledger; if that fails, keep them for later."""

@@ -125,7 +125,8 @@ def _to_add(
 ) -> Added:
     schema = table.info.schema
     if request.budget is not None:
-        return divided(request.sets, schema, request.budget, known) if request.budget else {}
+        budget = schema.per_row(request.budget)
+        return divided(request.sets, schema, budget, known) if budget else {}
     return needed(request.sets, schema, target, known, total=_total(request))
 
 

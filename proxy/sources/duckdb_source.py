@@ -46,6 +46,8 @@ class DuckDbSource:
         The public columns. Other columns of the file are not read.
     location : SourceLocation or PrivateView
         The file, or the SQL over several.
+    key : bytes, optional
+        The ledger's; needed where a unit may have several rows, to decide which are kept.
 
     Raises
     ------
@@ -53,7 +55,7 @@ class DuckDbSource:
         If it cannot be read as declared. The message contains nothing from its rows.
     """
 
-    def __init__(self, schema: Schema, location: Location) -> None:
+    def __init__(self, schema: Schema, location: Location, key: bytes | None = None) -> None:
         self._column = {axis.name: f"axis_{place}" for place, axis in enumerate(schema.axes)}
         self._location = location
         self._connection = closed_database()
@@ -63,7 +65,7 @@ class DuckDbSource:
         unreadable = _unreadable(location)
         try:
             self._states = files.states_of(location.files)
-            load(schema, location, self._states, self._connection)
+            load(schema, location, self._states, self._connection, key)
             changed = files.states_of(location.files) != self._states
         except (duckdb.Error, csv.Error, OSError, UnicodeError):
             # The driver's text may quote a row, so it is dropped.

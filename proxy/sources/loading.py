@@ -21,6 +21,7 @@ from proxy.sources.axis_sql import (
     axis_sql,
     can_read,
 )
+from proxy.sources.bounding import UNIT, bounded_rows_sql
 from proxy.sources.closed import Connection, closed_database
 from proxy.sources.location import Location, PrivateView, SourceLocation
 from proxy.sources.problems import Problems
@@ -33,6 +34,7 @@ def load(
     location: Location,
     states: Mapping[Path, files.FileState],
     kept: Connection,
+    key: bytes | None = None,
 ) -> None:
     """Read a table into the table `cells` of another database.
 
@@ -45,6 +47,8 @@ def load(
         The state of each file of the location.
     kept : Connection
         The other database, which can reach no file.
+    key : bytes, optional
+        Of the digests by which some rows of a unit are kept, if it may have several.
 
     Raises
     ------
@@ -60,7 +64,13 @@ def load(
         problems.raise_if_any()
         # Left out of the whole table, so that every total equals the sum of its parts.
         inside = " AND ".join(f"axis_{place} > {LEFT_OUT}" for place in range(len(schema.axes)))
-        found = reading.sql(f"SELECT * FROM encoded WHERE {inside}")  # noqa: S608 - generated names only
+        rows = f"SELECT * FROM encoded WHERE {inside}"  # noqa: S608 - generated names only
+        if schema.rows_per_unit_max > 1:
+            if key is None:
+                raise ValueError("rows of units with several need a key")
+            found = reading.sql(bounded_rows_sql(schema, rows), params=[key.hex()])
+        else:
+            found = reading.sql(rows)
         kept.register("found", found.to_arrow_reader())
         kept.execute("CREATE TABLE cells AS FROM found")
         kept.unregister("found")
@@ -74,7 +84,10 @@ def _encode(
     connection: Connection,
     view: str | None,
 ) -> None:
-    """Make the table `encoded` of positions; record a problem if rows and units do not match."""
+    """Make the table `encoded` of positions; record a problem if rows and units do not match.
+
+    Where a unit may have several rows, it says whose each is.
+    """
     columns = relation.columns
     if columns is None:
         described = connection.execute(f"DESCRIBE FROM {relation.sql}").fetchall()
@@ -85,6 +98,8 @@ def _encode(
     for encoding in encodings:
         _set_up(encoding, connection)
     named = ", ".join(f"{sql.position} AS axis_{place}" for place, sql in enumerate(encodings))
+    if unit is not None and schema.rows_per_unit_max > 1:
+        named += f", {unit.sql} AS {UNIT}"
     joins = " ".join(sql.join for sql in encodings)
     connection.execute(
         f"CREATE TABLE encoded AS SELECT {named} FROM {relation.sql} AS source {joins}"  # noqa: S608 - from the public schema and quoted names
@@ -178,10 +193,14 @@ def _check_types(schema: Schema, problems: Problems, connection: Connection) -> 
 
 def _note_unit(schema: Schema, found: tuple[bool, bool], problems: Problems) -> None:
     """Record rows without a unit, and units with several rows; which, and how many, is private."""
+    has_several = schema.rows_per_unit_max > 1
+    rule = "every row should be about a unit"
+    if not has_several:
+        rule = "it should have one row for each unit; or declare rows_per_unit_max"
     for is_wrong, what in zip(found, ("NULL", "a value twice"), strict=True):
-        if is_wrong:
+        if is_wrong and not (has_several and what != "NULL"):
             keys = ("tables", schema.table, "unit")
-            problems.add(keys, f"the source holds {what}; it should have one row for each unit")
+            problems.add(keys, f"the source holds {what}; {rule}")
 
 
 def _check_size(schema: Schema, location: Location, connection: Connection) -> None:

@@ -54,7 +54,8 @@ def planned_evaluation(table: ServedTable, request: SynthesisRequest) -> tuple[P
     columns = columns_of(checked_axes(table, request))
     n_rows = known_now(table, columns).n_rows  # until rows are counted, use the public bound
     n_likely = table.info.schema.n_records_max if n_rows is None else max(1, round(n_rows))
-    n_asked = n_compared(len(columns), n_likely, request.evaluate)
+    budget = table.info.schema.per_row(request.evaluate)
+    n_asked = n_compared(len(columns), n_likely, budget)
     return (PlannedStep(name="evaluating the rows", epsilon=request.evaluate, n_tables=n_asked),)
 
 
@@ -114,22 +115,23 @@ def evaluated(  # noqa: PLR0913 - what is compared with what, and who pays
     -----
     A pair's distance is half the sum of ``|c / n - r / n|`` over cells, with `c` the private counts
     and `r` the rows' counts scaled to the same number of rows ``n``. One private row more or less
-    moves the sum of ``|c - r|`` by one, so m sums at an m-th of epsilon each have Laplace noise of
-    scale ``m / epsilon``. Of all pairs, as many are drawn as make the noise, which grows with the
-    root of m, and the error of drawing, which falls with it, equally large. Drawing without
-    replacement is counted as a Gaussian error.
+    moves the sum of ``|c - r|`` by one, so m sums at an m-th of a budget each have Laplace noise of
+    scale ``m / budget``, the budget being epsilon over the most rows of a unit. Of all pairs, as
+    many are drawn as make the noise, which grows with the root of m, and the error of drawing,
+    which falls with it, equally large. Drawing without replacement is counted as a Gaussian error.
     """
     rng = np.random.default_rng(seed)
     columns, levels = columns_of(axes), levels_of(axes, rows)
     groups = {one.name: grouped(levels[one.name], one) for one in columns}
     scopes = _scopes([one.name for one in columns])
-    n_asked = n_compared(len(columns), n_rows, epsilon)
+    spending = LaplaceSpending(table, payer, epsilon, _unwatched)
+    budget = spending.budget_of(epsilon)
+    n_asked = n_compared(len(columns), n_rows, budget)
     drawn = [scopes[place] for place in rng.permutation(len(scopes))[:n_asked]]
     places = {name: groups[name][levels[name]] for name in groups}
     asked = [_distance(scope, groups, places, n_rows, rng) for scope in drawn]
-    spending = LaplaceSpending(table, payer, epsilon, _unwatched)
-    distances = np.array(spending.ask(asked, epsilon / n_asked)) / (2 * n_rows)
-    scale = n_asked / float(epsilon) / (2 * n_rows)
+    distances = np.array(spending.ask(asked, budget / n_asked)) / (2 * n_rows)
+    scale = n_asked / float(budget) / (2 * n_rows)
     law = law_of_noise(
         np.full(n_asked, scale / n_asked), gaussian=_drawing_error(distances, scale, len(scopes))
     )
@@ -142,10 +144,10 @@ def evaluated(  # noqa: PLR0913 - what is compared with what, and who pays
     )
 
 
-def n_compared(n_columns: int, n_rows: int, epsilon: Fraction) -> int:
+def n_compared(n_columns: int, n_rows: int, budget: Fraction) -> int:
     """How many pairs of columns an evaluation compares; one column is compared by itself."""
     n_all = len(_scopes([str(place) for place in range(n_columns)]))
-    balanced = round(2**0.5 * SPREAD * float(epsilon) * n_rows)
+    balanced = round(2**0.5 * SPREAD * float(budget) * n_rows)
     return min(n_all, max(N_PAIRS_MIN, min(balanced, N_PAIRS_MAX)))
 
 

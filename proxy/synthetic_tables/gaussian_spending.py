@@ -41,11 +41,14 @@ class GaussianBudget:
         The epsilon that the first charge pays for the terms; 0 once they are paid for.
     budget : Fraction
         In ``mu**2``.
+    rows_per_unit : int
+        The most records of one unit.
     """
 
     terms: GaussianTerms
     opening: Fraction
     budget: Fraction
+    rows_per_unit: int = 1
 
     @classmethod
     def of(cls, table: ServedTable, epsilon: Fraction, delta: Fraction) -> "GaussianBudget":
@@ -60,12 +63,12 @@ class GaussianBudget:
         terms = account.terms_for(delta, epsilon)
         rho = Fraction(account.most_rho_units(terms, epsilon), UNITS_PER_RHO)
         opening = constant_of(terms) if account.terms is None else Fraction(0)
-        return cls(terms, opening, rho / RHO_PER_BUDGET)
+        return cls(terms, opening, rho / RHO_PER_BUDGET, account.rows_per_unit)
 
     @property
     def epsilon_per_budget(self) -> Fraction:
         """The epsilon that one unit of the budget costs, beyond the opening."""
-        return self.terms.order * RHO_PER_BUDGET
+        return self.rows_per_unit**2 * self.terms.order * RHO_PER_BUDGET
 
 
 class GaussianSpending(LaplaceSpending):
@@ -91,7 +94,7 @@ class GaussianSpending(LaplaceSpending):
     ) -> None:
         super().__init__(table, payer, epsilon, watch)
         bought = GaussianBudget.of(table, epsilon, delta)
-        self._terms, self.budget = bought.terms, bought.budget
+        self._terms, self.budget, self._bought = bought.terms, bought.budget, bought
 
     def buy(self, budgets: Mapping[Partition | None, float | Fraction]) -> None:
         """Add precision to the counts of partitions; see `LaplaceSpending.buy`."""
@@ -116,7 +119,6 @@ class GaussianSpending(LaplaceSpending):
         What rows cost a cell is rounded up to whole units of epsilon, so the budget is first
         rounded down to them.
         """
-        per_budget = self._terms.order * RHO_PER_BUDGET
-        cost_units = int(Fraction(budget) * per_budget * UNITS_PER_EPSILON)
-        units = GaussianKind(self._terms).affordable(cost_units)
+        cost_units = int(Fraction(budget) * self._bought.epsilon_per_budget * UNITS_PER_EPSILON)
+        units = GaussianKind(self._terms).affordable(cost_units, self._bought.rows_per_unit)
         return Precision(min(units, PRECISION_UNITS_MAX)) if units else None

@@ -180,7 +180,7 @@ def _planned_budget(
     """What may be spent, in the units of the noise, and what a budget buys."""
     if isinstance(spending, GaussianSpending):
         return PLANNED * float(spending.budget), GAUSSIAN
-    return PLANNED * float(request.epsilon), LAPLACE
+    return PLANNED * float(spending.budget_of(request.epsilon)), LAPLACE
 
 
 def _wishes(columns: Sequence[Column], request: SynthesisRequest) -> Wishes:
@@ -204,11 +204,11 @@ def _network(
             "A history does not determine a network: privbayes needs an epsilon.",
             hint="Give one, or make a table from history alone with the method pairwise.",
         )
-    budget = request.epsilon
+    budget = spending.budget_of(request.epsilon)
     if known_now(spending.table, columns).n_rows is None:
         spending.step("counting rows", 0.0)
         spending.buy({None: budget * Fraction(TOTAL_SHARE)})
-        budget -= spending.spent
+        budget -= spending.budget_of(spending.spent)
     network = learned_network(
         attributes_of(columns, request),
         NetworkMeasurer(spending, len(columns)),
@@ -311,7 +311,8 @@ def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> Non
     ------
     BudgetExhausted, LimitReached
     """
-    everything = PlannedMeasurement(QueryBlock(counting()), Weight.at_least(epsilon))
+    weight = Weight.at_least(table.info.schema.per_row(epsilon))
+    everything = PlannedMeasurement(QueryBlock(counting()), weight)
     try:
         table.gate.check([everything], payer, epsilon_cap=None)
     except (BudgetExhausted, LimitReached) as refusal:

@@ -30,7 +30,9 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
     steps = [PlannedStep(name="reading the history", epsilon=Fraction(0), n_tables=len(known))]
     if not request.epsilon:
         return tuple(steps)
-    left, cost, price = float(request.epsilon), LAPLACE, 1.0
+    schema = table.info.schema
+    left, cost = float(schema.per_row(request.epsilon)), LAPLACE
+    price = float(schema.rows_per_unit_max)
     if request.delta is not None:
         bought = GaussianBudget.of(table, request.epsilon, request.delta)
         steps.append(_planned("opening Gaussian noise", float(bought.opening), 0))
@@ -41,8 +43,8 @@ def preview(table: ServedTable, request: SynthesisRequest) -> tuple[PlannedStep,
         left -= TOTAL_SHARE * left
     if request.method is Method.PRIVBAYES:
         for_network = float(settings_of(request).network_share) * left
-        steps.append(_planned("choosing the network", for_network, len(columns) - 1))
-        steps.append(_planned("measuring tables", left - for_network, len(columns)))
+        steps.append(_planned("choosing the network", price * for_network, len(columns) - 1))
+        steps.append(_planned("measuring tables", price * (left - for_network), len(columns)))
         return tuple(steps)
     strata = strata_of(columns, request.target)
     if strata:

@@ -48,6 +48,10 @@ class LaplaceSpending:
         self._epsilon = epsilon
         self._watch = watch
 
+    def budget_of(self, epsilon: Fraction) -> Fraction:
+        """The budget that an epsilon pays for: the sum of weights over the tables of a record."""
+        return self.table.info.schema.per_row(epsilon)
+
     def step(self, name: str, done: float) -> None:
         """Report that a step begins."""
         self._watch(Progress(name, done, self.spent))
