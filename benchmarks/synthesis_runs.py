@@ -259,8 +259,9 @@ def peak_mb() -> float:
 
 
 def averaged(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of every figure over runs; of memory the largest."""
-    mean = {name: float(np.mean([one[name] for one in runs])) for name in runs[0]}
+    """The mean of every figure over runs; of memory the largest. A step that is left out is 0."""
+    names = dict.fromkeys(name for one in runs for name in one)
+    mean = {name: float(np.mean([one.get(name, 0.0) for one in runs])) for name in names}
     mean["peak_mb"] = max(one["peak_mb"] for one in runs)
     mean["pairs_spread"] = float(np.std([one["pairs"] for one in runs]))
     return mean
