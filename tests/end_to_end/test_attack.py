@@ -19,7 +19,7 @@ Dong, Roth & Su 2022), which must not pass the root of twice the rho that was ch
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -59,6 +59,7 @@ SCHEMA = Schema(
 BY_WORLD = Partition(("world",), np.arange(N_WORLDS, dtype=np.int64))
 KNOWN = np.array([[0, 0], [1, 2], [1, 1], [3, 0], [4, 2], [4, 2]], dtype=np.int64)
 HALF, QUARTER = Weight.at_least(Fraction(1, 2)), Weight.at_least(Fraction(1, 4))
+EIGHTH_OF_ONE = Weight.at_least(Fraction(1, 8))
 
 
 def factor(axis: str, *values: int) -> Factor:
@@ -75,13 +76,23 @@ BY_AGE = QueryBlock(counting(), Partition(("age", "world"), AGES))
 
 @dataclass(frozen=True)
 class Attack:
-    """A record that is there or not, and what is asked; `is_raised` buys it in two steps."""
+    """A record that is there or not, and what is asked; `is_raised` buys it in two steps.
+
+    A unit with `n_records` has as many of that record; `n_counted` of them are charged for.
+    """
 
     name: str
     record: tuple[int, int]
     blocks: tuple[QueryBlock, ...]
     weights: tuple[Weight | Precision, ...]
     is_raised: bool = False
+    n_records: int = 1
+    n_counted: int = 1
+
+    @property
+    def schema(self) -> Schema:
+        """The table, as a server that charges for so many records of a unit knows it."""
+        return replace(SCHEMA, unit="person", rows_per_unit_max=self.n_counted)
 
     def plan(self, share: int = 1, first: int | None = None) -> list[PlannedMeasurement]:
         """What is asked, at a share of its weights; as raises of what is from place `first` on."""
@@ -102,6 +113,7 @@ ATTACKS = (
     Attack("a sum, at its largest value", (4, 0), (SUM,), (QUARTER,)),
     Attack("overlapping counts", (4, 2), (EVERYONE, ADULTS, OFTEN), (QUARTER, HALF, QUARTER)),
     Attack("a count that is raised", (2, 2), (ADULTS,), (Weight.at_least(1),), is_raised=True),
+    Attack("a unit of four", (3, 2), (ADULTS, OFTEN), (EIGHTH_OF_ONE,) * 2, False, 4, 4),
 )
 
 
@@ -111,6 +123,9 @@ GAUSSIAN_ATTACKS = (
     Attack("one group of several", (1, 0), (BY_AGE,), (HALF_A_RHO,)),
     Attack("overlapping rows", (4, 2), (SUM, OFTEN, ADULTS), (EIGHTH, EIGHTH, EIGHTH)),
     Attack("a count that is raised", (2, 2), (ADULTS,), (HALF_A_RHO,), is_raised=True),
+)
+GAUSSIAN_UNIT = Attack(
+    "a unit of three", (3, 1), (EVERYONE,), (Precision.at_least(Fraction(1, 18)),), n_records=3
 )
 MIXED_ATTACK = Attack(
     "both kinds, raised", (4, 2), (EVERYONE, ADULTS), (QUARTER, EIGHTH), is_raised=True
@@ -238,14 +253,14 @@ def attacked(tmp_path: Path) -> Attacked:
     """Carries out an attack."""
 
     def carry_out(attack: Attack, noise: NoiseSource, n_runs: int) -> Outcome:
-        tables = (KNOWN, np.vstack((KNOWN, [attack.record])))
-        sources = [KnownTable(SCHEMA, in_every_world(records)) for records in tables]
+        tables = (KNOWN, np.vstack((KNOWN, [attack.record] * attack.n_records)))
+        sources = [KnownTable(attack.schema, in_every_world(records)) for records in tables]
         exact = [[answers_by_world(block, source) for block in attack.blocks] for source in sources]
         ratios = []
         charged = []
         for place, source in enumerate(sources):
             with open_ledger(tmp_path / f"{place}.ledger") as ledger:
-                gate = open_table(ledger, SCHEMA, Fraction(10**8), source, noise)
+                gate = open_table(ledger, attack.schema, Fraction(10**8), source, noise)
                 found, epsilon = likelihood_ratios(gate, attack, exact, n_runs)
                 ratios.append(found)
                 charged.append(epsilon)
@@ -268,6 +283,29 @@ def test_the_attack_convicts_noise_that_is_a_fifth_too_small(
 ) -> None:
     outcome = attacked(attack, QuieterNoise(), 80_000)
     assert outcome.shown() > outcome.charged
+
+
+def test_the_attack_convicts_a_server_that_charges_for_one_record_of_a_unit(
+    attacked: Attacked,
+) -> None:
+    outcome = attacked(replace(ATTACKS[-1], n_counted=1), SystemNoise(), 20_000)
+    assert outcome.shown() > 2 * outcome.charged
+
+
+def test_gaussian_noise_of_a_unit_shows_no_more_than_the_square_of_its_records(
+    attacked: Attacked,
+) -> None:
+    """The distance between the laws is three times that of one record."""
+    outcome = attacked(replace(GAUSSIAN_UNIT, n_counted=3), SystemNoise(), 20_000)
+    charged = distance_charged(outcome, 20_000)
+    assert 0.8 * charged < outcome.distance() <= charged
+
+
+def test_the_attack_convicts_a_server_that_charges_gaussian_noise_for_one_record(
+    attacked: Attacked,
+) -> None:
+    outcome = attacked(GAUSSIAN_UNIT, SystemNoise(), 20_000)
+    assert outcome.distance() > 2 * distance_charged(outcome, 20_000)
 
 
 def cell_epsilon(outcome: Outcome, n_runs: int) -> float:
