@@ -227,7 +227,8 @@ def _table_section(
         "# no level is left out of the table. A column that is not listed here is not served.",
         '# A number that is only summed and averaged is a `kind = "measure"`, with `low`, `high`',
         "# and `step`: values are clamped to these bounds, and rounded to whole steps from low.",
-        "# With `unit`, Tacit refuses to start if somebody has two rows; a view makes them one.",
+        "# With `unit`, Tacit refuses to start if somebody has two rows. If people have several:",
+        "# rows_per_unit_max = 10  # of each are kept; every epsilon is for all of them",
         "",
     ]
     return "\n".join(lines)

@@ -236,8 +236,8 @@ def _loss_rows(record: TableRecord) -> Iterator[Row]:
 def _history_rows(record: TableRecord) -> Iterator[Row]:
     """One row per measurement; `raised_from` is the position of the one that it refines.
 
-    Weight and scale are of Laplace noise; Gaussian noise has the rho of a record that moves the row
-    by one unit. The standard deviation compares the two.
+    Epsilon is that of one record. Weight and scale are of Laplace noise; Gaussian noise has the rho
+    of a record that moves the row by one unit. The standard deviation compares the two.
     """
     declared = DeclaredTable.parse(declare(record.info.schema, version=version("tacit-dp")))
     superseded = {measured.supersedes for measured in record.measurements}
@@ -278,6 +278,7 @@ def _domain_rows(record: TableRecord) -> Iterator[Row]:
             "levels": describe_levels(axis),
         }
     if schema.unit is not None:
+        several = f"at most {schema.rows_per_unit_max} records of each are kept"
         yield {
             "table_name": schema.table,
             "column_name": schema.unit,
@@ -285,6 +286,7 @@ def _domain_rows(record: TableRecord) -> Iterator[Row]:
             "has_null": False,
             "can_be_key": False,
             "can_be_predicate": False,
+            "levels": several if schema.rows_per_unit_max > 1 else None,
         }
 
 

@@ -122,6 +122,8 @@ class DeclaredTable:
     neighbours : str
     unit : str or None
         The column of the privacy unit.
+    rows_per_unit_max : int
+        The most rows of one unit that are kept.
     n_records_max : int
     version : str
         The version of Tacit that wrote the declaration.
@@ -130,6 +132,7 @@ class DeclaredTable:
 
     neighbours: str
     unit: str | None
+    rows_per_unit_max: int
     n_records_max: int
     version: str
     columns: tuple[DeclaredColumn, ...]
@@ -145,6 +148,7 @@ class DeclaredTable:
         return cls(
             fields["neighbours"],
             fields["unit"],
+            fields.get("rows_per_unit_max", 1),
             fields["n_records_max"],
             fields["version"],
             columns,

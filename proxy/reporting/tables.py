@@ -188,6 +188,7 @@ def _declaration(table: TableReport) -> dict[str, Any] | None:
     return {
         "neighbours": declared.neighbours,
         "unit": declared.unit,
+        "rows_per_unit_max": declared.rows_per_unit_max,
         "n_records_max": declared.n_records_max,
         "version": declared.version,
         "columns": [dict(column.fields) for column in declared.columns],
