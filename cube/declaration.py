@@ -28,8 +28,10 @@ AXIS_KINDS: Final[dict[type[Axis], str]] = {
 }
 
 
-def declare(schema: Schema, *, version: str) -> str:
+def declare(schema: Schema, *, version: str, separate_budget: str = "") -> str:
     """The declaration of a schema, made by a version of Tacit.
+
+    `separate_budget` is why a table has a budget of its own beside others about the same units.
 
     The positions of a column's levels are those of its regular levels in order, then OTHER, then
     NULL.
@@ -43,6 +45,7 @@ def declare(schema: Schema, *, version: str) -> str:
             "version": version,
             "columns": [_column(axis) for axis in schema.axes],
             **_bounds(schema),
+            **({"separate_budget": separate_budget} if separate_budget else {}),
         }
     )
 

@@ -110,4 +110,4 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
 
 def _open_gate(table: TableSettings, ledger: Ledger) -> Gate:
     source = DuckDbSource(table.schema, table.location, ledger.key)
-    return open_table(ledger, table.schema, table.budget, source, SystemNoise())
+    return open_table(ledger, table.schema, table.funds, source, SystemNoise())

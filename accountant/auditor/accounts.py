@@ -56,8 +56,11 @@ class Accounts:
         if limit.epsilon is not None or limit.per_query is not None:
             self._limits[limit.subject] = limit
 
-    def charge(self, seq: int, at: str, charge: Charge) -> None:
-        """Apply a charge; Wrong if it starts from another sum, or exceeds a budget or a limit."""
+    def charge(self, seq: int, at: str, charge: Charge, units_elsewhere: int = 0) -> None:
+        """Apply a charge; Wrong if it starts from another sum, or exceeds a budget or a limit.
+
+        `units_elsewhere` is what other tables have spent of the same budget.
+        """
         if charge.units_before != self.units_spent:
             raise Wrong(
                 f"charged on top of {charge.units_before} units, but {self.units_spent} were spent"
@@ -66,8 +69,9 @@ class Accounts:
         if units < 0:
             raise Wrong("a charge that lowers what is spent")
         budget = units_of(self._budgets[-1][1])
-        if units and charge.units_after > budget:
-            raise Wrong(f"{charge.units_after} units are spent, and the table's budget is {budget}")
+        spent = charge.units_after + units_elsewhere
+        if units and spent > budget:
+            raise Wrong(f"{spent} units are spent, and the table's budget is {budget}")
         for account in charge.accounts:
             self._check_limit(account, units, at)
         for account in charge.accounts:

@@ -50,6 +50,14 @@ class Opened:
     budget: Fraction
     is_pinned: bool  # it also records what is read from the data
     rows_per_unit: int = 1  # at most, among what is read
+    shared_budget: str = ""  # the name of the budget, if tables share it
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A table spends from a shared budget from now on."""
+
+    shared_budget: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +161,7 @@ class InformationalEntry:
 
 AccessBody: TypeAlias = Granted | Revoked
 TableBody: TypeAlias = (
-    Opened | Pinned | Budget | Limit | Charge | TakenOver | Measured | InformationalEntry
+    Opened | Pinned | Budget | Joined | Limit | Charge | TakenOver | Measured | InformationalEntry
 )
 Body: TypeAlias = AccessBody | TableBody | EventBody
 
@@ -175,13 +183,20 @@ def units_of(epsilon: Fraction) -> int:
 
 def _opened(value: Json) -> Opened:
     required = ("schema_digest", "data_fingerprint", "budget")
-    fields = fields_of(value, required, ("rows_fingerprint", "rows_per_unit"))
+    optional_ones = ("rows_fingerprint", "rows_per_unit", "shared_budget")
+    fields = fields_of(value, required, optional_ones)
     text(fields, "schema_digest")
     is_pinned = "rows_fingerprint" in fields
     if is_pinned:
         text(fields, "rows_fingerprint")
     n_rows = whole(fields, "rows_per_unit", 2) if "rows_per_unit" in fields else 1
-    return Opened(text(fields, "data_fingerprint"), _epsilon(fields, "budget"), is_pinned, n_rows)
+    shared = check_name(text(fields, "shared_budget")) if "shared_budget" in fields else ""
+    data, budget = text(fields, "data_fingerprint"), _epsilon(fields, "budget")
+    return Opened(data, budget, is_pinned, n_rows, shared)
+
+
+def _joined(value: Json) -> Joined:
+    return Joined(check_name(text(fields_of(value, ("shared_budget",)), "shared_budget")))
 
 
 def _pinned(value: Json) -> Pinned:
@@ -321,6 +336,7 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "data_pinned": _pinned,
     "table_declared": _declared,
     "budget_set": _budget,
+    "budget_joined": _joined,
     "limit_set": _limit,
     "taken_over": _taken_over,
     "measurement": _measured,

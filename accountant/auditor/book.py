@@ -12,6 +12,7 @@ from accountant.auditor.bodies import (
     Body,
     Budget,
     Charge,
+    Joined,
     Limit,
     Measured,
     Opened,
@@ -47,9 +48,18 @@ class Book:
         self._paid: list[Paid] = []
         self._finding = Finding(0, exact=True)
         self._is_pinned = opened.is_pinned
+        self.shared_budget = opened.shared_budget
 
-    def take(self, entry: Entry, body: Body) -> None:
-        """Apply an entry about the table; Wrong if it cannot follow those before it."""
+    @property
+    def units_spent(self) -> int:
+        """The units spent so far."""
+        return self._accounts.units_spent
+
+    def take(self, entry: Entry, body: Body, units_elsewhere: int = 0) -> None:
+        """Apply an entry about the table; Wrong if it cannot follow those before it.
+
+        `units_elsewhere` is what other tables have spent of a budget that this one shares.
+        """
         match body:
             case Opened():
                 raise Wrong("a table opened twice")
@@ -57,10 +67,12 @@ class Book:
                 self._pin()
             case Budget():
                 self._accounts.set_budget(entry.seq, body.budget)
+            case Joined():
+                self._join(body)
             case Limit():
                 self._accounts.set_limit(body)
             case Charge():
-                self._accounts.charge(entry.seq, entry.at, body)
+                self._accounts.charge(entry.seq, entry.at, body, units_elsewhere)
                 self._charge(entry.seq, body)
             case TakenOver():
                 self._purchases.take_over(entry.seq, body)
@@ -72,6 +84,12 @@ class Book:
         if self._is_pinned:
             raise Wrong("what is read from a table's data is recorded twice")
         self._is_pinned = True
+
+    def _join(self, body: Joined) -> None:
+        """Spend from a shared budget from now on."""
+        if self.shared_budget:
+            raise Wrong("a table that leaves a shared budget, where its spending counts")
+        self.shared_budget = body.shared_budget
 
     def correct_clock(self, at: str) -> None:
         """Count all charges so far at time `at` or earlier, as the clock was corrected."""
@@ -122,6 +140,7 @@ class Book:
             n_pending=n_charges - sum(seq <= n_entries for seq in self._purchases.completed),
             n_raised=sum(one.bought.raised_from is not None for one in measured),
             columns=self._columns(n_entries) if has_columns else None,
+            shared_budget=self.shared_budget,
         )
 
     def _columns(self, n_entries: int) -> tuple[ColumnCost, ...]:

@@ -32,6 +32,8 @@ class TableVerdict:
         The probability with which the guarantee may fail; None without Gaussian noise.
     columns : tuple of ColumnCost, optional
         The cost along each column; None unless the audit was asked for it.
+    shared_budget : str
+        The name of the budget, if tables share it: what is charged to all of them counts.
     """
 
     table: str
@@ -45,6 +47,7 @@ class TableVerdict:
     gaussian: Fraction = Fraction(0)
     delta: Fraction | None = None
     columns: tuple[ColumnCost, ...] | None = None
+    shared_budget: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +79,11 @@ class Verdict:
     problem: str | None
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+
+    @property
+    def shared_budgets(self) -> dict[str, tuple[TableVerdict, ...]]:
+        """The tables that spend from each shared budget, by its name."""
+        names = sorted({one.shared_budget for one in self.tables} - {""})
+        return {
+            name: tuple(one for one in self.tables if one.shared_budget == name) for name in names
+        }

@@ -154,13 +154,22 @@ class _Audit:
         elif isinstance(body, RollbackAccepted | ClockCorrected):
             self._take_event(entry, body)
         elif entry.table in self._books:
-            self._books[entry.table].take(entry, body)
+            self._books[entry.table].take(entry, body, self._elsewhere(entry.table))
         elif not entry.table or not isinstance(body, Opened):
             raise Wrong(
                 "a table must be opened once, under a name, before any other entry about it"
             )
         else:
             self._open(entry, body)
+
+    def _elsewhere(self, table: str) -> int:
+        """The units that other tables have spent of a budget that a table shares."""
+        shared = self._books[table].shared_budget
+        return sum(
+            book.units_spent
+            for name, book in self._books.items()
+            if shared and name != table and book.shared_budget == shared
+        )
 
     def _take_event(self, entry: Entry, body: EventBody) -> None:
         digest = self._chain.digest_after(self._chain.n_entries)
@@ -171,7 +180,8 @@ class _Audit:
 
     def _open(self, entry: Entry, body: Opened) -> None:
         for table, book in self._books.items():
-            if book.data_fingerprint == body.data_fingerprint:
+            is_shared = body.shared_budget and body.shared_budget == book.shared_budget
+            if book.data_fingerprint == body.data_fingerprint and not is_shared:
                 raise Wrong(f"the data of {table} under another name, with another budget")
         self._books[entry.table] = Book(entry.seq, body)
 

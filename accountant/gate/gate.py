@@ -43,7 +43,7 @@ __all__ = ["Budget", "CellCounts", "Gate", "Price", "Source", "StalePlan"]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A table's budget, in epsilon."""
+    """A table's budget, in epsilon. What tables that share it have spent counts, too."""
 
     limit: Fraction
     spent: Fraction
@@ -84,7 +84,7 @@ class Gate:
     def budget(self) -> Budget:
         """The present budget."""
         history = self.history
-        spent = Fraction(history.units_spent, UNITS_PER_EPSILON)
+        spent = Fraction(history.units_used, UNITS_PER_EPSILON)
         return Budget(history.budget, spent, len(history.measurements))
 
     def history_now(self) -> TableHistory:

@@ -6,13 +6,19 @@ ever. Proof: proofs/gate.md, "The history".
 
 import hashlib
 import hmac
-from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
 
 from accountant.gate.gate import Gate
-from accountant.ledger.entries import BudgetSet, DataPinned, TableDeclared, TableOpened
+from accountant.ledger.entries import (
+    BudgetJoined,
+    BudgetSet,
+    DataPinned,
+    TableDeclared,
+    TableOpened,
+)
 from accountant.ledger.ledger import Ledger
 from accountant.noise.laplace import NoiseSource
 from accountant.source import Source
@@ -22,34 +28,66 @@ from cube.refusals import DataChanged, LedgerMismatch, LedgerUnavailable, Source
 from cube.schema import Schema
 
 
+@dataclass(frozen=True, slots=True)
+class Funds:
+    """What a table's owner lets it spend, as declared.
+
+    Parameters
+    ----------
+    budget : Fraction
+        In epsilon.
+    shared : str
+        The name of the budget, if tables share it; all of them declare the same epsilon.
+    separate : str
+        Why a table about the same units has a budget of its own; for readers of the ledger only.
+    """
+
+    budget: Fraction
+    shared: str = ""
+    separate: str = ""
+
+
 def open_table(
-    ledger: Ledger, schema: Schema, budget: Fraction, source: Source, noise: NoiseSource
+    ledger: Ledger, schema: Schema, funds: Funds | Fraction, source: Source, noise: NoiseSource
 ) -> Gate:
     """The gate of one table, its history replayed from the ledger.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    schema : Schema
+    funds : Funds or Fraction
+        A budget of its own, in epsilon, or what else is to be said of it.
+    source : Source
+    noise : NoiseSource
 
     Raises
     ------
     LedgerMismatch
         If the ledger has the table with another schema.
-        Also if it has this data under another name, whose budget would then be spent twice.
+        Also if it has this data under another name, whose budget would then be spent twice; or if
+        the table shares a budget in the ledger, and no longer is to.
     DataChanged
         If it has the table with other data, or with other rows read from the same data.
     """
+    funds = funds if isinstance(funds, Funds) else Funds(funds)
+    budget = funds.budget
     ledger.refresh()
     opened = ledger.history(schema.table).opened
     data, rows = source.fingerprint(ledger.key), source.rows_fingerprint(ledger.key)
     n_of_unit = schema.rows_per_unit_max
-    seen = TableOpened(_schema_digest(schema), data, budget, rows, n_of_unit)
+    seen = TableOpened(_schema_digest(schema), data, budget, rows, n_of_unit, funds.shared)
     if opened is None:
-        _check_new_data(schema.table, ledger.openings(), seen)
+        _check_new_data(schema.table, ledger, seen)
         ledger.append(schema.table, lambda history: None if history.opened else seen)
     opened = ledger.history(schema.table).opened or seen
     _check_same_table(schema.table, opened, seen)
     _check_same_rows(ledger, schema.table, rows)
+    _share(ledger, schema.table, funds.shared)
     ledger.append(
         schema.table, lambda history: None if history.budget == budget else BudgetSet(budget)
     )
-    declaration = declare(schema, version=version("tacit-dp"))
+    declaration = declare(schema, version=version("tacit-dp"), separate_budget=funds.separate)
     ledger.append(
         schema.table,
         lambda history: None if history.declaration == declaration else TableDeclared(declaration),
@@ -92,13 +130,32 @@ def _check_same_rows(ledger: Ledger, table: str, rows: str) -> None:
         )
 
 
-def _check_new_data(table: str, openings: Mapping[str, TableOpened], seen: TableOpened) -> None:
+def _share(ledger: Ledger, table: str, shared: str) -> None:
+    """Let a table spend from a shared budget from now on; refuse to let it leave one."""
+    ledger.append(
+        table,
+        lambda history: BudgetJoined(shared) if shared and not history.shared_budget else None,
+    )
+    known = ledger.history(table).shared_budget
+    if known != shared:
+        raise LedgerMismatch(
+            f"The ledger knows {table} with the budget {known}, which it shares with others.",
+            hint=f'Say budget = "{known}" again: what it has spent counts there.',
+        )
+
+
+def _check_new_data(table: str, ledger: Ledger, seen: TableOpened) -> None:
     """Refuse a second budget for data that already has one, under whatever name."""
-    for known, opened in openings.items():
+    shared = ledger.shared_budgets()
+    for known, opened in ledger.openings().items():
+        is_shared = seen.shared_budget and shared.get(known) == seen.shared_budget
+        if is_shared:
+            continue
         if hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint):
             raise LedgerMismatch(
                 f"The ledger knows the data of {table} as {known}.",
-                hint=f"Call it {known}: under a second name it would be given a second budget.",
+                hint=f"Call it {known}: under a second name it would be given a second budget. "
+                'Or let both spend from one: [budgets.NAME], and budget = "NAME" in each table.',
             )
 
 

@@ -73,9 +73,9 @@ class Pricing:
         """
         history = self._history
         units = price.units_after - price.units_before
-        if units and price.units_after > history.units_max:
-            left = max(0, history.units_max - history.units_spent)
-            raise BudgetExhausted(self._shortfall(price, Fraction(left, UNITS_PER_EPSILON)))
+        if units > history.units_left:
+            left = Fraction(history.units_left, UNITS_PER_EPSILON)
+            raise BudgetExhausted(self._shortfall(price, left))
         for allowance in history.allowances(payer):
             left_units = allowance.units_left
             if left_units is not None and units > left_units:

@@ -31,7 +31,7 @@ from typing import Final, TypeAlias
 
 from accountant.ledger.credentials import Credential
 from accountant.ledger.ledger_events import EventBody
-from accountant.ledger.limits import Limit, Payer
+from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise
 from cube.block import QueryBlock
@@ -49,13 +49,20 @@ NO_TABLE: Final = ""  # of entries that are about no table
 WIDTH_BINS: Final = (0.25, 0.5, 0.75, 1.0)
 
 
+def check_budget_name(name: str) -> None:
+    """Raise ValueError unless a shared budget may be called this."""
+    if not 1 <= len(name) <= NAME_LENGTH_MAX or not name.isprintable():
+        raise ValueError(f"a budget's name is 1 to {NAME_LENGTH_MAX} printable characters")
+
+
 @dataclass(frozen=True, slots=True)
 class TableOpened:
     """A table entered the ledger.
 
     `data_fingerprint` is the identity of its data, whatever is read from it; `rows_fingerprint` is
     the identity of the rows read: None in an older ledger, until `DataPinned` records it.
-    `rows_per_unit` is the most rows of a unit that are among them.
+    `rows_per_unit` is the most rows of a unit that are among them. Tables with the same
+    `shared_budget` spend from one budget together; empty for a budget of its own.
     """
 
     schema_digest: str
@@ -63,10 +70,13 @@ class TableOpened:
     budget: Fraction
     rows_fingerprint: str | None = None
     rows_per_unit: int = 1
+    shared_budget: str = ""
 
     def __post_init__(self) -> None:
         if self.rows_per_unit < 1:
             raise ValueError("a unit with less than one row")
+        if self.shared_budget:
+            check_budget_name(self.shared_budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +98,16 @@ class BudgetSet:
     """The owner set another budget; what is spent stays spent."""
 
     budget: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetJoined:
+    """The table spends from a budget that it shares, from now on; its own spending counts there."""
+
+    shared_budget: str
+
+    def __post_init__(self) -> None:
+        check_budget_name(self.shared_budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +353,7 @@ TableBody: TypeAlias = (
     | DataPinned
     | TableDeclared
     | BudgetSet
+    | BudgetJoined
     | LimitSet
     | Charge
     | TakenOver

@@ -16,6 +16,7 @@ from accountant.ledger.entries import (
     AccessGranted,
     AccessRevoked,
     Body,
+    BudgetJoined,
     BudgetSet,
     Charge,
     ChargedBlock,
@@ -89,6 +90,8 @@ def _write_opened(body: TableOpened) -> Fields:
         encoded["rows_fingerprint"] = body.rows_fingerprint
     if body.rows_per_unit > 1:
         encoded["rows_per_unit"] = body.rows_per_unit
+    if body.shared_budget:
+        encoded["shared_budget"] = body.shared_budget
     return encoded
 
 
@@ -99,6 +102,7 @@ def _read_opened(fields: Fields) -> TableOpened:
         Fraction(_typed(fields["budget"], str)),
         _typed(fields["rows_fingerprint"], str) if "rows_fingerprint" in fields else None,
         _typed(fields.get("rows_per_unit", 1), int),
+        _typed(fields.get("shared_budget", ""), str),
     )
 
 
@@ -357,6 +361,7 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     DataPinned: ("data_pinned", lambda body: {"rows_fingerprint": body.rows_fingerprint}),
     TableDeclared: ("table_declared", lambda body: {"declaration": body.declaration}),
     BudgetSet: ("budget_set", lambda body: {"budget": str(body.budget)}),
+    BudgetJoined: ("budget_joined", lambda body: {"shared_budget": body.shared_budget}),
     LimitSet: ("limit_set", _write_limit),
     Charge: ("charge", _write_charge),
     TakenOver: ("taken_over", lambda body: {"charge": body.charge}),
@@ -375,6 +380,7 @@ _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "data_pinned": lambda fields: DataPinned(_typed(fields["rows_fingerprint"], str)),
     "table_declared": lambda fields: TableDeclared(_typed(fields["declaration"], str)),
     "budget_set": lambda fields: BudgetSet(Fraction(_typed(fields["budget"], str))),
+    "budget_joined": lambda fields: BudgetJoined(_typed(fields["shared_budget"], str)),
     "limit_set": _read_limit,
     "charge": _read_charge,
     "taken_over": lambda fields: TakenOver(_typed(fields["charge"], int)),

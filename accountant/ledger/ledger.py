@@ -13,127 +13,21 @@ Proof: proofs/gate.md, "The history"; proofs/ledger.md.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 from accountant.ledger.clock import ClockGuard, utc_now
 from accountant.ledger.credentials import AccessBook
-from accountant.ledger.entries import (
-    GENESIS,
-    NO_TABLE,
-    AccessBody,
-    AccessGranted,
-    AccessRevoked,
-    Body,
-    Entry,
-    TableBody,
-    TableOpened,
-    chained_digest,
-)
-from accountant.ledger.entry_json import read_text, write
+from accountant.ledger.entries import NO_TABLE, AccessBody, Body, Entry, TableBody, TableOpened
 from accountant.ledger.group_commit import GroupCommit
-from accountant.ledger.ledger_events import EVENTS, ClockCorrected, EventBody, LedgerEnd
+from accountant.ledger.ledger_events import EventBody, LedgerEnd
+from accountant.ledger.replay import Replay
 from accountant.ledger.stores.mark import Position
 from accountant.ledger.stores.marked_store import holds
 from accountant.ledger.stores.store import Store, unreadable
 from accountant.ledger.table_history import TableHistory
 from cube.refusals import LedgerLost, LedgerUnavailable
-
-NOT_AN_ENTRY = (ValueError, KeyError, TypeError, IndexError, ArithmeticError)
-
-
-@dataclass(slots=True)
-class _Replay:
-    """The state after a number of entries. A fork continues independently."""
-
-    histories: dict[str, TableHistory] = field(default_factory=dict)
-    access: AccessBook = field(default_factory=AccessBook)
-    n_entries: int = 0
-    head: str = GENESIS
-    at: str = ""
-
-    @property
-    def end(self) -> LedgerEnd:
-        return LedgerEnd(self.n_entries, self.head, self.at)
-
-    def fork(self) -> "_Replay":
-        return replace(self, histories=dict(self.histories))
-
-    def read(self, entries: Iterable[Entry]) -> Self:
-        """Apply entries; ValueError, KeyError or TypeError if one cannot follow."""
-        for entry in entries:
-            try:
-                self._check_place(entry)
-                self._take(entry, read_text(entry.kind, entry.body))
-                self._note_read(entry)
-            except NOT_AN_ENTRY as error:
-                raise ValueError(f"entry {entry.seq}: {type(error).__name__}: {error}") from error
-        return self
-
-    def appended(self, at: str, table: str, body: Body) -> Entry:
-        """Make the entry for `body`, and apply it."""
-        seq = self.n_entries + 1
-        kind, text = write(body)
-        digest = chained_digest(self.head, (seq, at, kind, table, text))
-        entry = Entry(seq, at, kind, table, text, digest)
-        self._take(entry, body)
-        return entry
-
-    def at_now(self, table: str, at: str) -> TableHistory:
-        """The history of a table at a moment."""
-        return replace(self.histories.get(table, TableHistory()), now=at)
-
-    def _note_read(self, entry: Entry) -> None:
-        if entry.table != NO_TABLE:
-            history = self.histories[entry.table]
-            read = history.read.joined_by([entry.seq])
-            self.histories[entry.table] = replace(history, read=read)
-
-    def _check_place(self, entry: Entry) -> None:
-        if entry.seq != self.n_entries + 1:
-            raise ValueError(f"found in the place of entry {self.n_entries + 1}")
-        if not entry.follows(self.head):
-            raise ValueError("its digest does not match its content and the entries before it")
-
-    def _take(self, entry: Entry, body: Body) -> None:
-        if entry.at < self.at and not isinstance(body, ClockCorrected):
-            raise ValueError("it is older than the entry before")
-        if isinstance(body, AccessGranted | AccessRevoked):
-            self._take_access(entry, body)
-        elif isinstance(body, EVENTS):
-            self._take_event(entry, body)
-        else:
-            if isinstance(body, TableOpened):
-                self._check_new_data(entry.table, body)
-            before = self.histories.get(entry.table, TableHistory())
-            self.histories[entry.table] = before.after(entry.seq, entry.at, body)
-        self.n_entries, self.head, self.at = entry.seq, entry.digest, entry.at
-
-    def _take_access(self, entry: Entry, body: AccessBody) -> None:
-        if entry.table != NO_TABLE:
-            raise ValueError("an entry about access must be about no table")
-        match body:
-            case AccessGranted():
-                self.access = self.access.granted(body.credential)
-            case AccessRevoked():
-                self.access = self.access.without(body.credential_id)
-
-    def _take_event(self, entry: Entry, body: EventBody) -> None:
-        if entry.table != NO_TABLE:
-            raise ValueError("an entry about the ledger itself must be about no table")
-        body.check_follows(self.end)
-        if isinstance(body, ClockCorrected):
-            for table, history in self.histories.items():
-                self.histories[table] = history.at_corrected(entry.at)
-
-    def _check_new_data(self, table: str, opened: TableOpened) -> None:
-        if table == NO_TABLE:
-            raise ValueError("a table without a name")
-        for known, history in self.histories.items():
-            same = history.opened and history.opened.data_fingerprint == opened.data_fingerprint
-            if same and known != table:
-                raise ValueError(f"the data of {table} is known as {known}")
 
 
 @dataclass(slots=True, eq=False)
@@ -141,7 +35,7 @@ class _Request:
     """Something to append, decided on the latest history; then its number, or the failure."""
 
     table: str
-    build: Callable[["_Replay", str], Body | None]
+    build: Callable[["Replay", str], Body | None]
     stamp: Callable[[str, str], str] | None = None  # gives its time; None for the guard's
     is_done: bool = False
     seq: int | None = None
@@ -182,7 +76,7 @@ class Ledger:
         self._is_writable = True
         self._given_up: str | None = None
         try:
-            self._replay = _Replay().read(store.entries_after(0))
+            self._replay = Replay().read(store.entries_after(0))
             self._guard.note(self._replay.at)
             for table, history in self._replay.histories.items():
                 self._check_cost(table, history)
@@ -207,7 +101,12 @@ class Ledger:
 
     def history(self, table: str) -> TableHistory:
         """The history of `table`, from the entries that this process has read."""
-        return self._replay.histories.get(table, TableHistory())
+        return self._replay.history(table)
+
+    def shared_budgets(self) -> dict[str, str]:
+        """The name of the budget that a table shares with others, by the table's name."""
+        histories = self._replay.histories.items()
+        return {table: one.shared_budget for table, one in histories if one.shared_budget}
 
     def openings(self) -> dict[str, TableOpened]:
         """The opening entry of each table, by its name."""
@@ -335,7 +234,7 @@ class Ledger:
                     self._guard.note(replay.at)
             self._is_writable = self._is_writable or bool(entries)
 
-    def _decided(self, request: _Request, replay: _Replay) -> Entry | None:
+    def _decided(self, request: _Request, replay: Replay) -> Entry | None:
         """The entry of a request, applied to the replay; None if it makes none."""
         try:
             at = (request.stamp or self._guard.stamp)(self._clock(), replay.at)
@@ -347,7 +246,7 @@ class Ledger:
         request.seq = None if entry is None else entry.seq
         return entry
 
-    def _caught_up(self, entries_after: Callable[[int], Iterator[Entry]]) -> _Replay:
+    def _caught_up(self, entries_after: Callable[[int], Iterator[Entry]]) -> Replay:
         """What this process knows, with what others have appended since.
 
         The last known entry is read again: a store without it has lost or changed entries.

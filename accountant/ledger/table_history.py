@@ -17,6 +17,7 @@ from accountant.cost.history_cost import CostState
 from accountant.cost.zcdp_account import GaussianAccount
 from accountant.ledger.append_only import AppendOnly, GrowingSet
 from accountant.ledger.entries import (
+    BudgetJoined,
     BudgetSet,
     Charge,
     DataPinned,
@@ -54,7 +55,11 @@ class TableHistory:
     declaration : str, optional
         The latest public declaration, as JSON text.
     budget : Fraction
-        The budget of the table, in epsilon.
+        The budget of the table, in epsilon; of all tables that share it.
+    shared_budget : str
+        The name of the budget that it shares with others; empty for a budget of its own.
+    units_elsewhere : int
+        What the other tables have spent of a shared budget, in units of 2**-40 epsilon.
     limits : mapping of Subject to Limit
         The limits in force.
     measurements : sequence of Measurement
@@ -90,6 +95,8 @@ class TableHistory:
     rows_fingerprint: str | None = None
     declaration: str | None = None
     budget: Fraction = Fraction(0)
+    shared_budget: str = ""
+    units_elsewhere: int = 0
     limits: Mapping[Subject, Limit] = field(default_factory=lambda: MappingProxyType({}))
     measurements: AppendOnly[Measurement] = field(default_factory=AppendOnly)
     paid_by: AppendOnly[int] = field(default_factory=AppendOnly)
@@ -110,6 +117,16 @@ class TableHistory:
     def units_max(self) -> int:
         """The budget in whole units, rounded down."""
         return units_of(self.budget)
+
+    @property
+    def units_used(self) -> int:
+        """What is spent of the budget, by this table and by those that share it."""
+        return self.units_spent + self.units_elsewhere
+
+    @property
+    def units_left(self) -> int:
+        """What may still be spent of the budget; the owner may have lowered it below what is."""
+        return max(0, self.units_max - self.units_used)
 
     @property
     def units_of_rows(self) -> int:
@@ -136,6 +153,17 @@ class TableHistory:
                 return history._measured(body)  # noqa: SLF001 - the same
             case _:
                 return history._ruled(body)  # noqa: SLF001 - the same
+
+    def without_charges(self) -> "TableHistory":
+        """The same table with its present declaration and budget, and nothing bought."""
+        rows_per_unit = self.cost.rows_per_unit
+        return TableHistory(
+            opened=self.opened,
+            declaration=self.declaration,
+            budget=self.budget,
+            cost=CostState(rows_per_unit=rows_per_unit),
+            gaussian=GaussianAccount(rows_per_unit=rows_per_unit),
+        )
 
     def at_corrected(self, at: str) -> "TableHistory":
         """The history after a clock was corrected: no charge counts at a later time than `at`."""
@@ -196,28 +224,49 @@ class TableHistory:
         return Raises(self.measurements, self.superseded)
 
     def _ruled(
-        self, body: TableOpened | DataPinned | TableDeclared | BudgetSet | LimitSet | Served
+        self,
+        body: TableOpened
+        | DataPinned
+        | TableDeclared
+        | BudgetSet
+        | BudgetJoined
+        | LimitSet
+        | Served,
     ) -> "TableHistory":
         match body:
             case TableOpened():
-                return replace(
-                    self,
-                    opened=body,
-                    budget=_budget(body.budget),
-                    rows_fingerprint=body.rows_fingerprint,
-                    cost=CostState(rows_per_unit=body.rows_per_unit),
-                    gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
-                )
+                return self._opened(body)
             case DataPinned():
                 return self._pinned(body)
-            case TableDeclared():
-                return replace(self, declaration=body.declaration)
-            case BudgetSet():
-                return replace(self, budget=_budget(body.budget))
+            case BudgetJoined():
+                return self._joined(body)
             case LimitSet():
                 return self._limited(body.limit)
             case Served():
                 return replace(self, served=self.served.followed_by([body]))
+            case _:
+                return self._declared(body)
+
+    def _opened(self, body: TableOpened) -> "TableHistory":
+        return replace(
+            self,
+            opened=body,
+            budget=_budget(body.budget),
+            shared_budget=body.shared_budget,
+            rows_fingerprint=body.rows_fingerprint,
+            cost=CostState(rows_per_unit=body.rows_per_unit),
+            gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
+        )
+
+    def _declared(self, body: TableDeclared | BudgetSet) -> "TableHistory":
+        if isinstance(body, TableDeclared):
+            return replace(self, declaration=body.declaration)
+        return replace(self, budget=_budget(body.budget))
+
+    def _joined(self, body: BudgetJoined) -> "TableHistory":
+        if self.shared_budget:
+            raise ValueError("a table that leaves a shared budget, where its spending counts")
+        return replace(self, shared_budget=body.shared_budget)
 
     def _pinned(self, body: DataPinned) -> "TableHistory":
         if self.rows_fingerprint is not None:
@@ -262,7 +311,7 @@ class TableHistory:
     def _check_payment(self, payment: Payment) -> None:
         if payment.units < 0:
             raise ValueError("a charge that lowers what is spent")
-        if payment.units and payment.charge.units_after > self.units_max:
+        if payment.units > self.units_left:
             raise ValueError("a charge beyond the table's budget")
         for allowance in self.allowances(payment.charge.payer):
             left = allowance.units_left

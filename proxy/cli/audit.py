@@ -198,7 +198,7 @@ def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
     for verdict in verdicts:
         shown.add_row(
             rendering.plain(verdict.table),
-            f"{float(verdict.budget):.6g}",
+            f"{float(verdict.budget):.6g}{_shared_by(verdict)}",
             f"{float(verdict.spent):.6g}",
             f"{'' if verdict.exact else 'at most '}{float(verdict.recomputed):.6g}",
             str(verdict.n_measurements),
@@ -206,6 +206,11 @@ def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
             str(verdict.n_pending),
         )
     return shown
+
+
+def _shared_by(verdict: TableVerdict) -> str:
+    """That a limit is for several tables together."""
+    return f" ({rendering.plain(verdict.shared_budget)})" if verdict.shared_budget else ""
 
 
 def _verified(location: str, heads: Sequence[SignedHead] = ()) -> Verdict:

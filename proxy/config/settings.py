@@ -5,7 +5,6 @@ like): everything that is promised about a private table is read from the file a
 opens the data; whether a declared column exists is checked when the source opens.
 """
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,15 +14,16 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from accountant.gate.open_table import Funds
 from cube.axis import Axis
-from cube.gaussian_terms import DELTA_MIN
-from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
 from cube.refusals import ConfigurationInvalid
 from cube.schema import N_RECORDS_MAX, N_ROWS_PER_UNIT_MAX, Neighbours, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.strategy import Strategy
 from proxy.config.axes import read_axis, read_sum_target
+from proxy.config.budgets import check_same_people, funds_of, is_budget_name, read_budgets
+from proxy.config.exact import EPSILON_MAX, parse_delta, parse_epsilon
 from proxy.config.ledger import LedgerSettings, read_ledger
 from proxy.config.levels_from import LevelFiles
 from proxy.config.location import read_location
@@ -34,13 +34,7 @@ from proxy.sources.location import Location
 from proxy.sources.problems import Problems, Section
 from proxy.sources.public_file import PublicSettings
 
-EPSILON_MAX = Fraction(
-    WEIGHT_UNITS_MAX, UNITS_PER_EPSILON
-)  # above it there is no meaningful guarantee
-DELTA_MAX = Fraction(1, 10**5)  # delta times the number of records must be far below 1
 EXPECTED_SHARE = Fraction(1, 4)  # of the budget, that is spent before the owner looks again
-DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?", re.ASCII)
-SCIENTIFIC = re.compile(r"[0-9](\.[0-9]{1,20})?[eE]-[0-9]{1,2}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +47,8 @@ class TableSettings:
         Its public schema.
     location : SourceLocation or PrivateView
         The file it is read from, or the SQL over several.
-    budget : Fraction
-        The total epsilon that may be spent on it, exactly as written.
+    funds : Funds
+        The total epsilon that may be spent on it, exactly as written, and with whom it is shared.
     default : AccuracyTarget
         The target of counts in requests that name none.
     sums : mapping
@@ -72,13 +66,18 @@ class TableSettings:
 
     schema: Schema
     location: Location
-    budget: Fraction
+    funds: Funds
     default: AccuracyTarget
     sums: Mapping[str, SumTarget] = field(default_factory=dict)
     strategy: Strategy = Strategy.AUTO
     gaussian: GaussianOffer | None = None
     sharing: Sharing = Sharing.SHARED
     has_previews: bool = False
+
+    @property
+    def budget(self) -> Fraction:
+        """The total epsilon that may be spent on it, by all tables that share it."""
+        return self.funds.budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +97,7 @@ class FileSection(Section):
     ledger: Any
     tables: Any
     public: Any = Field(default_factory=dict)
+    budgets: Any = Field(default_factory=dict)
 
 
 class TableSection(Section):
@@ -110,6 +110,7 @@ class TableSection(Section):
     unit: str | None = Field(default=None, min_length=1)
     rows_per_unit_max: int = Field(default=1, ge=1, le=N_ROWS_PER_UNIT_MAX)
     budget: str | int | float
+    separate_budget: str | None = Field(default=None, min_length=1)
     n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
     half_width: float = Field(gt=0)
     confidence: float = Field(default=0.95, gt=0, le=CONFIDENCE_MAX)
@@ -124,8 +125,11 @@ class TableSection(Section):
     @field_validator("budget", mode="before")
     @classmethod
     def _budget_is_exact(cls, value: Any) -> Any:
-        if parse_epsilon(value) is None:
-            raise ValueError(f'should be a positive decimal up to {EPSILON_MAX}, such as "1.0"')
+        if parse_epsilon(value) is None and not is_budget_name(value):
+            raise ValueError(
+                f'should be a positive decimal up to {EPSILON_MAX}, such as "1.0", '
+                "or the name of a budget in [budgets]"
+            )
         return value
 
     @field_validator("delta", mode="before")
@@ -171,39 +175,6 @@ class TableSection(Section):
         return value
 
 
-def parse_epsilon(value: Any) -> Fraction | None:
-    """A positive epsilon, exactly as written; None if the value is not one.
-
-    >>> parse_epsilon("0.1"), parse_epsilon(0.1), parse_epsilon("1e3"), parse_epsilon(True)
-    (Fraction(1, 10), Fraction(1, 10), None, None)
-    """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    if isinstance(value, str) and not DECIMAL.fullmatch(value):
-        return None
-    try:
-        # The file says the shortest decimal of a float, not its binary value.
-        epsilon = Fraction(value if isinstance(value, str) else repr(value))
-    except ValueError:
-        return None
-    return epsilon if 0 < epsilon <= EPSILON_MAX else None
-
-
-def parse_delta(value: Any) -> Fraction | None:
-    """A delta, exactly as written; None if the value is not one.
-
-    >>> parse_delta(1e-9) == parse_delta("1e-9") == Fraction(1, 10**9)
-    True
-    >>> parse_delta(0), parse_delta(0.5), parse_delta("tiny")
-    (Fraction(0, 1), None, None)
-    """
-    written = value if isinstance(value, str) else repr(value)
-    if isinstance(value, bool) or not (DECIMAL.fullmatch(written) or SCIENTIFIC.fullmatch(written)):
-        return None
-    delta = Fraction(written)
-    return delta if delta == 0 or DELTA_MIN <= delta <= DELTA_MAX else None
-
-
 def load(path: Path) -> Settings:
     """The settings in a file; `ConfigurationInvalid` with every problem if it has any."""
     values = _read_toml(path)
@@ -212,7 +183,8 @@ def load(path: Path) -> Settings:
     problems.section(FileSection, values, ())
     server = read_server(values.get("server", {}), folder, problems)
     ledger = read_ledger(values["ledger"], folder, problems) if "ledger" in values else None
-    tables = _read_tables(values["tables"], folder, problems) if "tables" in values else ()
+    budgets = read_budgets(values.get("budgets", {}), problems)
+    tables = _read_tables(values["tables"], folder, budgets, problems) if "tables" in values else ()
     private = values.get("tables")
     names = list(private) if isinstance(private, Mapping) else []
     public = read_public(values.get("public", {}), folder, names, problems)
@@ -255,7 +227,9 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise ConfigurationInvalid(f"{path} is nested too deeply.") from None
 
 
-def _read_tables(values: Any, folder: Path, problems: Problems) -> tuple[TableSettings, ...]:
+def _read_tables(
+    values: Any, folder: Path, budgets: Mapping[str, Fraction], problems: Problems
+) -> tuple[TableSettings, ...]:
     if not isinstance(values, Mapping) or not values:
         problems.add(("tables",), "should hold at least one table, as [tables.NAME]")
         return ()
@@ -269,14 +243,21 @@ def _read_tables(values: Any, folder: Path, problems: Problems) -> tuple[TableSe
     private = (file for location in locations.values() if location for file in location.files)
     files = LevelFiles(folder, frozenset(file.resolve() for file in private))
     read = (
-        _read_table(name, table, locations.get(name), files, problems)
+        _read_table(name, table, locations.get(name), files, budgets, problems)
         for name, table in values.items()
     )
-    return tuple(table for table in read if table is not None)
+    tables = tuple(table for table in read if table is not None)
+    check_same_people([(table.schema, table.location, table.funds) for table in tables], problems)
+    return tables
 
 
-def _read_table(
-    name: str, values: Any, location: Location | None, files: LevelFiles, problems: Problems
+def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to say what is wrong
+    name: str,
+    values: Any,
+    location: Location | None,
+    files: LevelFiles,
+    budgets: Mapping[str, Fraction],
+    problems: Problems,
 ) -> TableSettings | None:
     keys = ("tables", name)
     section = problems.section(TableSection, values, keys)
@@ -288,18 +269,16 @@ def _read_table(
     schema = _build_schema(name, axes, section, problems) if axes else None
     if section is None or location is None or schema is None or columns is None:
         return None
-    budget = parse_epsilon(section.budget)
-    if budget is None:
-        raise RuntimeError("an invalid budget passed its check")
+    funds = funds_of(section.budget, section.separate_budget or "", budgets, keys, problems)
     target = AccuracyTarget(half_width=section.half_width, confidence=section.confidence)
     return TableSettings(
         schema=schema,
         location=location,
-        budget=budget,
+        funds=funds,
         default=target,
         sums=_read_sums(columns),
         strategy=Strategy(section.strategy),
-        gaussian=_read_gaussian(section, budget, problems, keys),
+        gaussian=_read_gaussian(section, funds.budget, problems, keys),
         sharing=Sharing(section.history),
         has_previews=section.preview == PreviewRows.SYNTHETIC,
     )

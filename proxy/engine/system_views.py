@@ -62,7 +62,7 @@ class TableRecord:
     def of(cls, info: TableInfo, gate: Gate, caller: Caller) -> "TableRecord":
         """The record for a caller now."""
         history = gate.history
-        spent = Fraction(history.units_spent, UNITS_PER_EPSILON)
+        spent = Fraction(history.units_used, UNITS_PER_EPSILON)
         payments = tuple(
             (place, payment)
             for place, payment in enumerate(history.payments)

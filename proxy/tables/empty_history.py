@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import Final, TypeAlias
 
 from accountant.gate.gate import Gate
-from accountant.ledger.table_history import TableHistory
 from cube.encoding import fingerprint
 from inference.estimator import Estimator
 from inference.posterior import RowEstimate
@@ -50,12 +49,11 @@ class EmptyHistory:
 
     def snapshot(self) -> TableSnapshot:
         """The table before any query, with its current budget."""
-        history = self._gate.history
-        empty = TableHistory(
-            opened=history.opened, declaration=history.declaration, budget=history.budget
-        )
         known = KnownHistory(
-            empty, Estimator(self.info.schema), SkiRental(self.info.schema), self._hindsight
+            self._gate.history.without_charges(),
+            Estimator(self.info.schema),
+            SkiRental(self.info.schema),
+            self._hindsight,
         )
         return _Remembering(self.info, self._strategy, known, self._plans)
 

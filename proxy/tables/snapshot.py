@@ -155,8 +155,7 @@ class TableSnapshot:
         self._pricing.refuse(self.price(plan), payer, epsilon_cap)
 
     def _left(self) -> Fraction:
-        left = self.charges.units_max - self.charges.units_spent
-        return Fraction(max(0, left), UNITS_PER_EPSILON)
+        return Fraction(self.charges.units_left, UNITS_PER_EPSILON)
 
 
 def _estimates(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:

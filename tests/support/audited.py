@@ -25,9 +25,10 @@ from accountant.ledger.entries import (
     Tally,
     chained_digest,
 )
-from accountant.ledger.ledger import Ledger, _Replay
+from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.open_ledger import open_ledger
+from accountant.ledger.replay import Replay
 from accountant.noise.laplace import SystemNoise
 from cube.block import Partition, QueryBlock
 from cube.encoding import canonical_json
@@ -153,7 +154,7 @@ def problem_with(entries: Sequence[Entry], seq: int, change: Change) -> str:
 def assert_not_opened(entries: Sequence[Entry], seq: int, change: Change) -> None:
     """The server, too, stops at the changed entry."""
     with pytest.raises(ValueError, match=f"entry {seq}"):
-        _Replay().read(rewritten(entries, seq, change))  # what opens a ledger, without its file
+        Replay().read(rewritten(entries, seq, change))  # what opens a ledger, without its file
 
 
 def to(value: Any, *path: str | int) -> Change:

@@ -11,8 +11,9 @@ from cube.refusals import ConfigurationInvalid
 from cube.schema import Neighbours
 from cube.target import AccuracyTarget
 from planner.measuring.gaussian_opening import GaussianOffer
+from proxy.config.exact import parse_epsilon
 from proxy.config.ledger import LedgerSettings
-from proxy.config.settings import load, parse_epsilon
+from proxy.config.settings import load
 from proxy.config.sharing import Sharing
 from proxy.sources.location import SourceLocation
 from tests.support.config_files import GOOD, loaded, problems, write_people

@@ -1,0 +1,120 @@
+"""The `[budgets.NAME]` sections: budgets that several tables about the same units spend together.
+
+Nothing here opens the data. That costs add up is the ledger's work (accountant/ledger/replay.py).
+"""
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+from pydantic import field_validator
+
+from accountant.gate.open_table import Funds
+from cube.schema import Schema
+from planner.sql.messages import listed
+from proxy.config.exact import EPSILON_MAX, parse_epsilon
+from proxy.sources.location import Location
+from proxy.sources.problems import Problems, Section
+
+NAME_LENGTH_MAX = 63
+NOTHING = Fraction(1)  # stands for a budget with a problem, which is recorded
+
+
+class BudgetSection(Section):
+    """One budget as the file declares it."""
+
+    epsilon: str | int | float
+
+    @field_validator("epsilon", mode="before")
+    @classmethod
+    def _epsilon_is_exact(cls, value: Any) -> Any:
+        if parse_epsilon(value) is None:
+            raise ValueError(f'should be a positive decimal up to {EPSILON_MAX}, such as "1.0"')
+        return value
+
+
+def is_budget_name(value: Any) -> bool:
+    """Whether a value may be the name of a budget: a text that is no number.
+
+    >>> is_budget_name("people"), is_budget_name("1.0"), is_budget_name("-1"), is_budget_name(2)
+    (True, False, False, False)
+    """
+    if not isinstance(value, str) or not 1 <= len(value) <= NAME_LENGTH_MAX:
+        return False
+    return value.isprintable() and value == value.strip() and value[0].isalpha()
+
+
+def read_budgets(values: Any, problems: Problems) -> dict[str, Fraction]:
+    """The epsilon of each budget, by its name.
+
+    Parameters
+    ----------
+    values : mapping
+        The contents of `[budgets]`.
+    problems : Problems
+        Where problems are recorded.
+    """
+    if not isinstance(values, Mapping):
+        problems.add(("budgets",), "should hold budgets, as [budgets.NAME]")
+        return {}
+    found = {}
+    for name, value in values.items():
+        if not is_budget_name(name):
+            problems.add(("budgets", name), "should have a name that begins with a letter")
+        section = problems.section(BudgetSection, value, ("budgets", name))
+        epsilon = None if section is None else parse_epsilon(section.epsilon)
+        if epsilon is not None:
+            found[name] = epsilon
+    return found
+
+
+def funds_of(
+    budget: str | int | float,  # noqa: PYI041 - what the file may hold
+    separate: str,
+    budgets: Mapping[str, Fraction],
+    keys: tuple[str, ...],
+    problems: Problems,
+) -> Funds:
+    """What a table may spend: of its own, or from a budget that it names.
+
+    Parameters
+    ----------
+    budget : str, int or float
+        An epsilon or a name.
+    separate : str
+        Why the table has a budget of its own beside another about the same units.
+    budgets : mapping of str to Fraction
+    keys : tuple of str
+        Of the table in the file.
+    problems : Problems
+        Where problems are recorded.
+    """
+    own = parse_epsilon(budget)
+    if own is not None:
+        return Funds(own, separate=separate)
+    if separate:
+        problems.add((*keys, "separate_budget"), "is for a table with a budget of its own")
+    name = str(budget)
+    if name not in budgets:
+        known = f"; there is {listed(list(budgets))}" if budgets else ""
+        problems.add((*keys, "budget"), f"names no budget of [budgets]{known}")
+    return Funds(budgets.get(name, NOTHING), shared=name)
+
+
+def check_same_people(tables: Iterable[tuple[Schema, Location, Funds]], problems: Problems) -> None:
+    """Record a problem if two tables of the same units, read from a common file, add up unseen."""
+    with_unit = [one for one in tables if one[0].unit is not None]
+    for (first, at_first, of_first), (second, at_second, of_second) in combinations(with_unit, 2):
+        files = [{file.resolve() for file in one.files} for one in (at_first, at_second)]
+        is_same = (first.unit or "").casefold() == (second.unit or "").casefold()
+        is_shared = of_first.shared and of_first.shared == of_second.shared
+        if not is_same or files[0].isdisjoint(files[1]) or is_shared:
+            continue
+        if not (of_first.separate or of_second.separate):
+            problems.add(
+                ("tables", second.table, "budget"),
+                f"is about the same {second.unit} and file as {first.table}: what both spend adds "
+                'up. Let them share one, as [budgets.NAME] and budget = "NAME" in both, or say why '
+                'not: separate_budget = "..."',
+            )
