@@ -76,5 +76,7 @@ def _cells(rows: Rows, sizes: Sequence[int], scope: Sequence[int]) -> NDArray[np
 
 
 def distance(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
-    """The total variation distance of two tables of counts."""
+    """The total variation distance of two tables of counts; 1 from a table without rows."""
+    if not (first.sum() and second.sum()):
+        return 1.0
     return float(np.abs(first / first.sum() - second / second.sum()).sum() / 2)

@@ -48,7 +48,7 @@ class CountedGroups:
         return other
 
     def readings(self, block: QueryBlock) -> Iterator[Reading]:
-        """A block in lowest terms as sums of counted groups, in every way that is tried."""
+        """A block in lowest terms as sums of groups that were counted on one scope."""
         scope = block.scope
         for axes in self.scopes_of_cells(scope):
             yield self._cells_of(axes).read(block)
@@ -56,9 +56,11 @@ class CountedGroups:
             self._hierarchy(axes).read_with_rest(block, self._measured)
             for axes in self._scopes_of_hierarchies(scope)
         ]
-        if len(scope) <= 1:
-            others.append(self._margins_of(scope).read(block))
         yield from (reading for reading in others if reading is not None)
+
+    def of_margins(self, block: QueryBlock) -> Reading | None:
+        """A block in lowest terms from all tables with its column; None if that is no way to it."""
+        return self._margins_of(block.scope).read(block) if len(block.scope) <= 1 else None
 
     def rests(self, row: QueryBlock) -> dict[Scope, QueryBlock]:
         """For each hierarchy, by its axes, what it leaves of a row in lowest terms."""

@@ -19,6 +19,7 @@ from cube.encoding import fingerprint
 from cube.measurement import Measurement
 from cube.query import Scope
 from cube.schema import Schema
+from inference.blue.partition_reader import Reading
 from inference.blue.workspace import LinearEstimates, Workspace
 from inference.combined_rows import CombinedRows
 from inference.counted_groups import CountedGroups
@@ -29,6 +30,7 @@ from inference.posterior import NotEstimable, Posterior, RowEstimate, narrowest,
 from inference.recalled import RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling, posteriors_of, split_dust
 
+GAIN_MIN = 0.05  # of the deviation, of some row: sums of a thousand noises are not tried for less
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond this the factorisation is refreshed
 
 
@@ -217,6 +219,9 @@ class Estimator:
         rows = narrowest(rows, before.rows, confidence) if before.rows else rows
         for reading in self._groups.readings(measured):
             rows = narrowest(rows, posteriors_of(reading, scaling), confidence)
+        of_margins = self._groups.of_margins(measured)
+        if of_margins is not None and _is_less_noisy(of_margins, rows, scaling):
+            rows = narrowest(rows, posteriors_of(of_margins, scaling), confidence)
         if self._combined.has_no_relations(measured) or self._has_only_been_measured(
             measured, before
         ):
@@ -318,3 +323,13 @@ class Estimator:
             and bias[place] > BIAS_SHARE_MAX * posterior.half_width(confidence)
             for place, posterior in enumerate(posteriors)
         )
+
+
+def _is_less_noisy(reading: Reading, rows: Sequence[RowEstimate], scaling: Scaling) -> bool:
+    """Whether a reading has clearly less noise than what is known of some row it covers."""
+    deviations = np.sqrt(2 * reading.variances) * abs(scaling.multiplier)
+    return any(
+        is_covered
+        and not (isinstance(row, Posterior) and row.standard_deviation * (1 - GAIN_MIN) <= found)
+        for row, found, is_covered in zip(rows, deviations, reading.is_covered, strict=True)
+    )

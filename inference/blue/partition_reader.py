@@ -57,6 +57,12 @@ class Reading:
     noise_row: NDArray[np.int64]
     is_covered: NDArray[np.bool_]
 
+    @property
+    def variances(self) -> NDArray[np.float64]:
+        """The variance of each row's noise over that of Laplace noise of scale 1, (n_rows,)."""
+        terms = np.square(self.coefficient * self.noise_scale)
+        return np.bincount(self.row, terms, self.is_covered.size).astype(np.float64)
+
     def with_row(self, place: int, measured: Measurement, coefficient: float) -> "Reading":
         """The reading of one row to which a multiple of a measured row is added."""
 

@@ -61,6 +61,10 @@ def test_tables_without_a_common_row_are_as_far_apart_as_can_be() -> None:
     assert pairs_distance(zeros, zeros + 1, [2, 2, 2]) == 1.0
 
 
+def test_a_table_without_rows_has_nothing_in_common_with_one_that_has_some() -> None:
+    assert pairs_distance(np.zeros((3, 2), np.int64), np.zeros((0, 2), np.int64), [2, 2]) == 1
+
+
 def test_of_many_columns_a_hundred_triples_are_taken_and_always_the_same() -> None:
     sizes = [2] * 14
     rng = np.random.default_rng(3)

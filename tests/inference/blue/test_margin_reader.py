@@ -49,12 +49,6 @@ def least_variance(asked: NDArray[np.float64], known: dict[int, Measurement]) ->
     return float(asked @ np.linalg.solve(gram, asked))
 
 
-def variances(reading: Reading) -> NDArray[np.float64]:
-    terms = (reading.coefficient * reading.noise_scale) ** 2
-    found: NDArray[np.float64] = np.bincount(reading.row, terms).astype(np.float64)
-    return found
-
-
 @pytest.mark.parametrize(
     "asked", [RANGE, np.arange(12, dtype=np.int64), np.eye(12, dtype=np.int64)[4]]
 )
@@ -67,7 +61,7 @@ def test_the_combination_is_unbiased_and_the_best_of_the_margins(
     assert reading is not None
     assert on_cells(reading, known)[0] == pytest.approx(np.outer(asked, np.ones(9)), abs=1e-9)
     expected = least_variance(asked.astype(float), known)
-    assert variances(reading)[0] == pytest.approx(expected)
+    assert reading.variances[0] == pytest.approx(expected)
     alone = known[10].noise_scale ** 2 * (asked**2).sum()
     assert expected < alone  # the tables of two columns say something too
 
@@ -81,7 +75,7 @@ def test_every_group_of_a_partition_is_read_at_once() -> None:
     groups = (np.arange(12) // 3 == np.arange(4)[:, np.newaxis]).astype(float)
     assert on_cells(reading, known) == pytest.approx(np.repeat(groups[:, :, np.newaxis], 9, axis=2))
     expected = [least_variance(one, known) for one in groups]
-    assert variances(reading) == pytest.approx(expected)
+    assert reading.variances == pytest.approx(expected)
 
 
 def test_the_whole_table_is_counted_by_every_table() -> None:
@@ -90,7 +84,7 @@ def test_the_whole_table_is_counted_by_every_table() -> None:
     reading = MarginReader((), known).read(QueryBlock(counting()))
     assert reading is not None
     precision = sum(1 / (one.block.n_rows * one.noise_scale**2) for one in known.values())
-    assert variances(reading)[0] == pytest.approx(1 / precision)
+    assert reading.variances[0] == pytest.approx(1 / precision)
     totals = [one.values.sum() / one.block.n_rows / one.noise_scale**2 for one in known.values()]
     assert reading.coefficient @ reading.value == pytest.approx(sum(totals) / precision)
 

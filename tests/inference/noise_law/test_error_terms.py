@@ -73,6 +73,11 @@ def ways(estimator: Estimator, asked: QueryBlock) -> list[tuple[RowEstimate, ...
         estimator._alone(measured, scaling),
         estimator._together(measured, workspace, scaling, CONFIDENCE),
         *(posteriors_of(reading, scaling) for reading in estimator._groups.readings(measured)),
+        *(
+            posteriors_of(reading, scaling)
+            for reading in [estimator._groups.of_margins(measured)]
+            if reading is not None
+        ),
     ]
 
 
