@@ -80,6 +80,10 @@ def verify_ledger(
                 f"{table.table}: epsilon {float(table.gaussian):.6g} of it for Gaussian noise, "
                 f"private but for a probability of {float(table.delta):g}."
             )
+    for name, tables in verdict.shared_budgets.items():
+        spent = float(sum(one.spent for one in tables))
+        who = ", ".join(one.table for one in tables)
+        typer.echo(f"Budget {name}: epsilon {spent:.6g} spent together by {who}.")
     for note in verdict.notes:
         typer.echo(f"note: {note}")
     _refuse_problem(verdict)

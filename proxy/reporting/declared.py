@@ -124,6 +124,8 @@ class DeclaredTable:
         The column of the privacy unit.
     rows_per_unit_max : int
         The most rows of one unit that are kept.
+    separate_budget : str
+        Why it has a budget of its own beside another table about the same units.
     n_records_max : int
     version : str
         The version of Tacit that wrote the declaration.
@@ -133,6 +135,7 @@ class DeclaredTable:
     neighbours: str
     unit: str | None
     rows_per_unit_max: int
+    separate_budget: str
     n_records_max: int
     version: str
     columns: tuple[DeclaredColumn, ...]
@@ -149,6 +152,7 @@ class DeclaredTable:
             fields["neighbours"],
             fields["unit"],
             fields.get("rows_per_unit_max", 1),
+            fields.get("separate_budget", ""),
             fields["n_records_max"],
             fields["version"],
             columns,

@@ -153,6 +153,8 @@ class TableReport:
     allowances: tuple[LimitUse, ...]
     columns: tuple[ColumnCost, ...]
     found: TableVerdict | None
+    shared_budget: str = ""  # the name of the budget, if tables share it
+    spent_elsewhere: Fraction = Fraction(0)  # of a shared budget, by the other tables
 
     @property
     def budget(self) -> Fraction:
@@ -172,7 +174,7 @@ class TableReport:
     @property
     def left(self) -> Fraction:
         """What can still be spent: nothing if the budget was lowered below what is spent."""
-        return max(Fraction(0), self.budget - self.spent)
+        return max(Fraction(0), self.budget - self.spent - self.spent_elsewhere)
 
     @property
     def answers(self) -> AnswerCounts:

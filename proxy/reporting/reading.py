@@ -21,6 +21,7 @@ from accountant.ledger.entries import (
     AccessGranted,
     AccessRevoked,
     Body,
+    BudgetJoined,
     BudgetSet,
     Entry,
     LimitSet,
@@ -82,6 +83,7 @@ def read_report(
         tables.append(table.finished(name, reader.at, found.get(name)))
     for one in tables:
         _check_agreement(one)
+    tables = [replace(one, spent_elsewhere=_elsewhere(one, tables)) for one in tables]
     credentials = tuple(
         (credential, wording.credential_state(reader.access, credential, reader.at))
         for credential in reader.access.issued.values()
@@ -89,6 +91,13 @@ def read_report(
     return LedgerReport(
         verdict, tuple(heads), reader.at, tuple(tables), tuple(reader.changes), credentials
     )
+
+
+def _elsewhere(table: TableReport, tables: Sequence[TableReport]) -> Fraction:
+    """What other tables have spent of the budget that a table shares."""
+    shared = table.shared_budget
+    others = (one for one in tables if shared and one.name != table.name)
+    return sum((one.spent for one in others if one.shared_budget == shared), Fraction(0))
 
 
 def _check_agreement(table: TableReport) -> None:
@@ -131,7 +140,7 @@ class _LedgerReader:
                 for known in self.tables.values():
                     known.correct_clock(entry.at)
             case TableOpened():
-                self.tables[entry.table] = _TableReader(entry.at, body)
+                self.tables[entry.table] = _TableReader(entry.at, body, body.shared_budget)
         table = self.tables.get(entry.table)
         before = None if table is None else table.limit_before(body)
         change = wording.change(entry, body, before)
@@ -147,6 +156,7 @@ class _TableReader:
 
     opened_at: str
     opened: TableOpened
+    shared_budget: str = ""
     declared: DeclaredTable | None = None
     budgets: list[tuple[str, Fraction]] = field(default_factory=list)
     limits: dict[Subject, Limit] = field(default_factory=dict)
@@ -164,6 +174,8 @@ class _TableReader:
         match body:
             case TableOpened() | BudgetSet():
                 self.budgets.append((at, body.budget))
+            case BudgetJoined():
+                self.shared_budget = body.shared_budget
             case TableDeclared():
                 self.declared = DeclaredTable.parse(body.declaration)
             case LimitSet():
@@ -245,6 +257,7 @@ class _TableReader:
             allowances=self._allowances(as_of),
             columns=_columns(found),
             found=found,
+            shared_budget=self.shared_budget,
         )
 
     def _allowances(self, as_of: str) -> tuple[LimitUse, ...]:

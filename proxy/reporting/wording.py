@@ -5,6 +5,7 @@ from accountant.ledger.entries import (
     AccessGranted,
     AccessRevoked,
     Body,
+    BudgetJoined,
     BudgetSet,
     DataPinned,
     Entry,
@@ -32,13 +33,16 @@ def change(entry: Entry, body: Body, before: Limit | None) -> RuleChange | None:
     subject, by = "", ""
     match body:
         case TableOpened():
-            kind, detail = "table opened", f"budget ε {exact_text(body.budget)}"
+            shared = f", {body.shared_budget}, which it shares" if body.shared_budget else ""
+            kind, detail = "table opened", f"budget ε {exact_text(body.budget)}{shared}"
         case DataPinned():
             kind, detail = "data pinned", "the rows that are read, by a keyed fingerprint"
         case TableDeclared():
             kind, detail = "table declared", "the public declaration of its columns"
         case BudgetSet():
             kind, detail = "budget set", f"budget ε {exact_text(body.budget)}"
+        case BudgetJoined():
+            kind, detail = "budget shared", f"spends from the budget {body.shared_budget}"
         case LimitSet():
             kind, subject, by = "limit set", str(body.limit.subject), body.by
             detail = limit_text(body.limit)

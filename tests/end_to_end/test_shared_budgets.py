@@ -193,7 +193,8 @@ def test_what_is_wrong_with_budgets_is_said(
 
 def test_why_a_budget_is_separate_stands_in_the_ledger(folder: Path) -> None:
     view = (
-        '[tables.b]\nview = "SELECT customer, CAST(age AS BIGINT) AS age FROM c"\nunit = "customer"\nbudget = "1"\n'
+        '[tables.b]\nview = "SELECT customer, CAST(age AS BIGINT) AS age FROM c"\n'
+        'unit = "customer"\nbudget = "1"\n'
         'separate_budget = "other customers"\nn_records_max = 900\nhalf_width = 9\n'
         '[tables.b.sources]\nc = "customers.csv"\n'
         '[tables.b.columns.age]\nkind = "integer"\nlow = 0\nhigh = 9\n'
