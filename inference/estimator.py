@@ -219,24 +219,37 @@ class Estimator:
         rows = narrowest(rows, before.rows, confidence) if before.rows else rows
         for reading in self._groups.readings(measured):
             rows = narrowest(rows, posteriors_of(reading, scaling), confidence)
-        of_margins = self._groups.of_margins(measured)
-        if of_margins is not None and _is_less_noisy(of_margins, rows, scaling):
-            rows = narrowest(rows, posteriors_of(of_margins, scaling), confidence)
         if self._combined.has_no_relations(measured) or self._has_only_been_measured(
             measured, before
         ):
+            rows = self._with_margins(measured, rows, scaling, confidence)
             return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen)
         is_enough = widest(rows, confidence) <= half_width
         if is_enough and self._combined.takes_long(measured):
             return RecalledAnswer(rows, is_narrowest=False, n_seen=n_seen)
         workspace = self._combined.workspace(measured)
         if workspace.is_apart(measured):
+            rows = self._with_margins(measured, rows, scaling, confidence)
             return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen, is_apart=True)
         together = self._together(measured, workspace, scaling, confidence)
         rows = narrowest(rows, together, confidence)
+        rows = self._with_margins(measured, rows, scaling, confidence)
         if not before.rows and widest(rows, confidence) > half_width:
             rows = self._as_promised(block, confidence, half_width, rows)
         return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen)
+
+    def _with_margins(
+        self,
+        measured: QueryBlock,
+        rows: tuple[RowEstimate, ...],
+        scaling: Scaling,
+        confidence: float,
+    ) -> tuple[RowEstimate, ...]:
+        """The rows, or narrower ones from all tables that were counted with a block's column."""
+        reading = self._groups.of_margins(measured)
+        if reading is None or not _is_less_noisy(reading, rows, scaling):
+            return rows
+        return narrowest(rows, posteriors_of(reading, scaling), confidence)
 
     def _as_promised(
         self,
