@@ -51,7 +51,7 @@ WIDTH_BINS: Final = (0.25, 0.5, 0.75, 1.0)
 
 def check_budget_name(name: str) -> None:
     """Raise ValueError unless a shared budget may be called this."""
-    if not 1 <= len(name) <= NAME_LENGTH_MAX or not name.isprintable():
+    if not 1 <= len(name) <= NAME_LENGTH_MAX or not name.isprintable() or name != name.strip():
         raise ValueError(f"a budget's name is 1 to {NAME_LENGTH_MAX} printable characters")
 
 

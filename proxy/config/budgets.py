@@ -103,7 +103,17 @@ def funds_of(
 
 
 def check_same_people(tables: Iterable[tuple[Schema, Location, Funds]], problems: Problems) -> None:
-    """Record a problem if two tables of the same units, read from a common file, add up unseen."""
+    """Record a problem if tables share a budget without units, or add up unseen.
+
+    They add up unseen if two are about the same unit, read from a common file, and do not share.
+    """
+    tables = list(tables)
+    for schema, _, funds in tables:
+        if funds.shared and schema.unit is None:
+            problems.add(
+                ("tables", schema.table, "unit"),
+                "should name the column that says whom a row is about: a shared budget is theirs",
+            )
     with_unit = [one for one in tables if one[0].unit is not None]
     for (first, at_first, of_first), (second, at_second, of_second) in combinations(with_unit, 2):
         files = [{file.resolve() for file in one.files} for one in (at_first, at_second)]

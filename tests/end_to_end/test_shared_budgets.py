@@ -175,6 +175,11 @@ def test_a_table_joins_a_budget_later_and_never_leaves_it(folder: Path) -> None:
         (TWO, "", "tables.customers.budget: names no budget of \\[budgets\\]"),
         (TWO, '[budgets.people]\nepsilon = "0"\n', "budgets.people.epsilon: should be a positive"),
         (TWO, '[budgets.9]\nepsilon = "1"\n', "budgets.9: should have a name that begins"),
+        (
+            (TWO[0], TWO[1].replace('unit = "customer"\n', "")),
+            SHARED,
+            "tables.orders.unit: should name the column",
+        ),
         ((table("a", OWN, "orders"), table("b", OWN, "orders")), "", "what both spend adds up"),
         (
             (table("a", OF_PEOPLE + '\nseparate_budget = "x"', "orders"),),
