@@ -58,6 +58,9 @@ LIES: list[tuple[int, Change, str]] = [
     (CHARGE, to([], "blocks"), "charge for nothing"),
     # budgets and limits
     (OPENED, to(5, "rows_fingerprint"), "rows_fingerprint"),
+    (OPENED, to(1, "rows_per_unit"), "rows_per_unit is 1, below 2"),
+    (OPENED, to(3, "rows_per_unit"), "entry 9: the rows cost 412316860416 units"),
+    (OPENED, to(" people", "shared_budget"), "a name that is not"),
     (OPENED, to("1/8", "budget"), "entry 13: .*the table's budget is 137438953472"),
     (OTHER, to("1/17", "budget"), "entry 11: .*budget"),
     (BUDGET, to("1/4", "budget"), "entry 20: .*budget"),
