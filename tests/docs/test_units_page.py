@@ -1,0 +1,65 @@
+"""The page on people with several rows: its configuration runs, and its numbers are right."""
+
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from planner.workload import RequestedTarget
+from proxy.api.requests import LOCAL, QueryRequest
+from proxy.bootstrap import Service, build
+from proxy.config.settings import load
+
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "units.md").read_text()
+CONFIGURATION = "\n".join(part.split("```")[0] for part in PAGE.split("```toml\n")[1:])
+WIDE = RequestedTarget(half_width=100)
+
+
+def write(folder: Path, n_rows: int) -> Path:
+    """The shop of the page: 700 customers with three orders each, and 300 with twelve."""
+    lines = ["customer,channel,amount"]
+    for customer in range(1_000):
+        lines += [f"{customer},web,{5 * n}" for n in range(3 if customer < 700 else 12)]
+    (folder / "orders.csv").write_text("\n".join(lines) + "\n")
+    text = CONFIGURATION.replace("rows_per_unit_max = 5", f"rows_per_unit_max = {n_rows}")
+    (folder / "tacit.toml").write_text(text)
+    return folder / "tacit.toml"
+
+
+def spent(service: Service) -> dict[str, Fraction]:
+    return {one.table: one.spent for one in service.budgets()}
+
+
+ROWS = re.findall(r"^\| (\d+) \| ([\d,]+) \| (\.\d+) \|$", PAGE, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(("n_rows", "n_kept", "price"), ROWS[1:])
+def test_the_table_of_the_page_is_right(
+    tmp_path: Path, n_rows: str, n_kept: str, price: str
+) -> None:
+    """A count within 100 of the truth, at 95 %, is within 1000 of it in all but 10**-12."""
+    service = build(load(write(tmp_path, int(n_rows))))
+    try:
+        asked = QueryRequest(sql="SELECT COUNT(*) AS n FROM orders", caller=LOCAL, target=WIDE)
+        ((found,),) = service.engine.answer(asked).data.to_pydict().values()
+        assert abs(found - int(n_kept.replace(",", ""))) < 1000
+        assert f"{float(spent(service)['orders']):.4f}"[1:] == price
+    finally:
+        service.close()
+
+
+def test_people_are_counted_from_the_same_budget(tmp_path: Path) -> None:
+    service = build(load(write(tmp_path, 5)))
+    try:
+        for sql in ("SELECT COUNT(*) AS n FROM customers", "SELECT COUNT(*) AS n FROM orders"):
+            service.engine.answer(QueryRequest(sql=sql, caller=LOCAL, target=WIDE))
+            assert spent(service)["orders"] == spent(service)["customers"]
+        one, other = (service.ledger.history(name).units_spent for name in ("customers", "orders"))
+        assert other == pytest.approx(5 * one)
+    finally:
+        service.close()
+
+
+def test_the_page_shows_what_a_row_alone_costs() -> None:
+    assert ROWS[0] == ("1", "1,000", ".0300")
