@@ -10,6 +10,7 @@ The estimator sees noisy values only. It keeps no data and draws no noise.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -30,7 +31,9 @@ from inference.posterior import NotEstimable, Posterior, RowEstimate, narrowest,
 from inference.recalled import RecalledAnswer, RecalledAnswers
 from inference.scaling import Scaling, posteriors_of, split_dust
 
-GAIN_MIN = 0.05  # of the deviation, of some row: sums of a thousand noises are not tried for less
+# Times the deviation of what is known: with more, an estimate is wider at any usual confidence,
+# whatever the laws are, and sums of a thousand noises are not tried.
+DEVIATION_MAX = 1.5
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond this the factorisation is refreshed
 
 
@@ -216,27 +219,27 @@ class Estimator:
                 (scaling.constant(),) * block.n_rows, is_narrowest=True, n_seen=n_seen
             )
         rows = self._alone(measured, scaling)
-        rows = narrowest(rows, before.rows, confidence) if before.rows else rows
         for reading in self._groups.readings(measured):
             rows = narrowest(rows, posteriors_of(reading, scaling), confidence)
         if self._combined.has_no_relations(measured) or self._has_only_been_measured(
             measured, before
         ):
             rows = self._with_margins(measured, rows, scaling, confidence)
-            return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen)
-        is_enough = widest(rows, confidence) <= half_width
-        if is_enough and self._combined.takes_long(measured):
-            return RecalledAnswer(rows, is_narrowest=False, n_seen=n_seen)
+            return before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
+        now = before.narrowed(rows, confidence, is_narrowest=False, n_seen=n_seen)
+        if widest(now.rows, confidence) <= half_width and self._combined.takes_long(measured):
+            return now
         workspace = self._combined.workspace(measured)
         if workspace.is_apart(measured):
             rows = self._with_margins(measured, rows, scaling, confidence)
-            return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen, is_apart=True)
+            found = before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
+            return replace(found, is_apart=True)
         together = self._together(measured, workspace, scaling, confidence)
         rows = narrowest(rows, together, confidence)
         rows = self._with_margins(measured, rows, scaling, confidence)
         if not before.rows and widest(rows, confidence) > half_width:
             rows = self._as_promised(block, confidence, half_width, rows)
-        return RecalledAnswer(rows, is_narrowest=True, n_seen=n_seen)
+        return before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
 
     def _with_margins(
         self,
@@ -245,9 +248,13 @@ class Estimator:
         scaling: Scaling,
         confidence: float,
     ) -> tuple[RowEstimate, ...]:
-        """The rows, or narrower ones from all tables that were counted with a block's column."""
+        """The rows, or narrower ones from all tables that were counted with a block's column.
+
+        What is tried depends on this history alone, not on answers before, which a forecast has
+        not: what is forecast must be what is found.
+        """
         reading = self._groups.of_margins(measured)
-        if reading is None or not _is_less_noisy(reading, rows, scaling):
+        if reading is None or not _may_be_narrower(reading, rows, scaling):
             return rows
         return narrowest(rows, posteriors_of(reading, scaling), confidence)
 
@@ -338,11 +345,11 @@ class Estimator:
         )
 
 
-def _is_less_noisy(reading: Reading, rows: Sequence[RowEstimate], scaling: Scaling) -> bool:
-    """Whether a reading has clearly less noise than what is known of some row it covers."""
+def _may_be_narrower(reading: Reading, rows: Sequence[RowEstimate], scaling: Scaling) -> bool:
+    """Whether a reading may be narrower than what is known of some row that it covers."""
     deviations = np.sqrt(2 * reading.variances) * abs(scaling.multiplier)
     return any(
         is_covered
-        and not (isinstance(row, Posterior) and row.standard_deviation * (1 - GAIN_MIN) <= found)
+        and not (isinstance(row, Posterior) and row.standard_deviation * DEVIATION_MAX <= found)
         for row, found, is_covered in zip(rows, deviations, reading.is_covered, strict=True)
     )

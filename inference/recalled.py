@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from inference.posterior import Posterior, RowEstimate
+from inference.posterior import Posterior, RowEstimate, narrowest
 
 N_ANSWERS_MAX = 4096
 N_TERMS_MAX = 2**22  # of all answers together: 100 MB; a term is a place, a row and a coefficient
@@ -34,6 +34,18 @@ class RecalledAnswer:
     is_narrowest: bool
     n_seen: int
     is_apart: bool = False
+
+    def narrowed(
+        self,
+        rows: tuple[RowEstimate, ...],
+        confidence: float,
+        *,
+        is_narrowest: bool,
+        n_seen: int,
+    ) -> "RecalledAnswer":
+        """A new answer: the rows, or those of this one where they are narrower."""
+        rows = narrowest(rows, self.rows, confidence) if self.rows else rows
+        return RecalledAnswer(rows, is_narrowest=is_narrowest, n_seen=n_seen)
 
     @property
     def n_terms(self) -> int:
