@@ -287,12 +287,25 @@ class Lowering:
 
 
 def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
-    """COUNT of the unit's key is COUNT(*): each person has one row."""
+    """COUNT of the unit's key is COUNT(*), since no row is without; distinct ones, if each has one.
+
+    Raises
+    ------
+    UnsupportedSql
+        If units are to be counted that may have several rows.
+    """
     if isinstance(node, exp.Count | exp.ApproxDistinct):
-        inner = node.this
+        inner, is_distinct = node.this, isinstance(node, exp.ApproxDistinct)
         if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
-            inner = inner.expressions[0]
+            inner, is_distinct = inner.expressions[0], True
         if rows.is_unit(inner):
+            if is_distinct and rows.schema.rows_per_unit_max > 1:
+                raise unsupported(
+                    node,
+                    f"is not counted where a {rows.schema.unit} may have several rows",
+                    "COUNT(*) counts rows. A table with one row for each, which the owner can "
+                    "make with a view, counts them.",
+                )
             counted = exp.Count(this=exp.Star(), big_int=True)
             counted.meta.update(node.meta)
             return counted

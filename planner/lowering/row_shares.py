@@ -43,7 +43,8 @@ def _counted(node: exp.Expr, schema: Schema) -> RowShare | None:
     inner = node.this
     if isinstance(node, exp.Count) and isinstance(inner, exp.Distinct) and not node.expressions:
         inner = inner.expressions[0] if len(inner.expressions) == 1 else None
-        return RowShare(exp.Literal.number(1), is_count=True) if _is_unit(inner, schema) else None
+        is_row = _is_unit(inner, schema) and schema.rows_per_unit_max == 1
+        return RowShare(exp.Literal.number(1), is_count=True) if is_row else None
     if not isinstance(inner, exp.Expr) or node.expressions or inner.find(exp.AggFunc):
         return None
     if isinstance(node, exp.CountIf):
