@@ -10,6 +10,7 @@ Proof: proofs/ledger.md, "Budgets, limits, noise".
 
 import datetime as dt
 from bisect import bisect_left
+from collections.abc import Sequence
 from fractions import Fraction
 
 from accountant.auditor.bodies import Charge, Limit, units_of
@@ -56,10 +57,11 @@ class Accounts:
         if limit.epsilon is not None or limit.per_query is not None:
             self._limits[limit.subject] = limit
 
-    def charge(self, seq: int, at: str, charge: Charge, units_elsewhere: int = 0) -> None:
+    def charge(self, seq: int, at: str, charge: Charge, sharing: "Sequence[Accounts]" = ()) -> None:
         """Apply a charge; Wrong if it starts from another sum, or exceeds a budget or a limit.
 
-        `units_elsewhere` is what other tables have spent of the same budget.
+        `sharing` are the other tables that spend from the same budget: what they have spent counts
+        towards it and towards limits, and their limits apply, too.
         """
         if charge.units_before != self.units_spent:
             raise Wrong(
@@ -69,11 +71,13 @@ class Accounts:
         if units < 0:
             raise Wrong("a charge that lowers what is spent")
         budget = units_of(self._budgets[-1][1])
-        spent = charge.units_after + units_elsewhere
+        spent = charge.units_after + sum(one.units_spent for one in sharing)
         if units and spent > budget:
             raise Wrong(f"{spent} units are spent, and the table's budget is {budget}")
+        tables = (self, *sharing)
         for account in charge.accounts:
-            self._check_limit(account, units, at)
+            for one in tables:
+                one._check_limit(account, units, at, tables)  # noqa: SLF001 - of this class
         for account in charge.accounts:
             times, sums = self._spent_by.setdefault(account, ([], [0]))
             times.append(at)
@@ -85,7 +89,8 @@ class Accounts:
         for times, _ in self._spent_by.values():
             times[:] = [min(one, at) for one in times]
 
-    def _check_limit(self, account: str, units: int, at: str) -> None:
+    def _check_limit(self, account: str, units: int, at: str, tables: "Sequence[Accounts]") -> None:
+        """Wrong if a charge to one of some tables is beyond this table's limit for all of them."""
         limit = self._limits.get(account)
         if limit is None and account.startswith("analyst:"):
             limit = self._limits.get("each_analyst")
@@ -95,7 +100,8 @@ class Accounts:
             raise Wrong(f"a charge of {units} units, beyond the limit of {account} for one query")
         if limit.epsilon is not None:
             allowed = units_of(limit.epsilon)
-            spent = self._spent_since(account, window_start(limit.window, at))
+            start = window_start(limit.window, at)
+            spent = sum(one._spent_since(account, start) for one in tables)  # noqa: SLF001 - the same
             if spent + units > allowed:
                 raise Wrong(
                     f"{account} spends {spent + units} units, and {allowed} is the limit "

@@ -4,7 +4,7 @@ Budgets and limits are in accounts.py, rows and noise in purchases.py, Gaussian 
 gaussian.py, and the cost of rows in cost.py; here they are combined.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from accountant.auditor.accounts import Accounts
@@ -50,15 +50,10 @@ class Book:
         self._is_pinned = opened.is_pinned
         self.shared_budget = opened.shared_budget
 
-    @property
-    def units_spent(self) -> int:
-        """The units spent so far."""
-        return self._accounts.units_spent
-
-    def take(self, entry: Entry, body: Body, units_elsewhere: int = 0) -> None:
+    def take(self, entry: Entry, body: Body, sharing: "Sequence[Book]" = ()) -> None:
         """Apply an entry about the table; Wrong if it cannot follow those before it.
 
-        `units_elsewhere` is what other tables have spent of a budget that this one shares.
+        `sharing` are the books of the other tables that spend from its budget.
         """
         match body:
             case Opened():
@@ -72,7 +67,8 @@ class Book:
             case Limit():
                 self._accounts.set_limit(body)
             case Charge():
-                self._accounts.charge(entry.seq, entry.at, body, units_elsewhere)
+                accounts = [one._accounts for one in sharing]  # noqa: SLF001 - of this class
+                self._accounts.charge(entry.seq, entry.at, body, accounts)
                 self._charge(entry.seq, body)
             case TakenOver():
                 self._purchases.take_over(entry.seq, body)

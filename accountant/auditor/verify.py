@@ -154,7 +154,7 @@ class _Audit:
         elif isinstance(body, RollbackAccepted | ClockCorrected):
             self._take_event(entry, body)
         elif entry.table in self._books:
-            self._books[entry.table].take(entry, body, self._elsewhere(entry.table))
+            self._books[entry.table].take(entry, body, self._sharing(entry.table))
         elif not entry.table or not isinstance(body, Opened):
             raise Wrong(
                 "a table must be opened once, under a name, before any other entry about it"
@@ -162,14 +162,14 @@ class _Audit:
         else:
             self._open(entry, body)
 
-    def _elsewhere(self, table: str) -> int:
-        """The units that other tables have spent of a budget that a table shares."""
+    def _sharing(self, table: str) -> list[Book]:
+        """The books of the other tables that spend from the budget that a table shares."""
         shared = self._books[table].shared_budget
-        return sum(
-            book.units_spent
+        return [
+            book
             for name, book in self._books.items()
             if shared and name != table and book.shared_budget == shared
-        )
+        ]
 
     def _take_event(self, entry: Entry, body: EventBody) -> None:
         digest = self._chain.digest_after(self._chain.n_entries)

@@ -77,12 +77,12 @@ class Replay:
         history = self.histories.get(table, _UNOPENED)
         if not history.shared_budget:
             return history
-        elsewhere = sum(
-            other.units_spent
+        sharing = tuple(
+            other
             for name, other in self.histories.items()
             if name != table and other.shared_budget == history.shared_budget
         )
-        return replace(history, units_elsewhere=elsewhere)
+        return replace(history, sharing=sharing)
 
     def _note_read(self, entry: Entry) -> None:
         if entry.table != NO_TABLE:
@@ -107,7 +107,9 @@ class Replay:
             if isinstance(body, TableOpened):
                 self._check_new_data(entry.table, body)
             before = self.history(entry.table)
-            self.histories[entry.table] = before.after(entry.seq, entry.at, body)
+            after = before.after(entry.seq, entry.at, body)
+            # Kept without the others: what they are now is looked up whenever it is asked for.
+            self.histories[entry.table] = replace(after, sharing=()) if after.sharing else after
         self.n_entries, self.head, self.at = entry.seq, entry.digest, entry.at
 
     def _take_access(self, entry: Entry, body: AccessBody) -> None:

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import product
 from types import MappingProxyType
 
 from accountant.cost.history_cost import CostState
@@ -58,8 +59,8 @@ class TableHistory:
         The budget of the table, in epsilon; of all tables that share it.
     shared_budget : str
         The name of the budget that it shares with others; empty for a budget of its own.
-    units_elsewhere : int
-        What the other tables have spent of a shared budget, in units of 2**-40 epsilon.
+    sharing : tuple of TableHistory
+        The other tables that spend from a shared budget, as they are now; limits count them, too.
     limits : mapping of Subject to Limit
         The limits in force.
     measurements : sequence of Measurement
@@ -96,7 +97,7 @@ class TableHistory:
     declaration: str | None = None
     budget: Fraction = Fraction(0)
     shared_budget: str = ""
-    units_elsewhere: int = 0
+    sharing: "tuple[TableHistory, ...]" = ()
     limits: Mapping[Subject, Limit] = field(default_factory=lambda: MappingProxyType({}))
     measurements: AppendOnly[Measurement] = field(default_factory=AppendOnly)
     paid_by: AppendOnly[int] = field(default_factory=AppendOnly)
@@ -121,7 +122,7 @@ class TableHistory:
     @property
     def units_used(self) -> int:
         """What is spent of the budget, by this table and by those that share it."""
-        return self.units_spent + self.units_elsewhere
+        return self.units_spent + sum(other.units_spent for other in self.sharing)
 
     @property
     def units_left(self) -> int:
@@ -171,7 +172,12 @@ class TableHistory:
         return replace(self, now=at, _accounts=MappingProxyType(accounts))
 
     def spent_by(self, account: Subject, since: str = "") -> int:
-        """What an analyst or a group has spent since a moment, in units of 2**-40 epsilon."""
+        """What an analyst or a group has spent of the budget since a moment, in units."""
+        tables = (self, *self.sharing)
+        return sum(one._own_spent_by(account, since) for one in tables)  # noqa: SLF001 - of this class
+
+    def _own_spent_by(self, account: Subject, since: str) -> int:
+        """The same on this table alone."""
         spendings = self._accounts.get(account, AppendOnly())
         if not spendings:
             return 0
@@ -181,16 +187,17 @@ class TableHistory:
 
     @property
     def accounts(self) -> tuple[Subject, ...]:
-        """Every analyst and group that has paid for something."""
-        return tuple(sorted(self._accounts))
+        """Every analyst and group that has paid for something, here or where budgets are shared."""
+        tables = (self, *self.sharing)
+        return tuple(sorted({who for one in tables for who in one._accounts}))  # noqa: SLF001 - the same
 
     def allowances(self, payer: Payer) -> tuple[BindingLimit, ...]:
-        """The limits that apply to a payer at the moment `now`."""
+        """The limits that apply to a payer at the moment `now`: on any table of the budget."""
         bound = []
-        for account in payer.subjects:
-            limit = self.limits.get(account)
+        for account, table in product(payer.subjects, (self, *self.sharing)):
+            limit = table.limits.get(account)
             if limit is None and account.kind is SubjectKind.ANALYST:
-                limit = self.limits.get(Subject(SubjectKind.EACH_ANALYST))
+                limit = table.limits.get(Subject(SubjectKind.EACH_ANALYST))
             if limit is not None:
                 units = self.spent_by(account, limit.window.start(self.now))
                 bound.append(BindingLimit(limit, account, units))

@@ -80,7 +80,8 @@ def read_report(
     tables = []
     for name, table in sorted(reader.tables.items()):
         progress(f"Adding up what each cell of {name} has paid")
-        tables.append(table.finished(name, reader.at, found.get(name)))
+        counted = reader.counted_for(table)
+        tables.append(table.finished(name, reader.at, found.get(name), counted))
     for one in tables:
         _check_agreement(one)
     tables = [replace(one, spent_elsewhere=_elsewhere(one, tables)) for one in tables]
@@ -129,6 +130,14 @@ class _LedgerReader:
                 self.tables[entry.table].measure(fields)
             case _:
                 self._take_rule(entry, read(entry.kind, fields))
+
+    def counted_for(self, table: "_TableReader") -> "list[ReportedCharge]":
+        """The charges that count towards a table's limits: those of all tables of its budget."""
+        if not table.shared_budget:
+            return table.purchases
+        same = [one for one in self.tables.values() if one.shared_budget == table.shared_budget]
+        charges = [charge for one in same for charge in one.purchases]
+        return sorted(charges, key=lambda charge: (charge.counted_at, charge.seq))
 
     def _take_rule(self, entry: Entry, body: Body) -> None:
         match body:
@@ -231,8 +240,14 @@ class _TableReader:
         """Read a measurement."""
         self.n_measurements += self.waiting.pop(fields["charge"])
 
-    def finished(self, name: str, as_of: str, found: TableVerdict | None) -> TableReport:
-        """The report of the table."""
+    def finished(
+        self,
+        name: str,
+        as_of: str,
+        found: TableVerdict | None,
+        counted: Sequence[ReportedCharge],
+    ) -> TableReport:
+        """The report of the table; `counted` are the charges that count towards its limits."""
         groups = [(group, bought) for bought in self.purchases for group in bought.payer.groups]
         return TableReport(
             name=name,
@@ -254,36 +269,37 @@ class _TableReader:
                 [(bought.counted_at[:MONTH_LENGTH], bought) for bought in self.purchases],
                 [(month, given) for (month, _), given in self.answers.items()],
             ),
-            allowances=self._allowances(as_of),
+            allowances=self._allowances(as_of, counted),
             columns=_columns(found),
             found=found,
             shared_budget=self.shared_budget,
         )
 
-    def _allowances(self, as_of: str) -> tuple[LimitUse, ...]:
+    def _allowances(self, as_of: str, counted: Sequence[ReportedCharge]) -> tuple[LimitUse, ...]:
         limits = sorted(
             (limit for limit in self.limits.values() if not limit.is_empty),
             key=lambda limit: limit.subject,
         )
         own = {limit.subject for limit in limits}
-        return tuple(LimitUse(limit, self._used(limit, as_of, own)) for limit in limits)
+        return tuple(LimitUse(limit, _used(limit, as_of, own, counted)) for limit in limits)
 
-    def _used(
-        self, limit: Limit, as_of: str, own: set[Subject]
-    ) -> tuple[tuple[Subject, Fraction], ...]:
-        """Use of a limit by each subject in its window, except those with limits of their own."""
-        since = limit.window.start(as_of)
-        used: dict[Payer, int] = defaultdict(int)
-        for bought in reversed(self.purchases):
-            if bought.counted_at < since:
-                break
-            used[bought.payer] += bought.units
-        accounts: dict[Subject, int] = defaultdict(int)
-        for payer, units in used.items():
-            for account in payer.subjects:
-                if _counts_for(limit, account, own):
-                    accounts[account] += units
-        return tuple((account, of_units(units)) for account, units in sorted(accounts.items()))
+
+def _used(
+    limit: Limit, as_of: str, own: set[Subject], counted: Sequence[ReportedCharge]
+) -> tuple[tuple[Subject, Fraction], ...]:
+    """Use of a limit by each subject in its window, except those with limits of their own."""
+    since = limit.window.start(as_of)
+    used: dict[Payer, int] = defaultdict(int)
+    for bought in reversed(counted):
+        if bought.counted_at < since:
+            break
+        used[bought.payer] += bought.units
+    accounts: dict[Subject, int] = defaultdict(int)
+    for payer, units in used.items():
+        for account in payer.subjects:
+            if _counts_for(limit, account, own):
+                accounts[account] += units
+    return tuple((account, of_units(units)) for account, units in sorted(accounts.items()))
 
 
 def _counts_for(limit: Limit, account: Subject, own: set[Subject]) -> bool:

@@ -11,11 +11,13 @@ import pytest
 from accountant.auditor.verify import verify
 from accountant.ledger.entries import BudgetJoined
 from accountant.ledger.open_ledger import open_ledger
-from cube.refusals import BudgetExhausted, ConfigurationInvalid, LedgerMismatch
+from cube.refusals import BudgetExhausted, ConfigurationInvalid, LedgerMismatch, LimitReached
 from planner.workload import RequestedTarget
+from proxy.admin.limits import LimitChange, change_limit, limits_of
 from proxy.api.requests import LOCAL, BudgetStatus, QueryRequest
 from proxy.bootstrap import Service, build
 from proxy.config.settings import load
+from proxy.reporting.reading import read_report
 from tests.support.audited import rewritten, to
 
 HEAD = '[ledger]\npath = "a.ledger"\n'
@@ -123,6 +125,34 @@ def test_the_auditor_convicts_a_ledger_whose_tables_spend_more_together(folder: 
     assert "the table's budget is" in str(verify(too_much).problem)
     with open_ledger(folder / "a.ledger") as ledger, pytest.raises(ValueError, match="leaves"):
         ledger.append("orders", lambda _history: BudgetJoined("others"))
+
+
+def test_a_limit_on_one_table_is_a_limit_on_the_budget(folder: Path) -> None:
+    """What is spent on the other table counts, and the other table is bound by it, too."""
+    with served(folder) as service:
+        ask(service, "customers", 5)
+        by_local = LimitChange(subject="analyst:local", epsilon="1")
+        change_limit(service.ledger, "orders", by_local, by="owner")
+        (limit,) = limits_of(service.ledger, "orders")
+        spent = status(service)["orders"].spent
+        assert limit.spent == spent > Fraction(1, 2)
+        for name in ("orders", "customers"):
+            with pytest.raises(LimitReached) as refused:
+                ask(service, name, 2.5)
+            assert refused.value.shortfall.epsilon_left == 1 - spent
+        entries = list(service.ledger.entries())
+        assert verify(entries).problem is None
+        limits = [one.seq for one in entries if one.kind == "limit_set"]
+        ask(service, "orders", 9)
+        entries = list(service.ledger.entries())
+        all_spent = status(service)["orders"].spent
+    report = read_report(entries, verify(entries, has_columns=True))
+    orders = next(one for one in report.tables if one.name == "orders")
+    ((use,),) = [allowance.used for allowance in orders.allowances]
+    assert use[1] == all_spent
+    assert orders.left == 2 - all_spent
+    lower = rewritten(entries, limits[0], to("3/5", "epsilon"))
+    assert "analyst:local spends" in str(verify(lower).problem)
 
 
 def test_requests_at_once_do_not_spend_what_is_left_twice(folder: Path) -> None:
