@@ -51,7 +51,7 @@ def begun_before(ledger: Ledger, table: KnownTable) -> None:
         patch.setattr("accountant.gate.open_table._check_same_rows", lambda *_: None)
         patch.setattr(
             "accountant.gate.open_table.TableOpened",
-            lambda schema, data, budget, _rows, _n: TableOpened(schema, data, budget),
+            lambda schema, data, budget, *_others: TableOpened(schema, data, budget),
         )
         gate = open_table(ledger, SCHEMA, BUDGET, table, SystemNoise())
     buy(gate, FRESH)
