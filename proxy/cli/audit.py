@@ -83,7 +83,9 @@ def verify_ledger(
     for name, tables in verdict.shared_budgets.items():
         spent = float(sum(one.spent for one in tables))
         who = ", ".join(one.table for one in tables)
-        typer.echo(f"Budget {name}: epsilon {spent:.6g} spent together by {who}.")
+        deltas = [one.delta for one in tables if one.delta is not None]
+        but_for = f", private but for a probability of {float(sum(deltas)):g}" if deltas else ""
+        typer.echo(f"Budget {name}: epsilon {spent:.6g} spent together by {who}{but_for}.")
     for note in verdict.notes:
         typer.echo(f"note: {note}")
     _refuse_problem(verdict)

@@ -16,6 +16,7 @@ from planner.workload import RequestedTarget
 from proxy.admin.limits import LimitChange, change_limit, limits_of
 from proxy.api.requests import LOCAL, BudgetStatus, QueryRequest
 from proxy.bootstrap import Service, build
+from proxy.cli import app as cli
 from proxy.config.settings import load
 from proxy.reporting.reading import read_report
 from tests.support.audited import rewritten, to
@@ -153,6 +154,21 @@ def test_a_limit_on_one_table_is_a_limit_on_the_budget(folder: Path) -> None:
     assert orders.left == 2 - all_spent
     lower = rewritten(entries, limits[0], to("3/5", "epsilon"))
     assert "analyst:local spends" in str(verify(lower).problem)
+
+
+def test_the_auditor_says_the_sum_of_the_deltas(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A unit is in both tables: each may fail it."""
+    with_delta = [one.replace("half_width", "delta = 1e-9\nhalf_width") for one in TWO]
+    made = "CREATE SYNTHETIC TABLE s_{0} FROM {0} WITH (epsilon => 0.9, delta => 1e-9)"
+    with served(folder, with_delta) as service:
+        for name in ("customers", "orders"):
+            service.engine.answer(QueryRequest(sql=made.format(name), caller=LOCAL))
+    with pytest.raises(SystemExit):
+        cli.main(["audit", "verify", str(folder / "a.ledger")])
+    said = capsys.readouterr().out
+    assert "customers, orders, private but for a probability of 2e-09." in " ".join(said.split())
 
 
 def test_requests_at_once_do_not_spend_what_is_left_twice(folder: Path) -> None:
