@@ -26,7 +26,8 @@ from accountant.gate.pricing import Pricing
 from accountant.gate.release import Release
 from accountant.gate.statistics import charged_statistic
 from accountant.gate.terms import terms_of
-from accountant.ledger.entries import Charge, ChargedBlock, Measured, TakenOver
+from accountant.ledger.charged import ChargedBlock
+from accountant.ledger.entries import Charge, Measured, TakenOver
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import BindingLimit, Payment

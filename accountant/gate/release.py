@@ -19,14 +19,14 @@ from accountant.exact.exact_answers import (
     statistic_bound,
 )
 from accountant.exact.exponential_mechanism import chosen
-from accountant.ledger.entries import (
-    Charge,
+from accountant.ledger.charged import (
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
     ChargedGaussian,
     ChargedStatistic,
 )
+from accountant.ledger.entries import Charge
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
 from accountant.source import CellCounts, Source

@@ -10,7 +10,7 @@ Proof: proofs/gate.md, "Statistics"; proofs/gaussian_noise.md.
 from collections.abc import Sequence
 
 from accountant.exact.exact_answers import statistic_bound
-from accountant.ledger.entries import (
+from accountant.ledger.charged import (
     ChargedChoice,
     ChargedDistance,
     ChargedGaussian,
