@@ -1,7 +1,7 @@
 """What a charge pays for: rows and statistics, each with the noise that it gets.
 
 These are values of an entry of the ledger (entries.py), which check themselves. What they cost is
-not here (accountant/cost), nor is their text (charge_json.py).
+not here (accountant/cost), nor is their text (charge_json.py). Proof: proofs/gate.md.
 """
 
 from dataclasses import dataclass
