@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from cube.axis import NAME_LENGTH_MAX, Axis
+from cube.axis import NAME_LENGTH_MAX, Axis, DateAxis, IntegerAxis
 from cube.cached import cached_property
 
 N_RECORDS_MAX = 2**40  # with COEFFICIENT_MAX keeps every exact answer inside 80 bits
@@ -40,6 +40,8 @@ class Schema:
     rows_per_unit_max : int
         The most rows of one unit that are kept; the source leaves out the others. Every epsilon is
         for a unit, so what a row costs counts this many times.
+    grows : str, optional
+        The axis along which the table grows: rows with later levels come later.
     """
 
     table: str
@@ -48,6 +50,7 @@ class Schema:
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     unit: str | None = None
     rows_per_unit_max: int = 1
+    grows: str | None = None
 
     def __post_init__(self) -> None:
         if not self.table or len(self.table) > NAME_LENGTH_MAX or not self.table.isprintable():
@@ -67,6 +70,15 @@ class Schema:
             self._check_unit(self.unit, folded)
         elif self.rows_per_unit_max > 1:
             raise ValueError(f"{self.table}: rows_per_unit_max needs a unit")
+        if self.grows is not None:
+            self._check_grows(self.grows)
+
+    def _check_grows(self, grows: str) -> None:
+        """Raise ValueError unless the table can grow along an axis: its levels are ordered."""
+        if not isinstance(axis := self.by_name.get(grows), DateAxis | IntegerAxis):
+            raise ValueError(f"{self.table}: a table grows along a date or integer column")
+        if axis.null or axis.other is not None:
+            raise ValueError(f"{self.table}: {grows} has levels that are in no order")
 
     def _check_unit(self, unit: str, folded: list[str]) -> None:
         """Raise ValueError unless the unit can be the name of a column without public levels."""
