@@ -76,7 +76,9 @@ class Schema:
     def _check_grows(self, grows: str) -> None:
         """Raise ValueError unless the table can grow along an axis: its levels are ordered."""
         if not isinstance(axis := self.by_name.get(grows), DateAxis | IntegerAxis):
-            raise ValueError(f"{self.table}: a table grows along a date or integer column")
+            raise ValueError(  # noqa: TRY004 - the declaration is wrong, not the call
+                f"{self.table}: a table grows along a date or integer column"
+            )
         if axis.null or axis.other is not None:
             raise ValueError(f"{self.table}: {grows} has levels that are in no order")
 
