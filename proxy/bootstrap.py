@@ -6,6 +6,7 @@ from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.noise.laplace import SystemNoise
+from accountant.source import GrowingSource, Source
 from cube.refusals import LedgerUnavailable, TacitError
 from proxy.admin.head_signing import HeadSigner
 from proxy.admin.open_ledger import open_configured
@@ -14,7 +15,9 @@ from proxy.config.ledger import LedgerSettings
 from proxy.config.settings import Settings, TableSettings
 from proxy.engine.engine import Engine
 from proxy.monitoring.events import UNWATCHED, Watcher
+from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
+from proxy.sources.growing_source import GrowingFile
 from proxy.sources.public_file import load_public_tables
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.store import SyntheticStore
@@ -109,5 +112,10 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
 
 
 def _open_gate(table: TableSettings, ledger: Ledger) -> Gate:
-    source = DuckDbSource(table.schema, table.location, ledger.key)
+    schema, location, key = table.schema, table.location, ledger.key
+    source: Source | GrowingSource = (
+        DuckDbSource(schema, location, RowsRead(key))
+        if schema.grows is None
+        else GrowingFile(schema, location, key)
+    )
     return open_table(ledger, table.schema, table.funds, source, SystemNoise())

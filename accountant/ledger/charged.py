@@ -62,6 +62,11 @@ class ChargedDistance:
     noise: LatticeNoise
 
     @property
+    def statistic(self) -> Distance:
+        """The distance."""
+        return self.distance
+
+    @property
     def n_released(self) -> int:
         """One number."""
         return 1
@@ -85,6 +90,11 @@ class ChargedChoice:
 
     choice: Choice
     weight: Weight
+
+    @property
+    def statistic(self) -> Choice:
+        """The choice."""
+        return self.choice
 
     @property
     def n_released(self) -> int:
