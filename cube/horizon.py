@@ -79,9 +79,10 @@ class Horizon:
 
     def _written(self, block: QueryBlock, new_size: int) -> QueryBlock:
         """The same rows over so many levels of the axis."""
-        terms = tuple(self._term(term, new_size) for term in block.query.terms)
         partition = block.partition
-        if partition is not None and self.axis in partition.axes:
+        is_grouped = partition is not None and self.axis in partition.axes
+        terms = tuple(self._term(term, new_size, ends=not is_grouped) for term in block.query.terms)
+        if partition is not None and is_grouped:
             groups = _resized(partition.groups, partition.axes.index(self.axis), new_size, fill=-1)
             partition = Partition(partition.axes, groups)
         written = QueryBlock(LinearQuery(terms, block.query.constant), partition)
@@ -90,11 +91,12 @@ class Horizon:
             row if multiplier == 1 and not block.query.constant else written
         )  # equal rows are one
 
-    def _term(self, term: Term, new_size: int) -> Term:
+    def _term(self, term: Term, new_size: int, *, ends: bool) -> Term:
+        """The term over so many levels; one that `ends` has a factor that ends at the horizon."""
         factors = [
             self._factor(one, new_size) if self.axis in one.axes else one for one in term.factors
         ]
-        if new_size > self.n_readable and self.axis not in term.scope:
+        if ends and new_size > self.n_readable and self.axis not in term.scope:
             before = (np.arange(new_size) < self.n_readable).astype(np.int64)
             factors.append(Factor((self.axis,), before))
         return Term(term.scale, tuple(factors))

@@ -6,7 +6,6 @@ from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.noise.laplace import SystemNoise
-from accountant.source import GrowingSource, Source
 from cube.refusals import LedgerUnavailable, TacitError
 from proxy.admin.head_signing import HeadSigner
 from proxy.admin.open_ledger import open_configured
@@ -21,6 +20,7 @@ from proxy.sources.growing_source import GrowingFile
 from proxy.sources.public_file import load_public_tables
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.store import SyntheticStore
+from proxy.tables.advancing import Advancing, Growing, open_periods
 from proxy.tables.private_table import ServedTable
 
 
@@ -33,8 +33,10 @@ class Service:
         ledger: Ledger,
         public: tuple[PublicTable, ...],
         signer: HeadSigner | None = None,
+        advancing: Advancing | None = None,
     ) -> None:
         self.engine = engine
+        self.advancing = advancing or Advancing(())
         self.ledger = ledger
         self.public = public
         self._signer = signer
@@ -91,7 +93,12 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
         }
         previews = [one.schema.table for one in settings.tables if one.has_previews]
         engine = Engine(tables, public, watcher, _synthetic_store(settings), previews)
-        return Service(engine, ledger, public, signer)
+        growing = [
+            Growing(tables[one.schema.table].gate, one.closing)
+            for one in settings.tables
+            if one.closing is not None
+        ]
+        return Service(engine, ledger, public, signer, Advancing(growing))
     except BaseException:
         ledger.close()
         raise
@@ -112,10 +119,11 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
 
 
 def _open_gate(table: TableSettings, ledger: Ledger) -> Gate:
-    schema, location, key = table.schema, table.location, ledger.key
-    source: Source | GrowingSource = (
-        DuckDbSource(schema, location, RowsRead(key))
-        if schema.grows is None
-        else GrowingFile(schema, location, key)
-    )
-    return open_table(ledger, table.schema, table.funds, source, SystemNoise())
+    schema, location = table.schema, table.location
+    if table.closing is None:
+        source = DuckDbSource(schema, location, RowsRead(ledger.key))
+        return open_table(ledger, schema, table.funds, source, SystemNoise())
+    growing = GrowingFile(schema, location, ledger.key)
+    gate = open_table(ledger, schema, table.funds, growing, SystemNoise())
+    open_periods(gate, table.closing)
+    return gate

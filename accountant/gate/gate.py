@@ -230,6 +230,16 @@ class Gate:
         )
         return seq is not None
 
+    def prepare(self) -> None:
+        """Read a growing table's rows now, not when something is first bought.
+
+        Raises
+        ------
+        SourceUnavailable
+            If they cannot be read, or have changed.
+        """
+        self._rows()
+
     def changed_periods(self) -> tuple[Period, ...]:
         """Periods of a growing table whose rows are not what they were; for its owner alone."""
         return self._source.changed if isinstance(self._source, ClosedPeriods) else ()

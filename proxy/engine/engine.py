@@ -275,6 +275,7 @@ class Engine:
             budgets.append(shown_budget(found.table, caller))
             self._note_answers(found.table, caller.payer, found.settled)
             notes += () if found.settled else (NOTE.format(budgets[-1].table),)
+            notes += () if found.table.extent.note is None else (found.table.extent.note,)
             answered |= {one.part.name: one for one in found.parts}
         if not workload.tables:
             self._watcher.answered("", AnswerKind.PUBLIC)

@@ -60,6 +60,14 @@ class Extent:
         """The number of readable levels, of a table that grows."""
         return None if self.horizon is None else self.horizon.n_readable
 
+    @property
+    def note(self) -> str | None:
+        """How far a table that grows is readable, for its readers."""
+        if self.horizon is None:
+            return None
+        last = self.schema.by_name[self.horizon.axis].regular[-1]
+        return f"{self.schema.table} has rows through {self.horizon.axis} {last}."
+
     def is_of(self, charges: TableHistory) -> bool:
         """Whether a history reaches as far as this."""
         growth = charges.growth
