@@ -13,8 +13,7 @@
     taken_over      another attempt is made to measure a charge; earlier ones no longer count
     measurement     the noisy values of the rows of one charge, and of its statistics
     served          how many answers were given, free and paid, and how wide they were
-    access_granted  a credential was issued
-    access_revoked  a credential was revoked
+    access_granted, access_revoked   a credential was issued, or revoked
     rollback_accepted, clock_corrected   about the ledger itself; see ledger_events.py
 
 The last four are about no table; their table is the empty text. A ledger with an entry of any other
@@ -39,6 +38,7 @@ from cube.encoding import canonical_json
 from cube.gaussian import GaussianCounts, GaussianStatistic
 from cube.gaussian_terms import GaussianTerms, Precision, Rho
 from cube.measurement import PlannedMeasurement, Weight
+from cube.rows_by_level import RowsByLevel
 from cube.statistic import Choice, Distance
 
 GENESIS: Final = "0" * 64  # the digest before the first entry
@@ -61,8 +61,9 @@ class TableOpened:
 
     `data_fingerprint` is the identity of its data, whatever is read from it; `rows_fingerprint` is
     the identity of the rows read: None in an older ledger, until `DataPinned` records it.
-    `rows_per_unit` is the most rows of a unit that are among them. Tables with the same
-    `shared_budget` spend from one budget together; empty for a budget of its own.
+    `rows_per_unit` is the most rows of a unit that are among them, and `rows_per_unit_by` the most
+    at each level of an axis. Tables with the same `shared_budget` spend from one budget together;
+    empty for a budget of its own.
     """
 
     schema_digest: str
@@ -71,6 +72,7 @@ class TableOpened:
     rows_fingerprint: str | None = None
     rows_per_unit: int = 1
     shared_budget: str = ""
+    rows_per_unit_by: RowsByLevel | None = None
 
     def __post_init__(self) -> None:
         if self.rows_per_unit < 1:

@@ -48,6 +48,7 @@ from cube.encoding import (
 from cube.gaussian import GaussianCounts
 from cube.gaussian_terms import GaussianTerms, Precision, Rho
 from cube.measurement import Weight
+from cube.rows_by_level import RowsByLevel
 from cube.statistic import Choice
 
 Fields = dict[str, Any]
@@ -90,6 +91,8 @@ def _write_opened(body: TableOpened) -> Fields:
         encoded["rows_fingerprint"] = body.rows_fingerprint
     if body.rows_per_unit > 1:
         encoded["rows_per_unit"] = body.rows_per_unit
+    if body.rows_per_unit_by is not None:
+        encoded["rows_per_unit_by"] = body.rows_per_unit_by.declaration
     if body.shared_budget:
         encoded["shared_budget"] = body.shared_budget
     return encoded
@@ -103,6 +106,7 @@ def _read_opened(fields: Fields) -> TableOpened:
         _typed(fields["rows_fingerprint"], str) if "rows_fingerprint" in fields else None,
         _typed(fields.get("rows_per_unit", 1), int),
         _typed(fields.get("shared_budget", ""), str),
+        RowsByLevel.declared(_typed(fields.get("rows_per_unit_by", {}), dict)),
     )
 
 
@@ -368,10 +372,7 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     Measured: ("measurement", _write_measured),
     Served: ("served", _write_served),
     AccessGranted: ("access_granted", _write_granted),
-    AccessRevoked: (
-        "access_revoked",
-        lambda body: {"id": body.credential_id, "by": body.by},
-    ),
+    AccessRevoked: ("access_revoked", lambda body: {"id": body.credential_id, "by": body.by}),
     RollbackAccepted: ("rollback_accepted", _write_rollback),
     ClockCorrected: ("clock_corrected", lambda body: {"was": body.was, "by": body.by}),
 }
