@@ -1,24 +1,27 @@
 """At how many levels of an axis a block, or one row of it, costs a cell anything.
 
-A unit with at most m rows at each level has at most m times as many in such a row. Counts are never
-below the truth: a level at which terms cancel may count. Nothing here knows about budgets or data.
-Proof: proofs/units.md, "Rows by level".
+A unit with at most m rows at each level has at most m times as many in such a row. A level counts
+if some term of the query is not 0 on a cell with it, and some cell with it is in a group: terms
+that cancel still count, so that the number is never below the truth. Nothing here knows about
+budgets or data. Proof: proofs/units.md, "Rows by level".
 """
 
-from collections.abc import Sequence
+from functools import reduce
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.cost.cell_function import CellFunction
-from accountant.cost.profile import profile_of
 from cube.block import N_GROUPS_MAX, Partition, QueryBlock
-from cube.classes import AxisClasses
 from cube.pieces import Pieces
+from cube.query import Term
 from cube.rows_by_level import RowsByLevel
 from cube.tiles import Tiles
 
+Levels = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
+
+# Of a block, and of one of its rows; None for all levels. Weak: a block may hold megabytes.
 _LEVELS: WeakKeyDictionary[QueryBlock, dict[str, tuple[int | None, int | None]]] = (
     WeakKeyDictionary()
 )
@@ -39,50 +42,56 @@ def rows_in_one(block: QueryBlock, bound: RowsByLevel, n_rows: int) -> int:
 
 
 def _levels(block: QueryBlock, axis: str) -> tuple[int | None, int | None]:
-    """For a block, and for one group: at how many levels it costs anything; None for all."""
     known = _LEVELS.setdefault(block, {})
     if axis not in known:
-        partition = block.partition
-        in_group = None
-        if partition is not None and axis in partition.axes:
-            in_group = _of_largest_group(partition, axis)
-        known[axis] = _of_functions(profile_of(block).parts, axis), in_group
+        known[axis] = _counted(block, axis)
     return known[axis]
 
 
-def _of_functions(functions: Sequence[CellFunction], axis: str) -> int | None:
-    """At how many levels some function is not 0; None if one does not depend on the axis."""
-    if not functions or any(axis not in function.axes for function in functions):
+def _counted(block: QueryBlock, axis: str) -> tuple[int | None, int | None]:
+    of_terms = [_of_term(term, axis) for term in block.query.terms]
+    along = [levels for levels in of_terms if levels is not None]
+    touched = reduce(np.logical_or, along) if len(along) == len(of_terms) else None
+    if block.partition is None or axis not in block.partition.axes:
+        return (None if touched is None else int(touched.sum())), None
+    groups, class_of_level = _groups(block.partition, axis)
+    inside = _is_any(groups >= 0)[class_of_level]
+    n_inside = int((inside if touched is None else inside & touched).sum())
+    return n_inside, _of_largest_group(groups, np.bincount(class_of_level))
+
+
+def _of_term(term: Term, axis: str) -> Levels | None:
+    """At which levels a term is not 0 everywhere; None if it does not depend on the axis."""
+    factor = next((one for one in term.factors if axis in one.axes), None)
+    if factor is None:
         return None
-    along = [_along(function, axis) for function in functions]
-    starts = np.unique(np.concatenate([classes.starts for classes, _ in along]))
-    is_touched = np.any([costs[classes.at(starts)] for classes, costs in along], axis=0)
-    lengths = np.diff(starts, append=along[0][0].n_levels)
-    return int(lengths[is_touched].sum())
+    if isinstance(factor.numbers, Pieces):  # a polynomial counts as a whole
+        pieces = factor.numbers
+        lengths = np.diff(pieces.starts, append=pieces.size)
+        return np.repeat(_is_any(pieces.coefficients != 0), lengths)
+    numbers = np.moveaxis(factor.numbers, factor.axes.index(axis), 0)
+    return _is_any(numbers != 0)
 
 
-def _along(function: CellFunction, axis: str) -> tuple[AxisClasses, NDArray[np.bool_]]:
-    """The classes of the axis, and in which of them the function is not 0 everywhere."""
-    place = function.axes.index(axis)
-    classes = function.classes[place]
-    by_part = np.moveaxis(function.values, place, 0).reshape(classes.n_classes, -1)
-    return classes, (by_part != 0).any(axis=1)
+def _is_any(found: NDArray[np.bool_]) -> Levels:
+    """For each place along the first dimension, whether it is anywhere."""
+    levels: Levels = np.logical_or.reduce(found.reshape(len(found), -1), axis=1)
+    return levels
 
 
-def _of_largest_group(partition: Partition, axis: str) -> int:
-    """The most levels of the axis that cells of one group have."""
+def _groups(partition: Partition, axis: str) -> tuple[Numbers, Numbers]:
+    """The groups of the cells of each class of levels, a row each; and the class of each level."""
     place, groups = partition.axes.index(axis), partition.groups
-    if isinstance(groups, Pieces):
-        n_levels = np.diff(groups.starts, append=groups.size)
-        numbers = groups.coefficients[:, 0]
-    elif isinstance(groups, Tiles):
-        classes = groups.along[place]
-        lengths = np.diff(classes.starts, append=classes.size)
-        n_levels = np.bincount(classes.coefficients[:, 0], lengths).astype(np.int64)
-        numbers = groups.values
-    else:
-        n_levels, numbers = np.ones(groups.shape[place], dtype=np.int64), groups
-    by_class = np.moveaxis(numbers, place, 0).reshape(n_levels.size, -1)
-    pairs = np.unique(np.arange(n_levels.size)[:, np.newaxis] * (N_GROUPS_MAX + 1) + by_class + 1)
-    which, group = np.divmod(pairs, N_GROUPS_MAX + 1)
-    return int(np.bincount(group, n_levels[which])[1:].max())
+    numbers = groups.values if isinstance(groups, Tiles) else partition.labels
+    pieces = groups.along[place] if isinstance(groups, Tiles) else None
+    by_class = np.moveaxis(numbers, place, 0)
+    class_of_level = np.arange(len(by_class)) if pieces is None else pieces.dense()
+    return by_class.reshape(len(by_class), -1), class_of_level
+
+
+def _of_largest_group(groups: Numbers, n_levels: Numbers) -> int:
+    """The most levels that cells of one group have, of classes of so many levels."""
+    which = np.arange(len(groups))[:, np.newaxis]
+    pairs = np.unique(which * (N_GROUPS_MAX + 1) + groups + 1)
+    found, group = np.divmod(pairs, N_GROUPS_MAX + 1)
+    return int(np.bincount(group, n_levels[found])[1:].max())
