@@ -9,6 +9,7 @@ proved not to, or left open, as in cost.py. Proof: proofs/units.md, "The auditor
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,8 @@ from accountant.auditor.tables import Row
 from accountant.auditor.unit_rows import UnitRows
 
 N_SWEEPS_MAX: Final = 64  # for one level after one charge
+GAIN_LEAST: Final = 1 / 32  # of the gap to close; after a sweep that gains less there is no other
+N_KNOWN_MAX: Final = 8  # dear cells of a level, whose costs are added up as rows are
 N_CHECKED_MAX: Final = 2**8  # cells whose cost is added up from all rows
 N_BOXED_MAX: Final = 2**19  # rows times boxes, looked at for one level after one charge
 
@@ -65,6 +68,7 @@ class _Level:
         self._rows, self._places = rows, places
         self._bound = Bound(rows)
         self._boxes: Boxes | None = None
+        self._known: list[Cells] = []  # the latest last, with what each has cost
         self.most = self.least = 0
         self.is_examined = True
 
@@ -73,9 +77,14 @@ class _Level:
         before, after = self._bound.n_added, bisect_left(self._places, n_rows)
         if before == after:
             return
-        added = sum(row.bound for row in self._rows[before:after])
+        new = self._rows[before:after]
         self._bound.go_to(after)
-        self.most = min(self.most + added, self._bound.value)
+        self.most = min(self.most + sum(row.bound for row in new), self._bound.value)
+        self._known = [
+            replace(one, values=one.values + sum(one.costs(row) for row in new))
+            for one in self._known
+        ]
+        self.least = max((int(one.values[0]) for one in self._known), default=0)
         self.is_examined = self.most == self.least
 
     def examine(self) -> None:
@@ -83,12 +92,12 @@ class _Level:
         self.is_examined = True
         self._attain(climbed(self._bound))
         for _ in range(N_SWEEPS_MAX):
-            before = self._bound.value
-            if self.most == self.least:
+            before, gap = self._bound.value, self.most - self.least
+            if not gap:
                 return
             self._bound.sweep()
             self._limit(self._bound.value)
-            if self._bound.value == before:
+            if before - self._bound.value <= GAIN_LEAST * gap:
                 break
         self._bound.gather()
         self._limit(self._bound.value)
@@ -114,9 +123,14 @@ class _Level:
         self.most = min(self.most, most)
 
     def _attain(self, cells: Cells) -> None:
+        """Note the dearest of some cells, if no cell is known to cost more."""
         rows = self._rows[: self._bound.n_added]
         costs = cells.nothing + sum(cells.costs(row) for row in rows)
-        self.least = max(self.least, int(np.max(costs)))
+        dearest = int(np.argmax(costs))
+        if int(costs[dearest]) > self.least:
+            self.least = int(costs[dearest])
+            one = replace(cells.at(np.array([dearest])), values=costs[[dearest]])
+            self._known = [*self._known, one][-N_KNOWN_MAX:]
 
 
 class _Followed:

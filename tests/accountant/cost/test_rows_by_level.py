@@ -63,6 +63,12 @@ def by_levels(plan: list[PlannedMeasurement], axis: str) -> list[int]:
     return [int(most) for most in costs.reshape(SIZES[axis], -1).max(axis=1)]
 
 
+def levels_of_cells(axis: str) -> np.ndarray:
+    """The level of every cell on an axis."""
+    sizes = [SIZES[name] for name in sorted(SIZES)]
+    return np.asarray(np.indices(sizes)[sorted(SIZES).index(axis)].ravel())
+
+
 def depends_on(plan: list[PlannedMeasurement], axis: str) -> bool:
     """Whether a cost does; else all rows of a unit are charged, whatever the number of levels."""
     return any(axis in part.axes for one in plan for part in row_cost(one).parts)
@@ -103,6 +109,38 @@ def test_an_example_that_no_simpler_formula_gets_right() -> None:
     assert CostState(rows_per_unit=7).cost_with(plan).units == 35
 
 
+def has_one_sign(block: QueryBlock) -> bool:
+    """Whether no row has coefficients of both signs, which cancel where a unit has both."""
+    return all(min(row) >= 0 or max(row) <= 0 for row in dense_rows(block))
+
+
+ONE_SIGN = st.lists(
+    st.builds(
+        lambda block, units: PlannedMeasurement(block, Weight(units)),
+        blocks(whole=True).filter(lambda one: not one.query.is_constant and has_one_sign(one)),
+        st.integers(1, 1000),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(ONE_SIGN, AXES, BOUNDS)
+def test_some_unit_loses_all_that_is_charged(
+    plan: list[PlannedMeasurement], axis: str, bound: tuple[int, int]
+) -> None:
+    """The one whose rows are in the dearest cells of the dearest levels."""
+    m, k = bound[0], min(bound[1], bound[0] * SIZES[axis])
+    charged = CostState(rows_per_unit=k, by=RowsByLevel(axis, m)).cost_with(plan).units
+    costs, level = costs_of_cells(plan).ravel(), levels_of_cells(axis)
+    unit: Counter[int] = Counter()
+    for cell in np.argsort(-costs, kind="stable").tolist():
+        if not any(level[other] == level[cell] for other in unit):
+            unit[cell] += min(m, k - unit.total())
+    assert loss(plan, unit) == Fraction(charged, UNITS_PER_EPSILON)
+
+
 @settings(deadline=None, max_examples=60)
 @given(PLANS, AXES, BOUNDS, st.randoms(use_true_random=False))
 def test_no_unit_loses_more_with_either_kind_of_noise(
@@ -114,8 +152,8 @@ def test_no_unit_loses_more_with_either_kind_of_noise(
     """Units of random rows that keep both bounds, and units that fill level after level."""
     m, k = bound
     charged = CostState(rows_per_unit=k, by=RowsByLevel(axis, m)).cost_with(plan).units
-    n_cells = int(np.prod(list(SIZES.values())))
-    level = np.indices([SIZES[name] for name in sorted(SIZES)])[sorted(SIZES).index(axis)].ravel()
+    level = levels_of_cells(axis)
+    n_cells = level.size
     for _ in range(20):
         cells = [drawn.randrange(n_cells) for _ in range(3 * k)]
         cells += [cell for cell in cells for _ in range(m)]
