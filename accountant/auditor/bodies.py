@@ -195,6 +195,8 @@ def _opened(value: Json) -> Opened:
     shared = check_name(text(fields, "shared_budget")) if "shared_budget" in fields else ""
     data, budget = text(fields, "data_fingerprint"), _epsilon(fields, "budget")
     at_level = _at_level(fields["rows_per_unit_by"]) if "rows_per_unit_by" in fields else None
+    if at_level is not None and at_level.n_rows >= n_rows:
+        raise Wrong("no fewer rows of a unit at one level than in all")
     return Opened(data, budget, is_pinned, n_rows, shared, at_level)
 
 
