@@ -50,10 +50,13 @@ def declare(schema: Schema, *, version: str, separate_budget: str = "") -> str:
     )
 
 
-def _bounds(schema: Schema) -> dict[str, int]:
-    """The bound on the rows of a unit, where a unit may have several."""
-    n_rows = schema.rows_per_unit_max
-    return {} if n_rows == 1 else {"rows_per_unit_max": n_rows}
+def _bounds(schema: Schema) -> dict[str, Any]:
+    """The bounds on the rows of a unit, where a unit may have several."""
+    n_rows, by = schema.rows_per_unit_max, schema.rows_per_unit_max_by
+    return {
+        **({} if n_rows == 1 else {"rows_per_unit_max": n_rows}),
+        **({} if by is None else {"rows_per_unit_max_by": by.declaration}),
+    }
 
 
 def _column(axis: Axis) -> dict[str, Any]:

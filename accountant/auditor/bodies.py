@@ -30,6 +30,7 @@ from accountant.auditor.gaussian import RowNoise, Terms, row_noise_of, terms_of
 from accountant.auditor.noises import Noise, noise_of
 from accountant.auditor.rows import Block, BlockReader
 from accountant.auditor.statistics import Gaussian, Statistic, statistic_of
+from accountant.auditor.unit_rows import AtLevel
 from accountant.auditor.wrong import Wrong
 from cube.measurement import UNITS_PER_EPSILON
 
@@ -52,6 +53,7 @@ class Opened:
     rows_per_unit: int = 1  # at most, among what is read
     shared_budget: str = ""  # the name of the budget, if tables share it
     grows: str = ""  # the axis along which it grows, if it does
+    rows_at_level: AtLevel | None = None  # at most, of a unit, at each level of a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +202,13 @@ def units_of(epsilon: Fraction) -> int:
 
 def _opened(value: Json) -> Opened:
     required = ("schema_digest", "data_fingerprint", "budget")
-    optional_ones = ("rows_fingerprint", "rows_per_unit", "shared_budget", "grows")
+    optional_ones = (
+        "rows_fingerprint",
+        "rows_per_unit",
+        "rows_per_unit_by",
+        "shared_budget",
+        "grows",
+    )
     fields = fields_of(value, required, optional_ones)
     text(fields, "schema_digest")
     is_pinned = "rows_fingerprint" in fields
@@ -209,10 +217,20 @@ def _opened(value: Json) -> Opened:
     n_rows = whole(fields, "rows_per_unit", 2) if "rows_per_unit" in fields else 1
     shared = check_name(text(fields, "shared_budget")) if "shared_budget" in fields else ""
     data, budget = text(fields, "data_fingerprint"), _epsilon(fields, "budget")
+    at_level = _at_level(fields["rows_per_unit_by"]) if "rows_per_unit_by" in fields else None
+    if at_level is not None and at_level.n_rows >= n_rows:
+        raise Wrong("no fewer rows of a unit at one level than in all")
     grows = check_name(text(fields, "grows")) if "grows" in fields else ""
     if grows and is_pinned:
         raise Wrong("the rows of a table that grows, recorded as if it did not")
-    return Opened(data, budget, is_pinned or bool(grows), n_rows, shared, grows)
+    return Opened(data, budget, is_pinned or bool(grows), n_rows, shared, grows, at_level)
+
+
+def _at_level(value: Json) -> AtLevel:
+    if not isinstance(value, dict) or len(value) != 1:
+        raise Wrong("rows of a unit that are not bounded along one column")
+    (column,) = value
+    return AtLevel(check_name(column), whole(value, column, 1))
 
 
 def _advanced(value: Json) -> Advanced:

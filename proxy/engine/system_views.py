@@ -283,6 +283,9 @@ def _domain_rows(record: TableRecord) -> Iterator[Row]:
         }
     if schema.unit is not None:
         several = f"at most {schema.rows_per_unit_max} records of each are kept"
+        if schema.rows_per_unit_max_by is not None:
+            by = schema.rows_per_unit_max_by
+            several += f", and {by.rows} for each {by.axis}"
         yield {
             "table_name": schema.table,
             "column_name": schema.unit,

@@ -124,6 +124,8 @@ class DeclaredTable:
         The column of the privacy unit.
     rows_per_unit_max : int
         The most rows of one unit that are kept.
+    rows_per_unit_max_by : mapping of str to int
+        The most at each level of a column; empty if that is not bounded.
     separate_budget : str
         Why it has a budget of its own beside another table about the same units.
     n_records_max : int
@@ -135,6 +137,7 @@ class DeclaredTable:
     neighbours: str
     unit: str | None
     rows_per_unit_max: int
+    rows_per_unit_max_by: Mapping[str, int]
     separate_budget: str
     n_records_max: int
     version: str
@@ -152,6 +155,7 @@ class DeclaredTable:
             fields["neighbours"],
             fields["unit"],
             fields.get("rows_per_unit_max", 1),
+            fields.get("rows_per_unit_max_by", {}),
             fields.get("separate_budget", ""),
             fields["n_records_max"],
             fields["version"],

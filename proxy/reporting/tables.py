@@ -191,6 +191,7 @@ def _declaration(table: TableReport) -> dict[str, Any] | None:
         "neighbours": declared.neighbours,
         "unit": declared.unit,
         "rows_per_unit_max": declared.rows_per_unit_max,
+        "rows_per_unit_max_by": dict(declared.rows_per_unit_max_by) or None,
         "separate_budget": declared.separate_budget or None,
         "n_records_max": declared.n_records_max,
         "version": declared.version,
