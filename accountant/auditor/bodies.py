@@ -5,12 +5,12 @@ something else. Whether entries agree with each other is checked in accounts.py,
 access.py.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from accountant.auditor.credentials import Granted, Revoked, granted, revoked
 from accountant.auditor.events import EventBody, read_clock, read_rollback
 from accountant.auditor.fields import (
     Fields,
@@ -38,9 +38,6 @@ N_WIDTHS: Final = 5  # bins of the share of the promised width, by which answers
 VALUE_MAX: Final = 2**63 - 1  # noisy values are clamped within it
 WINDOWS: Final = ("day", "week", "month", "year", "never")
 SUBJECTS: Final = ("analyst", "group", "each_analyst")
-ROLES: Final = ("analyst", "owner", "auditor")
-PROOFS: Final = ("token", "certificate")
-_KEY: Final = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +144,6 @@ class Measured:
     values: tuple[tuple[int, ...], ...]
     turn: int
     released: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Granted:
-    """A credential was issued."""
-
-    id: str
-    shown: tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Revoked:
-    """A credential gives no access any more."""
-
-    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,41 +323,6 @@ def _served(value: Json) -> InformationalEntry:
     return InformationalEntry()
 
 
-def _granted(value: Json) -> Granted:
-    required = ("id", "analyst", "groups", "role", "tables", "proof", "shown_as", "expires", "by")
-    fields = fields_of(value, required, ("scram",))
-    for name in (text(fields, "analyst"), *check_set(list_of(fields, "groups", str), "groups")):
-        check_name(name)
-    check_set(list_of(fields, "tables", str), "tables")
-    one_of(fields, "role", ROLES)
-    text(fields, "by")
-    optional(fields, "expires", text)
-    shown_as = text(fields, "shown_as")
-    if not shown_as:
-        raise Wrong("a credential that anybody could show")
-    proof = one_of(fields, "proof", PROOFS)
-    if "scram" in fields:
-        _check_scram(fields["scram"], proof)
-    return Granted(check_name(text(fields, "id")), (proof, shown_as))
-
-
-def _check_scram(value: Json, proof: str) -> None:
-    """A password is a token, and two keys stand for it."""
-    if proof != "token":
-        raise Wrong("a password without a token")
-    names = ("stored_key", "server_key")
-    keys = fields_of(value, names)
-    for name in names:
-        if _KEY.fullmatch(text(keys, name)) is None:
-            raise Wrong(f"{name} is not 64 hexadecimal digits")
-
-
-def _revoked(value: Json) -> Revoked:
-    fields = fields_of(value, ("id", "by"))
-    text(fields, "by")
-    return Revoked(text(fields, "id"))
-
-
 def _epsilon(fields: Fields, name: str) -> Fraction:
     found = fraction(fields, name)
     if found < 0:
@@ -394,8 +341,8 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "taken_over": _taken_over,
     "measurement": _measured,
     "served": _served,
-    "access_granted": _granted,
-    "access_revoked": _revoked,
+    "access_granted": granted,
+    "access_revoked": revoked,
     "rollback_accepted": read_rollback,
     "clock_corrected": read_clock,
 }
