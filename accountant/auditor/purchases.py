@@ -8,6 +8,7 @@ once: see proofs/refinement.md. A raise with Gaussian noise is another value of 
 of its own: only what the two cost together is limited.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +22,7 @@ from accountant.auditor.gaussian import (
 )
 from accountant.auditor.noises import Noise, check_noise
 from accountant.auditor.prices import Price
-from accountant.auditor.rows import LevelArray
+from accountant.auditor.rows import LevelArray, Share
 from accountant.auditor.statistics import Choice, Distance, Gaussian
 from accountant.auditor.tables import Row
 from accountant.auditor.unit_rows import ONE_ROW, UnitRows
@@ -83,6 +84,21 @@ class Purchases:
                 rows.append(self._cost_of(statistic))
         self.pending[seq] = charge
         return tuple(rows)
+
+    def drop(self, is_of: Callable[[Share], bool]) -> None:
+        """Forget measurements of rows that have changed, and give up charges that wait for them."""
+        for place, one in enumerate(self.measurements):
+            if is_of(one.bought.block.share):
+                self._raised.add(place)  # nothing is raised from it any more
+        self.pending = {
+            seq: charge
+            for seq, charge in self.pending.items()
+            if not charge.statistics and not any(is_of(one.block.share) for one in charge.bought)
+        }
+
+    def n_levels(self, axis: str) -> int | None:
+        """The number of levels of an axis, once something was charged that is about it."""
+        return self._n_levels.get(axis)
 
     def take_over(self, seq: int, body: TakenOver) -> None:
         """Begin a new turn to measure a charge; Wrong if the charge is not pending."""

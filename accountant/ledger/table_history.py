@@ -26,7 +26,7 @@ from accountant.ledger.entries import (
     LimitSet,
     Measured,
     Served,
-    TableBody,
+    SimpleBody,
     TableDeclared,
     TableOpened,
     TakenOver,
@@ -42,7 +42,7 @@ from accountant.ledger.payments import (
     units_of,
 )
 from accountant.ledger.raises import Raises
-from cube.measurement import Measurement
+from cube.measurement import Measurement, PlannedMeasurement
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +94,8 @@ class TableHistory:
         Numbers of the entries that this process has read, but not made itself.
     growth : Growth, optional
         How far it has grown, if it grows.
+    paid : sequence of PlannedMeasurement
+        Of a table that grows, the rows of which `cost` is the cost.
     """
 
     opened: TableOpened | None = None
@@ -117,6 +119,7 @@ class TableHistory:
     now: str = ""
     read: GrowingSet = field(default_factory=GrowingSet)
     growth: Growth | None = None
+    paid: AppendOnly[PlannedMeasurement] = field(default_factory=AppendOnly)
     _accounts: Mapping[Subject, Spendings] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -139,7 +142,7 @@ class TableHistory:
         """What was charged for rows, and for statistics that are priced as rows."""
         return self.units_spent - self.gaussian.units
 
-    def after(self, seq: int, at: str, body: TableBody) -> "TableHistory":
+    def after(self, seq: int, at: str, body: SimpleBody) -> "TableHistory":
         """The history after entry number `seq`, made at `at`, with content `body`.
 
         Raises
@@ -331,6 +334,7 @@ class TableHistory:
             payments=self.payments.followed_by([replace(payment, charge=checked)]),
             units_spent=charge.units_after,
             cost=self.cost.charged(added),
+            paid=self.paid.followed_by(added if self.growth is not None else ()),
             gaussian=gaussian,
             _accounts=self._debited(payment),
         )

@@ -75,7 +75,8 @@ class TableState:
         """
         with self._watcher.stage(Stage.LOOK):
             asked = [one.asked for one in wanted]
-            return self._estimator.recalled(asked, len(self._gate.history.measurements))
+            n_measurements = self.extent.n_served(len(self._gate.history.measurements))
+            return self._estimator.recalled(asked, n_measurements)
 
     def look(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows; all of one moment."""
@@ -105,8 +106,8 @@ class TableState:
     def _take_in(self, charges: TableHistory) -> None:
         """Bring what is known up to date. The lock is held."""
         self.extent.check_is_of(charges)
-        found = charges.measurements[self._estimator.n_measurements :]
-        self._estimator.add(self.extent.served(found))
+        n_known = self._estimator.n_measurements
+        self._estimator.add(self.extent.served(charges.measurements, n_known))
         new = charges.payments[self._ski_rental.n_charges :]
         self._ski_rental.add(self.extent.served_charges([payment.charge for payment in new]))
 
