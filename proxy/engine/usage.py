@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from accountant.cost.levels_touched import rows_in_block
 from accountant.cost.profile import profile_of
 from accountant.ledger.clock import utc_now
 from accountant.ledger.entries import WIDTH_BINS, Served, Tally
@@ -49,7 +50,10 @@ class UsageTallies:
                     continue
                 target = found.aggregate.target
                 wanted = [Wanted(block, target) for block in found.aggregate.blocks]
-                units = schema.rows_per_unit_max * sum(self._plain_units(one) for one in wanted)
+                by, n_rows = schema.rows_per_unit_max_by, schema.rows_per_unit_max
+                units = sum(
+                    rows_in_block(one.block, by, n_rows) * self._plain_units(one) for one in wanted
+                )
                 share = widest(found.posteriors, target.confidence) / target.half_width
                 is_paid = found.source == SOURCE_MEASURED
                 self._count(schema.table, analyst, is_paid=is_paid, units=units, share=share)
