@@ -5,7 +5,7 @@ exact: `CellCounts` exists only as a local of one function, and its `repr` shows
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,4 +51,32 @@ class Source(Protocol):
 
     def measure(self, scope: Scope) -> CellCounts:
         """Exact counts of the occupied cells of `scope`."""
+        ...
+
+
+class ReadRows(Protocol):
+    """The rows of the first levels of a growing table's axis: an immutable snapshot."""
+
+    def measure(self, scope: Scope) -> CellCounts:
+        """Exact counts of the occupied cells of `scope`."""
+        ...
+
+    def period_fingerprint(self, start: int, end: int, key: bytes) -> str:
+        """A keyed digest of what was read of some levels: of every cell with its count."""
+        ...
+
+
+@runtime_checkable
+class GrowingSource(Protocol):
+    """A private table of which more and more can be read.
+
+    Which rows of a unit are kept does not depend on its rows of later levels.
+    """
+
+    def fingerprint(self, key: bytes) -> str:
+        """A keyed digest of where the data is."""
+        ...
+
+    def read_up_to(self, horizon: int) -> ReadRows:
+        """Read the data as it is now: the rows of so many levels, from the first."""
         ...

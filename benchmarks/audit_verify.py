@@ -24,11 +24,11 @@ import numpy as np
 
 from accountant.auditor.verify import verify
 from accountant.cost.history_cost import CostState, price_of
+from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import (
     GENESIS,
     Body,
     Charge,
-    ChargedBlock,
     Entry,
     Measured,
     TableOpened,

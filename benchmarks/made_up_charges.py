@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from accountant.cost.profile import profile_of
-from accountant.ledger.entries import Charge, ChargedBlock
+from accountant.ledger.charged import ChargedBlock
+from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Payer
 from accountant.noise.laplace import LatticeNoise
 from cube.axis import Axis

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from cube.axis import NAME_LENGTH_MAX, Axis
+from cube.axis import NAME_LENGTH_MAX, Axis, DateAxis, IntegerAxis
 from cube.cached import cached_property
 from cube.rows_by_level import RowsByLevel
 
@@ -41,6 +41,8 @@ class Schema:
     rows_per_unit_max : int
         The most rows of one unit that are kept; the source leaves out the others. Every epsilon is
         for a unit, so what a row costs counts this many times.
+    grows : str, optional
+        The axis along which the table grows: rows with later levels come later.
     rows_per_unit_max_by : RowsByLevel, optional
         The most rows of one unit that are kept at each level of an axis, beside those in all.
     """
@@ -51,6 +53,7 @@ class Schema:
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     unit: str | None = None
     rows_per_unit_max: int = 1
+    grows: str | None = None
     rows_per_unit_max_by: RowsByLevel | None = None
 
     def __post_init__(self) -> None:
@@ -73,6 +76,8 @@ class Schema:
             raise ValueError(f"{self.table}: rows_per_unit_max needs a unit")
         if self.rows_per_unit_max_by is not None:
             self._check_by_level(self.rows_per_unit_max_by)
+        if self.grows is not None:
+            self._check_grows(self.grows)
 
     def _check_by_level(self, bound: RowsByLevel) -> None:
         """Raise ValueError where one of the two bounds says nothing beside the other."""
@@ -88,6 +93,15 @@ class Schema:
                 f"{name} leaves a unit {most} rows, at {axis.size} levels of {bound.axis}: "
                 f"let rows_per_unit_max be {most}"
             )
+
+    def _check_grows(self, grows: str) -> None:
+        """Raise ValueError unless the table can grow along an axis: its levels are ordered."""
+        if not isinstance(axis := self.by_name.get(grows), DateAxis | IntegerAxis):
+            raise ValueError(  # noqa: TRY004 - the declaration is wrong, not the call
+                f"{self.table}: a table grows along a date or integer column"
+            )
+        if axis.null or axis.other is not None:
+            raise ValueError(f"{self.table}: {grows} has levels that are in no order")
 
     def _check_unit(self, unit: str, folded: list[str]) -> None:
         """Raise ValueError unless the unit can be the name of a column without public levels."""

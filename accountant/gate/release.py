@@ -10,6 +10,7 @@ Proof: proofs/gate.md, "Where exact values live".
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from accountant.exact.exact_answers import (
@@ -19,17 +20,17 @@ from accountant.exact.exact_answers import (
     statistic_bound,
 )
 from accountant.exact.exponential_mechanism import chosen
-from accountant.ledger.entries import (
-    Charge,
+from accountant.ledger.charged import (
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
     ChargedGaussian,
     ChargedStatistic,
 )
+from accountant.ledger.entries import Charge
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
-from accountant.source import CellCounts, Source
+from accountant.source import CellCounts, ReadRows, Source
 from cube.gaussian import GaussianStatistic
 from cube.measurement import Measurement
 from cube.query import Scope
@@ -50,14 +51,17 @@ class Release:
     """Reads one table's data for a charge, and adds the noise that was charged for."""
 
     schema: Schema
-    source: Source
     noise: NoiseSource
 
-    def noisy_values(self, charge: Charge, known: Sequence[Measurement]) -> Noisy:
+    def noisy_values(
+        self, source: Source | ReadRows, charge: Charge, known: Sequence[Measurement]
+    ) -> Noisy:
         """The noisy values of a charge.
 
         Parameters
         ----------
+        source : Source or ReadRows
+            The rows that were checked, of a table that grows.
         charge : Charge
             Durable.
         known : sequence of Measurement
@@ -73,7 +77,7 @@ class Release:
         values: Noisy | None = None
         is_broken = True
         with suppress(Exception):
-            values = self._read_and_add_noise(charge, known)
+            values = self._read_and_add_noise(source, charge, known)
             is_broken = False
         if is_broken:
             raise RuntimeError("a measurement failed after its charge, which stays pending")
@@ -84,13 +88,15 @@ class Release:
             )
         return values
 
-    def _read_and_add_noise(self, charge: Charge, known: Sequence[Measurement]) -> Noisy | None:
+    def _read_and_add_noise(
+        self, source: Source | ReadRows, charge: Charge, known: Sequence[Measurement]
+    ) -> Noisy | None:
         """The noisy values of a charge; None if the source could not be read."""
         try:
             scopes = {charged.block.scope for charged in charge.blocks}
-            counts = {scope: self._read(scope) for scope in scopes}
+            counts = {scope: _read(source, scope) for scope in scopes}
             released = tuple(
-                number for one in charge.statistics for number in self._released_of(one)
+                number for one in charge.statistics for number in self._released_of(source, one)
             )
         except _NotReadError:
             return None
@@ -113,30 +119,31 @@ class Release:
             drawn = self.noise.refined_laplace(LatticeNoise.of(earlier), noise, found)
         return noise.on_lattice(exact, drawn, answer_bound(block, self.schema))
 
-    def _released_of(self, charged: ChargedStatistic) -> tuple[int, ...]:
+    def _released_of(self, source: Source | ReadRows, charged: ChargedStatistic) -> tuple[int, ...]:
         """The released numbers of a statistic."""
         match charged:
             case ChargedChoice(choice, weight):
-                return (chosen(choice, weight, self._read, self.schema),)
+                return (chosen(choice, weight, partial(_read, source), self.schema),)
             case ChargedDistance(statistic, noise):
-                exact = self._exact(statistic)
+                exact = self._exact(source, statistic)
                 drawn = self.noise.discrete_laplace(noise, len(exact))
                 return noise.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
             case ChargedGaussian(statistic, noise):
-                exact = self._exact(statistic)
+                exact = self._exact(source, statistic)
                 drawn = self.noise.discrete_gaussian(noise, len(exact))
                 return noise.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
 
-    def _exact(self, statistic: GaussianStatistic) -> list[int]:
+    def _exact(self, source: Source | ReadRows, statistic: GaussianStatistic) -> list[int]:
         """The exact numbers to which noise is added."""
-        counts = self._read(statistic.block.scope)
+        counts = _read(source, statistic.block.scope)
         if isinstance(statistic, Distance):
             return [exact_distance(statistic, counts, self.schema)]
         return exact_answers(statistic.block, counts, self.schema)
 
-    def _read(self, scope: Scope) -> CellCounts:
-        """The exact counts of a scope."""
-        try:
-            return self.source.measure(scope)
-        except Exception:  # noqa: BLE001 - a source may fail in any way, and none may be shown
-            raise _NotReadError from None
+
+def _read(source: Source | ReadRows, scope: Scope) -> CellCounts:
+    """The exact counts of a scope."""
+    try:
+        return source.measure(scope)
+    except Exception:  # noqa: BLE001 - a source may fail in any way, and none may be shown
+        raise _NotReadError from None

@@ -10,7 +10,7 @@ Proof: proofs/gate.md, "Statistics"; proofs/gaussian_noise.md.
 from collections.abc import Sequence
 
 from accountant.exact.exact_answers import statistic_bound
-from accountant.ledger.entries import (
+from accountant.ledger.charged import (
     ChargedChoice,
     ChargedDistance,
     ChargedGaussian,
@@ -24,6 +24,7 @@ from cube.gaussian import Asked, PlannedGaussian
 from cube.grid import arrays_of
 from cube.measurement import PlannedMeasurement
 from cube.query import counting, shape_of
+from cube.refusals import InvalidRequest
 from cube.schema import Schema
 from cube.statistic import Choice, Distance, PlannedStatistic
 
@@ -41,9 +42,16 @@ def check_statistic(asked: Asked, schema: Schema) -> None:
     Raises
     ------
     ValueError, TooLarge
+    InvalidRequest
+        If it is a choice, and the table grows.
     """
     statistic = asked.statistic
     if isinstance(statistic, Choice):
+        if schema.grows is not None:
+            raise InvalidRequest(
+                f"A choice among columns is about every row, and {schema.table} grows.",
+                hint="Make the synthetic table with a method that counts pairs of columns.",
+            )
         for view in statistic.views:
             check_fits(QueryBlock(counting(), view), schema)
         return

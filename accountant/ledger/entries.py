@@ -5,6 +5,7 @@
                     table_opened recorded them
     table_declared  the public declaration of its columns, so that a reader can name the queries
     budget_set      the owner changed the budget
+    horizon_advanced  more of a table that grows is readable, and what was read of it
     limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: by whom, which, at which weight, cost before and after;
                     a row that was measured before may be raised, and names that measurement;
@@ -28,18 +29,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from accountant.ledger.charged import ChargedBlock, ChargedGaussian, ChargedStatistic
 from accountant.ledger.credentials import Credential
 from accountant.ledger.ledger_events import EventBody
 from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer
-from accountant.noise.gaussian import GaussianNoise
-from accountant.noise.laplace import LatticeNoise
-from cube.block import QueryBlock
 from cube.encoding import canonical_json
-from cube.gaussian import GaussianCounts, GaussianStatistic
-from cube.gaussian_terms import GaussianTerms, Precision, Rho
-from cube.measurement import PlannedMeasurement, Weight
+from cube.gaussian_terms import GaussianTerms
+from cube.measurement import PlannedMeasurement
 from cube.rows_by_level import RowsByLevel
-from cube.statistic import Choice, Distance
 
 GENESIS: Final = "0" * 64  # the digest before the first entry
 NO_TABLE: Final = ""  # of entries that are about no table
@@ -63,7 +60,8 @@ class TableOpened:
     the identity of the rows read: None in an older ledger, until `DataPinned` records it.
     `rows_per_unit` is the most rows of a unit that are among them, and `rows_per_unit_by` the most
     at each level of an axis. Tables with the same `shared_budget` spend from one budget together;
-    empty for a budget of its own.
+    empty for a budget of its own. `grows` is the axis along which it grows; its rows are then known
+    by their periods. Empty if it does not.
     """
 
     schema_digest: str
@@ -72,6 +70,7 @@ class TableOpened:
     rows_fingerprint: str | None = None
     rows_per_unit: int = 1
     shared_budget: str = ""
+    grows: str = ""
     rows_per_unit_by: RowsByLevel | None = None
 
     def __post_init__(self) -> None:
@@ -86,6 +85,39 @@ class DataPinned:
     """The rows read from a table's data from now on, if its opening did not record them."""
 
     rows_fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Levels of a growing table's axis that became readable together, and what was read of them.
+
+    Parameters
+    ----------
+    start, end : int
+        From the first level to before the second.
+    rows_fingerprint : str
+        A keyed digest of the rows of these levels.
+    """
+
+    start: int
+    end: int
+    rows_fingerprint: str
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.end:
+            raise ValueError("a period without levels")
+
+
+@dataclass(frozen=True, slots=True)
+class HorizonAdvanced:
+    """More of a table is readable from now on: the levels of these periods; who said so."""
+
+    periods: tuple[Period, ...]
+    by: str
+
+    def __post_init__(self) -> None:
+        if not self.periods:
+            raise ValueError("a horizon that stays where it is")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,123 +150,6 @@ class LimitSet:
 
     limit: Limit
     by: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChargedBlock:
-    """Rows that were paid for, and the noise that they get.
-
-    `raised_from` is the place of an earlier measurement of the block. Laplace noise is then refined
-    to the weight of `noise`, and the difference of the weights is paid; with Gaussian noise,
-    `noise` is that of a further value, whose precision is paid and adds to the earlier one.
-    """
-
-    block: QueryBlock
-    noise: LatticeNoise | GaussianNoise
-    raised_from: int | None = None
-
-    def __post_init__(self) -> None:
-        PlannedMeasurement(self.block, Weight(1))  # raises unless the block can be measured
-        if self.is_gaussian:
-            self.precision  # noqa: B018 - raises unless the noise is that of rows
-
-    @property
-    def is_gaussian(self) -> bool:
-        """Whether its noise is Gaussian; Laplace otherwise."""
-        return isinstance(self.noise, GaussianNoise)
-
-    @property
-    def laplace_noise(self) -> LatticeNoise:
-        """The noise, of rows with Laplace noise; TypeError for others."""
-        if not isinstance(self.noise, LatticeNoise):
-            raise TypeError("rows with Gaussian noise have another")
-        return self.noise
-
-    @property
-    def precision(self) -> Precision:
-        """The precision that is paid for, of Gaussian noise; TypeError for another."""
-        if not isinstance(self.noise, GaussianNoise) or not isinstance(self.noise.rho, Precision):
-            raise TypeError("rows with Gaussian noise have a precision")
-        return self.noise.rho
-
-
-@dataclass(frozen=True, slots=True)
-class ChargedDistance:
-    """A distance that was paid for, and the noise that it gets."""
-
-    distance: Distance
-    noise: LatticeNoise
-
-    @property
-    def n_released(self) -> int:
-        """One number."""
-        return 1
-
-    @property
-    def costing(self) -> PlannedMeasurement:
-        """Rows with the same cost for every cell as the distance."""
-        return self.distance.costing(self.noise.weight)
-
-    def check_released(self, released: int) -> None:
-        """Any number of lattice steps may be released."""
-
-    def value_of(self, released: int) -> float:
-        """The value of a released number of lattice steps, in records."""
-        return released * 2.0**-self.noise.lattice_bits
-
-
-@dataclass(frozen=True, slots=True)
-class ChargedChoice:
-    """A choice that was paid for."""
-
-    choice: Choice
-    weight: Weight
-
-    @property
-    def n_released(self) -> int:
-        """One number."""
-        return 1
-
-    @property
-    def costing(self) -> PlannedMeasurement:
-        """A row with the same cost for every cell as the choice."""
-        return self.choice.costing(self.weight)
-
-    def check_released(self, released: int) -> None:
-        """Raise ValueError unless a candidate of the choice has this place."""
-        if not 0 <= released < len(self.choice.candidates):
-            raise ValueError("a candidate chosen that is not there")
-
-    def value_of(self, released: int) -> int:
-        """The place of the chosen candidate, which is the released number itself."""
-        return released
-
-
-@dataclass(frozen=True, slots=True)
-class ChargedGaussian:
-    """A statistic that was paid for in rho, and the Gaussian noise that it gets."""
-
-    statistic: GaussianStatistic
-    noise: GaussianNoise
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.noise.rho, Rho):
-            raise TypeError("a statistic is paid for in rho, rows at a precision")
-
-    @property
-    def n_released(self) -> int:
-        """A number for each row of counts; one for a distance."""
-        return self.statistic.block.n_rows if isinstance(self.statistic, GaussianCounts) else 1
-
-    def check_released(self, released: int) -> None:
-        """Any number of lattice steps may be released."""
-
-    def value_of(self, released: int) -> float:
-        """The value of a released number of lattice steps, in the unit of the rows."""
-        return released * 2.0**-self.noise.lattice_bits
-
-
-ChargedStatistic: TypeAlias = ChargedDistance | ChargedChoice | ChargedGaussian
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +271,7 @@ TableBody: TypeAlias = (
     | TableDeclared
     | BudgetSet
     | BudgetJoined
+    | HorizonAdvanced
     | LimitSet
     | Charge
     | TakenOver

@@ -12,7 +12,8 @@ from fractions import Fraction
 import numpy as np
 
 from accountant.ledger.append_only import AppendOnly
-from accountant.ledger.entries import Charge, ChargedGaussian, ChargedStatistic
+from accountant.ledger.charged import ChargedGaussian, ChargedStatistic
+from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Limit, Subject
 from cube.gaussian import GaussianCounts, GaussianNoisyCounts
 from cube.measurement import UNITS_PER_EPSILON

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from accountant.ledger.append_only import AppendOnly, GrowingSet
-from accountant.ledger.entries import Charge, ChargedBlock
+from accountant.ledger.charged import ChargedBlock
+from accountant.ledger.entries import Charge
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, may_be_clamped
 from accountant.noise.lattice import rounded_up

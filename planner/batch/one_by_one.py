@@ -14,7 +14,8 @@ from fractions import Fraction
 from typing import Final
 
 from accountant.cost.history_cost import Price
-from accountant.ledger.entries import Charge, ChargedBlock
+from accountant.ledger.charged import ChargedBlock
+from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Payer
 from accountant.noise.laplace import LatticeNoise
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement

@@ -31,7 +31,8 @@ from typing import TypeAlias
 
 from accountant.cost.levels_touched import rows_in_block
 from accountant.cost.row_cost import units_per_square
-from accountant.ledger.entries import Charge, ChargedBlock
+from accountant.ledger.charged import ChargedBlock
+from accountant.ledger.entries import Charge
 from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.gaussian_terms import UNITS_PER_PRECISION, GaussianTerms, Precision

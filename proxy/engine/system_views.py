@@ -22,6 +22,7 @@ from cube.block import N_GROUPS_MAX
 from cube.declaration import declare
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.refusals import InvalidTarget, UnknownName
+from cube.schema import Schema
 from planner.domain.public import PRIVACY_SCHEMA
 from planner.measuring.weights import weight_for
 from planner.sql.messages import listed, suggestion
@@ -51,12 +52,15 @@ class TableRecord:
         their own payments, owners and auditors see everybody's.
     measurements : sequence of Measurement
         Everything that was measured, in order.
+    whole_schema : Schema
+        What the measurements are about: of a table that grows, all of its axis.
     """
 
     info: TableInfo
     budget: Budget
     payments: tuple[tuple[int, Payment], ...]
     measurements: Sequence[Measurement]
+    whole_schema: Schema
 
     @classmethod
     def of(cls, info: TableInfo, gate: Gate, caller: Caller) -> "TableRecord":
@@ -70,7 +74,7 @@ class TableRecord:
             or payment.charge.payer.analyst == caller.payer.analyst
         )
         budget = Budget(history.budget, spent, len(history.measurements))
-        return cls(info, budget, payments, history.measurements)
+        return cls(info, budget, payments, history.measurements, gate.schema)
 
 
 def _columns(*, may_be_null: tuple[str, ...] = (), **types: pa.DataType) -> pa.Schema:
@@ -239,7 +243,7 @@ def _history_rows(record: TableRecord) -> Iterator[Row]:
     Epsilon is that of one record. Weight and scale are of Laplace noise; Gaussian noise has the rho
     of a record that moves the row by one unit. The standard deviation compares the two.
     """
-    declared = DeclaredTable.parse(declare(record.info.schema, version=version("tacit-dp")))
+    declared = DeclaredTable.parse(declare(record.whole_schema, version=version("tacit-dp")))
     superseded = {measured.supersedes for measured in record.measurements}
     for place, measured in enumerate(record.measurements):
         gaussian = measured.is_gaussian

@@ -1,15 +1,40 @@
-"""At most so many rows of each unit: which are kept depends on the unit's own rows and a key.
+"""Which rows are kept: at most so many of each unit, by the unit's own rows and a key.
 
 Of a unit with more rows, those come first that have the smallest keyed digests of the unit, the
-row, and its number among the unit's identical rows: first those at each level of an axis, where
-they are bounded too, and of these those in all. So another unit's rows change nothing, the same
-rows are kept whenever the same data is read with the same key, and nobody without the key can tell,
-or arrange, which rows these are. Proof: accountant/proofs/units.md, "Bounding".
+row, and its number among the unit's identical rows; of a table that grows, before that, those of
+the first levels of its axis, so that rows that come later change nothing. First those at each level
+of an axis are kept, where they are bounded too, and of these those in all. So another unit's rows
+change nothing, the same rows are kept whenever the same data is read with the same key, and nobody
+without the key can tell, or arrange, which rows these are. Proof: accountant/proofs/units.md,
+"Bounding".
 """
+
+from dataclasses import dataclass
 
 from cube.schema import Schema
 
 UNIT = "unit_of_row"  # the column of encoded rows that says whose they are
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """Which rows of the data are read.
+
+    Parameters
+    ----------
+    key : bytes, optional
+        Of the digests by which some rows of a unit are kept, if it may have several.
+    n_readable : int, optional
+        Rows of later levels of the axis along which the table grows are not there yet.
+    """
+
+    key: bytes | None = None
+    n_readable: int | None = None
+
+
+def axis_column(schema: Schema, name: str) -> str:
+    """The column of encoded rows that holds the positions of an axis."""
+    return f"axis_{[axis.name for axis in schema.axes].index(name)}"
 
 
 def bounded_rows_sql(schema: Schema, rows: str) -> str:
@@ -27,18 +52,18 @@ def bounded_rows_sql(schema: Schema, rows: str) -> str:
     The key is hashed before and after the row, as HMAC does, so that a digest tells nothing about
     the digests of longer rows.
     """
-    names = [axis.name for axis in schema.axes]
     axes = ", ".join(f"axis_{place}" for place in range(len(schema.axes)))
     texts = ", '/', ".join(f"axis_{place}" for place in range(len(schema.axes)))
     inner = f"sha256(concat($1, {texts}, '/', copy_of_row, '/', {UNIT}))"
-    order = f"digest, {axes}, copy_of_row"
+    earliest = "" if schema.grows is None else f"{axis_column(schema, schema.grows)}, "
+    order = f"{earliest}digest, {axes}, copy_of_row"
     found = (
         f"SELECT *, sha256(concat($1, {inner})) AS digest FROM ("  # noqa: S608 - generated names only
         f"SELECT *, row_number() OVER (PARTITION BY {UNIT}, {axes}) AS copy_of_row FROM ({rows}))"
     )
     by = schema.rows_per_unit_max_by
     if by is not None:
-        found = _first(by.rows, f"{UNIT}, axis_{names.index(by.axis)}", order, found)
+        found = _first(by.rows, f"{UNIT}, {axis_column(schema, by.axis)}", order, found)
     return f"SELECT {axes} FROM ({_first(schema.rows_per_unit_max, UNIT, order, found)})"  # noqa: S608 - the same
 
 

@@ -12,11 +12,11 @@ from fractions import Fraction
 from accountant.cost.history_cost import Price
 from accountant.gate.pricing import Pricing
 from accountant.ledger.limits import Payer
+from accountant.ledger.payments import Payment
 from accountant.ledger.raises import StalePlan
 from accountant.ledger.table_history import TableHistory
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
-from cube.schema import Schema
 from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import RowEstimate
@@ -31,6 +31,7 @@ from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage, Watcher
+from proxy.tables.extent import Extent
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,8 @@ class TableSnapshot:
 
     Parameters
     ----------
-    schema : Schema
+    extent : Extent
+        What is served.
     strategy : Strategy
         How measurements are chosen.
     known : KnownHistory
@@ -70,26 +72,27 @@ class TableSnapshot:
 
     def __init__(
         self,
-        schema: Schema,
+        extent: Extent,
         strategy: Strategy,
         known: KnownHistory,
         watcher: Watcher,
         gaussian: GaussianOffer | None = None,
     ) -> None:
         self.charges = known.charges
+        self._extent = extent
         self._estimator = known.estimator
         self._watcher = watcher
-        self._pricing = Pricing(schema, known.charges)
-        self.forecast = Forecast(known.estimator, known.charges.raises.foreseen)
+        self._pricing = Pricing(extent.whole_schema, known.charges)
+        self.forecast = Forecast(known.estimator, self._foreseen)
         offered = offered_kinds(gaussian, known.charges.gaussian, known.charges.units_of_rows)
         self._context = PricingContext(
-            schema,
+            extent.schema,
             strategy,
             self.forecast,
             self.price,
             known.ski_rental,
             known.hindsight,
-            known.charges.cost.units_without,
+            self._units_without,
             self._left,
             offered,
         )
@@ -103,6 +106,13 @@ class TableSnapshot:
     def estimator(self) -> Estimator:
         """What was asked of the snapshot, and answered."""
         return self._estimator
+
+    @property
+    def payments(self) -> Sequence[Payment]:
+        """What was paid, each charge about what is served."""
+        found = self.charges.payments
+        charges = self._extent.served_charges([one.charge for one in found])
+        return [replace(one, charge=charge) for one, charge in zip(found, charges, strict=True)]
 
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows."""
@@ -123,10 +133,10 @@ class TableSnapshot:
     def plan_beside(
         self, promised: Sequence[PlannedMeasurement], wanted: Sequence[Wanted]
     ) -> PurchasePlan | None:
-        """What to buy beside what is promised; None if nothing, or nothing yet."""
+        """What to buy beside what the ledger promises; None if nothing, or nothing yet."""
         with self._watcher.stage(Stage.PRICE):
             try:
-                future = self.forecast.after(promised)
+                future = self.forecast.after(self._extent.served_plan(promised))
                 expected = _estimates(future.estimator, wanted)
                 plan = plan_purchases(wanted, expected, replace(self._context, forecast=future))
             except StalePlan:  # it would raise what is not there yet
@@ -136,12 +146,13 @@ class TableSnapshot:
     def plan_together(self, statements: Sequence[Sequence[Wanted]]) -> BatchPlan:
         """What to buy for a declared batch of statements."""
         with self._watcher.stage(Stage.PRICE):
-            return plan_together(statements, self._context, self.charges.measurements)
+            history = self._extent.served(self.charges.measurements)
+            return plan_together(statements, self._context, history)
 
     def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
         """What a plan would cost."""
         checkpoint()
-        return self._pricing.price(plan)
+        return self._pricing.price(self._extent.kept(plan))
 
     def check(
         self, plan: Sequence[PlannedMeasurement], payer: Payer, *, epsilon_cap: Fraction | None
@@ -153,6 +164,15 @@ class TableSnapshot:
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
         """
         self._pricing.refuse(self.price(plan), payer, epsilon_cap)
+
+    def _foreseen(self, planned: PlannedMeasurement) -> Measurement:
+        """What a planned measurement would make, without its values."""
+        (kept,) = self._extent.kept([planned])
+        return replace(self.charges.raises.foreseen(kept), block=planned.block)
+
+    def _units_without(self, rows: Sequence[PlannedMeasurement]) -> int:
+        """What the history would cost without some of its rows."""
+        return self.charges.cost.units_without(self._extent.kept(rows))
 
     def _left(self) -> Fraction:
         return Fraction(self.charges.units_left, UNITS_PER_EPSILON)

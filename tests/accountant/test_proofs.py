@@ -12,11 +12,21 @@ PROOFS = {path.name for path in (PACKAGE / "proofs").glob("*.md")}
 # What only holds or carries values, and promises nothing by itself.
 WITHOUT_A_GUARANTEE = (
     {"source"}
-    | {f"ledger/{name}" for name in ("append_only", "entries", "entry_json")}
+    | {f"ledger/{name}" for name in ("append_only", "charge_json", "entries", "entry_json")}
+    | {"ledger/json_fields"}
     | {"ledger/open_ledger", "auditor/wrong"}
     | {
         f"auditor/{name}"
-        for name in ("access", "bodies", "book", "classes", "fields", "transfer", "verdict")
+        for name in (
+            "access",
+            "bodies",
+            "book",
+            "classes",
+            "credentials",
+            "fields",
+            "transfer",
+            "verdict",
+        )
     }
     | {
         f"ledger/stores/{name}"

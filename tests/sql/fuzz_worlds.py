@@ -15,6 +15,7 @@ from accountant.ledger.entries import Charge
 from accountant.ledger.entry_json import write
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
+from accountant.source import ReadRows, Source
 from cube.measurement import Measurement
 from planner.measuring.strategy import Strategy
 from proxy.engine.engine import Engine
@@ -78,8 +79,10 @@ class MovedRelease:
     release: Release
     through: Callable[[Charge, Noisy], Noisy]
 
-    def noisy_values(self, charge: Charge, known: Sequence[Measurement]) -> Noisy:
-        return self.through(charge, self.release.noisy_values(charge, known))
+    def noisy_values(
+        self, source: Source | ReadRows, charge: Charge, known: Sequence[Measurement]
+    ) -> Noisy:
+        return self.through(charge, self.release.noisy_values(source, charge, known))
 
 
 @dataclass(frozen=True)

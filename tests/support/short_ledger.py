@@ -5,14 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from accountant.ledger.entries import (
-    BudgetSet,
-    Charge,
-    ChargedBlock,
-    Measured,
-    TableBody,
-    TableOpened,
-)
+from accountant.ledger.charged import ChargedBlock
+from accountant.ledger.entries import BudgetSet, Charge, Measured, TableBody, TableOpened
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger

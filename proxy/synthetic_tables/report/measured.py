@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from accountant.ledger.entries import ChargedDistance, ChargedGaussian
+from accountant.ledger.charged import ChargedDistance, ChargedGaussian
 from accountant.ledger.payments import ReleasedStatistics
 from cube.block import Partition
 from cube.cached import cached_property

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from accountant.ledger.entries import Charge, ChargedBlock, ChargedDistance, ChargedGaussian
+from accountant.ledger.charged import ChargedBlock, ChargedDistance, ChargedGaussian
+from accountant.ledger.entries import Charge
 from accountant.ledger.payments import Payment
 from cube.gaussian import GaussianCounts
 from cube.measurement import UNITS_PER_EPSILON, Measurement

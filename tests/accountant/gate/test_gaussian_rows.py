@@ -17,7 +17,8 @@ from accountant.cost.history_cost import TableCost
 from accountant.cost.zcdp_account import GaussianAccount, best_terms
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
-from accountant.ledger.entries import ChargedBlock, ChargedGaussian, Entry
+from accountant.ledger.charged import ChargedBlock, ChargedGaussian
+from accountant.ledger.entries import Entry
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger

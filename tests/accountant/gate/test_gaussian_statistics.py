@@ -14,7 +14,8 @@ from accountant.auditor.verify import verify
 from accountant.cost.zcdp_account import GaussianAccount, best_terms
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
-from accountant.ledger.entries import ChargedGaussian, Entry, Measured
+from accountant.ledger.charged import ChargedGaussian
+from accountant.ledger.entries import Entry, Measured
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from accountant.auditor.verify import verify
 from accountant.ledger.append_only import AppendOnly
+from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.clock import STEP_MAX, ClockGuard
-from accountant.ledger.entries import BudgetSet, Charge, ChargedBlock, Entry, LimitSet, TableOpened
+from accountant.ledger.entries import BudgetSet, Charge, Entry, LimitSet, TableOpened
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.mending import correct_clock

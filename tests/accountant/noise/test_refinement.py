@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from accountant.ledger.entries import Charge, ChargedBlock, Measured, TableBody, TableOpened
+from accountant.ledger.charged import ChargedBlock
+from accountant.ledger.entries import Charge, Measured, TableBody, TableOpened
 from accountant.ledger.limits import Payer
 from accountant.ledger.table_history import TableHistory
 from accountant.noise import refinement

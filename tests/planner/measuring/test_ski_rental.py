@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.cost.row_cost import most_of
-from accountant.ledger.entries import Charge, ChargedBlock, ChargedDistance
+from accountant.ledger.charged import ChargedBlock, ChargedDistance
+from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Payer
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise

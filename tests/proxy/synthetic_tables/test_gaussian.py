@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.ledger.entries import ChargedGaussian
+from accountant.ledger.charged import ChargedGaussian
 from accountant.ledger.limits import Payer
 from cube.block import Partition, QueryBlock
 from cube.measurement import UNITS_PER_EPSILON

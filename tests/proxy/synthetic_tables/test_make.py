@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.ledger.entries import ChargedChoice, LimitSet
+from accountant.ledger.charged import ChargedChoice
+from accountant.ledger.entries import LimitSet
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
 from cube.block import Partition
 from cube.measurement import UNITS_PER_EPSILON, Weight
