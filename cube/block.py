@@ -106,6 +106,20 @@ class Partition:
             raise ValueError("the pieces of a partition are constant")
         return self.groups.coefficients[:, 0]
 
+    @property
+    def covers_all(self) -> bool:
+        """Whether every cell is in a group."""
+        return int(self._occurring.min()) >= 0
+
+    @cached_property
+    def n_grouped(self) -> int:
+        """The number of cells that are in a group, exactly (it may be far beyond 2**64)."""
+        if isinstance(self.groups, Tiles):
+            return self.groups.n_at_least_zero
+        if isinstance(self.groups, Pieces):
+            return int(self.groups.lengths[self._occurring >= 0].sum())
+        return int(np.count_nonzero(self.groups >= 0))
+
     @cached_property
     def n_groups(self) -> int:
         """The number of groups."""

@@ -21,6 +21,7 @@ from cube.query import N_FACTOR_CELLS_MAX, N_NARROW_LEVELS_MAX, Scope
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.tiles import Tiles, tiled
+from cube.timestamps import TimestampAxis
 from planner.domain.allowance import Allowance
 from planner.domain.domain import KeyArray, LevelArray
 from planner.lowering.products import N_SHARED_CELLS_MAX, connected, independent, spread
@@ -222,7 +223,7 @@ def narrower(axes: Sequence[Axis]) -> str:
     if isinstance(widest, IntegerAxis | MeasureAxis):
         low, high = (f"{float(end):.15g}" for end in (widest.low, widest.high))
         ranges = f"WIDTH_BUCKET({widest.name}, {low}, {high}, 10)"
-    elif isinstance(widest, DateAxis):
+    elif isinstance(widest, DateAxis | TimestampAxis):
         ranges = f"DATE_TRUNC('month', {widest.name})"
     else:
         return "Group by fewer columns or by ranges, or narrow the groups in WHERE."

@@ -130,7 +130,8 @@ def public_literal(value: LevelValue) -> exp.Expr:
     """A value of a public table as a literal, which need be no level of any column."""
     literal = exp.convert(value)
     if isinstance(value, dt.date):
-        literal = exp.cast(exp.Literal.string(value.isoformat()), exp.DType.DATE)
+        kind = exp.DType.TIMESTAMP if isinstance(value, dt.datetime) else exp.DType.DATE
+        literal = exp.cast(exp.Literal.string(str(value)), kind)
     literal.meta[IS_PUBLIC] = True
     return literal
 

@@ -5,6 +5,7 @@ positions there are two codes: `LEFT_OUT` for a value without a level, `WRONG_TY
 is not of the axis's type.
 """
 
+import datetime as dt
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from cube.axis import (
     NumericAxis,
     Rounding,
 )
+from cube.timestamps import STEPS, TimestampAxis
+from proxy.sources.closed import text_sql
 
 LEFT_OUT = -1
 WRONG_TYPE = -2
@@ -29,6 +32,12 @@ TEXT = "VARCHAR"
 SIGNED = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"))
 INTEGERS = SIGNED | {f"U{name}" for name in SIGNED}
 REALS = frozenset(("FLOAT", "DOUBLE", "DECIMAL"))
+MOMENTS = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"))
+ZONED = "TIMESTAMP WITH TIME ZONE"
+
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
+_OFFSET = "(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +90,9 @@ def can_read(axis: Axis, column: SourceColumn) -> bool:
             return column.type_name == "BOOLEAN"
         case DateAxis():
             return column.type_name == "DATE"
+        case TimestampAxis():
+            is_zoned = axis.time_zone is not None and column.type_name == ZONED
+            return is_zoned or column.type_name in MOMENTS
         case _:
             raise TypeError(f"{type(axis).__name__} cannot be read from a source")
 
@@ -117,6 +129,10 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
             low = f"DATE '{axis.low.isoformat()}'"
             found = f"CASE WHEN {value} BETWEEN {low} AND DATE '{axis.high.isoformat()}' "
             found += f"THEN {value} - {low} END"
+        case TimestampAxis():
+            low, end = _timestamp(axis.low), _timestamp(axis.high + STEPS[axis.step])
+            found = f"CASE WHEN {value} >= {low} AND {value} < {end} "
+            found += f"THEN date_diff('{axis.step}', {low}, {value}) END"
         case _:
             raise TypeError(f"{type(axis).__name__} cannot be read from a source")
     outside = LEFT_OUT if axis.other_position is None else axis.other_position
@@ -141,6 +157,10 @@ def _typed_native(axis: Axis, column: SourceColumn) -> tuple[str, str]:
             return f"TRY_CAST({raw} AS HUGEINT)", "false"
         case NumericAxis() | MeasureAxis():
             return _finite(f"CAST({raw} AS DOUBLE)"), "false"
+        case TimestampAxis():
+            is_zoned = column.type_name == ZONED
+            local = f"timezone({text_sql(str(axis.time_zone))}, {raw})"
+            return local if is_zoned else f"CAST({raw} AS TIMESTAMP)", "false"
         case _:
             return raw, "false"
 
@@ -156,14 +176,34 @@ def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
             return f"TRY_CAST({raw} AS BIGINT)", f"NOT {whole}"
         case DateAxis():
             # A cast would accept a time of day, and drop it.
-            day = f"regexp_full_match({raw}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}')"
+            day = f"regexp_full_match({raw}, '{_DAY}')"
             value = f"TRY_CAST(CASE WHEN {day} THEN {raw} END AS DATE)"
+        case TimestampAxis():
+            value = _moment_of_text(axis, raw)
         case NumericAxis() | MeasureAxis():
             value = f"TRY_CAST({raw} AS DOUBLE)"
             return _finite(value), f"{value} IS NULL"
         case _:
             value = f"TRY_CAST({raw} AS {axis.sql_type})"
     return value, f"{value} IS NULL"
+
+
+def _moment_of_text(axis: TimestampAxis, raw: str) -> str:
+    """SQL for a CSV field's moment; NULL if it is none, or has an offset and the axis no zone.
+
+    A cast to TIMESTAMP would drop an offset.
+    """
+    plain = f"regexp_full_match({raw}, '{_DAY}({_TIME})?')"
+    value = f"TRY_CAST(CASE WHEN {plain} THEN {raw} END AS TIMESTAMP)"
+    if axis.time_zone is None:
+        return value
+    zoned = f"regexp_full_match({raw}, '{_DAY}{_TIME}{_OFFSET}')"
+    instant = f"TRY_CAST(CASE WHEN {zoned} THEN {raw} END AS TIMESTAMPTZ)"
+    return f"coalesce({value}, timezone({text_sql(axis.time_zone)}, {instant}))"
+
+
+def _timestamp(moment: dt.datetime) -> str:
+    return f"TIMESTAMP '{moment}'"
 
 
 def _edges(edges: Sequence[float]) -> pa.Table:
