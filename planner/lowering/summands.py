@@ -19,11 +19,19 @@ from cube.schema import Schema
 from cube.timestamps import TimestampAxis
 from planner.domain.scratchpad import columns_of
 from planner.lowering.products import connected
-from planner.sql.date_functions import Age
+from planner.sql.date_functions import Age, DateBin, TimeBucket
 from planner.sql.exact_number import constant_value, divided_by_zero, is_written_whole
 from planner.sql.messages import position, shown
 
-_OF_TIME = (exp.Interval, exp.TimestampTrunc, exp.LastDay, exp.DateFromParts, Age)
+_OF_TIME = (
+    exp.Interval,
+    exp.TimestampTrunc,
+    exp.LastDay,
+    exp.DateFromParts,
+    Age,
+    TimeBucket,
+    DateBin,
+)
 _STRICT = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren, exp.Column, exp.Identifier, exp.Literal)
 _TIMES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.INTERVAL})
 

@@ -53,6 +53,11 @@ SCHEMA = Schema(
     ),
     n_records_max=10_000,
 )
+# PostgreSQL's function, which DuckDB has not, by its definition.
+DATE_BIN = """
+    CREATE MACRO date_bin(stride, x, origin) AS CAST(origin AS TIMESTAMP)
+        + floor(epoch(CAST(x AS TIMESTAMP) - CAST(origin AS TIMESTAMP)) / epoch(stride)) * stride
+"""
 # What the declaration makes of the file's rows.
 CUT = """
     CREATE TABLE visits AS SELECT * FROM (
@@ -99,6 +104,7 @@ def oracle() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:")
     connection.register("file", rows())
     connection.execute(CUT)
+    connection.execute(DATE_BIN)
     return connection
 
 
@@ -135,6 +141,18 @@ AND '2024-04-01' GROUP BY 1;
 SELECT paid, COUNT(*) FROM visits WHERE paid BETWEEN TIMESTAMP '2024-03-31' AND TIMESTAMP
 '2024-03-31 12:00' GROUP BY 1;
 SELECT AVG(EXTRACT(hour FROM paid)) AS a FROM visits;
+SELECT TIME_BUCKET(INTERVAL '15 minutes', came) AS b, COUNT(*) FROM visits
+WHERE came < '2024-03-03' GROUP BY 1;
+SELECT TIME_BUCKET(INTERVAL 6 HOUR, came, INTERVAL '1 hour') AS b, COUNT(*) FROM visits GROUP BY 1;
+SELECT TIME_BUCKET(INTERVAL '10 days', paid, TIMESTAMP '2024-03-30 02:00') AS b, SUM(bill)
+FROM visits GROUP BY 1;
+SELECT TIME_BUCKET(INTERVAL '2 months', came) AS b, COUNT(*) FROM visits GROUP BY 1;
+SELECT TIME_BUCKET(INTERVAL '7 days', booked) AS b, COUNT(*) FROM visits GROUP BY 1;
+SELECT DATE_BIN(INTERVAL '36 hours', came, TIMESTAMP '2024-03-30 05:30') AS b, COUNT(*)
+FROM visits GROUP BY 1;
+SELECT DATE_BIN(INTERVAL '7 days', booked, DATE '2024-03-30') AS b, COUNT(*) FROM visits GROUP BY 1;
+SELECT TIME_BUCKET(INTERVAL '1 month', d) AS m, SUM(n) AS n FROM
+(SELECT DATE_TRUNC('day', came) AS d, COUNT(*) AS n FROM visits GROUP BY 1) AS t GROUP BY 1;
 SELECT SUM(bill) FILTER (WHERE came < TIMESTAMP '2024-03-15') AS s, COUNT(came) FROM visits;
 SELECT DATE_TRUNC('month', came) AS m, COUNT(*) AS n FROM visits GROUP BY 1 HAVING
 DATE_TRUNC('month', came) >= TIMESTAMP '2024-04-01';
