@@ -6,8 +6,6 @@ is not of the axis's type.
 """
 
 import datetime as dt
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,10 +18,11 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
-    Rounding,
 )
 from cube.timestamps import STEPS, TimestampAxis
 from proxy.sources.closed import text_sql
+from proxy.sources.number_sql import number_sql
+from proxy.sources.source_column import SourceColumn
 
 LEFT_OUT = -1
 WRONG_TYPE = -2
@@ -38,15 +37,6 @@ ZONED = "TIMESTAMP WITH TIME ZONE"
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
 _OFFSET = "(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
-
-
-@dataclass(frozen=True, slots=True)
-class SourceColumn:
-    """A column of the source: the SQL that names it, and its type without parameters."""
-
-    sql: str
-    type_name: str
-    is_csv: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +101,8 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
         case IntegerAxis():
             found = f"CASE WHEN {value} BETWEEN {axis.low} AND {axis.high} "
             found += f"THEN {value} - ({axis.low}) END"
-        case NumericAxis():
-            listed = _edges(axis.regular)
-            setup, join = _search(value, place)
-            found = f"CASE WHEN {value} <= {_double(axis.edges[-1])} "
-            found += f"THEN levels_{place}.position END"
-        case MeasureAxis() if axis.rounding is not None:
-            found = _rounded(value, axis.size - axis.null, axis.rounding)
-        case MeasureAxis():
-            # The lowest level has no lower edge: values clamped to it are below every edge.
-            listed = _edges((-math.inf, *axis.rounding_points))
-            setup, join = _search(value, place)
-            found = f"levels_{place}.position"
+        case NumericAxis() | MeasureAxis():
+            found, join, setup, listed = number_sql(axis, value, place, column)
         case BooleanAxis():
             found = f"CAST({value} AS TINYINT)"
         case DateAxis():
@@ -206,42 +186,6 @@ def _timestamp(moment: dt.datetime) -> str:
     return f"TIMESTAMP '{moment}'"
 
 
-def _edges(edges: Sequence[float]) -> pa.Table:
-    """The lower edge of every level, and its position."""
-    begins = pa.array(edges, pa.float64())
-    return pa.table({"edge": begins, "position": pa.array(range(len(begins)), pa.int32())})
-
-
-def _search(value: str, place: int) -> tuple[str, str]:
-    """SQL to set up and to join the level with the greatest edge that is at most `value`."""
-    return (
-        f"CREATE TABLE levels_{place} AS FROM listed",
-        f"ASOF LEFT JOIN levels_{place} ON {value} >= levels_{place}.edge",
-    )
-
-
-def _rounded(value: str, n_levels: int, rounding: Rounding) -> str:
-    """SQL for the level of a measure, by arithmetic: half a million edges are slow to search.
-
-    The quotient is less than a level from the right one; comparing with the two rounding points
-    beside it finds that one exactly.
-    """
-    first, step, unit = rounding.first, rounding.step, rounding.unit
-
-    def point(level: str) -> str:
-        return f"CAST({first} + ({level}) * {step} AS DOUBLE) / {_double(float(unit))}"
-
-    within = f"greatest({point('0')}, least({point(str(n_levels))}, {value}))"
-    quotient = f"floor(({within} * {unit} - ({first})) / {step})"
-    near = f"CAST(greatest(0, least({n_levels - 1}, {quotient})) AS BIGINT)"
-    return (
-        # Of NULL, `greatest` would make the lowest level.
-        f"CASE WHEN {value} IS NOT NULL THEN greatest(0, least({n_levels - 1}, {near} "
-        f"+ CAST({value} >= {point(near + ' + 1')} AS INTEGER) "
-        f"- CAST({value} < {point(near)} AS INTEGER))) END"
-    )
-
-
 def _finite(value: str) -> str:
     """SQL for a number, NULL if it is NaN or infinite.
 
@@ -249,7 +193,3 @@ def _finite(value: str) -> str:
     these ignore NaN: a NaN would pass the comparison.
     """
     return f"CASE WHEN isfinite(CAST({value} AS DOUBLE)) THEN {value} END"
-
-
-def _double(value: float) -> str:
-    return f"CAST('{value!r}' AS DOUBLE)"

@@ -19,7 +19,6 @@ from proxy.sources.axis_sql import (
     WRONG_TYPE,
     ZONED,
     AxisSql,
-    SourceColumn,
     axis_sql,
     can_read,
 )
@@ -27,6 +26,7 @@ from proxy.sources.bounding import UNIT, RowsRead, axis_column, bounded_rows_sql
 from proxy.sources.closed import Connection, closed_database
 from proxy.sources.location import Location, PrivateView, SourceLocation
 from proxy.sources.problems import Problems
+from proxy.sources.source_column import SourceColumn
 
 ABSENT = "the source has no such column"
 
