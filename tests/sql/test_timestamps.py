@@ -19,10 +19,12 @@ from accountant.auditor.verify import verify
 from accountant.gate.open_table import open_table
 from accountant.ledger.open_ledger import open_ledger
 from cube.axis import CategoryAxis, DateAxis, MeasureAxis
+from cube.encoding import fingerprint
 from cube.refusals import ConfigurationInvalid, OutsideDomain, TooLarge, UnsupportedSql
 from cube.schema import Schema
 from cube.target import AccuracyTarget
 from cube.timestamps import TimestampAxis
+from planner.planner import Planner
 from planner.sql.parameters import parameter_of
 from proxy.api.requests import QueryRequest
 from proxy.bootstrap import build
@@ -31,6 +33,7 @@ from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 from proxy.tables.private_table import ServedTable
+from tests.planner.people import block_of
 from tests.sql.comparing import ABSOLUTE_ERROR_MAX, Row, oracle_rows, rows_of, same_rows
 from tests.support.fakes import NoNoise
 
@@ -207,6 +210,9 @@ def test_keys_of_moments_are_timestamps_and_keys_of_days_are_dates(exact: Engine
         ("paid >= TIMESTAMPTZ '2024-03-31 01:00:00+00'", ()),
         ("paid >= TIMESTAMP WITH TIME ZONE '2024-03-31 03:00:00+02:00'", ()),
         ("paid >= $1", (dt.datetime(2024, 3, 31, 1, tzinfo=dt.UTC),)),
+        ("paid BETWEEN '2024-03-31T01:00:00Z' AND '2024-05-05T00:00:00.000+02:00'", ()),
+        ("NOT (paid) < '2024-03-30 23:00-02'", ()),
+        ("paid >= '2024-03-31 03:00:00'", ()),
         ("paid >= $1", (dt.datetime(2024, 3, 31, 3),)),  # noqa: DTZ001 - on the column's clock
         ("'2024-03-31 01:00:00Z'::timestamptz - INTERVAL '1 hour' <= paid - INTERVAL '1 hour'", ()),
     ],
@@ -238,6 +244,28 @@ def test_beside_a_column_without_a_zone_an_instant_is_a_time_of_utc(
     ).fetchone()
     assert expected is not None
     assert exact.answer(request).data.column(0).to_pylist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("read", "written"),
+    [
+        ("paid >= NOW()", "paid >= TIMESTAMP '2024-03-31 03:00'"),
+        ("NOW() - INTERVAL '2 hours' > paid", "paid < TIMESTAMP '2024-03-31 01:00'"),
+        ("came >= NOW()", "came >= TIMESTAMP '2024-03-31 01:00'"),
+        ("paid >= CURRENT_DATE", "paid >= TIMESTAMP '2024-03-31 00:00'"),
+        # An offset of a text is for columns with a zone; any other drops it, as DuckDB does.
+        ("came >= '2024-03-31 04:00:00+03'", "came >= TIMESTAMP '2024-03-31 04:00'"),
+    ],
+)
+def test_now_is_what_the_clock_of_the_column_shows(read: str, written: str) -> None:
+    target = AccuracyTarget(half_width=25.0, confidence=0.95)
+    now = dt.datetime(2024, 3, 31, 1, tzinfo=dt.UTC)
+    planner = Planner({"visits": SCHEMA}, {"visits": target}, clock=lambda: now)
+    one, other = (
+        block_of(planner.plan(f"SELECT COUNT(*) FROM visits WHERE {condition}"))  # noqa: S608 - written above
+        for condition in (read, written)
+    )
+    assert fingerprint(one) == fingerprint(other)
 
 
 @pytest.mark.parametrize(
