@@ -32,6 +32,7 @@ from proxy.config.settings import load
 from proxy.engine.engine import Engine
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
+from proxy.sources.public_table import PublicTable
 from proxy.tables.private_table import ServedTable
 from tests.planner.people import block_of
 from tests.sql.comparing import ABSOLUTE_ERROR_MAX, Row, oracle_rows, rows_of, same_rows
@@ -55,6 +56,17 @@ SCHEMA = Schema(
         MeasureAxis(name="bill", low=0, high=100, step=Fraction(1, 2)),
     ),
     n_records_max=10_000,
+)
+HOURS = [LOW + dt.timedelta(hours=place) for place in range(24 * 61)]
+SHIFTS = PublicTable(
+    "shifts",
+    "hour",
+    pa.table(
+        {
+            "hour": pa.array(HOURS, pa.timestamp("us")),
+            "shift": ["day" if 7 <= hour.hour < 19 else "night" for hour in HOURS],
+        }
+    ),
 )
 # PostgreSQL's function, which DuckDB has not, by its definition.
 DATE_BIN = """
@@ -106,6 +118,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def oracle() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:")
     connection.register("file", rows())
+    connection.register("shifts", SHIFTS.data)
     connection.execute(CUT)
     connection.execute(DATE_BIN)
     return connection
@@ -117,7 +130,7 @@ def exact(file: Path) -> Iterator[Engine]:
     with open_ledger(file.with_suffix(".ledger")) as ledger:
         gate = open_table(ledger, SCHEMA, Fraction(4000), source, NoNoise())
         served = ServedTable(SCHEMA, AccuracyTarget(half_width=25.0, confidence=0.95), gate)
-        yield Engine({SCHEMA.table: served}, ())
+        yield Engine({SCHEMA.table: served}, (SHIFTS,))
 
 
 STATEMENTS = """
@@ -161,6 +174,8 @@ SELECT DATE_TRUNC('month', came) AS m, COUNT(*) AS n FROM visits GROUP BY 1 HAVI
 DATE_TRUNC('month', came) >= TIMESTAMP '2024-04-01';
 SELECT m + INTERVAL 1 MONTH AS later, n FROM (SELECT DATE_TRUNC('month', came) AS m, COUNT(*) AS n
 FROM visits GROUP BY 1) AS t;
+SELECT shift, SUM(bill) FROM visits JOIN shifts ON visits.paid = shifts.hour GROUP BY 1;
+SELECT COUNT(*) FROM visits WHERE paid IN (SELECT hour FROM shifts WHERE shift = 'night');
 SELECT DATE_DIFF('day', came, TIMESTAMP '2024-05-01') AS d, COUNT(*) FROM visits GROUP BY 1;
 SELECT CASE WHEN paid < TIMESTAMP '2024-04-01' THEN 'old' ELSE 'new' END AS age, COUNT(*) FROM
 visits GROUP BY 1;
