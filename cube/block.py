@@ -43,7 +43,7 @@ class Partition:
     groups : (n_levels of axes[0], ...) ndarray of int64, or Pieces, or Tiles
         The group of each cell, ``0 .. n_groups - 1``; -1 for a cell in no group. No group is empty.
         Constant pieces are for one axis; an array over many levels of one axis is turned into them.
-        Tiles are for several axes, one of them with many levels.
+        Tiles are for several axes with many levels, or with many combinations of them.
     """
 
     axes: Scope

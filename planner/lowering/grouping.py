@@ -82,7 +82,9 @@ def grouping(
         )
     if n_groups == 0:
         return Grouping(None, tuple(GroupKey(key.sql_type, ()) for key in keys))
-    is_tiled = len(axes) > 1 and max(schema.sizes(axes)) > N_NARROW_LEVELS_MAX
+    is_tiled = len(axes) > 1 and (
+        max(schema.sizes(axes)) > N_NARROW_LEVELS_MAX or schema.n_cells(axes) > N_FACTOR_CELLS_MAX
+    )
     if not is_tiled:
         _check_cells(axes, schema)
         allowance.cells(schema.n_cells(axes))
