@@ -6,6 +6,7 @@ from sqlglot import exp
 
 _IS_OUTPUT = "is_output"
 AS_WRITTEN = "as_written"  # in the same: the analyst's text
+IS_INSTANT = "is_instant"  # in the meta data of a timestamp of UTC that a client sent with a zone
 IS_PUBLIC = "is_public"  # in the meta data of a public relation, and of a value read from one
 
 
