@@ -51,9 +51,10 @@ def declare(schema: Schema, *, version: str, separate_budget: str = "") -> str:
 
 
 def _bounds(schema: Schema) -> dict[str, int]:
-    """The bound on the rows of a unit, where a unit may have several."""
-    n_rows = schema.rows_per_unit_max
-    return {} if n_rows == 1 else {"rows_per_unit_max": n_rows}
+    """The bounds on the rows of a unit, and on its groups, where a unit may have several."""
+    n_rows, n_groups = schema.rows_per_unit_max, schema.groups_per_unit_max
+    rows = {} if n_rows == 1 else {"rows_per_unit_max": n_rows}
+    return rows if n_groups is None else {**rows, "groups_per_unit_max": n_groups}
 
 
 def _column(axis: Axis) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from cube.query import (
     Term,
     shape_of,
 )
-from cube.statistic import Choice, ChoiceCandidate, Distance, Score
+from cube.statistic import Choice, ChoiceCandidate, Distance, Score, UnitCount
 from cube.tiles import Tiles
 
 
@@ -68,8 +68,16 @@ def decode_block(encoded: dict[str, Any]) -> QueryBlock:
     return QueryBlock(query, partition)
 
 
-def encode_statistic(statistic: Distance | Choice | GaussianCounts) -> dict[str, Any]:
+def encode_statistic(
+    statistic: Distance | Choice | UnitCount | GaussianCounts,
+) -> dict[str, Any]:
     """A statistic as JSON values."""
+    if isinstance(statistic, UnitCount):
+        return {
+            "kind": "unit_count",
+            "block": encode_block(statistic.block),
+            "groups_max": statistic.groups_max,
+        }
     if isinstance(statistic, GaussianCounts):
         return {"kind": "normal_counts", "block": encode_block(statistic.block)}
     if isinstance(statistic, Distance):
@@ -86,7 +94,9 @@ def encode_statistic(statistic: Distance | Choice | GaussianCounts) -> dict[str,
     }
 
 
-def decode_statistic(encoded: dict[str, Any]) -> Distance | Choice | GaussianCounts:
+def decode_statistic(
+    encoded: dict[str, Any],
+) -> Distance | Choice | UnitCount | GaussianCounts:
     """The statistic that `encode_statistic` wrote.
 
     Raises
@@ -107,6 +117,8 @@ def decode_statistic(encoded: dict[str, Any]) -> Distance | Choice | GaussianCou
                     ChoiceCandidate(child, tuple(rest)) for child, *rest in encoded["candidates"]
                 ),
             )
+        case "unit_count":
+            return UnitCount(decode_block(encoded["block"]), encoded["groups_max"])
         case other:
             raise ValueError(f"there is no statistic called {other!r}")
 

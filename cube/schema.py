@@ -40,6 +40,9 @@ class Schema:
     rows_per_unit_max : int
         The most rows of one unit that are kept; the source leaves out the others. Every epsilon is
         for a unit, so what a row costs counts this many times.
+    groups_per_unit_max : int, optional
+        The most groups of a statement in which one unit is counted by COUNT(DISTINCT unit); None
+        for as many as it has rows.
     grows : str, optional
         The axis along which the table grows: rows with later levels come later.
     """
@@ -50,6 +53,7 @@ class Schema:
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     unit: str | None = None
     rows_per_unit_max: int = 1
+    groups_per_unit_max: int | None = None
     grows: str | None = None
 
     def __post_init__(self) -> None:
@@ -70,8 +74,17 @@ class Schema:
             self._check_unit(self.unit, folded)
         elif self.rows_per_unit_max > 1:
             raise ValueError(f"{self.table}: rows_per_unit_max needs a unit")
+        if self.groups_per_unit_max is not None:
+            self._check_groups(self.groups_per_unit_max)
         if self.grows is not None:
             self._check_grows(self.grows)
+
+    def _check_groups(self, n_groups: int) -> None:
+        """Raise ValueError unless a unit can be counted in at most so many groups."""
+        if not 1 <= n_groups <= self.rows_per_unit_max:
+            raise ValueError(
+                f"{self.table}: groups_per_unit_max must be from 1 to rows_per_unit_max"
+            )
 
     def _check_grows(self, grows: str) -> None:
         """Raise ValueError unless the table can grow along an axis: its levels are ordered."""
@@ -97,6 +110,11 @@ class Schema:
     def per_row(self, epsilon: Fraction) -> Fraction:
         """What a row may cost where a unit may cost `epsilon`."""
         return epsilon / self.rows_per_unit_max
+
+    @property
+    def groups_per_unit(self) -> int:
+        """The most groups of a statement in which one unit is counted."""
+        return self.groups_per_unit_max or self.rows_per_unit_max
 
     def sizes(self, scope: tuple[str, ...]) -> tuple[int, ...]:
         """The number of levels of each axis in `scope`."""

@@ -81,6 +81,9 @@ class RequestedTarget:
 class Wanted:
     """A block of linear queries and the accuracy target of each of its rows.
 
+    With `groups_max`, not its rows are wanted but how many units have a row in each group, each
+    unit in at most so many of them (`cube.statistic.UnitCount`).
+
     With `is_searched`, the target is one of several that follow each other, and only rows are
     bought whose later raises cost the difference: a table of cells bought for an early one would
     be paid beside the rows of a later one.
@@ -89,6 +92,7 @@ class Wanted:
     block: QueryBlock
     target: AccuracyTarget
     is_searched: bool = False
+    groups_max: int | None = None
 
     @property
     def asked(self) -> tuple[QueryBlock, float, float]:
@@ -169,6 +173,8 @@ class Aggregate:
         Whether it is one number for all groups.
     is_nonnegative : bool
         Whether what is shown of it is 0 at least; formulas use it as it is.
+    groups_max : int, optional
+        For a count of units, not of rows: the most groups in which one unit counts.
     """
 
     name: str
@@ -177,6 +183,7 @@ class Aggregate:
     target: AccuracyTarget
     is_total: bool = False
     is_nonnegative: bool = False
+    groups_max: int | None = None
 
     @property
     def is_constant(self) -> bool:

@@ -40,6 +40,7 @@ from accountant.ledger.payments import (
     units_of,
 )
 from accountant.ledger.raises import Raises
+from accountant.ledger.unit_counts import UnitCounts
 from cube.measurement import Measurement
 
 
@@ -78,6 +79,8 @@ class TableHistory:
     gaussian : GaussianAccount
         All Gaussian noise that is not of rows, and the terms of all of it; its cost is part of
         `units_spent`, but not of the cost of any cell.
+    unit_counts : UnitCounts
+        All counts of units; what they cost is a part of `units_spent` beside both.
     superseded : GrowingSet
         Places of measurements from which a later one was raised.
     payments : sequence of Payment
@@ -106,6 +109,7 @@ class TableHistory:
     units_spent: int = 0
     cost: CostState = field(default_factory=CostState)
     gaussian: GaussianAccount = field(default_factory=GaussianAccount)
+    unit_counts: UnitCounts = field(default_factory=UnitCounts)
     superseded: GrowingSet = field(default_factory=GrowingSet)
     payments: AppendOnly[Payment] = field(default_factory=AppendOnly)
     released: AppendOnly[ReleasedStatistics] = field(default_factory=AppendOnly)
@@ -132,7 +136,7 @@ class TableHistory:
     @property
     def units_of_rows(self) -> int:
         """What was charged for rows, and for statistics that are priced as rows."""
-        return self.units_spent - self.gaussian.units
+        return self.units_spent - self.gaussian.units - self.unit_counts.units
 
     def after(self, seq: int, at: str, body: TableBody) -> "TableHistory":
         """The history after entry number `seq`, made at `at`, with content `body`.
@@ -164,6 +168,7 @@ class TableHistory:
             budget=self.budget,
             cost=CostState(rows_per_unit=rows_per_unit),
             gaussian=GaussianAccount(rows_per_unit=rows_per_unit),
+            unit_counts=UnitCounts(rows_per_unit),
         )
 
     def at_corrected(self, at: str) -> "TableHistory":
@@ -263,6 +268,7 @@ class TableHistory:
             rows_fingerprint=body.rows_fingerprint,
             cost=CostState(rows_per_unit=body.rows_per_unit),
             gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
+            unit_counts=UnitCounts(body.rows_per_unit),
         )
 
     def _declared(self, body: TableDeclared | BudgetSet) -> "TableHistory":
@@ -300,11 +306,13 @@ class TableHistory:
         gaussian = self.gaussian
         if charge.terms is not None:
             gaussian = gaussian.followed_by(charge.rho_units, charge.terms)
-        if charge.units_after - gaussian.units < self.units_of_rows:
-            raise ValueError("a charge that does not pay for its Gaussian noise")
         waiting = tuple(self.pending.values())
+        counting = (one for other in waiting for one in other.unit_counts)
+        unit_counts, statistics = self.unit_counts.charged(charge.statistics, counting)
+        if charge.units_after - gaussian.units - unit_counts.units < self.units_of_rows:
+            raise ValueError("a charge that does not pay for its Gaussian noise or counts of units")
         blocks = tuple(raises.checked(charged, waiting) for charged in charge.blocks)
-        checked = replace(charge, blocks=blocks)
+        checked = replace(charge, blocks=blocks, statistics=statistics)
         return replace(
             self,
             pending=MappingProxyType({**self.pending, seq: checked}),
@@ -312,6 +320,7 @@ class TableHistory:
             units_spent=charge.units_after,
             cost=self.cost.charged(added),
             gaussian=gaussian,
+            unit_counts=unit_counts,
             _accounts=self._debited(payment),
         )
 
@@ -358,6 +367,7 @@ class TableHistory:
             self,
             measurements=self.measurements.followed_by(new),
             paid_by=self.paid_by.followed_by([body.charge] * len(new)),
+            unit_counts=self.unit_counts.measured(statistics.unit_counts),
             released=self.released.followed_by([statistics] if charge.statistics else []),
             pending=MappingProxyType(waiting),
             turns=MappingProxyType(

@@ -31,7 +31,7 @@ from planner.lowering.ranges import UNBOUNDED, Range, divisors, public_range, sh
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import DIALECT, shown, unsupported
 from planner.sql.names import CompanionColumn
-from planner.sql.nodes import Held, is_quantile
+from planner.sql.nodes import Held, has_unit_count, is_quantile, is_unit_count
 from planner.workload import Answer, ColumnKind, SqlFormula
 
 Total = tuple[exp.Expr, tuple[exp.Expr, ...]]
@@ -77,9 +77,13 @@ class FormulaReader:
 
     def answer(self, node: exp.Expr, name: str) -> Answer | None:
         """An item of the SELECT list as an answer with an interval; None if it can have none."""
-        if is_linear(node):
+        if is_linear(node) or is_unit_count(node):
             place = self._part.aggregate(node)
             return Answer(name, self._part.text_of(place), (place,))
+        if has_unit_count(node):  # the noises of a formula are all in the history of rows
+            note = f"{shown(node)} is computed from noisy answers, and has no interval."
+            self._part.notes[note] = None
+            return None
         # A square has no interval: no draw of it is below its lower end.
         if summary_of(node) is not None or node.find(exp.RegrR2) is not None:
             return None
@@ -118,7 +122,7 @@ class FormulaReader:
     def inline(self, node: exp.Expr) -> exp.Expr | None:
         """An aggregate, or a formula without SQL around it, over the relation; None if neither."""
         part = self._part
-        if is_linear(node):
+        if is_linear(node) or is_unit_count(node):
             shown = part.shown(node)
             place = self._unshown(node) if shown is None else shown
             return part.column(ColumnKind.ESTIMATE, place)

@@ -29,7 +29,14 @@ from planner.sql.names import (
     output_name,
     read_companion,
 )
-from planner.sql.nodes import Held, aggregates_in, is_of_window, is_output, output_reference
+from planner.sql.nodes import (
+    Held,
+    aggregates_in,
+    is_of_window,
+    is_output,
+    output_reference,
+    unit_count,
+)
 from planner.workload import ColumnKind
 
 Expressions = Sequence[exp.Expr]
@@ -287,29 +294,37 @@ class Lowering:
 
 
 def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
-    """COUNT of the unit's key is COUNT(*), since no row is without; distinct ones, if each has one.
+    """COUNT of the unit's key is COUNT(*), since no row is without; of distinct ones, it of units.
 
-    Raises
-    ------
-    UnsupportedSql
-        If units are to be counted that may have several rows.
+    Where no unit has several rows, that is COUNT(*), too. Under CASE WHEN, a count is of the rows
+    for which the condition holds.
     """
-    if isinstance(node, exp.Count | exp.ApproxDistinct):
-        inner, is_distinct = node.this, isinstance(node, exp.ApproxDistinct)
-        if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
-            inner, is_distinct = inner.expressions[0], True
-        if rows.is_unit(inner):
-            if is_distinct and rows.schema.rows_per_unit_max > 1:
-                raise unsupported(
-                    node,
-                    f"is not counted where a {rows.schema.unit} may have several rows",
-                    "COUNT(*) counts rows. A table with one row for each, which the owner can "
-                    "make with a view, counts them.",
-                )
-            counted = exp.Count(this=exp.Star(), big_int=True)
-            counted.meta.update(node.meta)
-            return counted
-    return node
+    if not isinstance(node, exp.Count | exp.ApproxDistinct):
+        return node
+    inner, is_distinct = node.this, isinstance(node, exp.ApproxDistinct)
+    if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
+        inner, is_distinct = inner.expressions[0], True
+    condition = None
+    if is_distinct and isinstance(inner, exp.Case):
+        inner, condition = _under_a_condition(inner)
+    if not rows.is_unit(inner):
+        return node
+    if is_distinct and rows.schema.rows_per_unit_max > 1:
+        counted = unit_count(str(rows.schema.unit), node)
+    else:
+        counted = exp.Count(this=exp.Star(), big_int=True)
+        counted.meta.update(node.meta)
+    if condition is None:
+        return counted
+    where = exp.Where(this=rows.resolved(condition.copy()))
+    return exp.Filter(this=counted, expression=where)
+
+
+def _under_a_condition(case: exp.Case) -> tuple[exp.Expr, exp.Expr | None]:
+    """The value of CASE WHEN condition THEN value END and its condition; of others, itself."""
+    ifs, default = case.args["ifs"], case.args.get("default")
+    is_plain = len(ifs) == 1 and case.this is None and isinstance(default, exp.Null | None)
+    return (ifs[0].args["true"], ifs[0].this) if is_plain else (case, None)
 
 
 def expand_ordinals(

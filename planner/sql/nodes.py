@@ -5,6 +5,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 _IS_OUTPUT = "is_output"
+_COUNTS_UNITS = "counts_units"
 AS_WRITTEN = "as_written"  # in the same: the analyst's text
 IS_PUBLIC = "is_public"  # in the meta data of a public relation, and of a value read from one
 
@@ -29,6 +30,27 @@ def output_reference(name: str) -> exp.Column:
 def is_output(node: exp.Expr) -> bool:
     """Whether a node was made by `output_reference`."""
     return bool(node.meta.get(_IS_OUTPUT))
+
+
+def unit_count(unit: str, node: exp.Expr) -> exp.Count:
+    """COUNT(DISTINCT unit) in the place of a node, where a unit may have several rows."""
+    key = exp.column(exp.to_identifier(unit))
+    counted = exp.Count(this=exp.Distinct(expressions=[key]), big_int=True)
+    counted.meta.update(node.meta)
+    counted.meta[_COUNTS_UNITS] = True
+    return counted
+
+
+def is_unit_count(node: exp.Expr) -> bool:
+    """Whether a node was made by `unit_count`, or is that under a condition."""
+    node = node.unnest()
+    counted = node.this if isinstance(node, exp.Filter) else node
+    return isinstance(counted, exp.Count) and bool(counted.meta.get(_COUNTS_UNITS))
+
+
+def has_unit_count(node: exp.Expr) -> bool:
+    """Whether units are counted anywhere in a node."""
+    return any(map(is_unit_count, node.find_all(exp.Count)))
 
 
 def aggregates_in(select: exp.Select) -> bool:

@@ -109,6 +109,7 @@ class TableSection(Section):
     sources: Any = None
     unit: str | None = Field(default=None, min_length=1)
     rows_per_unit_max: int = Field(default=1, ge=1, le=N_ROWS_PER_UNIT_MAX)
+    groups_per_unit_max: int | None = Field(default=None, ge=1, le=N_ROWS_PER_UNIT_MAX)
     budget: str | int | float
     separate_budget: str | None = Field(default=None, min_length=1)
     n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
@@ -315,6 +316,7 @@ def _build_schema(
             neighbours=neighbours,
             unit=unit,
             rows_per_unit_max=1 if section is None else section.rows_per_unit_max,
+            groups_per_unit_max=None if section is None else section.groups_per_unit_max,
         )
     except ValueError as error:
         problems.add(("tables", name), str(error).removeprefix(f"{name}: "))

@@ -88,7 +88,10 @@ def best_known(
     for part in parts:
         aggregates, unknown = [], []
         for aggregate in part.aggregates:
-            wanted = tuple(Wanted(block, aggregate.target) for block in aggregate.blocks)
+            wanted = tuple(
+                Wanted(block, aggregate.target, groups_max=aggregate.groups_max)
+                for block in aggregate.blocks
+            )
             rows = [row for block in table.look(wanted) for row in block]
             unknown.append(np.array([not isinstance(row, Posterior) for row in rows], np.bool_))
             source = SOURCE_PUBLIC if aggregate.is_constant else SOURCE_HISTORY

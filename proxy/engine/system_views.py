@@ -18,7 +18,7 @@ import pyarrow as pa
 from accountant.gate.gate import Budget, Gate
 from accountant.ledger.credentials import Role
 from accountant.ledger.payments import Payment
-from cube.block import N_GROUPS_MAX
+from cube.block import N_GROUPS_MAX, QueryBlock
 from cube.declaration import declare
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.refusals import InvalidTarget, UnknownName
@@ -28,7 +28,7 @@ from planner.sql.messages import listed, suggestion
 from proxy.api.axis_text import axis_ends, axis_kind, describe_levels
 from proxy.api.requests import Caller, TableInfo
 from proxy.reporting.declared import DeclaredTable
-from proxy.reporting.query_words import query_text
+from proxy.reporting.query_words import query_text, unit_count_text
 
 WINDOW_NEVER: Final = "NEVER"  # a budget is for the life of its ledger and is never renewed
 UNIT_KIND: Final = "unit"
@@ -51,12 +51,15 @@ class TableRecord:
         their own payments, owners and auditors see everybody's.
     measurements : sequence of Measurement
         Everything that was measured, in order.
+    unit_counts : sequence of Measurement
+        Every count of units, in order.
     """
 
     info: TableInfo
     budget: Budget
     payments: tuple[tuple[int, Payment], ...]
     measurements: Sequence[Measurement]
+    unit_counts: Sequence[Measurement] = ()
 
     @classmethod
     def of(cls, info: TableInfo, gate: Gate, caller: Caller) -> "TableRecord":
@@ -70,7 +73,8 @@ class TableRecord:
             or payment.charge.payer.analyst == caller.payer.analyst
         )
         budget = Budget(history.budget, spent, len(history.measurements))
-        return cls(info, budget, payments, history.measurements)
+        counts = history.unit_counts.measurements
+        return cls(info, budget, payments, history.measurements, counts)
 
 
 def _columns(*, may_be_null: tuple[str, ...] = (), **types: pa.DataType) -> pa.Schema:
@@ -236,18 +240,29 @@ def _loss_rows(record: TableRecord) -> Iterator[Row]:
 def _history_rows(record: TableRecord) -> Iterator[Row]:
     """One row per measurement; `raised_from` is the position of the one that it refines.
 
-    Epsilon is that of one record. Weight and scale are of Laplace noise; Gaussian noise has the rho
-    of a record that moves the row by one unit. The standard deviation compares the two.
+    Epsilon is that of one record, and of a unit in one group where units are counted; these have
+    positions of their own. Weight and scale are of Laplace noise; Gaussian noise has the rho of a
+    record that moves the row by one unit. The standard deviation compares the two.
     """
     declared = DeclaredTable.parse(declare(record.info.schema, version=version("tacit-dp")))
-    superseded = {measured.supersedes for measured in record.measurements}
-    for place, measured in enumerate(record.measurements):
+    yield from _measured_rows(record, record.measurements, declared, query_text)
+    yield from _measured_rows(record, record.unit_counts, declared, unit_count_text)
+
+
+def _measured_rows(
+    record: TableRecord,
+    measurements: Sequence[Measurement],
+    declared: DeclaredTable,
+    text_of: Callable[[QueryBlock, DeclaredTable], str],
+) -> Iterator[Row]:
+    superseded = {measured.supersedes for measured in measurements}
+    for place, measured in enumerate(measurements):
         gaussian = measured.is_gaussian
         yield {
             "place": place,
             "table_name": record.info.schema.table,
             "columns": ", ".join(measured.block.scope),
-            "query": query_text(measured.block, declared),
+            "query": text_of(measured.block, declared),
             "n_rows": measured.block.n_rows,
             "epsilon": None if gaussian else float(measured.weight.exact),
             "noise_scale": None if gaussian else measured.noise_scale,
@@ -279,6 +294,8 @@ def _domain_rows(record: TableRecord) -> Iterator[Row]:
         }
     if schema.unit is not None:
         several = f"at most {schema.rows_per_unit_max} records of each are kept"
+        if schema.groups_per_unit_max is not None:
+            several += f", and counted in at most {schema.groups_per_unit_max} groups"
         yield {
             "table_name": schema.table,
             "column_name": schema.unit,

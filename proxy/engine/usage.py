@@ -21,7 +21,7 @@ from cube.schema import Schema
 from inference.posterior import widest
 from planner.cache import BoundedCache
 from planner.measuring.weights import weight_for
-from planner.workload import Wanted
+from planner.workload import Aggregate, Wanted
 from proxy.api.requests import SOURCE_MEASURED, SOURCE_PUBLIC
 from proxy.engine.results import AnsweredPart
 
@@ -49,7 +49,10 @@ class UsageTallies:
                     continue
                 target = found.aggregate.target
                 wanted = [Wanted(block, target) for block in found.aggregate.blocks]
-                units = schema.rows_per_unit_max * sum(self._plain_units(one) for one in wanted)
+                units = sum(
+                    _n_charged(found.aggregate, one, schema) * self._plain_units(one)
+                    for one in wanted
+                )
                 share = widest(found.posteriors, target.confidence) / target.half_width
                 is_paid = found.source == SOURCE_MEASURED
                 self._count(schema.table, analyst, is_paid=is_paid, units=units, share=share)
@@ -98,6 +101,13 @@ class UsageTallies:
             known = _plain_units(wanted)
             self._prices.put(key, known, n_bytes=PRICE_BYTES)
         return known
+
+
+def _n_charged(aggregate: Aggregate, wanted: Wanted, schema: Schema) -> int:
+    """How often a unit pays for a block: for each of its rows, or for each group it counts in."""
+    if aggregate.groups_max is None:
+        return schema.rows_per_unit_max
+    return min(wanted.block.n_rows, aggregate.groups_max, schema.rows_per_unit_max)
 
 
 def _plain_units(wanted: Wanted) -> int:

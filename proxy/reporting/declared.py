@@ -124,6 +124,8 @@ class DeclaredTable:
         The column of the privacy unit.
     rows_per_unit_max : int
         The most rows of one unit that are kept.
+    groups_per_unit_max : int
+        The most groups of a statement in which one unit is counted.
     separate_budget : str
         Why it has a budget of its own beside another table about the same units.
     n_records_max : int
@@ -135,6 +137,7 @@ class DeclaredTable:
     neighbours: str
     unit: str | None
     rows_per_unit_max: int
+    groups_per_unit_max: int
     separate_budget: str
     n_records_max: int
     version: str
@@ -144,6 +147,7 @@ class DeclaredTable:
     def parse(cls, text: str) -> Self:
         """The declaration that `cube.declaration.declare` wrote."""
         fields = json.loads(text)
+        n_rows = fields.get("rows_per_unit_max", 1)
         columns = tuple(
             DeclaredColumn(one["name"], one["kind"], one["sql_type"], one["size"], one)
             for one in fields["columns"]
@@ -151,7 +155,8 @@ class DeclaredTable:
         return cls(
             fields["neighbours"],
             fields["unit"],
-            fields.get("rows_per_unit_max", 1),
+            n_rows,
+            fields.get("groups_per_unit_max", n_rows),
             fields.get("separate_budget", ""),
             fields["n_records_max"],
             fields["version"],

@@ -9,10 +9,12 @@ or arrange, which rows these are. Proof: accountant/proofs/units.md, "Bounding".
 from cube.schema import Schema
 
 UNIT = "unit_of_row"  # the column of encoded rows that says whose they are
+UNIT_NUMBER = "unit_number"  # the same in the snapshot, without the unit itself
+UNIT_DIGEST = "unit_digest"
 
 
 def bounded_rows_sql(schema: Schema, rows: str) -> str:
-    """The query of the rows that are kept, with one parameter: the key, as text.
+    """The query of the rows that are kept, and whose they are; its parameter is the key, as text.
 
     Parameters
     ----------
@@ -30,9 +32,30 @@ def bounded_rows_sql(schema: Schema, rows: str) -> str:
     texts = ", '/', ".join(f"axis_{place}" for place in range(len(schema.axes)))
     inner = f"sha256(concat($1, {texts}, '/', copy_of_row, '/', {UNIT}))"
     return (
-        f"SELECT {axes} FROM ("  # noqa: S608 - generated names only
-        f"SELECT {axes}, row_number() OVER "
+        f"SELECT {axes}, {UNIT} FROM ("  # noqa: S608 - generated names only
+        f"SELECT {axes}, {UNIT}, row_number() OVER "
         f"(PARTITION BY {UNIT} ORDER BY sha256(concat($1, {inner})), {axes}, copy_of_row) AS place "
         f"FROM (SELECT *, row_number() OVER (PARTITION BY {UNIT}, {axes}) AS copy_of_row "
         f"FROM ({rows}))) WHERE place <= {schema.rows_per_unit_max}"
+    )
+
+
+def numbered_units_sql(schema: Schema, rows: str) -> str:
+    """The query of rows with a number and a digest of their unit in its place; the same parameter.
+
+    The number is dense: it depends on the other units, and only tells units apart. The digest, of
+    60 bits, depends on the unit and the key alone: by it is decided which of a unit's groups count
+    (`accountant/exact/unit_counts.py`).
+
+    Parameters
+    ----------
+    schema : Schema
+    rows : str
+        As `bounded_rows_sql` gives them.
+    """
+    axes = ", ".join(f"axis_{place}" for place in range(len(schema.axes)))
+    digest = f"sha256(concat($1, sha256(concat($1, 'unit/', {UNIT}))))"
+    return (
+        f"SELECT {axes}, dense_rank() OVER (ORDER BY {UNIT}) - 1 AS {UNIT_NUMBER}, "  # noqa: S608 - generated names only
+        f"CAST('0x' || substr({digest}, 1, 15) AS BIGINT) AS {UNIT_DIGEST} FROM ({rows})"
     )

@@ -2,7 +2,8 @@
 
 The table, or the result of the owner's view, is read when the source opens (loading.py). What is
 kept contains only declared columns, and positions instead of values, in a database that can reach
-no files, extensions or settings. Only the accountant's gate may call `measure`.
+no files, extensions or settings. Only the accountant's gate may call `measure` and
+`measure_units`.
 
 Counts of earlier scopes are cached beside it: they are as private as the table, are protected by a
 lock, and leave only through `measure`. The table never changes, so the cached counts stay exact.
@@ -16,12 +17,13 @@ from collections.abc import Iterator
 import duckdb
 import numpy as np
 
-from accountant.source import CellCounts
+from accountant.source import CellCounts, UnitCells
 from cube.encoding import canonical_json
 from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
 from cube.schema import Schema
 from planner.cache import BoundedCache
 from proxy.sources import files, private_view
+from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER
 from proxy.sources.cells_in_order import cells_in_order, counting_sql
 from proxy.sources.closed import closed_database
 from proxy.sources.loading import load
@@ -57,6 +59,7 @@ class DuckDbSource:
 
     def __init__(self, schema: Schema, location: Location, key: bytes | None = None) -> None:
         self._column = {axis.name: f"axis_{place}" for place, axis in enumerate(schema.axes)}
+        self._identities = [UNIT_NUMBER, UNIT_DIGEST] if schema.rows_per_unit_max > 1 else []
         self._location = location
         self._connection = closed_database()
         self._counted: BoundedCache[tuple[str, ...], CellCounts] = BoundedCache(
@@ -88,7 +91,7 @@ class DuckDbSource:
         """The identity of the rows as they are served: HMAC-SHA256 in hexadecimal.
 
         It covers the columns' names and every cell with its count, in an order that depends neither
-        on the file's nor on the declaration's.
+        on the file's nor on the declaration's; where a unit may have several rows, each unit's.
         """
         heading = canonical_json(["rows", *sorted(self._column)])
         code = hmac.new(key, heading.encode(), hashlib.sha256)
@@ -98,7 +101,7 @@ class DuckDbSource:
 
     def _rows(self) -> Iterator[bytes]:
         """All rows, as bytes that do not depend on the order of rows or of declared columns."""
-        columns = [self._column[name] for name in sorted(self._column)]
+        columns = [self._column[name] for name in sorted(self._column)] + self._identities[1:]
         try:
             with self._connection.cursor() as cursor:
                 yield from cells_in_order(columns, cursor)
@@ -126,6 +129,20 @@ class DuckDbSource:
         for array in arrays:
             array.setflags(write=False)
         return CellCounts(levels=tuple(arrays[:-1]), counts=arrays[-1])
+
+    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
+        """The cells of `scope` in which each unit has rows; nothing of them is kept."""
+        if not self._identities:
+            raise ValueError("units with one row each are counted as rows")
+        columns = [self._column[name] for name in scope]
+        named = ", ".join([*columns, *self._identities])
+        try:
+            with self._connection.cursor() as cursor:
+                found = cursor.sql(f"SELECT DISTINCT {named} FROM cells").to_arrow_table()  # noqa: S608 - generated names only
+        except duckdb.Error:
+            raise SourceUnavailable("The private table could not be read.") from None
+        arrays = [column.to_numpy().astype(np.int64) for column in found.columns]
+        return UnitCells(tuple(arrays[:-2]), arrays[-2], arrays[-1])
 
 
 def _unreadable(location: Location) -> ConfigurationInvalid:

@@ -21,7 +21,7 @@ from proxy.sources.axis_sql import (
     axis_sql,
     can_read,
 )
-from proxy.sources.bounding import UNIT, bounded_rows_sql
+from proxy.sources.bounding import UNIT, bounded_rows_sql, numbered_units_sql
 from proxy.sources.closed import Connection, closed_database
 from proxy.sources.location import Location, PrivateView, SourceLocation
 from proxy.sources.problems import Problems
@@ -37,6 +37,8 @@ def load(
     key: bytes | None = None,
 ) -> None:
     """Read a table into the table `cells` of another database.
+
+    Where a unit may have several rows, each has a number and a digest of its unit.
 
     Parameters
     ----------
@@ -68,7 +70,8 @@ def load(
         if schema.rows_per_unit_max > 1:
             if key is None:
                 raise ValueError("rows of units with several need a key")
-            found = reading.sql(bounded_rows_sql(schema, rows), params=[key.hex()])
+            kept_rows = numbered_units_sql(schema, bounded_rows_sql(schema, rows))
+            found = reading.sql(kept_rows, params=[key.hex()])
         else:
             found = reading.sql(rows)
         kept.register("found", found.to_arrow_reader())

@@ -5,7 +5,7 @@ is decided on the newest history (`accountant/gate/gate.py`), which tells whethe
 It is for one thread. Nothing here sees an exact count, or charges.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -14,9 +14,11 @@ from accountant.gate.pricing import Pricing
 from accountant.ledger.limits import Payer
 from accountant.ledger.raises import StalePlan
 from accountant.ledger.table_history import TableHistory
+from accountant.ledger.unit_counts import Name, UnitCounts, name_of
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.pace import checkpoint
 from cube.schema import Schema
+from cube.statistic import PlannedUnitCount
 from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import RowEstimate
@@ -29,6 +31,7 @@ from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PricingContext, PurchasePlan
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
+from planner.measuring.unit_counts import known_unit_count, plan_unit_counts, unit_count_of
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage, Watcher
 
@@ -107,7 +110,17 @@ class TableSnapshot:
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows."""
         with self._watcher.stage(Stage.LOOK):
-            return _estimates(self._estimator, wanted)
+            return self._estimates(self._estimator, wanted)
+
+    def _estimates(
+        self, estimator: Estimator, wanted: Sequence[Wanted]
+    ) -> list[tuple[RowEstimate, ...]]:
+        return estimates_of(
+            wanted,
+            lambda rows: _rows_of(estimator, rows),
+            self.charges.unit_counts,
+            self._context.schema,
+        )
 
     def plan(
         self,
@@ -118,33 +131,80 @@ class TableSnapshot:
     ) -> PurchasePlan:
         """What to buy beyond what the history says, in the order of `wanted`."""
         with self._watcher.stage(Stage.PRICE):
-            return plan_purchases(wanted, estimates, self._context, every_offer=every_offer)
+            return self._plan(wanted, estimates, self._context, every_offer=every_offer)
+
+    def _plan(
+        self,
+        wanted: Sequence[Wanted],
+        estimates: Sequence[Sequence[RowEstimate]],
+        context: PricingContext,
+        *,
+        every_offer: bool = False,
+    ) -> PurchasePlan:
+        """What to buy of rows, and of counts of units."""
+        of_units = {
+            place: one for place, one in enumerate(wanted) if unit_count_of(one) is not None
+        }
+        of_rows = [place for place in range(len(wanted)) if place not in of_units]
+        plan = plan_purchases(
+            [wanted[place] for place in of_rows],
+            [estimates[place] for place in of_rows],
+            context,
+            every_offer=every_offer,
+        )
+        if not of_units:
+            return plan
+        known = {place: estimates[place] for place in of_units}
+        counts, offers = plan_unit_counts(
+            of_units,
+            known,
+            self.charges.unit_counts,
+            context.schema,
+            lambda asked: self.price((), asked).epsilon,
+        )
+        offers |= dict(zip(of_rows, plan.offers, strict=True))
+        return PurchasePlan(
+            plan.planned, tuple(offers[place] for place in range(len(wanted))), counts
+        )
 
     def plan_beside(
-        self, promised: Sequence[PlannedMeasurement], wanted: Sequence[Wanted]
+        self,
+        promised: Sequence[PlannedMeasurement],
+        counts: Collection[Name],
+        wanted: Sequence[Wanted],
     ) -> PurchasePlan | None:
-        """What to buy beside what is promised; None if nothing, or nothing yet."""
+        """What to buy beside rows and counts that are promised; None if nothing, or nothing yet."""
+        asked = (unit_count_of(one) for one in wanted)
+        if any(name_of(count) in counts for count in asked if count is not None):
+            return None
         with self._watcher.stage(Stage.PRICE):
             try:
                 future = self.forecast.after(promised)
-                expected = _estimates(future.estimator, wanted)
-                plan = plan_purchases(wanted, expected, replace(self._context, forecast=future))
+                expected = self._estimates(future.estimator, wanted)
+                plan = self._plan(wanted, expected, replace(self._context, forecast=future))
             except StalePlan:  # it would raise what is not there yet
                 return None
-        return plan if plan.planned else None
+        return plan if plan.planned or plan.counts else None
 
     def plan_together(self, statements: Sequence[Sequence[Wanted]]) -> BatchPlan:
         """What to buy for a declared batch of statements."""
         with self._watcher.stage(Stage.PRICE):
             return plan_together(statements, self._context, self.charges.measurements)
 
-    def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
-        """What a plan would cost."""
+    def price(
+        self, plan: Sequence[PlannedMeasurement], counts: Sequence[PlannedUnitCount] = ()
+    ) -> Price:
+        """What rows, and counts of units, would cost."""
         checkpoint()
-        return self._pricing.price(plan)
+        return self._pricing.price(plan, counts)
 
     def check(
-        self, plan: Sequence[PlannedMeasurement], payer: Payer, *, epsilon_cap: Fraction | None
+        self,
+        plan: Sequence[PlannedMeasurement],
+        payer: Payer,
+        *,
+        epsilon_cap: Fraction | None,
+        counts: Sequence[PlannedUnitCount] = (),
     ) -> None:
         """Refuse a plan as the gate would.
 
@@ -152,13 +212,29 @@ class TableSnapshot:
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
         """
-        self._pricing.refuse(self.price(plan), payer, epsilon_cap)
+        self._pricing.refuse(self.price(plan, counts), payer, epsilon_cap)
 
     def _left(self) -> Fraction:
         return Fraction(self.charges.units_left, UNITS_PER_EPSILON)
 
 
-def _estimates(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+def estimates_of(
+    wanted: Sequence[Wanted],
+    rows_of: Callable[[Sequence[Wanted]], Sequence[tuple[RowEstimate, ...]]],
+    known: UnitCounts,
+    schema: Schema,
+) -> list[tuple[RowEstimate, ...]]:
+    """What is said of everything that is wanted: of rows by `rows_of`, of units by their counts."""
+    counts = [unit_count_of(one) for one in wanted]
+    of_rows = [one for one, count in zip(wanted, counts, strict=True) if count is None]
+    rows = iter(rows_of(of_rows))
+    return [
+        next(rows) if count is None else known_unit_count(one, count, known, schema)
+        for one, count in zip(wanted, counts, strict=True)
+    ]
+
+
+def _rows_of(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
     """What an estimator says of every block's rows."""
     found = []
     for rows in estimator.estimates([one.asked for one in wanted]):

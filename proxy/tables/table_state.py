@@ -17,13 +17,15 @@ from cube.schema import Schema
 from inference.estimator import Estimator
 from inference.history import History
 from inference.posterior import RowEstimate
+from planner.measuring.choose import meets
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.hindsight import Hindsight
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
+from planner.measuring.unit_counts import unit_count_of
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage, Watcher
-from proxy.tables.snapshot import KnownHistory, TableSnapshot
+from proxy.tables.snapshot import KnownHistory, TableSnapshot, estimates_of
 
 N_BLOCKS_AT_ONCE: Final = 16  # that are looked at under the lock: mostly a few milliseconds
 N_NUMBERS_AT_ONCE: Final = 2**13  # that all of them are written in, about
@@ -73,20 +75,30 @@ class TableState:
         It takes no lock: a dashboard that asks again waits for nobody.
         """
         with self._watcher.stage(Stage.LOOK):
-            asked = [one.asked for one in wanted]
-            return self._estimator.recalled(asked, len(self._gate.history.measurements))
+            history = self._gate.history
+            rows = [one for one in wanted if unit_count_of(one) is None]
+            recalled = self._estimator.recalled(
+                [one.asked for one in rows], len(history.measurements)
+            )
+            if recalled is None or len(rows) == len(wanted):
+                return recalled
+            found = estimates_of(wanted, lambda _: recalled, history.unit_counts, self._schema)
+            known = zip(found, wanted, strict=True)
+            return found if all(meets(rows, one.target) for rows, one in known) else None
 
     def look(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows; all of one moment."""
         if len(wanted) <= N_BLOCKS_AT_ONCE and sum(map(_size, wanted)) <= N_NUMBERS_AT_ONCE:
             with self._held(), self._watcher.stage(Stage.LOOK):
-                self._take_in(self._gate.history)
-                return list(self._estimator.estimates([one.asked for one in wanted]))
+                history = self._gate.history
+                self._take_in(history)
+                return estimates_of(wanted, self._rows_of, history.unit_counts, self._schema)
         snapshot = self.snapshot()
         found = snapshot.estimates(wanted)
         checkpoint()
         with self._held():
-            asked = [(one.block, one.target.confidence) for one in wanted]
+            rows = [one for one in wanted if unit_count_of(one) is None]
+            asked = [(one.block, one.target.confidence) for one in rows]
             self._estimator.remember(asked, snapshot.estimator)
         return found
 
@@ -100,6 +112,10 @@ class TableState:
             )
         checkpoint()
         return TableSnapshot(self._schema, self._strategy, known, self._watcher, self._gaussian)
+
+    def _rows_of(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+        """What the history says of rows. The lock is held."""
+        return list(self._estimator.estimates([one.asked for one in wanted]))
 
     def _take_in(self, charges: TableHistory) -> None:
         """Bring what is known up to date. The lock is held."""

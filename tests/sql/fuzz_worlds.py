@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from accountant.gate.release import Noisy, Release
 from accountant.ledger.entries import Charge
 from accountant.ledger.entry_json import write
+from accountant.ledger.table_history import TableHistory
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
-from cube.measurement import Measurement
 from planner.measuring.strategy import Strategy
 from proxy.engine.engine import Engine
 from tests.sql import world
@@ -78,7 +78,7 @@ class MovedRelease:
     release: Release
     through: Callable[[Charge, Noisy], Noisy]
 
-    def noisy_values(self, charge: Charge, known: Sequence[Measurement]) -> Noisy:
+    def noisy_values(self, charge: Charge, known: TableHistory) -> Noisy:
         return self.through(charge, self.release.noisy_values(charge, known))
 
 
