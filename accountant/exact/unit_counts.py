@@ -48,10 +48,10 @@ def exact_unit_counts(count: UnitCount, reach: int, cells: UnitCells, schema: Sc
     groups = groups_of(block, cells.levels, cells.units)
     counts = weighed(block, cells.levels, np.ones_like(cells.units)) != 0
     inside = counts & (groups >= 0)
-    pairs = np.stack((cells.units[inside], groups[inside]))
-    pairs, first = np.unique(pairs, axis=1, return_index=True)
-    units, groups = pairs
-    if units.size and block.n_rows > reach:
+    # Of at most 2**40 units and 2**17 groups.
+    pairs, first = np.unique(cells.units[inside] * block.n_rows + groups[inside], return_index=True)
+    units, groups = np.divmod(pairs, block.n_rows)
+    if block.n_rows > reach:
         digests = cells.digests[inside][first]
         groups = groups[_is_kept(units, groups, digests, reach)]
     return [int(found) for found in np.bincount(groups, minlength=block.n_rows)]
@@ -60,9 +60,11 @@ def exact_unit_counts(count: UnitCount, reach: int, cells: UnitCells, schema: Sc
 def check_unit_cells(scope: tuple[str, ...], cells: UnitCells, schema: Schema) -> None:
     """Raise ValueError, with a text that reveals none of them, unless these cells are possible."""
     check_levels(scope, cells.levels, schema)
-    if cells.units.size and min(cells.units.min(), cells.digests.min()) < 0:
+    if not cells.units.size:
+        return
+    if min(cells.units.min(), cells.digests.min()) < 0:
         raise ValueError("a source answered with units that are not numbered from 0")
-    if cells.units.size > schema.n_records_max:
+    if max(cells.units.size, int(cells.units.max()) + 1) > schema.n_records_max:
         raise ValueError("a source holds more records than the schema allows")
 
 

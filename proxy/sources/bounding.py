@@ -43,9 +43,9 @@ def bounded_rows_sql(schema: Schema, rows: str) -> str:
 def numbered_units_sql(schema: Schema, rows: str) -> str:
     """The query of rows with a number and a digest of their unit in its place; the same parameter.
 
-    The number is dense: it depends on the other units, and only tells units apart. The digest, of
-    60 bits, depends on the unit and the key alone: by it is decided which of a unit's groups count
-    (`accountant/exact/unit_counts.py`).
+    The number only tells units apart: it depends on the others, and on how they were read. The
+    digest, of 60 bits, depends on the unit and the key alone: by it is decided which of a unit's
+    groups count (`accountant/exact/unit_counts.py`).
 
     Parameters
     ----------
@@ -56,6 +56,9 @@ def numbered_units_sql(schema: Schema, rows: str) -> str:
     axes = ", ".join(f"axis_{place}" for place in range(len(schema.axes)))
     digest = f"sha256(concat($1, sha256(concat($1, 'unit/', {UNIT}))))"
     return (
-        f"SELECT {axes}, dense_rank() OVER (ORDER BY {UNIT}) - 1 AS {UNIT_NUMBER}, "  # noqa: S608 - generated names only
-        f"CAST('0x' || substr({digest}, 1, 15) AS BIGINT) AS {UNIT_DIGEST} FROM ({rows})"
+        f"WITH kept AS MATERIALIZED ({rows}), "  # noqa: S608 - generated names only
+        f"units AS (SELECT {UNIT}, row_number() OVER () - 1 AS {UNIT_NUMBER}, "
+        f"CAST('0x' || substr({digest}, 1, 15) AS BIGINT) AS {UNIT_DIGEST} "
+        f"FROM (SELECT DISTINCT {UNIT} FROM kept)) "
+        f"SELECT {axes}, {UNIT_NUMBER}, {UNIT_DIGEST} FROM kept JOIN units USING ({UNIT})"
     )
