@@ -51,18 +51,21 @@ class UnitCells:
         A number of the unit, from 0: equal for the same unit, and for no other.
     digests : (n_pairs,) ndarray of int64
         A keyed digest of the unit, from 0: it depends on the unit and the key alone.
+    were_cut : (n_pairs,) ndarray of int64
+        1 where some records of the unit were left out, 0 elsewhere.
     """
 
     levels: tuple[NDArray[np.int64], ...]
     units: NDArray[np.int64]
     digests: NDArray[np.int64]
+    were_cut: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        arrays = (*self.levels, self.units, self.digests)
+        arrays = (*self.levels, self.units, self.digests, self.were_cut)
         if any(array.dtype != np.int64 or array.ndim != 1 for array in arrays):
-            raise TypeError("levels, units and digests are vectors of int64")
+            raise TypeError("what is said of units are vectors of int64")
         if any(array.shape != self.units.shape for array in arrays):
-            raise ValueError("one level of each axis, one unit and one digest for each pair")
+            raise ValueError("one level of each axis, and one of all else, for each pair")
 
     def __repr__(self) -> str:
         return "UnitCells(<private>)"

@@ -54,7 +54,7 @@ class NoRecords:
     def measure_units(self, scope: Scope) -> UnitCells:
         """No unit."""
         nothing = np.zeros(0, dtype=np.int64)
-        return UnitCells(tuple(nothing for _ in scope), nothing, nothing)
+        return UnitCells(tuple(nothing for _ in scope), nothing, nothing, nothing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ def encode_statistic(
             "kind": "unit_count",
             "block": encode_block(statistic.block),
             "groups_max": statistic.groups_max,
+            **({"only_cut": True} if statistic.only_cut else {}),
         }
     if isinstance(statistic, GaussianCounts):
         return {"kind": "normal_counts", "block": encode_block(statistic.block)}
@@ -118,7 +119,10 @@ def decode_statistic(
                 ),
             )
         case "unit_count":
-            return UnitCount(decode_block(encoded["block"]), encoded["groups_max"])
+            only_cut = encoded.get("only_cut", False)
+            if "only_cut" in encoded and only_cut is not True:
+                raise ValueError("a count of units that does not say which")
+            return UnitCount(decode_block(encoded["block"]), encoded["groups_max"], only_cut)
         case other:
             raise ValueError(f"there is no statistic called {other!r}")
 

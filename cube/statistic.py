@@ -136,13 +136,18 @@ class UnitCount:
         The groups, one for each row. Its query has whole coefficients and no constant.
     groups_max : int
         The most groups in which one unit counts.
+    only_cut : bool
+        Whether only those units count of which some rows were left out.
     """
 
     block: QueryBlock
     groups_max: int
+    only_cut: bool = False
 
     def __post_init__(self) -> None:
         PlannedMeasurement(self.block, Weight(1))  # raises unless the block can be measured
+        if type(self.only_cut) is not bool:
+            raise TypeError("units are counted all, or only those with rows left out")
         if type(self.groups_max) is not int or not 1 <= self.groups_max <= N_GROUPS_OF_UNIT_MAX:
             raise ValueError(f"a unit counts in 1 to {N_GROUPS_OF_UNIT_MAX} groups")
 

@@ -107,13 +107,15 @@ class Gaussian:
 class UnitCount:
     """How many units have a row in each group, with at most so many groups of each unit.
 
-    `raised_from` is the place of an earlier one, whose noise it refines.
+    With `only_cut`, of those units of which rows were left out: that costs the same. `raised_from`
+    is the place of an earlier one, whose noise it refines.
     """
 
     block: Block
     groups_max: int
     noise: Noise
     raised_from: int | None
+    only_cut: bool
 
     @property
     def n_released(self) -> int:
@@ -150,12 +152,16 @@ def _gaussian_counts(value: Json, blocks: BlockReader) -> Gaussian:
 
 
 def _unit_count(value: Json, blocks: BlockReader) -> UnitCount:
-    fields = fields_of(value, ("kind", "block", "groups_max", *OF_LAPLACE), ("raised_from",))
+    optional = ("raised_from", "only_cut")
+    fields = fields_of(value, ("kind", "block", "groups_max", *OF_LAPLACE), optional)
+    if fields.get("only_cut", True) is not True:
+        raise Wrong("a count of units that does not say which")
     groups_max = whole(fields, "groups_max", 1)
     if groups_max > N_GROUPS_OF_UNIT_MAX:
         raise Wrong(f"a unit that counts in {groups_max} groups")
     raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
-    return UnitCount(blocks.block(fields["block"]), groups_max, noise_of(fields), raised_from)
+    block, noise = blocks.block(fields["block"]), noise_of(fields)
+    return UnitCount(block, groups_max, noise, raised_from, "only_cut" in fields)
 
 
 def _distance(value: Json, blocks: BlockReader) -> Distance | Gaussian:

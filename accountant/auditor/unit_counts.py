@@ -59,6 +59,7 @@ class UnitCounts:
             raise Wrong("a count of units raised twice")
         self._raised.add(place)
         earlier, may_be_clamped = self._measured[place]
-        if earlier.block is not count.block or earlier.groups_max != count.groups_max:
+        which = earlier.groups_max, earlier.only_cut
+        if earlier.block is not count.block or which != (count.groups_max, count.only_cut):
             raise Wrong("a count of units raised for other groups than it is of")
         return refined_by(count.noise, earlier.noise, may_be_clamped=may_be_clamped)

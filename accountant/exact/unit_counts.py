@@ -48,6 +48,8 @@ def exact_unit_counts(count: UnitCount, reach: int, cells: UnitCells, schema: Sc
     groups = groups_of(block, cells.levels, cells.units)
     counts = weighed(block, cells.levels, np.ones_like(cells.units)) != 0
     inside = counts & (groups >= 0)
+    if count.only_cut:
+        inside &= cells.were_cut > 0
     # Of at most 2**40 units and 2**17 groups.
     pairs, first = np.unique(cells.units[inside] * block.n_rows + groups[inside], return_index=True)
     units, groups = np.divmod(pairs, block.n_rows)

@@ -22,13 +22,15 @@ from cube.encoding import fingerprint
 from cube.measurement import Measurement
 from cube.statistic import PlannedUnitCount, UnitCount
 
-Name: TypeAlias = tuple[str, int]
-"""What is counted: the fingerprint of the groups, and the most of them in which a unit counts."""
+Name: TypeAlias = tuple[str, int, bool]
+"""What is counted: the fingerprint of the groups, the most of them in which a unit counts, and
+whether only units count of which rows were left out.
+"""
 
 
 def name_of(count: UnitCount) -> Name:
     """Equal for counts of the same."""
-    return fingerprint(count.block), count.groups_max
+    return fingerprint(count.block), count.groups_max, count.only_cut
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +43,13 @@ class UnitCounts:
         The most rows of one unit.
     units : int
         What was charged for all of them, in units of 2**-40 epsilon.
-    names : sequence of (str, int)
+    names : sequence of (str, int, bool)
         What each was a count of, in the order in which they became durable.
     measurements : sequence of Measurement
         Their values, in the same order.
     superseded : GrowingSet
         Places of those from which a later one was raised.
-    latest : mapping of (str, int) to int
+    latest : mapping of (str, int, bool) to int
         The place of the most accurate count of the same.
     """
 
@@ -137,8 +139,7 @@ class UnitCounts:
 
     def _checked(self, charged: ChargedUnitCount) -> ChargedUnitCount:
         block = self._raises.checked(charged.rows, ()).block
-        count = UnitCount(block, charged.count.groups_max)
-        return ChargedUnitCount(count, charged.noise, charged.raised_from)
+        return replace(charged, count=replace(charged.count, block=block))
 
     def _check_names(self, counts: Iterable[tuple[UnitCount, int | None]]) -> None:
         """Refuse a raise of a count in which a unit may count in fewer or more groups."""

@@ -20,6 +20,7 @@ from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
 from planner.lowering.quantile_columns import as_day
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
+from planner.lowering.units import count_of_units
 from planner.sql.messages import listed, position, shown, suggestion, unsupported
 from planner.sql.names import (
     COMPANIONS,
@@ -35,7 +36,6 @@ from planner.sql.nodes import (
     is_of_window,
     is_output,
     output_reference,
-    unit_count,
 )
 from planner.workload import ColumnKind
 
@@ -125,7 +125,7 @@ class Lowering:
         """The meaning of a column, of a companion function, or of COUNT of the unit's key."""
         if isinstance(node, exp.Column):
             return self._part.rows.resolved_node(node)
-        if not isinstance(node, exp.Count | exp.ApproxDistinct | exp.Anonymous):
+        if not isinstance(node, exp.Count | exp.ApproxDistinct | exp.Filter | exp.Anonymous):
             return node
         counted = count_of_units(node, self._part.rows)
         return read_companion(counted) if is_companion(counted) else counted
@@ -291,40 +291,6 @@ class Lowering:
         if total is None:
             raise ValueError("the grammar lets no GROUPING be empty")
         return exp.paren(total, copy=False)
-
-
-def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
-    """COUNT of the unit's key is COUNT(*), since no row is without; of distinct ones, it of units.
-
-    Where no unit has several rows, that is COUNT(*), too. Under CASE WHEN, a count is of the rows
-    for which the condition holds.
-    """
-    if not isinstance(node, exp.Count | exp.ApproxDistinct):
-        return node
-    inner, is_distinct = node.this, isinstance(node, exp.ApproxDistinct)
-    if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
-        inner, is_distinct = inner.expressions[0], True
-    condition = None
-    if is_distinct and isinstance(inner, exp.Case):
-        inner, condition = _under_a_condition(inner)
-    if not rows.is_unit(inner):
-        return node
-    if is_distinct and rows.schema.rows_per_unit_max > 1:
-        counted = unit_count(str(rows.schema.unit), node)
-    else:
-        counted = exp.Count(this=exp.Star(), big_int=True)
-        counted.meta.update(node.meta)
-    if condition is None:
-        return counted
-    where = exp.Where(this=rows.resolved(condition.copy()))
-    return exp.Filter(this=counted, expression=where)
-
-
-def _under_a_condition(case: exp.Case) -> tuple[exp.Expr, exp.Expr | None]:
-    """The value of CASE WHEN condition THEN value END and its condition; of others, itself."""
-    ifs, default = case.args["ifs"], case.args.get("default")
-    is_plain = len(ifs) == 1 and case.this is None and isinstance(default, exp.Null | None)
-    return (ifs[0].args["true"], ifs[0].this) if is_plain else (case, None)
 
 
 def expand_ordinals(

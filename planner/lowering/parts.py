@@ -31,7 +31,7 @@ from planner.lowering.linear import linear_query
 from planner.lowering.rows import Rows
 from planner.optional_stopping import surer
 from planner.sql.messages import DIALECT
-from planner.sql.nodes import is_unit_count
+from planner.sql.nodes import counts_cut_units, is_unit_count
 from planner.workload import (
     Aggregate,
     Answer,
@@ -225,8 +225,11 @@ class PartBuilder:
                 half_width = self.targets.of_answer(query).half_width
             place = self.add(key, text, blocks, half_width, is_total=is_total)
             if is_unit_count(node):
-                groups_max = self.rows.schema.groups_per_unit
-                self._aggregates[key] = replace(self._aggregates[key], groups_max=groups_max)
+                self._aggregates[key] = replace(
+                    self._aggregates[key],
+                    groups_max=self.rows.schema.groups_per_unit,
+                    only_cut=counts_cut_units(node),
+                )
             return place
         place = self._places[key]
         self._tighten(key, half_width or self._target_of(place).half_width)

@@ -36,7 +36,7 @@ def unit_count_of(wanted: Wanted) -> UnitCount | None:
     """The count of units that is wanted; None if rows are wanted, or what is public."""
     if wanted.groups_max is None or wanted.block.query.is_constant:
         return None
-    return UnitCount(wanted.block, wanted.groups_max)
+    return UnitCount(wanted.block, wanted.groups_max, wanted.only_cut)
 
 
 def known_unit_count(
@@ -93,7 +93,7 @@ def plan_unit_counts(
 def _planned(
     count: UnitCount, wanted: Wanted, known: UnitCounts, schema: Schema
 ) -> PlannedUnitCount:
-    """The count at the smallest weight that meets the target: raised, or where not, afresh."""
+    """The count at the smallest weight that meets the target: raised, or afresh if that is less."""
     target = wanted.target
     fresh = weight_for(target, Fraction(1))
     place = known.latest.get(name_of(count))
@@ -105,10 +105,11 @@ def _planned(
         foreseen = known.foreseen(PlannedUnitCount(count, Weight(units), place))
         return widest(_posteriors(count.block, foreseen, schema), target.confidence)
 
-    with suppress(TooLarge):  # its lattice is too coarse: then another count costs all of it
+    with suppress(TooLarge):  # its lattice is too coarse for this
         start = max(fresh.units, low + 1)
         units = smallest_units(half_width, target, low, start, math.inf)
-        return PlannedUnitCount(count, Weight(units), place)
+        if units - low <= fresh.units:  # a coarse lattice widens the interval
+            return PlannedUnitCount(count, Weight(units), place)
     return PlannedUnitCount(count, fresh)
 
 

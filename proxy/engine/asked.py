@@ -83,7 +83,7 @@ def asked_of(parts: Sequence[Part], cap: Fraction | None) -> list[Asked]:
             is_row_by_row = n_rows == part.n_rows and not aggregate.is_total
             for block in aggregate.blocks:
                 target = aggregate.target
-                asked = Wanted(block, target, part.is_searched, aggregate.groups_max)
+                asked = replace(aggregate.wanted(block), is_searched=part.is_searched)
                 wanted = _at(asked, target.half_width, cap)
                 found.append(Asked(place, number, wanted, first_row, is_row_by_row))
                 first_row += block.n_rows

@@ -11,6 +11,7 @@ from cube.schema import Schema
 UNIT = "unit_of_row"  # the column of encoded rows that says whose they are
 UNIT_NUMBER = "unit_number"  # the same in the snapshot, without the unit itself
 UNIT_DIGEST = "unit_digest"
+UNIT_WAS_CUT = "unit_was_cut"  # 1 for units of which some rows were left out
 
 
 def bounded_rows_sql(schema: Schema, rows: str) -> str:
@@ -40,8 +41,8 @@ def bounded_rows_sql(schema: Schema, rows: str) -> str:
     )
 
 
-def numbered_units_sql(schema: Schema, rows: str) -> str:
-    """The query of rows with a number and a digest of their unit in its place; the same parameter.
+def numbered_units_sql(schema: Schema, rows: str, kept: str) -> str:
+    """The query of the rows that are kept, with what stands for their unit; the same parameter.
 
     The number only tells units apart: it depends on the others, and on how they were read. The
     digest, of 60 bits, depends on the unit and the key alone: by it is decided which of a unit's
@@ -51,14 +52,20 @@ def numbered_units_sql(schema: Schema, rows: str) -> str:
     ----------
     schema : Schema
     rows : str
-        As `bounded_rows_sql` gives them.
+        The query of all rows.
+    kept : str
+        That of the rows that are kept (`bounded_rows_sql`).
     """
     axes = ", ".join(f"axis_{place}" for place in range(len(schema.axes)))
     digest = f"sha256(concat($1, sha256(concat($1, 'unit/', {UNIT}))))"
     return (
-        f"WITH kept AS MATERIALIZED ({rows}), "  # noqa: S608 - generated names only
+        f"WITH kept AS MATERIALIZED ({kept}), "  # noqa: S608 - generated names only
+        f"n_kept AS (SELECT {UNIT}, count(*) AS n_kept FROM kept GROUP BY {UNIT}), "
+        f"n_all AS (SELECT {UNIT}, count(*) AS n_all FROM ({rows}) GROUP BY {UNIT}), "
         f"units AS (SELECT {UNIT}, row_number() OVER () - 1 AS {UNIT_NUMBER}, "
-        f"CAST('0x' || substr({digest}, 1, 15) AS BIGINT) AS {UNIT_DIGEST} "
-        f"FROM (SELECT DISTINCT {UNIT} FROM kept)) "
-        f"SELECT {axes}, {UNIT_NUMBER}, {UNIT_DIGEST} FROM kept JOIN units USING ({UNIT})"
+        f"CAST('0x' || substr({digest}, 1, 15) AS BIGINT) AS {UNIT_DIGEST}, "
+        f"CAST(n_all > n_kept AS BIGINT) AS {UNIT_WAS_CUT} "
+        f"FROM n_kept JOIN n_all USING ({UNIT})) "
+        f"SELECT {axes}, {UNIT_NUMBER}, {UNIT_DIGEST}, {UNIT_WAS_CUT} "
+        f"FROM kept JOIN units USING ({UNIT})"
     )

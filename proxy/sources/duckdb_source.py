@@ -23,7 +23,7 @@ from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
 from cube.schema import Schema
 from planner.cache import BoundedCache
 from proxy.sources import files, private_view
-from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER
+from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER, UNIT_WAS_CUT
 from proxy.sources.cells_in_order import cells_in_order, counting_sql
 from proxy.sources.closed import closed_database
 from proxy.sources.loading import load
@@ -59,7 +59,8 @@ class DuckDbSource:
 
     def __init__(self, schema: Schema, location: Location, key: bytes | None = None) -> None:
         self._column = {axis.name: f"axis_{place}" for place, axis in enumerate(schema.axes)}
-        self._identities = [UNIT_NUMBER, UNIT_DIGEST] if schema.rows_per_unit_max > 1 else []
+        has_several = schema.rows_per_unit_max > 1
+        self._of_units = [UNIT_NUMBER, UNIT_DIGEST, UNIT_WAS_CUT] if has_several else []
         self._location = location
         self._connection = closed_database()
         self._counted: BoundedCache[tuple[str, ...], CellCounts] = BoundedCache(
@@ -101,7 +102,7 @@ class DuckDbSource:
 
     def _rows(self) -> Iterator[bytes]:
         """All rows, as bytes that do not depend on the order of rows or of declared columns."""
-        columns = [self._column[name] for name in sorted(self._column)] + self._identities[1:]
+        columns = [self._column[name] for name in sorted(self._column)] + self._of_units[1:]
         try:
             with self._connection.cursor() as cursor:
                 yield from cells_in_order(columns, cursor)
@@ -132,17 +133,17 @@ class DuckDbSource:
 
     def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
         """The cells of `scope` in which each unit has rows; nothing of them is kept."""
-        if not self._identities:
+        if not self._of_units:
             raise ValueError("units with one row each are counted as rows")
         columns = [self._column[name] for name in scope]
-        named = ", ".join([*columns, *self._identities])
+        named = ", ".join([*columns, *self._of_units])
         try:
             with self._connection.cursor() as cursor:
                 found = cursor.sql(f"SELECT DISTINCT {named} FROM cells").to_arrow_table()  # noqa: S608 - generated names only
         except duckdb.Error:
             raise SourceUnavailable("The private table could not be read.") from None
         arrays = [column.to_numpy().astype(np.int64) for column in found.columns]
-        return UnitCells(tuple(arrays[:-2]), arrays[-2], arrays[-1])
+        return UnitCells(tuple(arrays[:-3]), *arrays[-3:])
 
 
 def _unreadable(location: Location) -> ConfigurationInvalid:

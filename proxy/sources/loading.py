@@ -38,7 +38,8 @@ def load(
 ) -> None:
     """Read a table into the table `cells` of another database.
 
-    Where a unit may have several rows, each has a number and a digest of its unit.
+    Where a unit may have several rows, each has a number and a digest of its unit, and says whether
+    rows of it were left out.
 
     Parameters
     ----------
@@ -70,8 +71,8 @@ def load(
         if schema.rows_per_unit_max > 1:
             if key is None:
                 raise ValueError("rows of units with several need a key")
-            kept_rows = numbered_units_sql(schema, bounded_rows_sql(schema, rows))
-            found = reading.sql(kept_rows, params=[key.hex()])
+            bounded = numbered_units_sql(schema, rows, bounded_rows_sql(schema, rows))
+            found = reading.sql(bounded, params=[key.hex()])
         else:
             found = reading.sql(rows)
         kept.register("found", found.to_arrow_reader())

@@ -89,7 +89,9 @@ class _Remembering(TableSnapshot):
         every_offer: bool = False,
     ) -> PurchasePlan:
         """The purchases, in the order of `wanted`."""
-        asked = ((fingerprint(one.block), one.groups_max, one.target) for one in wanted)
+        asked = (
+            (fingerprint(one.block), one.groups_max, one.only_cut, one.target) for one in wanted
+        )
         key = (self.charges.budget, every_offer, *asked)
         found = self._plans.get(key)
         if found is None:

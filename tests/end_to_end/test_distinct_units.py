@@ -1,7 +1,7 @@
 """COUNT(DISTINCT unit) where a unit has several rows: from SQL to the audit."""
 
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +33,7 @@ path = "orders.ledger"
 [tables.orders]
 source = "orders.csv"
 unit = "customer"
-rows_per_unit_max = 4
+rows_per_unit_max = {rows_max}
 {more}
 budget = "{budget}"
 n_records_max = 20000
@@ -71,9 +71,14 @@ def folder(tmp_path: Path) -> Path:
 
 @contextmanager
 def served(
-    folder: Path, *, more: str = "", budget: str = "100", history: str = "shared"
+    folder: Path,
+    *,
+    more: str = "",
+    budget: str = "100",
+    history: str = "shared",
+    rows_max: int = N_ROWS_MAX,
 ) -> Iterator[Service]:
-    text = ORDERS.format(more=more, budget=budget, history=history)
+    text = ORDERS.format(more=more, budget=budget, history=history, rows_max=rows_max)
     (folder / "tacit.toml").write_text(text)
     service = build(load(folder / "tacit.toml"))
     try:
@@ -229,6 +234,44 @@ def test_explain_says_what_it_would_cost_and_charges_nothing(folder: Path) -> No
         assert spent(service) == pytest.approx(row["epsilon"])
         (row,) = ask(service, f"EXPLAIN PRIVACY {BY_CHANNEL}")
         assert (row["candidate"], row["source"], row["epsilon"]) == (None, "history", 0.0)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(DISTINCT customer) FILTER (WHERE WAS_CUT(customer)) AS n FROM orders",
+        "SELECT COUNT(DISTINCT CASE WHEN WAS_CUT(customer) THEN customer END) AS n FROM orders",
+        "SELECT COUNT(DISTINCT CASE WHEN was_cut(customer) THEN customer END) n FROM orders o",
+        "SELECT COUNT(DISTINCT CASE WHEN hour > -1 AND was_cut(customer) THEN customer END) n {}",
+    ],
+)
+def test_how_many_customers_had_orders_left_out_is_a_count_like_any_other(
+    folder: Path, sql: str
+) -> None:
+    with served(folder, rows_max=2) as service:
+        n_orders = Counter(customer for customer, _, _ in orders())
+        n_cut = sum(n > 2 for n in n_orders.values())
+        (row,) = ask(service, sql.format("FROM orders"), half_width=10)
+        assert spent(service) == pytest.approx(NATS / 10, rel=1e-4)
+        assert abs(row["n"] - n_cut) < 10 * SURE
+        assert 200 < n_cut < 1200
+        (every,) = ask(service, ALL, half_width=10)
+        assert abs(every["n"] - N_CUSTOMERS) < 10 * SURE
+        assert spent(service) == pytest.approx(2 * NATS / 10, rel=1e-4)
+        assert verify(service.ledger.entries()).problem is None
+
+
+def test_rows_are_not_told_by_whether_others_were_left_out(folder: Path) -> None:
+    with served(folder) as service:
+        for sql in (
+            "SELECT COUNT(*) AS n FROM orders WHERE WAS_CUT(customer)",
+            "SELECT COUNT(*) FILTER (WHERE WAS_CUT(customer)) AS n FROM orders",
+            "SELECT COUNT(DISTINCT customer) FILTER (WHERE NOT WAS_CUT(customer)) FROM orders",
+            "SELECT COUNT(DISTINCT customer) AS n FROM orders WHERE WAS_CUT(customer)",
+        ):
+            with pytest.raises(Refused):
+                ask(service, sql)
+        assert spent(service) == 0
 
 
 def test_a_relative_target_is_searched_for(folder: Path) -> None:

@@ -63,7 +63,7 @@ class KnownTable:
         names = [axis.name for axis in self.schema.axes]
         units = np.arange(len(self.records), dtype=np.int64)
         levels = (self.records[:, names.index(name)].astype(np.int64) for name in scope)
-        return UnitCells(tuple(levels), units, units)
+        return UnitCells(tuple(levels), units, units, np.zeros_like(units))
 
 
 class FailingSource:

@@ -61,7 +61,7 @@ class CanarySource:
 
     def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
         one = np.array([1], dtype=np.int64)
-        return UnitCells(tuple(one for _ in scope), CANARY * one, one)
+        return UnitCells(tuple(one for _ in scope), CANARY * one, one, one)
 
 
 def traces(secret: int) -> list[bytes]:

@@ -75,7 +75,10 @@ def schema(rows_max: int = ROWS_MAX) -> Schema:
 
 
 class Orders:
-    """A `Source` of units, each with a digest of its own and the cells of its rows."""
+    """A `Source` of units, each with a digest of its own and the cells of its rows.
+
+    Rows were left out of those with odd digests.
+    """
 
     def __init__(self, units: dict[int, Unit]) -> None:
         self.units = units
@@ -103,7 +106,7 @@ class Orders:
         )
         table = np.array(pairs, dtype=np.int64).reshape(len(pairs), len(scope) + 2)
         *levels, numbers, digests = table.T
-        return UnitCells(tuple(levels), numbers, digests)
+        return UnitCells(tuple(levels), numbers, digests, digests % 2)
 
 
 def levels_of(cell: Cell, scope: tuple[str, ...]) -> tuple[int, ...]:
@@ -177,6 +180,16 @@ def test_no_unit_moves_counts_by_more_than_it_is_charged_for(
         assert set(change) <= {0, 1}
         moved.append(sum(change))
     assert max(moved) == count.reach(ROWS_MAX) == min(block.n_rows, groups_max, ROWS_MAX)
+
+
+@ONCE
+@given(TABLES, st.sampled_from(BLOCKS), st.integers(1, ROWS_MAX))
+def test_units_with_rows_left_out_are_counted_as_if_there_were_no_others(
+    units: dict[int, Unit], block: QueryBlock, groups_max: int
+) -> None:
+    odd = {digest: unit for digest, unit in units.items() if digest % 2}
+    cut = UnitCount(block, groups_max, only_cut=True)
+    assert counts(units, cut) == counts(odd, UnitCount(block, groups_max))
 
 
 @ONCE
@@ -322,6 +335,7 @@ def test_what_cannot_be_raised_is_refused_before_it_is_charged(gate: Gate) -> No
     wrong = [
         PlannedUnitCount(UnitCount(BY_CITY, 1), HALF, raised_from=0),
         PlannedUnitCount(UnitCount(EVERYBODY, 2), HALF, raised_from=0),
+        PlannedUnitCount(UnitCount(BY_CITY, 2, only_cut=True), HALF, raised_from=0),
         PlannedUnitCount(UnitCount(BY_CITY, 2), QUARTER, raised_from=0),
         PlannedUnitCount(UnitCount(BY_CITY, 2), HALF, raised_from=7),
     ]
@@ -399,6 +413,8 @@ def test_the_auditor_adds_up_by_itself_and_convicts_what_is_charged_too_little(
     ("field", "value", "said"),
     [
         ("groups_max", 3, "for other groups"),
+        ("only_cut", True, "for other groups"),
+        ("only_cut", False, "does not say which"),
         ("raised_from", 1, "never made"),
         ("groups_max", 0, "groups_max"),
         ("weight_units", QUARTER.units, "smaller than the paid weight"),
@@ -418,10 +434,12 @@ def test_the_auditor_finds_a_raise_that_is_none(
     assert_not_opened(entries, last, to(value, "statistics", 0, field))
 
 
-def test_a_charge_is_read_back_as_it_was_written(gate: Gate) -> None:
-    bought(gate, PlannedUnitCount(UnitCount(LATE_BY_CITY, 2), QUARTER))
+@pytest.mark.parametrize("only_cut", [False, True])
+def test_a_charge_is_read_back_as_it_was_written(gate: Gate, *, only_cut: bool) -> None:
+    bought(gate, PlannedUnitCount(UnitCount(LATE_BY_CITY, 2, only_cut), QUARTER))
     (payment,) = gate.payments()
     kind, text = write(payment.charge)
     again = read_text(kind, text)
     assert write(again) == (kind, text)
     assert '"kind":"unit_count"' in text
+    assert ("only_cut" in text) == only_cut

@@ -1,5 +1,6 @@
 """The units of a snapshot: a number and a digest in place of each, and nothing of who they are."""
 
+from collections import Counter
 from pathlib import Path
 
 import duckdb
@@ -89,6 +90,19 @@ def test_another_unit_changes_nothing_of_which_groups_of_others_count(
     ]
 
 
+@ONCE
+@given(ROWS, st.integers(2, 4))
+def test_units_of_which_rows_are_left_out_say_so(
+    tmp_path: Path, rows: list[Row], rows_max: int
+) -> None:
+    """And no other: rows without a level do not count."""
+    n_rows = Counter(person for person, _, _ in rows)
+    rows = [*rows, *[(8, 11, "a")] * 5, (8, 1, "a")]
+    found = source(tmp_path, rows, rows_max)
+    cut = UnitCount(block(), 40, only_cut=True)
+    assert counted(found, cut, rows_max) == [sum(n > rows_max for n in n_rows.values())]
+
+
 def test_digests_depend_on_the_unit_and_the_key_alone(tmp_path: Path) -> None:
     first = source(tmp_path, [(1, 0, "a"), (2, 0, "b")]).measure_units(("age",))
     again = source(tmp_path, [(3, 5, "a"), (2, 7, "c"), (2, 7, "c")]).measure_units(("age",))
@@ -117,6 +131,7 @@ def test_the_snapshot_has_no_unit_in_it(tmp_path: Path) -> None:
     assert [(name, kind) for name, kind, *_ in columns][2:] == [
         ("unit_number", "BIGINT"),
         ("unit_digest", "BIGINT"),
+        ("unit_was_cut", "BIGINT"),
     ]
     single = source(tmp_path, [(1, 0, "a"), (2, 1, "b")], rows_max=1)
     assert len(single._connection.execute("DESCRIBE cells").fetchall()) == 2
