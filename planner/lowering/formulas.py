@@ -31,7 +31,7 @@ from planner.lowering.ranges import UNBOUNDED, Range, divisors, public_range, sh
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import DIALECT, shown, unsupported
 from planner.sql.names import CompanionColumn
-from planner.sql.nodes import Held, has_unit_count, is_quantile, is_unit_count
+from planner.sql.nodes import Held, is_quantile, is_unit_count
 from planner.workload import Answer, ColumnKind, SqlFormula
 
 Total = tuple[exp.Expr, tuple[exp.Expr, ...]]
@@ -80,10 +80,6 @@ class FormulaReader:
         if is_linear(node) or is_unit_count(node):
             place = self._part.aggregate(node)
             return Answer(name, self._part.text_of(place), (place,))
-        if has_unit_count(node):  # the noises of a formula are all in the history of rows
-            note = f"{shown(node)} is computed from noisy answers, and has no interval."
-            self._part.notes[note] = None
-            return None
         # A square has no interval: no draw of it is below its lower end.
         if summary_of(node) is not None or node.find(exp.RegrR2) is not None:
             return None
@@ -160,7 +156,7 @@ class FormulaReader:
         """The item with its linear parts replaced by `leaf`; None if it is not such a formula."""
         if constant_value(node) is not None:
             return node.copy()
-        if is_linear(node):
+        if is_linear(node) or is_unit_count(node):
             return leaf(self._part.aggregate(node, self._base_half_width(node)))
         if isinstance(node, exp.Window | Held):
             total = (
@@ -331,7 +327,7 @@ class FormulaReader:
         if isinstance(inner, _MOMENTS):
             most = 2 * span_of(_argument(inner), self._part).radius ** 2  # of a sample of two
             return 0.0, math.sqrt(most) if isinstance(inner, _ROOTS) else most
-        return UNBOUNDED if is_linear(node) else None
+        return UNBOUNDED if is_linear(node) or is_unit_count(node) else None
 
 
 def _argument(node: exp.Expr) -> exp.Expr:

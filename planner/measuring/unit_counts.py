@@ -8,7 +8,6 @@ depend on targets and weights alone, never on noisy values.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from fractions import Fraction
 from typing import Final, TypeAlias
 
@@ -18,7 +17,7 @@ from cube.measurement import Measurement, Weight
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
-from inference.noise_law.error_terms import NO_TERMS
+from inference.noise_places import FIRST_BESIDE
 from inference.posterior import NotEstimable, RowEstimate, widest
 from inference.scaling import Scaling
 from planner.measuring.choose import meets
@@ -46,7 +45,7 @@ def known_unit_count(
     place = known.latest.get(name_of(count))
     if place is None:
         return (NotEstimable("these units were never counted"),) * wanted.block.n_rows
-    return _posteriors(wanted.block, known.measurements[place], schema)
+    return _posteriors(wanted.block, known.measurements[place], schema, place)
 
 
 def plan_unit_counts(
@@ -119,8 +118,7 @@ def _offer(planned: PlannedUnitCount, price: Priced) -> Offer:
 
 
 def _posteriors(
-    block: QueryBlock, measurement: Measurement, schema: Schema
+    block: QueryBlock, measurement: Measurement, schema: Schema, place: int = 0
 ) -> tuple[RowEstimate, ...]:
-    """The posterior of each number; without terms, since no history of rows has its noise."""
-    scaling = Scaling(block, schema.n_records_max)
-    return tuple(replace(one, terms=NO_TERMS) for one in scaling.of_own(measurement, 0))
+    """The posterior of each number, from the count at a place among those of units."""
+    return Scaling(block, schema.n_records_max).of_own(measurement, FIRST_BESIDE + place)

@@ -62,11 +62,6 @@ def counts_cut_units(node: exp.Expr) -> bool:
     return bool(counted.meta.get(_COUNTS_UNITS) == CUT)
 
 
-def has_unit_count(node: exp.Expr) -> bool:
-    """Whether units are counted anywhere in a node."""
-    return any(map(is_unit_count, node.find_all(exp.Count)))
-
-
 def aggregates_in(select: exp.Select) -> bool:
     """Whether a SELECT aggregates its rows: not counting subqueries, nor windows' own functions."""
     clauses = ("expressions", "having", "order", "qualify")

@@ -96,7 +96,7 @@ def best_known(
             aggregates.append(AnsweredAggregate(aggregate, known, source, spent, wanted))
             spent = Fraction(0)  # it counts once
         found.append(
-            BestKnownPart(part, tuple(aggregates), table.history, outer, unknown=tuple(unknown))
+            BestKnownPart(part, tuple(aggregates), table.noises, outer, unknown=tuple(unknown))
         )
     return found
 

@@ -21,6 +21,7 @@ from cube.schema import Schema
 from cube.statistic import PlannedUnitCount
 from inference.estimator import Estimator
 from inference.history import History
+from inference.noise_places import NoisePlaces
 from inference.posterior import RowEstimate
 from planner.batch.plan import BatchPlan
 from planner.batch.together import plan_together
@@ -101,6 +102,11 @@ class TableSnapshot:
     def history(self) -> History:
         """What was measured; to be looked at only."""
         return self._estimator.history
+
+    @property
+    def noises(self) -> NoisePlaces:
+        """Every measurement, of rows and of units; to be looked at only."""
+        return NoisePlaces(self._estimator.history, self.charges.unit_counts.measurements)
 
     @property
     def estimator(self) -> Estimator:

@@ -16,6 +16,7 @@ from cube.pace import checkpoint
 from cube.schema import Schema
 from inference.estimator import Estimator
 from inference.history import History
+from inference.noise_places import NoisePlaces
 from inference.posterior import RowEstimate
 from planner.measuring.choose import meets
 from planner.measuring.gaussian_opening import GaussianOffer
@@ -68,6 +69,11 @@ class TableState:
     def history(self) -> History:
         """What was measured so far; to be looked at only."""
         return self._estimator.history
+
+    @property
+    def noises(self) -> NoisePlaces:
+        """Every measurement, of rows and of units; to be looked at only."""
+        return NoisePlaces(self._estimator.history, self._gate.history.unit_counts.measurements)
 
     def recalled(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]] | None:
         """What history says of every block, if it was asked since anything was measured.

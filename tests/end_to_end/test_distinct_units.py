@@ -201,14 +201,40 @@ def test_counts_of_rows_and_of_customers_in_one_statement_are_one_charge(folder:
         assert float(table.unit_counts) == pytest.approx(3 * NATS / 100, rel=1e-4)
 
 
-def test_what_is_computed_of_them_has_no_interval_and_says_so(folder: Path) -> None:
-    sql = "SELECT COUNT(*) / COUNT(DISTINCT customer) AS orders_each FROM orders"
+PER_CUSTOMER = (
+    "SELECT COUNT(*) / COUNT(DISTINCT customer) AS n, DP_INTERVAL_LOW(n) AS low, "
+    "DP_INTERVAL_HIGH(n) AS high FROM orders"
+)
+
+
+def test_orders_of_each_customer_have_an_interval(folder: Path) -> None:
+    """As wide as two independent noises make it; to a first order, their variances add up."""
+    right = len(orders()) / N_CUSTOMERS
     with served(folder) as service:
-        found = answer(service, sql, half_width=10)
-        (row,) = found.data.to_pylist()
-        assert row["orders_each"] == pytest.approx(len(orders()) / N_CUSTOMERS, rel=0.2)
-        assert found.receipt is not None
-        assert any("has no interval" in note for note in found.receipt.notes)
+        (found,) = ask(service, PER_CUSTOMER)
+        assert found["low"] < found["n"] < found["high"]
+        assert ask(service, PER_CUSTOMER) == [found]
+        narrow = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(half_width=0.02) {PER_CUSTOMER[7:]}"
+        (found,) = ask(service, narrow)
+        width = (found["high"] - found["low"]) / 2
+        assert abs(found["n"] - right) < 3 * width
+        assert width <= 0.02
+        (row,) = service.engine._tables["orders"].gate.measurements()[-1:]
+        (count,) = service.engine._tables["orders"].gate.history.unit_counts.measurements[-1:]
+        deviation = np.hypot(row.deviation, right * count.deviation) / N_CUSTOMERS
+        assert width == pytest.approx(NATS / np.sqrt(2) * deviation, rel=0.15)
+        assert verify(service.ledger.entries()).problem is None
+
+
+def test_a_share_of_customers_by_group_has_an_interval(folder: Path) -> None:
+    sql = (
+        "SELECT channel, 100.0 * COUNT(DISTINCT customer) FILTER (WHERE hour >= 12) "
+        "/ COUNT(DISTINCT customer) AS late, DP_STDERR(late) AS error FROM orders GROUP BY channel"
+    )
+    with served(folder) as service:
+        for row in ask(service, sql, half_width=3):
+            right = 100 * truth(late=True)[row["channel"]] / truth()[row["channel"]]
+            assert abs(row["late"] - right) < 8 * row["error"] < 30
 
 
 def test_keys_with_more_groups_than_a_customer_has_orders_cost_its_orders(folder: Path) -> None:
