@@ -7,7 +7,7 @@ free.
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib.metadata import version
 from types import MappingProxyType
@@ -18,7 +18,8 @@ import pyarrow as pa
 from accountant.gate.gate import Budget, Gate
 from accountant.ledger.credentials import Role
 from accountant.ledger.payments import Payment
-from cube.block import N_GROUPS_MAX, QueryBlock
+from accountant.ledger.unit_counts import UnitCounts
+from cube.block import N_GROUPS_MAX
 from cube.declaration import declare
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.refusals import InvalidTarget, UnknownName
@@ -51,15 +52,15 @@ class TableRecord:
         their own payments, owners and auditors see everybody's.
     measurements : sequence of Measurement
         Everything that was measured, in order.
-    unit_counts : sequence of Measurement
-        Every count of units, in order.
+    unit_counts : UnitCounts
+        Every count of units.
     """
 
     info: TableInfo
     budget: Budget
     payments: tuple[tuple[int, Payment], ...]
     measurements: Sequence[Measurement]
-    unit_counts: Sequence[Measurement] = ()
+    unit_counts: UnitCounts = field(default_factory=UnitCounts)
 
     @classmethod
     def of(cls, info: TableInfo, gate: Gate, caller: Caller) -> "TableRecord":
@@ -73,8 +74,7 @@ class TableRecord:
             or payment.charge.payer.analyst == caller.payer.analyst
         )
         budget = Budget(history.budget, spent, len(history.measurements))
-        counts = history.unit_counts.measurements
-        return cls(info, budget, payments, history.measurements, counts)
+        return cls(info, budget, payments, history.measurements, history.unit_counts)
 
 
 def _columns(*, may_be_null: tuple[str, ...] = (), **types: pa.DataType) -> pa.Schema:
@@ -245,24 +245,28 @@ def _history_rows(record: TableRecord) -> Iterator[Row]:
     record that moves the row by one unit. The standard deviation compares the two.
     """
     declared = DeclaredTable.parse(declare(record.info.schema, version=version("tacit-dp")))
-    yield from _measured_rows(record, record.measurements, declared, query_text)
-    yield from _measured_rows(record, record.unit_counts, declared, unit_count_text)
+    rows = [(one, query_text(one.block, declared)) for one in record.measurements]
+    counts = [
+        (one, unit_count_text(one.block, declared, only_cut=only_cut))
+        for one, (_, _, only_cut) in zip(
+            record.unit_counts.measurements, record.unit_counts.names, strict=True
+        )
+    ]
+    yield from _measured_rows(record, rows)
+    yield from _measured_rows(record, counts)
 
 
 def _measured_rows(
-    record: TableRecord,
-    measurements: Sequence[Measurement],
-    declared: DeclaredTable,
-    text_of: Callable[[QueryBlock, DeclaredTable], str],
+    record: TableRecord, measurements: Sequence[tuple[Measurement, str]]
 ) -> Iterator[Row]:
-    superseded = {measured.supersedes for measured in measurements}
-    for place, measured in enumerate(measurements):
+    superseded = {measured.supersedes for measured, _ in measurements}
+    for place, (measured, text) in enumerate(measurements):
         gaussian = measured.is_gaussian
         yield {
             "place": place,
             "table_name": record.info.schema.table,
             "columns": ", ".join(measured.block.scope),
-            "query": text_of(measured.block, declared),
+            "query": text,
             "n_rows": measured.block.n_rows,
             "epsilon": None if gaussian else float(measured.weight.exact),
             "noise_scale": None if gaussian else measured.noise_scale,

@@ -17,7 +17,10 @@ N_DEAREST: Final = 12
 def bought_text(purchase: ReportedCharge, declared: DeclaredTable | None) -> str:
     """What a charge bought: the first of its queries, and how many more there are."""
     rows = [query_text(decode_block(dict(block)), declared) for block in purchase.first_blocks]
-    counts = [unit_count_text(decode_block(dict(one)), declared) for one in purchase.first_counts]
+    counts = [
+        unit_count_text(decode_block(one["block"]), declared, only_cut="only_cut" in one)
+        for one in purchase.first_counts
+    ]
     texts = [*rows, *counts]
     n_more = purchase.n_blocks + purchase.n_unit_counts - len(texts)
     if n_more:

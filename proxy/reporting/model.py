@@ -25,7 +25,7 @@ class ReportedCharge:
 
     For limits it counts at `counted_at`, which is earlier than `at` if a clock was corrected since.
     `first_blocks` are the first of the rows that it bought, as the ledger writes them, and
-    `first_counts` those of its counts of units, which are not among the other statistics.
+    `first_counts` are its first counts of units, which are not among the other statistics.
     """
 
     seq: int

@@ -55,13 +55,18 @@ def query_text(block: QueryBlock, declared: DeclaredTable | None) -> str:
     return f"{what}{clause}{keys}"
 
 
-def unit_count_text(block: QueryBlock, declared: DeclaredTable | None) -> str:
-    """A count of the units with a row in each group of a block."""
+def unit_count_text(
+    block: QueryBlock, declared: DeclaredTable | None, *, only_cut: bool = False
+) -> str:
+    """A count of the units with a row in each group of a block; perhaps of those that were cut."""
     rows = query_text(block, declared)
     unit = "unit" if declared is None or declared.unit is None else declared.unit
+    count = f"COUNT(DISTINCT {unit})"
+    if only_cut:
+        count += f" FILTER (WHERE WAS_CUT({unit}))"
     if rows.startswith(ROWS):
-        return f"COUNT(DISTINCT {unit}){rows.removeprefix(ROWS)}"
-    return f"COUNT(DISTINCT {unit}) of the rows of {rows}"
+        return f"{count}{rows.removeprefix(ROWS)}"
+    return f"{count} of the rows of {rows}"
 
 
 def _cut(texts: Iterable[str], between: str) -> str:

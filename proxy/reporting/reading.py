@@ -216,7 +216,7 @@ class _TableReader:
     def charge(self, entry: Entry, fields: dict[str, Any]) -> None:
         """Read a charge."""
         blocks, statistics = fields["blocks"], fields.get("statistics", ())
-        counts = [one["block"] for one in statistics if one["kind"] == "unit_count"]
+        counts = [one for one in statistics if one["kind"] == "unit_count"]
         self.n_raised += sum("raised_from" in charged for charged in blocks)
         self.waiting[entry.seq] = len(blocks)
         name = fields["analyst"], tuple(fields.get("groups", ()))

@@ -1,9 +1,11 @@
 """COUNT(DISTINCT unit) where a unit has several rows: from SQL to the audit."""
 
+import json
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, BatchRequest, Caller, QueryRequest, QueryResult
 from proxy.bootstrap import Service, build
 from proxy.config.settings import load
+from tests.support.commands import command_runner
 
 N_CUSTOMERS, N_ROWS_MAX = 1_500, 4
 NATS = np.log(20)  # at confidence .95, of a Laplace answer: its half-width times its weight
@@ -315,11 +318,31 @@ def test_the_views_show_what_was_counted(folder: Path) -> None:
     with served(folder) as service:
         ask(service, BY_CHANNEL)
         ask(service, "SELECT channel, COUNT(*) AS n FROM orders GROUP BY channel")
+        ask(service, f"{ALL.replace('AS n', 'FILTER (WHERE WAS_CUT(customer)) AS n')}")
         rows = ask(service, "SELECT query, n_rows FROM data_privacy.history ORDER BY query")
         assert rows == [
             {"query": "COUNT(*) GROUP BY channel", "n_rows": 3},
+            {"query": "COUNT(DISTINCT customer) FILTER (WHERE WAS_CUT(customer))", "n_rows": 1},
             {"query": "COUNT(DISTINCT customer) GROUP BY channel", "n_rows": 3},
         ]
+
+
+def test_the_report_says_what_they_cost_and_what_they_were(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served(folder) as service:
+        ask(service, BY_CHANNEL)
+        ask(service, f"{ALL} WHERE hour < 12 OR channel = 'web'")
+    run = command_runner(capsys, monkeypatch)
+    ledger, written = folder / "orders.ledger", folder / "report.json"
+    made = run("audit", "report", ledger, "--output", written)
+    assert made.code == 0, made.err
+    (table,) = json.loads(written.read_text())["tables"]
+    assert float(Fraction(table["spent_on_unit_counts"])) == pytest.approx(4 * NATS / 100, rel=1e-4)
+    bought = [one["bought"] for one in table["dearest_charges"]]
+    assert bought[0] == "COUNT(DISTINCT customer) GROUP BY channel"
+    assert bought[1].startswith("COUNT(DISTINCT customer) WHERE")
+    assert "for counts of units" in run("audit", "verify", ledger).out
 
 
 def test_it_is_refused_before_it_is_charged_if_it_does_not_fit(folder: Path) -> None:
