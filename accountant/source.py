@@ -6,7 +6,7 @@ their `repr` shows nothing.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,4 +94,36 @@ class Source(Protocol):
         ValueError
             If the table's schema says that no unit has several: then records are units.
         """
+        ...
+
+
+class ReadRows(Protocol):
+    """The rows of the first levels of a growing table's axis: an immutable snapshot."""
+
+    def measure(self, scope: Scope) -> CellCounts:
+        """Exact counts of the occupied cells of `scope`."""
+        ...
+
+    def measure_units(self, scope: Scope) -> UnitCells:
+        """As `Source.measure_units`."""
+        ...
+
+    def period_fingerprint(self, start: int, end: int, key: bytes) -> str:
+        """A keyed digest of what was read of some levels: of every cell with its count."""
+        ...
+
+
+@runtime_checkable
+class GrowingSource(Protocol):
+    """A private table of which more and more can be read.
+
+    Which rows of a unit are kept does not depend on its rows of later levels.
+    """
+
+    def fingerprint(self, key: bytes) -> str:
+        """A keyed digest of where the data is."""
+        ...
+
+    def read_up_to(self, horizon: int) -> ReadRows:
+        """Read the data as it is now: the rows of so many levels, from the first."""
         ...

@@ -14,10 +14,13 @@ from proxy.config.ledger import LedgerSettings
 from proxy.config.settings import Settings, TableSettings
 from proxy.engine.engine import Engine
 from proxy.monitoring.events import UNWATCHED, Watcher
+from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
+from proxy.sources.growing_source import GrowingFile
 from proxy.sources.public_file import load_public_tables
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.store import SyntheticStore
+from proxy.tables.advancing import Advancing, Growing, open_periods
 from proxy.tables.private_table import ServedTable
 
 
@@ -30,8 +33,10 @@ class Service:
         ledger: Ledger,
         public: tuple[PublicTable, ...],
         signer: HeadSigner | None = None,
+        advancing: Advancing | None = None,
     ) -> None:
         self.engine = engine
+        self.advancing = advancing or Advancing(())
         self.ledger = ledger
         self.public = public
         self._signer = signer
@@ -88,7 +93,12 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
         }
         previews = [one.schema.table for one in settings.tables if one.has_previews]
         engine = Engine(tables, public, watcher, _synthetic_store(settings), previews)
-        return Service(engine, ledger, public, signer)
+        growing = [
+            Growing(tables[one.schema.table].gate, one.closing)
+            for one in settings.tables
+            if one.closing is not None
+        ]
+        return Service(engine, ledger, public, signer, Advancing(growing))
     except BaseException:
         ledger.close()
         raise
@@ -109,5 +119,11 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
 
 
 def _open_gate(table: TableSettings, ledger: Ledger) -> Gate:
-    source = DuckDbSource(table.schema, table.location, ledger.key)
-    return open_table(ledger, table.schema, table.funds, source, SystemNoise())
+    schema, location = table.schema, table.location
+    if table.closing is None:
+        source = DuckDbSource(schema, location, RowsRead(ledger.key))
+        return open_table(ledger, schema, table.funds, source, SystemNoise())
+    growing = GrowingFile(schema, location, ledger.key)
+    gate = open_table(ledger, schema, table.funds, growing, SystemNoise())
+    open_periods(gate, table.closing)
+    return gate

@@ -51,6 +51,7 @@ class Opened:
     is_pinned: bool  # it also records what is read from the data
     rows_per_unit: int = 1  # at most, among what is read
     shared_budget: str = ""  # the name of the budget, if tables share it
+    grows: str = ""  # the axis along which it grows, if it does
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,13 @@ class Joined:
     """A table spends from a shared budget from now on."""
 
     shared_budget: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """More of a growing table is readable: these levels, from the first to before the second."""
+
+    periods: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +169,16 @@ class InformationalEntry:
 
 AccessBody: TypeAlias = Granted | Revoked
 TableBody: TypeAlias = (
-    Opened | Pinned | Budget | Joined | Limit | Charge | TakenOver | Measured | InformationalEntry
+    Opened
+    | Pinned
+    | Budget
+    | Joined
+    | Advanced
+    | Limit
+    | Charge
+    | TakenOver
+    | Measured
+    | InformationalEntry
 )
 Body: TypeAlias = AccessBody | TableBody | EventBody
 
@@ -183,7 +200,7 @@ def units_of(epsilon: Fraction) -> int:
 
 def _opened(value: Json) -> Opened:
     required = ("schema_digest", "data_fingerprint", "budget")
-    optional_ones = ("rows_fingerprint", "rows_per_unit", "shared_budget")
+    optional_ones = ("rows_fingerprint", "rows_per_unit", "shared_budget", "grows")
     fields = fields_of(value, required, optional_ones)
     text(fields, "schema_digest")
     is_pinned = "rows_fingerprint" in fields
@@ -192,7 +209,24 @@ def _opened(value: Json) -> Opened:
     n_rows = whole(fields, "rows_per_unit", 2) if "rows_per_unit" in fields else 1
     shared = check_name(text(fields, "shared_budget")) if "shared_budget" in fields else ""
     data, budget = text(fields, "data_fingerprint"), _epsilon(fields, "budget")
-    return Opened(data, budget, is_pinned, n_rows, shared)
+    grows = check_name(text(fields, "grows")) if "grows" in fields else ""
+    if grows and is_pinned:
+        raise Wrong("the rows of a table that grows, recorded as if it did not")
+    return Opened(data, budget, is_pinned or bool(grows), n_rows, shared, grows)
+
+
+def _advanced(value: Json) -> Advanced:
+    fields = fields_of(value, ("periods", "by"))
+    text(fields, "by")
+    periods = []
+    for one in list_of(fields, "periods", dict):
+        period = fields_of(one, ("start", "end", "rows_fingerprint"))
+        text(period, "rows_fingerprint")
+        start = whole(period, "start")
+        periods.append((start, whole(period, "end", start + 1)))
+    if not periods:
+        raise Wrong("a horizon that stays where it is")
+    return Advanced(tuple(periods))
 
 
 def _joined(value: Json) -> Joined:
@@ -337,6 +371,7 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "table_declared": _declared,
     "budget_set": _budget,
     "budget_joined": _joined,
+    "horizon_advanced": _advanced,
     "limit_set": _limit,
     "taken_over": _taken_over,
     "measurement": _measured,

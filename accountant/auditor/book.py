@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from accountant.auditor.accounts import Accounts
 from accountant.auditor.bodies import (
+    Advanced,
     Body,
     Budget,
     Charge,
@@ -23,6 +24,7 @@ from accountant.auditor.bodies import (
 from accountant.auditor.columns import ColumnCost, column_costs
 from accountant.auditor.cost import Finding, Paid, follow
 from accountant.auditor.gaussian import GaussianAccount
+from accountant.auditor.growth import Readable
 from accountant.auditor.purchases import Purchases
 from accountant.auditor.verdict import TableVerdict
 from accountant.auditor.wrong import Wrong
@@ -50,6 +52,7 @@ class Book:
         self._finding = Finding(0, exact=True)
         self._is_pinned = opened.is_pinned
         self.shared_budget = opened.shared_budget
+        self._readable = Readable(opened.grows) if opened.grows else None
 
     def take(self, entry: Entry, body: Body, sharing: "Sequence[Book]" = ()) -> None:
         """Apply an entry about the table; Wrong if it cannot follow those before it.
@@ -65,6 +68,8 @@ class Book:
                 self._accounts.set_budget(entry.seq, body.budget)
             case Joined():
                 self._join(body)
+            case Advanced():
+                self._advance(body)
             case Limit():
                 self._accounts.set_limit(body)
             case Charge():
@@ -88,12 +93,20 @@ class Book:
             raise Wrong("a table that leaves a shared budget, where its spending counts")
         self.shared_budget = body.shared_budget
 
+    def _advance(self, body: Advanced) -> None:
+        """Make more of the table readable."""
+        if self._readable is None:
+            raise Wrong("a horizon of a table that does not grow")
+        self._readable.advance(body)
+
     def correct_clock(self, at: str) -> None:
         """Count all charges so far at time `at` or earlier, as the clock was corrected."""
         self._accounts.correct_clock(at)
 
     def _charge(self, seq: int, body: Charge) -> None:
         """Apply a charge; for rows is what was paid, without Gaussian noise and counts of units."""
+        if self._readable is not None:
+            self._readable.check(body)
         rows = self._purchases.charge(seq, body)
         if body.terms is not None:
             self._gaussian.charge(seq, body.terms, body.rho_units)

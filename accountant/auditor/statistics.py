@@ -123,6 +123,11 @@ class UnitCount:
         return self.block.n_rows
 
     @property
+    def share(self) -> Share:
+        """Where its groups are; no cell pays by it."""
+        return self.block.share
+
+    @property
     def arrays(self) -> tuple[LevelArray, ...]:
         """All its arrays over levels."""
         return self.block.share.arrays

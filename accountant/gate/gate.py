@@ -23,19 +23,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price
+from accountant.gate.growing import ClosedPeriods
 from accountant.gate.pricing import Pricing
 from accountant.gate.release import Release
 from accountant.gate.statistics import charged_statistic
 from accountant.gate.terms import terms_of
 from accountant.ledger.charged import ChargedBlock
-from accountant.ledger.entries import Charge, Measured, TakenOver
+from accountant.ledger.entries import Charge, HorizonAdvanced, Measured, Period, TakenOver
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import BindingLimit, Payment
 from accountant.ledger.raises import StalePlan
 from accountant.ledger.table_history import TableHistory
 from accountant.noise.laplace import NoiseSource
-from accountant.source import CellCounts, Source
+from accountant.source import CellCounts, GrowingSource, ReadRows, Source
 from cube.gaussian import Asked
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.schema import Schema
@@ -60,10 +61,13 @@ class Budget:
 class Gate:
     """The only caller of a source, and the only spender of one table's budget. Thread-safe."""
 
-    def __init__(self, ledger: Ledger, schema: Schema, source: Source, noise: NoiseSource) -> None:
+    def __init__(
+        self, ledger: Ledger, schema: Schema, source: Source | GrowingSource, noise: NoiseSource
+    ) -> None:
         self.schema = schema
         self._ledger = ledger
-        self._release = Release(schema, source, noise)
+        self._release = Release(schema, noise)
+        self._source = _closed(ledger, schema, source)
         self._turns: dict[int, int] = {}  # of charges that this process will measure
 
     @property
@@ -171,6 +175,7 @@ class Gate:
                 raise StalePlan("another process has charged or measured meanwhile")
             return self._charged(history, plan, statistics, payer, epsilon_cap)
 
+        self._rows()
         seq = self._ledger.append(self.schema.table, charged)
         payment = next(one for one in reversed(self.payments()) if one.seq == seq)
         self._turns[payment.seq] = 0
@@ -191,13 +196,53 @@ class Gate:
         turn = self._turns.pop(seq, None)
         charge = self.history.pending.get(seq)
         if charge is not None and turn is not None:
-            values, released = self._release.noisy_values(charge, self.history)
+            values, released = self._release.noisy_values(self._rows(), charge, self.history)
             body = Measured(seq, values, turn, released)
             self._ledger.append(
                 self.schema.table, lambda history: body if _is_turn(history, seq, turn) else None
             )
         history = self.history
         return history.measured_under(seq) or (() if history.released_under(seq) else None)
+
+    def advance(self, horizon: int, by: str) -> bool:
+        """Make more of a growing table readable; whether this did.
+
+        Parameters
+        ----------
+        horizon : int
+            How many levels of its axis are readable from now on; nothing is done if they are.
+        by : str
+            Who says so.
+
+        Raises
+        ------
+        SourceUnavailable, LedgerUnavailable
+            If the data could not be read, or rows that were readable have changed; or if the ledger
+            could not be written.
+        """
+        growth = self.history.growth
+        source = self._source
+        if growth is None or not isinstance(source, ClosedPeriods) or horizon <= growth.horizon:
+            return False
+        body = HorizonAdvanced(source.read_on(growth, horizon), by)
+        seq = self._ledger.append(
+            self.schema.table, lambda history: body if history.growth == growth else None
+        )
+        return seq is not None
+
+    def prepare(self) -> None:
+        """Read a growing table's rows now, not when something is first bought.
+
+        Raises
+        ------
+        SourceUnavailable
+            If they cannot be read, or have changed.
+        """
+        self._rows()
+
+    def changed_periods(self) -> tuple[Period, ...]:
+        """Periods of a growing table whose rows are not what they were; for its owner alone."""
+        return self._source.changed if isinstance(self._source, ClosedPeriods) else ()
 
     def take_over(self, seq: int, turn: int) -> int | None:
         """Begin a new turn to measure a pending charge; the number of the turn.
@@ -231,6 +276,21 @@ class Gate:
                 self.complete(seq)
         return len(waiting)
 
+    def _rows(self) -> Source | ReadRows:
+        """What is read now; of a growing table, as far as the ledger says.
+
+        Raises
+        ------
+        SourceUnavailable
+            If a table that grows cannot be read, or its rows have changed.
+        """
+        source, growth = self._source, self.history.growth
+        if not isinstance(source, ClosedPeriods):
+            return source
+        if growth is None:
+            raise RuntimeError("a table that grows is opened as one")
+        return source.rows(growth)
+
     def _charged(
         self,
         history: TableHistory,
@@ -250,6 +310,17 @@ class Gate:
         charged = tuple(charged_statistic(one, history.unit_counts) for one in statistics)
         terms = terms_of(history.gaussian, plan, statistics)
         return Charge(payer, blocks, price.units_before, price.units_after, charged, terms)
+
+
+def _closed(
+    ledger: Ledger, schema: Schema, source: Source | GrowingSource
+) -> Source | ClosedPeriods:
+    """A source whose rows are checked, if the table grows; TypeError if only one of them does."""
+    if isinstance(source, GrowingSource) and schema.grows is not None:
+        return ClosedPeriods(schema.table, schema.by_name[schema.grows], source, ledger.key)
+    if isinstance(source, GrowingSource) or schema.grows is not None:
+        raise TypeError(f"{schema.table} grows, or its source does; but not both")
+    return source
 
 
 def _is_turn(history: TableHistory, seq: int, turn: int) -> bool:

@@ -21,7 +21,7 @@ from accountant.ledger.entries import (
 )
 from accountant.ledger.ledger import Ledger
 from accountant.noise.laplace import NoiseSource
-from accountant.source import Source
+from accountant.source import GrowingSource, Source
 from cube.declaration import declare
 from cube.encoding import canonical_json
 from cube.refusals import DataChanged, LedgerMismatch, LedgerUnavailable, SourceUnavailable
@@ -48,7 +48,11 @@ class Funds:
 
 
 def open_table(
-    ledger: Ledger, schema: Schema, funds: Funds | Fraction, source: Source, noise: NoiseSource
+    ledger: Ledger,
+    schema: Schema,
+    funds: Funds | Fraction,
+    source: Source | GrowingSource,
+    noise: NoiseSource,
 ) -> Gate:
     """The gate of one table, its history replayed from the ledger.
 
@@ -74,15 +78,23 @@ def open_table(
     budget = funds.budget
     ledger.refresh()
     opened = ledger.history(schema.table).opened
-    data, rows = source.fingerprint(ledger.key), source.rows_fingerprint(ledger.key)
-    n_of_unit = schema.rows_per_unit_max
-    seen = TableOpened(_schema_digest(schema), data, budget, rows, n_of_unit, funds.shared)
+    rows = None if isinstance(source, GrowingSource) else source.rows_fingerprint(ledger.key)
+    seen = TableOpened(
+        _schema_digest(schema),
+        source.fingerprint(ledger.key),
+        budget,
+        rows,
+        schema.rows_per_unit_max,
+        funds.shared,
+        schema.grows or "",
+    )
     if opened is None:
         _check_new_data(schema.table, ledger, seen)
         ledger.append(schema.table, lambda history: None if history.opened else seen)
     opened = ledger.history(schema.table).opened or seen
     _check_same_table(schema.table, opened, seen)
-    _check_same_rows(ledger, schema.table, rows)
+    if rows is not None:
+        _check_same_rows(ledger, schema.table, rows)
     _share(ledger, schema.table, funds.shared)
     ledger.append(
         schema.table, lambda history: None if history.budget == budget else BudgetSet(budget)
@@ -111,7 +123,15 @@ def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> Non
             "by which everything spent on it was counted.",
             hint=f"Restore that. {forgetting}",
         )
-    if not hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint):
+    if opened.grows != seen.grows:
+        raise LedgerMismatch(
+            f"The ledger knows {table} as a table that "
+            f"{f'grows along {opened.grows}' if opened.grows else 'does not grow'}.",
+            hint=f"Restore that. {forgetting}",
+        )
+    # What a growing table's data was is known by its periods, which the gate compares.
+    is_same = hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint)
+    if not opened.grows and not is_same:
         raise DataChanged(
             f"The data of {table} is not the data its ledger began with.",
             hint="Restore that data; changed data is a new table, with a ledger and a budget "

@@ -10,6 +10,7 @@ Proof: proofs/gate.md, "Where exact values live".
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from accountant.exact.exact_answers import (
@@ -32,7 +33,7 @@ from accountant.ledger.entries import Charge
 from accountant.ledger.table_history import TableHistory
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
-from accountant.source import CellCounts, Source, UnitCells
+from accountant.source import CellCounts, ReadRows, Source, UnitCells
 from cube.gaussian import GaussianStatistic
 from cube.measurement import Measurement
 from cube.query import Scope
@@ -53,14 +54,15 @@ class Release:
     """Reads one table's data for a charge, and adds the noise that was charged for."""
 
     schema: Schema
-    source: Source
     noise: NoiseSource
 
-    def noisy_values(self, charge: Charge, known: TableHistory) -> Noisy:
+    def noisy_values(self, source: Source | ReadRows, charge: Charge, known: TableHistory) -> Noisy:
         """The noisy values of a charge.
 
         Parameters
         ----------
+        source : Source or ReadRows
+            The rows that were checked, of a table that grows.
         charge : Charge
             Durable.
         known : TableHistory
@@ -76,7 +78,7 @@ class Release:
         values: Noisy | None = None
         is_broken = True
         with suppress(Exception):
-            values = self._read_and_add_noise(charge, known)
+            values = self._read_and_add_noise(source, charge, known)
             is_broken = False
         if is_broken:
             raise RuntimeError("a measurement failed after its charge, which stays pending")
@@ -87,13 +89,17 @@ class Release:
             )
         return values
 
-    def _read_and_add_noise(self, charge: Charge, known: TableHistory) -> Noisy | None:
+    def _read_and_add_noise(
+        self, source: Source | ReadRows, charge: Charge, known: TableHistory
+    ) -> Noisy | None:
         """The noisy values of a charge; None if the source could not be read."""
         try:
             scopes = {charged.block.scope for charged in charge.blocks}
-            counts = {scope: self._read(scope) for scope in scopes}
+            counts = {scope: _read(source, scope) for scope in scopes}
             released = tuple(
-                number for one in charge.statistics for number in self._released_of(one, known)
+                number
+                for one in charge.statistics
+                for number in self._released_of(source, one, known)
             )
         except _NotReadError:
             return None
@@ -121,42 +127,46 @@ class Release:
             drawn = self.noise.refined_laplace(LatticeNoise.of(earlier), noise, found)
         return noise.on_lattice(exact, drawn, answer_bound(charged.block, self.schema))
 
-    def _released_of(self, charged: ChargedStatistic, known: TableHistory) -> tuple[int, ...]:
+    def _released_of(
+        self, source: Source | ReadRows, charged: ChargedStatistic, known: TableHistory
+    ) -> tuple[int, ...]:
         """The released numbers of a statistic."""
         match charged:
             case ChargedUnitCount(count):
                 reach = count.reach(known.unit_counts.rows_per_unit)
-                units = self._read_units(count.block.scope)
+                units = _read_units(source, count.block.scope)
                 exact = exact_unit_counts(count, reach, units, self.schema)
                 return self._noisy(charged.rows, exact, known.unit_counts.measurements)
             case ChargedChoice(choice, weight):
-                return (chosen(choice, weight, self._read, self.schema),)
+                return (chosen(choice, weight, partial(_read, source), self.schema),)
             case ChargedDistance(statistic, noise):
-                exact = self._exact(statistic)
+                exact = self._exact(source, statistic)
                 drawn = self.noise.discrete_laplace(noise, len(exact))
                 return noise.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
             case ChargedGaussian(statistic, noise):
-                exact = self._exact(statistic)
+                exact = self._exact(source, statistic)
                 drawn = self.noise.discrete_gaussian(noise, len(exact))
                 return noise.on_lattice(exact, drawn, statistic_bound(statistic, self.schema))
 
-    def _exact(self, statistic: GaussianStatistic) -> list[int]:
+    def _exact(self, source: Source | ReadRows, statistic: GaussianStatistic) -> list[int]:
         """The exact numbers to which noise is added."""
-        counts = self._read(statistic.block.scope)
+        counts = _read(source, statistic.block.scope)
         if isinstance(statistic, Distance):
             return [exact_distance(statistic, counts, self.schema)]
         return exact_answers(statistic.block, counts, self.schema)
 
-    def _read_units(self, scope: Scope) -> UnitCells:
-        """The cells of a scope in which each unit has rows."""
-        try:
-            return self.source.measure_units(scope)
-        except Exception:  # noqa: BLE001 - as `_read`
-            raise _NotReadError from None
 
-    def _read(self, scope: Scope) -> CellCounts:
-        """The exact counts of a scope."""
-        try:
-            return self.source.measure(scope)
-        except Exception:  # noqa: BLE001 - a source may fail in any way, and none may be shown
-            raise _NotReadError from None
+def _read_units(source: Source | ReadRows, scope: Scope) -> UnitCells:
+    """The cells of a scope in which each unit has rows."""
+    try:
+        return source.measure_units(scope)
+    except Exception:  # noqa: BLE001 - as `_read`
+        raise _NotReadError from None
+
+
+def _read(source: Source | ReadRows, scope: Scope) -> CellCounts:
+    """The exact counts of a scope."""
+    try:
+        return source.measure(scope)
+    except Exception:  # noqa: BLE001 - a source may fail in any way, and none may be shown
+        raise _NotReadError from None

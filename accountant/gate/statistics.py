@@ -26,6 +26,7 @@ from cube.gaussian import Asked, PlannedGaussian
 from cube.grid import arrays_of
 from cube.measurement import PlannedMeasurement
 from cube.query import counting, shape_of
+from cube.refusals import InvalidRequest
 from cube.schema import Schema
 from cube.statistic import Choice, Distance, PlannedStatistic, PlannedUnitCount
 
@@ -43,13 +44,25 @@ def check_statistic(asked: Asked, schema: Schema, known: UnitCounts) -> None:
     Raises
     ------
     ValueError, TooLarge, StalePlan
+    InvalidRequest
+        If it is a choice, or of units with rows left out, and the table grows.
     """
     if isinstance(asked, PlannedUnitCount):
+        if asked.count.only_cut and schema.grows is not None:
+            raise InvalidRequest(
+                f"Which rows are left out changes as {schema.table} grows.",
+                hint="COUNT(DISTINCT ..) without WAS_CUT counts units that are there.",
+            )
         check_fits(asked.count.block, schema)
         known.noise_for(asked).lattice_bound(answer_bound(asked.count.block, schema))
         return
     statistic = asked.statistic
     if isinstance(statistic, Choice):
+        if schema.grows is not None:
+            raise InvalidRequest(
+                f"A choice among columns is about every row, and {schema.table} grows.",
+                hint="Make the synthetic table with a method that counts pairs of columns.",
+            )
         for view in statistic.views:
             check_fits(QueryBlock(counting(), view), schema)
         return

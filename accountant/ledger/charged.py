@@ -62,6 +62,11 @@ class ChargedDistance:
     noise: LatticeNoise
 
     @property
+    def statistic(self) -> Distance:
+        """The distance."""
+        return self.distance
+
+    @property
     def n_released(self) -> int:
         """One number."""
         return 1
@@ -85,6 +90,11 @@ class ChargedChoice:
 
     choice: Choice
     weight: Weight
+
+    @property
+    def statistic(self) -> Choice:
+        """The choice."""
+        return self.choice
 
     @property
     def n_released(self) -> int:
@@ -146,6 +156,11 @@ class ChargedUnitCount:
     def n_released(self) -> int:
         """A number for each group."""
         return self.count.block.n_rows
+
+    @property
+    def statistic(self) -> UnitCount:
+        """The count."""
+        return self.count
 
     @property
     def rows(self) -> ChargedBlock:

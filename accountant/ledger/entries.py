@@ -5,6 +5,7 @@
                     table_opened recorded them
     table_declared  the public declaration of its columns, so that a reader can name the queries
     budget_set      the owner changed the budget
+    horizon_advanced  more of a table that grows is readable, and what was read of it
     limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: by whom, which, at which weight, cost before and after;
                     a row that was measured before may be raised, and names that measurement;
@@ -65,7 +66,8 @@ class TableOpened:
     `data_fingerprint` is the identity of its data, whatever is read from it; `rows_fingerprint` is
     the identity of the rows read: None in an older ledger, until `DataPinned` records it.
     `rows_per_unit` is the most rows of a unit that are among them. Tables with the same
-    `shared_budget` spend from one budget together; empty for a budget of its own.
+    `shared_budget` spend from one budget together; empty for a budget of its own. `grows` is the
+    axis along which it grows; its rows are then known by their periods. Empty if it does not.
     """
 
     schema_digest: str
@@ -74,6 +76,7 @@ class TableOpened:
     rows_fingerprint: str | None = None
     rows_per_unit: int = 1
     shared_budget: str = ""
+    grows: str = ""
 
     def __post_init__(self) -> None:
         if self.rows_per_unit < 1:
@@ -87,6 +90,39 @@ class DataPinned:
     """The rows read from a table's data from now on, if its opening did not record them."""
 
     rows_fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Levels of a growing table's axis that became readable together, and what was read of them.
+
+    Parameters
+    ----------
+    start, end : int
+        From the first level to before the second.
+    rows_fingerprint : str
+        A keyed digest of the rows of these levels.
+    """
+
+    start: int
+    end: int
+    rows_fingerprint: str
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start < self.end:
+            raise ValueError("a period without levels")
+
+
+@dataclass(frozen=True, slots=True)
+class HorizonAdvanced:
+    """More of a table is readable from now on: the levels of these periods; who said so."""
+
+    periods: tuple[Period, ...]
+    by: str
+
+    def __post_init__(self) -> None:
+        if not self.periods:
+            raise ValueError("a horizon that stays where it is")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +284,7 @@ TableBody: TypeAlias = (
     | TableDeclared
     | BudgetSet
     | BudgetJoined
+    | HorizonAdvanced
     | LimitSet
     | Charge
     | TakenOver

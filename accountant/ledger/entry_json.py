@@ -20,8 +20,10 @@ from accountant.ledger.entries import (
     BudgetSet,
     Charge,
     DataPinned,
+    HorizonAdvanced,
     LimitSet,
     Measured,
+    Period,
     Served,
     TableDeclared,
     TableOpened,
@@ -73,6 +75,8 @@ def _write_opened(body: TableOpened) -> Fields:
         encoded["rows_per_unit"] = body.rows_per_unit
     if body.shared_budget:
         encoded["shared_budget"] = body.shared_budget
+    if body.grows:
+        encoded["grows"] = body.grows
     return encoded
 
 
@@ -84,7 +88,22 @@ def _read_opened(fields: Fields) -> TableOpened:
         typed(fields["rows_fingerprint"], str) if "rows_fingerprint" in fields else None,
         typed(fields.get("rows_per_unit", 1), int),
         typed(fields.get("shared_budget", ""), str),
+        typed(fields.get("grows", ""), str),
     )
+
+
+def _write_advanced(body: HorizonAdvanced) -> Fields:
+    return {"periods": [dataclasses.asdict(one) for one in body.periods], "by": body.by}
+
+
+def _read_advanced(fields: Fields) -> HorizonAdvanced:
+    periods = tuple(
+        Period(
+            typed(one["start"], int), typed(one["end"], int), typed(one["rows_fingerprint"], str)
+        )
+        for one in fields["periods"]
+    )
+    return HorizonAdvanced(periods, typed(fields["by"], str))
 
 
 def _write_limit(body: LimitSet) -> Fields:
@@ -225,6 +244,7 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     TableDeclared: ("table_declared", lambda body: {"declaration": body.declaration}),
     BudgetSet: ("budget_set", lambda body: {"budget": str(body.budget)}),
     BudgetJoined: ("budget_joined", lambda body: {"shared_budget": body.shared_budget}),
+    HorizonAdvanced: ("horizon_advanced", _write_advanced),
     LimitSet: ("limit_set", _write_limit),
     Charge: ("charge", write_charge),
     TakenOver: ("taken_over", lambda body: {"charge": body.charge}),
@@ -244,6 +264,7 @@ _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "table_declared": lambda fields: TableDeclared(typed(fields["declaration"], str)),
     "budget_set": lambda fields: BudgetSet(Fraction(typed(fields["budget"], str))),
     "budget_joined": lambda fields: BudgetJoined(typed(fields["shared_budget"], str)),
+    "horizon_advanced": _read_advanced,
     "limit_set": _read_limit,
     "charge": read_charge,
     "taken_over": lambda fields: TakenOver(typed(fields["charge"], int)),

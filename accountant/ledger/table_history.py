@@ -22,6 +22,7 @@ from accountant.ledger.entries import (
     BudgetSet,
     Charge,
     DataPinned,
+    HorizonAdvanced,
     LimitSet,
     Measured,
     Served,
@@ -30,6 +31,7 @@ from accountant.ledger.entries import (
     TableOpened,
     TakenOver,
 )
+from accountant.ledger.growth import Growth
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
 from accountant.ledger.payments import (
     BindingLimit,
@@ -93,6 +95,8 @@ class TableHistory:
         The time of the latest entry; while an entry is being made, its time.
     read : GrowingSet
         Numbers of the entries that this process has read, but not made itself.
+    growth : Growth, optional
+        How far it has grown, if it grows.
     """
 
     opened: TableOpened | None = None
@@ -116,6 +120,7 @@ class TableHistory:
     served: AppendOnly[Served] = field(default_factory=AppendOnly)
     now: str = ""
     read: GrowingSet = field(default_factory=GrowingSet)
+    growth: Growth | None = None
     _accounts: Mapping[Subject, Spendings] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -156,6 +161,8 @@ class TableHistory:
                 return history._taken_over(seq, body)  # noqa: SLF001 - the same
             case Measured():
                 return history._measured(body)  # noqa: SLF001 - the same
+            case Served():
+                return replace(history, served=history.served.followed_by([body]))
             case _:
                 return history._ruled(body)  # noqa: SLF001 - the same
 
@@ -169,6 +176,7 @@ class TableHistory:
             cost=CostState(rows_per_unit=rows_per_unit),
             gaussian=GaussianAccount(rows_per_unit=rows_per_unit),
             unit_counts=UnitCounts(rows_per_unit),
+            growth=self.growth,
         )
 
     def at_corrected(self, at: str) -> "TableHistory":
@@ -242,8 +250,8 @@ class TableHistory:
         | TableDeclared
         | BudgetSet
         | BudgetJoined
-        | LimitSet
-        | Served,
+        | HorizonAdvanced
+        | LimitSet,
     ) -> "TableHistory":
         match body:
             case TableOpened():
@@ -252,10 +260,10 @@ class TableHistory:
                 return self._pinned(body)
             case BudgetJoined():
                 return self._joined(body)
+            case HorizonAdvanced():
+                return self._advanced(body)
             case LimitSet():
                 return self._limited(body.limit)
-            case Served():
-                return replace(self, served=self.served.followed_by([body]))
             case _:
                 return self._declared(body)
 
@@ -269,6 +277,7 @@ class TableHistory:
             cost=CostState(rows_per_unit=body.rows_per_unit),
             gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
             unit_counts=UnitCounts(body.rows_per_unit),
+            growth=Growth(body.grows) if body.grows else None,
         )
 
     def _declared(self, body: TableDeclared | BudgetSet) -> "TableHistory":
@@ -281,7 +290,14 @@ class TableHistory:
             raise ValueError("a table that leaves a shared budget, where its spending counts")
         return replace(self, shared_budget=body.shared_budget)
 
+    def _advanced(self, body: HorizonAdvanced) -> "TableHistory":
+        if self.growth is None:
+            raise ValueError("a horizon of a table that does not grow")
+        return replace(self, growth=self.growth.advanced(body))
+
     def _pinned(self, body: DataPinned) -> "TableHistory":
+        if self.growth is not None:
+            raise ValueError("the rows of a table that grows are recorded by their periods")
         if self.rows_fingerprint is not None:
             raise ValueError("what is read from a table's data is recorded once only")
         return replace(self, rows_fingerprint=body.rows_fingerprint)
@@ -298,6 +314,10 @@ class TableHistory:
         if charge.units_before != self.units_spent:
             raise ValueError(
                 f"charged on top of {charge.units_before} units, but {self.units_spent} were spent"
+            )
+        if self.growth is not None:
+            self.growth.check_within(
+                (one.block for one in charge.blocks), (one.statistic for one in charge.statistics)
             )
         payment = Payment(seq, self.now, charge)
         self._check_payment(payment)

@@ -8,6 +8,7 @@ depend on targets and weights alone, never on noisy values.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
@@ -17,6 +18,7 @@ from cube.measurement import Measurement, Weight
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.statistic import PlannedUnitCount, UnitCount
+from cube.target import AccuracyTarget
 from inference.noise_places import FIRST_BESIDE
 from inference.posterior import NotEstimable, RowEstimate, widest
 from inference.scaling import Scaling
@@ -48,9 +50,17 @@ def known_unit_count(
     return _posteriors(wanted.block, known.measurements[place], schema, place)
 
 
+@dataclass(frozen=True, slots=True)
+class CountWanted:
+    """A count of units as the ledger has it, its target, and what the history says of it."""
+
+    count: UnitCount
+    target: AccuracyTarget
+    known: Sequence[RowEstimate]
+
+
 def plan_unit_counts(
-    wanted: Mapping[int, Wanted],
-    estimates: Mapping[int, Sequence[RowEstimate]],
+    wanted: Mapping[int, CountWanted],
     known: UnitCounts,
     schema: Schema,
     price: Priced,
@@ -59,10 +69,8 @@ def plan_unit_counts(
 
     Parameters
     ----------
-    wanted : mapping of int to Wanted
+    wanted : mapping of int to CountWanted
         The counts of units among what is wanted, by their places.
-    estimates : mapping of int to (sequence of Posterior or NotEstimable)
-        What the history says of each.
     known : UnitCounts
     schema : Schema
     price : callable
@@ -76,11 +84,10 @@ def plan_unit_counts(
     offers: dict[int, tuple[Offer, ...]] = dict.fromkeys(wanted, ())
     first: dict[Name, int] = {}
     for place, one in wanted.items():
-        count = unit_count_of(one)
-        if count is None or meets(estimates[place], one.target):
+        if meets(one.known, one.target):
             continue
-        name = name_of(count)
-        found = _planned(count, one, known, schema)
+        name = name_of(one.count)
+        found = _planned(one.count, one.target, known, schema)
         if name not in planned or planned[name].weight < found.weight:
             planned[name] = found
         first.setdefault(name, place)
@@ -90,10 +97,9 @@ def plan_unit_counts(
 
 
 def _planned(
-    count: UnitCount, wanted: Wanted, known: UnitCounts, schema: Schema
+    count: UnitCount, target: AccuracyTarget, known: UnitCounts, schema: Schema
 ) -> PlannedUnitCount:
     """The count at the smallest weight that meets the target: raised, or afresh if that is less."""
-    target = wanted.target
     fresh = weight_for(target, Fraction(1))
     place = known.latest.get(name_of(count))
     if place is None:

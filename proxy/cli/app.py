@@ -59,6 +59,9 @@ class Commands(DeferredGroup):
             "Set how much of a table's budget an analyst or a group may spend.",
             attribute="limits",
         ),
+        "table": Deferred(
+            "proxy.cli.growing", "See and move how far tables that grow are readable."
+        ),
         "audit": Deferred(
             "proxy.cli.audit",
             "Verify what a ledger says was spent, without trusting the server that wrote it.",

@@ -64,9 +64,12 @@ def serve(
     # What is alive now stays alive: the collector need not scan it again during queries.
     gc.freeze()
     try:
-        with watching(
-            service, metrics, readiness, settings.server.metrics_listen
-        ) as metrics_address:
+        with (
+            service.advancing,
+            watching(
+                service, metrics, readiness, settings.server.metrics_listen
+            ) as metrics_address,
+        ):
             wires = start_wires(settings, service, tls, Monitoring(metrics, readiness))
             address = wires.grpc.address
             try:

@@ -24,6 +24,7 @@ from planner.measuring.strategy import Strategy
 from proxy.config.axes import read_axis, read_sum_target
 from proxy.config.budgets import check_same_people, funds_of, is_budget_name, read_budgets
 from proxy.config.exact import EPSILON_MAX, parse_delta, parse_epsilon
+from proxy.config.growing import Closing, GrowsSection, closing_of, grows_section
 from proxy.config.ledger import LedgerSettings, read_ledger
 from proxy.config.levels_from import LevelFiles
 from proxy.config.location import read_location
@@ -62,6 +63,8 @@ class TableSettings:
         Whether analysts may see what others have asked; `history` in the file.
     has_previews : bool
         Whether a few rows asked for are those of a synthetic table; `preview` in the file.
+    closing : Closing, optional
+        Of a table that grows, up to where its rows are closed.
     """
 
     schema: Schema
@@ -73,6 +76,7 @@ class TableSettings:
     gaussian: GaussianOffer | None = None
     sharing: Sharing = Sharing.SHARED
     has_previews: bool = False
+    closing: Closing | None = None
 
     @property
     def budget(self) -> Fraction:
@@ -110,6 +114,7 @@ class TableSection(Section):
     unit: str | None = Field(default=None, min_length=1)
     rows_per_unit_max: int = Field(default=1, ge=1, le=N_ROWS_PER_UNIT_MAX)
     groups_per_unit_max: int | None = Field(default=None, ge=1, le=N_ROWS_PER_UNIT_MAX)
+    grows: Any = None
     budget: str | int | float
     separate_budget: str | None = Field(default=None, min_length=1)
     n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
@@ -267,7 +272,8 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
     # Each part is read even if another has problems, so that all problems are found.
     columns = values.get("columns")
     axes = () if columns is None else _read_columns(columns, (*keys, "columns"), problems, files)
-    schema = _build_schema(name, axes, section, problems) if axes else None
+    grows = None if section is None else grows_section(section.grows, keys, problems)
+    schema = _build_schema(name, axes, section, grows, problems) if axes else None
     if section is None or location is None or schema is None or columns is None:
         return None
     funds = funds_of(section.budget, section.separate_budget or "", budgets, keys, problems)
@@ -282,6 +288,7 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
         gaussian=_read_gaussian(section, funds.budget, problems, keys),
         sharing=Sharing(section.history),
         has_previews=section.preview == PreviewRows.SYNTHETIC,
+        closing=None if grows is None else closing_of(grows, schema, problems),
     )
 
 
@@ -302,7 +309,11 @@ def _read_gaussian(
 
 
 def _build_schema(
-    name: str, axes: tuple[Axis, ...], section: TableSection | None, problems: Problems
+    name: str,
+    axes: tuple[Axis, ...],
+    section: TableSection | None,
+    grows: GrowsSection | None,
+    problems: Problems,
 ) -> Schema | None:
     """The schema, or its problems; unused if the table's section has problems."""
     n_records_max = N_RECORDS_MAX if section is None else section.n_records_max
@@ -317,6 +328,7 @@ def _build_schema(
             unit=unit,
             rows_per_unit_max=1 if section is None else section.rows_per_unit_max,
             groups_per_unit_max=None if section is None else section.groups_per_unit_max,
+            grows=None if grows is None else grows.axis,
         )
     except ValueError as error:
         problems.add(("tables", name), str(error).removeprefix(f"{name}: "))

@@ -43,7 +43,7 @@ def shown_record(table: ServedTable, caller: Caller) -> TableRecord:
         return record
     limit = record.budget.limit
     budget = Budget(limit, shown_spent(limit, record.budget.spent), 0)
-    return TableRecord(table.info, budget, (), ())
+    return replace(record, budget=budget, payments=(), measurements=())
 
 
 def shown_parts(

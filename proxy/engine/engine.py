@@ -72,6 +72,7 @@ from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.disclosure import check_may_see_history, shown_budget, shown_instead
 from proxy.tables.large_purchases import note_if_large
+from proxy.tables.live_tables import LiveTables, steadily
 from proxy.tables.private_table import ServedTable
 
 SchemaKey: TypeAlias = tuple[Key, str, RequestedTarget, Parameters]
@@ -104,11 +105,13 @@ class Engine:
         store: SyntheticStore | None = None,
         previews: Collection[str] = (),
     ) -> None:
-        self._tables = dict(tables)
+        self._tables = LiveTables(tables)
         self._public = [(table, table.relation()) for table in public]
         self._watcher = watcher
         self.usage = UsageTallies()
-        self.synthetic = SyntheticTableService(tables, [table.name for table in public], store)
+        self.synthetic = SyntheticTableService(
+            self._tables, [table.name for table in public], store
+        )
         self._outer = OuterSql()
         self._large = LargeStatements()
         self._fallback = ModelFallback(self.synthetic, self._outer, self._public)
@@ -130,7 +133,7 @@ class Engine:
                     catalogued(query, request, seen, self._public, self._outer), None
                 )
             case Query():
-                return self._answer_query(request)
+                return steadily(lambda: self._answer_query(request))
             case Explain(of=Query(), form=form):
                 return QueryResult(shown_plan(self.explain(request), form), None)
             case other:
@@ -153,7 +156,7 @@ class Engine:
             if len(workload.tables) > 1:  # for the first, something may have been charged
                 raise
             spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)
-            budget = shown_budget(self._tables[workload.tables[0]], request.caller)
+            budget = shown_budget(seen.tables[workload.tables[0]], request.caller)
             release = self._fallback.answer(request, workload, schema, budget, spent)
             if release is None:
                 raise
@@ -165,21 +168,25 @@ class Engine:
         match read_statement(request.sql):
             case (Query() as query) | Explain(of=Query() as query):
                 free = is_catalog_query(query)
-                return build_explanation([], []) if free else self._explain_query(request)
+                if free:
+                    return build_explanation([], [])
+                return steadily(lambda: self._explain_query(request))
             case other:
                 return explain_other(self.synthetic, other, request.caller)
 
     def plan_batch(self, request: BatchRequest) -> BatchReport:
         """Plan the statements of a file together; buys the plan if the request says so."""
-        planner = self._visible_to(request.caller).planner
-        caller = request.caller
+        return steadily(lambda: self._plan_batch(request))
+
+    def _plan_batch(self, request: BatchRequest) -> BatchReport:
+        seen, caller = self._visible_to(request.caller), request.caller
         report = run_batch(
             request,
-            planner.plan,
-            self._tables.__getitem__,
-            lambda name: shown_instead(self._tables[name], caller),
+            seen.planner.plan,
+            seen.tables.__getitem__,
+            lambda name: shown_instead(seen.tables[name], caller),
         )
-        return replace(report, budget=shown_budget(self._tables[report.budget.table], caller))
+        return replace(report, budget=shown_budget(seen.tables[report.budget.table], caller))
 
     def marginals(self, request: MarginalsRequest, caller: Caller) -> Iterator[str | MadeMarginals]:
         """Tables of counts, after the names of the steps. May charge."""
@@ -199,12 +206,17 @@ class Engine:
         self, request: QueryRequest, belief: Belief
     ) -> tuple[ReportedCount, QueryResult]:
         """Answer one count, and compute the best number to report for it."""
+        return steadily(lambda: self._best_report(request, belief))
+
+    def _best_report(
+        self, request: QueryRequest, belief: Belief
+    ) -> tuple[ReportedCount, QueryResult]:
         if not isinstance(statement := read_statement(request.sql), Query):
             raise not_answered(statement.verb)
-        planner = self._visible_to(request.caller).planner
-        name, wanted = one_count(planner.plan(request.sql, request.target, request.parameters))
+        seen = self._visible_to(request.caller)
+        name, wanted = one_count(seen.planner.plan(request.sql, request.target, request.parameters))
         release = self.answer(request)
-        table = self._tables[name]
+        table = seen.tables[name]
         (found,) = table.look([wanted])
         empty_history = shown_instead(table, request.caller)
         return belief.reported(disclosed_rows(empty_history, wanted, found)), release
@@ -259,10 +271,11 @@ class Engine:
         answered: dict[str, AnsweredPart] = {}
         budgets: list[BudgetStatus] = []
         notes: list[str] = []
-        for found in answered_tables(workload, self._tables, caller, self._outer):
+        for found in answered_tables(workload, seen.tables, caller, self._outer):
             budgets.append(shown_budget(found.table, caller))
             self._note_answers(found.table, caller.payer, found.settled)
             notes += () if found.settled else (NOTE.format(budgets[-1].table),)
+            notes += () if found.table.extent.note is None else (found.table.extent.note,)
             answered |= {one.part.name: one for one in found.parts}
         if not workload.tables:
             self._watcher.answered("", AnswerKind.PUBLIC)
@@ -377,7 +390,7 @@ class Engine:
             workload = seen.planner.plan(request.sql, request.target, request.parameters)
             self._schema(request, seen)
         found: list[ExplainedPart] = []
-        tables = [self._tables[name] for name in workload.tables]
+        tables = [seen.tables[name] for name in workload.tables]
         for name, table in zip(workload.tables, tables, strict=True):
             priced = shown_instead(table, caller) or table
             with self._large.turn(caller.payer.analyst, workload.parts):

@@ -23,6 +23,7 @@ from cube.block import N_GROUPS_MAX
 from cube.declaration import declare
 from cube.measurement import UNITS_PER_EPSILON, Measurement
 from cube.refusals import InvalidTarget, UnknownName
+from cube.schema import Schema
 from planner.domain.public import PRIVACY_SCHEMA
 from planner.measuring.weights import weight_for
 from planner.sql.messages import listed, suggestion
@@ -52,6 +53,8 @@ class TableRecord:
         their own payments, owners and auditors see everybody's.
     measurements : sequence of Measurement
         Everything that was measured, in order.
+    whole_schema : Schema
+        What the measurements are about: of a table that grows, all of its axis.
     unit_counts : UnitCounts
         Every count of units.
     """
@@ -60,6 +63,7 @@ class TableRecord:
     budget: Budget
     payments: tuple[tuple[int, Payment], ...]
     measurements: Sequence[Measurement]
+    whole_schema: Schema
     unit_counts: UnitCounts = field(default_factory=UnitCounts)
 
     @classmethod
@@ -74,7 +78,8 @@ class TableRecord:
             or payment.charge.payer.analyst == caller.payer.analyst
         )
         budget = Budget(history.budget, spent, len(history.measurements))
-        return cls(info, budget, payments, history.measurements, history.unit_counts)
+        counts = history.unit_counts
+        return cls(info, budget, payments, history.measurements, gate.schema, counts)
 
 
 def _columns(*, may_be_null: tuple[str, ...] = (), **types: pa.DataType) -> pa.Schema:
@@ -244,7 +249,7 @@ def _history_rows(record: TableRecord) -> Iterator[Row]:
     positions of their own. Weight and scale are of Laplace noise; Gaussian noise has the rho of a
     record that moves the row by one unit. The standard deviation compares the two.
     """
-    declared = DeclaredTable.parse(declare(record.info.schema, version=version("tacit-dp")))
+    declared = DeclaredTable.parse(declare(record.whole_schema, version=version("tacit-dp")))
     rows = [(one, query_text(one.block, declared)) for one in record.measurements]
     counts = [
         (one, unit_count_text(one.block, declared, only_cut=only_cut))

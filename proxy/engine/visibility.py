@@ -1,7 +1,8 @@
 """What one caller may know of at one moment: private, public and synthetic tables, and a planner.
 
 The planner of a set of tables knows no other table, so its messages and suggestions cannot name
-what was not granted. It is made anew when a synthetic table is created or dropped.
+what was not granted. It is made anew when a synthetic table is created or dropped, or a private one
+grows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,7 @@ from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW
 from proxy.tables.private_table import ServedTable
 
-Key: TypeAlias = tuple[frozenset[str], tuple[str, ...]]
+Key: TypeAlias = tuple[frozenset[tuple[str, int | None]], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +52,8 @@ class VisibleTables:
 
 def visible_key(tables: Mapping[str, ServedTable], synthetic: Sequence[SyntheticRecord]) -> Key:
     """The key for these tables."""
-    return frozenset(tables), tuple(record.id for record in synthetic)
+    extents = frozenset((name, table.extent.n_readable) for name, table in tables.items())
+    return extents, tuple(record.id for record in synthetic)
 
 
 def visible(

@@ -1,10 +1,14 @@
-"""At most so many rows of each unit: which are kept depends on the unit's own rows and a key.
+"""Which rows are kept: at most so many of each unit, by the unit's own rows and a key.
 
 Of a unit with more rows, those come first that have the smallest keyed digests of the unit, the
-row, and its number among the unit's identical rows. So another unit's rows change nothing, the same
-rows are kept whenever the same data is read with the same key, and nobody without the key can tell,
-or arrange, which rows these are. Proof: accountant/proofs/units.md, "Bounding".
+row, and its number among the unit's identical rows; of a table that grows, before that, those of
+the first levels of its axis, so that rows that come later change nothing. So another unit's rows
+change nothing, the same rows are kept whenever the same data is read with the same key, and nobody
+without the key can tell, or arrange, which rows these are. Proof: accountant/proofs/units.md,
+"Bounding".
 """
+
+from dataclasses import dataclass
 
 from cube.schema import Schema
 
@@ -12,6 +16,27 @@ UNIT = "unit_of_row"  # the column of encoded rows that says whose they are
 UNIT_NUMBER = "unit_number"  # the same in the snapshot, without the unit itself
 UNIT_DIGEST = "unit_digest"
 UNIT_WAS_CUT = "unit_was_cut"  # 1 for units of which some rows were left out
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """Which rows of the data are read.
+
+    Parameters
+    ----------
+    key : bytes, optional
+        Of the digests by which some rows of a unit are kept, if it may have several.
+    n_readable : int, optional
+        Rows of later levels of the axis along which the table grows are not there yet.
+    """
+
+    key: bytes | None = None
+    n_readable: int | None = None
+
+
+def axis_column(schema: Schema, name: str) -> str:
+    """The column of encoded rows that holds the positions of an axis."""
+    return f"axis_{[axis.name for axis in schema.axes].index(name)}"
 
 
 def bounded_rows_sql(schema: Schema, rows: str) -> str:
@@ -32,10 +57,12 @@ def bounded_rows_sql(schema: Schema, rows: str) -> str:
     axes = ", ".join(f"axis_{place}" for place in range(len(schema.axes)))
     texts = ", '/', ".join(f"axis_{place}" for place in range(len(schema.axes)))
     inner = f"sha256(concat($1, {texts}, '/', copy_of_row, '/', {UNIT}))"
+    earliest = "" if schema.grows is None else f"{axis_column(schema, schema.grows)}, "
+    first = f"{earliest}sha256(concat($1, {inner})), {axes}, copy_of_row"
     return (
         f"SELECT {axes}, {UNIT} FROM ("  # noqa: S608 - generated names only
         f"SELECT {axes}, {UNIT}, row_number() OVER "
-        f"(PARTITION BY {UNIT} ORDER BY sha256(concat($1, {inner})), {axes}, copy_of_row) AS place "
+        f"(PARTITION BY {UNIT} ORDER BY {first}) AS place "
         f"FROM (SELECT *, row_number() OVER (PARTITION BY {UNIT}, {axes}) AS copy_of_row "
         f"FROM ({rows}))) WHERE place <= {schema.rows_per_unit_max}"
     )

@@ -27,10 +27,15 @@ def counting_sql(columns: Iterable[str], condition: str = EVERYTHING) -> str:
     )
 
 
-def cells_in_order(columns: Sequence[str], connection: Connection) -> Iterator[bytes]:
-    """Positions in these columns and counts, 64 bits each, little-endian, cell after cell."""
-    ((n_records,),) = connection.execute(counting_sql(())).fetchall()
-    for condition in _pieces(columns, EVERYTHING, n_records, connection):
+def cells_in_order(
+    columns: Sequence[str], connection: Connection, within: str = EVERYTHING
+) -> Iterator[bytes]:
+    """Positions in these columns and counts, 64 bits each, little-endian, cell after cell.
+
+    Of the rows within a condition.
+    """
+    ((n_records,),) = connection.execute(counting_sql((), within)).fetchall()
+    for condition in _pieces(columns, within, n_records, connection):
         for batch in connection.sql(counting_sql(columns, condition)).to_arrow_reader(
             N_CELLS_A_BATCH
         ):

@@ -23,12 +23,13 @@ from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
 from cube.schema import Schema
 from planner.cache import BoundedCache
 from proxy.sources import files, private_view
-from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER, UNIT_WAS_CUT
-from proxy.sources.cells_in_order import cells_in_order, counting_sql
+from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER, UNIT_WAS_CUT, RowsRead
+from proxy.sources.cells_in_order import EVERYTHING, cells_in_order, counting_sql
 from proxy.sources.closed import closed_database
 from proxy.sources.loading import load
 from proxy.sources.location import Location, PrivateView, SourceKind, SourceLocation
 
+ALL_ROWS = RowsRead()
 N_SCOPES_KEPT = 256
 N_COUNTED_BYTES_MAX = 64 * 2**20
 
@@ -48,8 +49,8 @@ class DuckDbSource:
         The public columns. Other columns of the file are not read.
     location : SourceLocation or PrivateView
         The file, or the SQL over several.
-    key : bytes, optional
-        The ledger's; needed where a unit may have several rows, to decide which are kept.
+    read : RowsRead
+        Which of its rows; with the ledger's key where a unit may have several.
 
     Raises
     ------
@@ -57,10 +58,12 @@ class DuckDbSource:
         If it cannot be read as declared. The message contains nothing from its rows.
     """
 
-    def __init__(self, schema: Schema, location: Location, key: bytes | None = None) -> None:
+    def __init__(self, schema: Schema, location: Location, read: RowsRead = ALL_ROWS) -> None:
+        self._grows = schema.grows
         self._column = {axis.name: f"axis_{place}" for place, axis in enumerate(schema.axes)}
         has_several = schema.rows_per_unit_max > 1
         self._of_units = [UNIT_NUMBER, UNIT_DIGEST, UNIT_WAS_CUT] if has_several else []
+        self._whose = [UNIT_DIGEST] if has_several else []  # what later rows do not change
         self._location = location
         self._connection = closed_database()
         self._counted: BoundedCache[tuple[str, ...], CellCounts] = BoundedCache(
@@ -69,7 +72,7 @@ class DuckDbSource:
         unreadable = _unreadable(location)
         try:
             self._states = files.states_of(location.files)
-            load(schema, location, self._states, self._connection, key)
+            load(schema, location, self._states, self._connection, read)
             changed = files.states_of(location.files) != self._states
         except (duckdb.Error, csv.Error, OSError, UnicodeError):
             # The driver's text may quote a row, so it is dropped.
@@ -94,18 +97,27 @@ class DuckDbSource:
         It covers the columns' names and every cell with its count, in an order that depends neither
         on the file's nor on the declaration's; where a unit may have several rows, each unit's.
         """
-        heading = canonical_json(["rows", *sorted(self._column)])
-        code = hmac.new(key, heading.encode(), hashlib.sha256)
-        for some in self._rows():
+        return self._fingerprint(["rows", *sorted(self._column)], EVERYTHING, key)
+
+    def period_fingerprint(self, start: int, end: int, key: bytes) -> str:
+        """The same of the rows of some levels of the axis along which the table grows."""
+        if self._grows is None:
+            raise ValueError("a table that does not grow has no periods")
+        inside = f"{self._column[self._grows]} BETWEEN {start} AND {end - 1}"
+        return self._fingerprint(["period", start, end, *sorted(self._column)], inside, key)
+
+    def _fingerprint(self, heading: list[str | int], condition: str, key: bytes) -> str:
+        code = hmac.new(key, canonical_json(heading).encode(), hashlib.sha256)
+        for some in self._rows(condition):
             code.update(some)
         return code.hexdigest()
 
-    def _rows(self) -> Iterator[bytes]:
-        """All rows, as bytes that do not depend on the order of rows or of declared columns."""
-        columns = [self._column[name] for name in sorted(self._column)] + self._of_units[1:]
+    def _rows(self, condition: str = EVERYTHING) -> Iterator[bytes]:
+        """Rows, as bytes that do not depend on the order of rows or of declared columns."""
+        columns = [self._column[name] for name in sorted(self._column)] + self._whose
         try:
             with self._connection.cursor() as cursor:
-                yield from cells_in_order(columns, cursor)
+                yield from cells_in_order(columns, cursor, condition)
         except duckdb.Error:
             raise SourceUnavailable("The private table could not be read.") from None
 

@@ -21,7 +21,13 @@ from proxy.sources.axis_sql import (
     axis_sql,
     can_read,
 )
-from proxy.sources.bounding import UNIT, bounded_rows_sql, numbered_units_sql
+from proxy.sources.bounding import (
+    UNIT,
+    RowsRead,
+    axis_column,
+    bounded_rows_sql,
+    numbered_units_sql,
+)
 from proxy.sources.closed import Connection, closed_database
 from proxy.sources.location import Location, PrivateView, SourceLocation
 from proxy.sources.problems import Problems
@@ -34,7 +40,7 @@ def load(
     location: Location,
     states: Mapping[Path, files.FileState],
     kept: Connection,
-    key: bytes | None = None,
+    read: RowsRead,
 ) -> None:
     """Read a table into the table `cells` of another database.
 
@@ -50,8 +56,7 @@ def load(
         The state of each file of the location.
     kept : Connection
         The other database, which can reach no file.
-    key : bytes, optional
-        Of the digests by which some rows of a unit are kept, if it may have several.
+    read : RowsRead
 
     Raises
     ------
@@ -67,12 +72,14 @@ def load(
         problems.raise_if_any()
         # Left out of the whole table, so that every total equals the sum of its parts.
         inside = " AND ".join(f"axis_{place} > {LEFT_OUT}" for place in range(len(schema.axes)))
+        if schema.grows is not None and read.n_readable is not None:
+            inside += f" AND {axis_column(schema, schema.grows)} < {read.n_readable}"
         rows = f"SELECT * FROM encoded WHERE {inside}"  # noqa: S608 - generated names only
         if schema.rows_per_unit_max > 1:
-            if key is None:
+            if read.key is None:
                 raise ValueError("rows of units with several need a key")
             bounded = numbered_units_sql(schema, rows, bounded_rows_sql(schema, rows))
-            found = reading.sql(bounded, params=[key.hex()])
+            found = reading.sql(bounded, params=[read.key.hex()])
         else:
             found = reading.sql(rows)
         kept.register("found", found.to_arrow_reader())

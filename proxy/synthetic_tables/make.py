@@ -314,7 +314,7 @@ def check_affordable(table: ServedTable, epsilon: Fraction, payer: Payer) -> Non
     weight = Weight.at_least(table.info.schema.per_row(epsilon))
     everything = PlannedMeasurement(QueryBlock(counting()), weight)
     try:
-        table.gate.check([everything], payer, epsilon_cap=None)
+        table.check([everything], payer, epsilon_cap=None)
     except (BudgetExhausted, LimitReached) as refusal:
         raise type(refusal)(replace(refusal.shortfall, is_synthetic=True)) from None
 

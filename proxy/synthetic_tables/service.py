@@ -67,7 +67,7 @@ class SyntheticTableService:
         public: Sequence[str] = (),
         store: SyntheticStore | None = None,
     ) -> None:
-        self._tables = dict(tables)
+        self._tables = tables
         self._public = tuple(public)
         self._names = Names()
         self._given_store = store

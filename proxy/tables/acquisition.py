@@ -160,7 +160,7 @@ class Acquisition:
         n_read = None if is_urgent else promises.n_read
         with self._table.turns.kept(turn) as is_kept:
             if is_kept or is_urgent or self._table.in_flight.are_as(promises):
-                return self._table.in_flight.begin(plan, n_read)
+                return self._table.begin(plan, n_read)
         return None
 
     def _carry_out(self, party: Sequence[PendingRequest], purchase: Purchase) -> None:

@@ -112,7 +112,7 @@ class DirectPurchases:
             if is_busy or len(self._table.gate.measurements()) != n_measurements:
                 raise StalePlan("something was bought while the batch was planned")
             everything = PurchasePlan(tuple(plan), ())
-            purchase = self._table.in_flight.begin(everything, promises.n_read)
+            purchase = self._table.begin(everything, promises.n_read)
         payment = self._table.in_flight.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
         return Fraction(payment.units, UNITS_PER_EPSILON)
 
@@ -136,7 +136,7 @@ class DirectPurchases:
                 with turns.kept(turn) as is_kept:
                     if not is_kept and in_flight.promises().rows:
                         continue
-                    purchase = in_flight.begin(plan, n_read, statistics)
+                    purchase = self._table.begin(plan, n_read, statistics)
             try:
                 return in_flight.carry_out(purchase, payer, epsilon_cap=epsilon_cap)
             except StalePlan:

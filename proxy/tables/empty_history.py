@@ -21,6 +21,7 @@ from planner.measuring.strategy import Strategy
 from planner.workload import Wanted
 from proxy.api.requests import TableInfo
 from proxy.monitoring.events import UNWATCHED
+from proxy.tables.extent import Extent
 from proxy.tables.snapshot import KnownHistory, TableSnapshot
 
 N_PLANS_MAX: Final = 1024
@@ -36,12 +37,15 @@ class EmptyHistory:
     Parameters
     ----------
     info : TableInfo
+    extent : Extent
+        What of the table is served.
     gate : Gate
     strategy : Strategy
     """
 
-    def __init__(self, info: TableInfo, gate: Gate, strategy: Strategy) -> None:
+    def __init__(self, info: TableInfo, extent: Extent, gate: Gate, strategy: Strategy) -> None:
         self.info = info
+        self._extent = extent
         self._gate = gate
         self._strategy = strategy
         self._hindsight = Hindsight(info.schema)
@@ -55,7 +59,7 @@ class EmptyHistory:
             SkiRental(self.info.schema),
             self._hindsight,
         )
-        return _Remembering(self.info, self._strategy, known, self._plans)
+        return _Remembering(self._extent, self._strategy, known, self._plans)
 
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """The estimates of every block's rows without any history: only what is public."""
@@ -76,9 +80,9 @@ class _Remembering(TableSnapshot):
     """A snapshot of an empty history; its plans hold for all snapshots with the same budget."""
 
     def __init__(
-        self, info: TableInfo, strategy: Strategy, known: KnownHistory, plans: Plans
+        self, extent: Extent, strategy: Strategy, known: KnownHistory, plans: Plans
     ) -> None:
-        super().__init__(info.schema, strategy, known, UNWATCHED)
+        super().__init__(extent, strategy, known, UNWATCHED)
         self._plans = plans
 
     def plan(

@@ -6,7 +6,9 @@ well enough. No exact count comes this far: a gate hands out noisy values only.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from types import MappingProxyType
 
 from accountant.gate.gate import Gate
@@ -29,6 +31,7 @@ from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.tables.acquisition import Acquired, Acquisition
 from proxy.tables.direct_purchases import Added, DirectPurchases
 from proxy.tables.empty_history import EmptyHistory
+from proxy.tables.extent import Extent
 from proxy.tables.in_flight import Purchases
 from proxy.tables.purchasing import Purchasing
 from proxy.tables.snapshot import TableSnapshot
@@ -54,6 +57,8 @@ class ServedTable:
         for synthetic tables alone: what SQL costs would tell whether others have begun with it.
     sharing : Sharing
         Whether analysts are shown what others have asked.
+    before : ServedTable, optional
+        The same table as it was served before it grew.
     """
 
     def __init__(  # noqa: PLR0913 - all that its owner has said of it
@@ -67,18 +72,43 @@ class ServedTable:
         sums: Mapping[str, SumTarget] = MappingProxyType({}),
         gaussian: GaussianOffer | None = None,
         sharing: Sharing = Sharing.SHARED,
+        before: "ServedTable | None" = None,
     ) -> None:
-        self.info = TableInfo(schema, default, sums)
+        self.extent = extent = Extent.of(schema, gate.history)
+        self.info = TableInfo(extent.schema, default, sums)
         is_private = sharing is Sharing.PRIVATE
-        self.empty_history = EmptyHistory(self.info, gate, strategy) if is_private else None
+        self.empty_history = EmptyHistory(self.info, extent, gate, strategy) if is_private else None
         self.delta = None if gaussian is None else gaussian.delta
         self.gate = gate
         self.watcher = watcher
-        self._state = TableState(schema, gate, strategy, watcher, None if is_private else gaussian)
-        purchasing = Purchasing(gate, self._state, Purchases(gate, watcher), watcher)
-        self._purchasing = purchasing
-        self._acquisition = Acquisition(purchasing)
-        self._direct = DirectPurchases(purchasing)
+        self._state = TableState(extent, gate, strategy, watcher, None if is_private else gaussian)
+        self.purchasing: Purchasing = (
+            Purchasing(gate, self._state, Purchases(gate, watcher), watcher)
+            if before is None
+            else replace(before.purchasing, state=self._state)  # what is being bought goes on
+        )
+        self._grown = partial(
+            ServedTable,
+            schema,
+            default,
+            gate,
+            strategy,
+            watcher,
+            sums=sums,
+            gaussian=gaussian,
+            sharing=sharing,
+        )
+        self._acquisition = Acquisition(self.purchasing)
+        self._direct = DirectPurchases(self.purchasing)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this is all of the table that is readable."""
+        return self.extent.horizon is None or self.extent.is_of(self.gate.history)
+
+    def grown(self) -> "ServedTable":
+        """The table as it is served now that more of it is readable."""
+        return self._grown(before=self)
 
     @property
     def history(self) -> History:
@@ -118,6 +148,12 @@ class ServedTable:
             A charge already made waits, and is completed for the next request.
         """
         return self._acquisition.acquire(wanted, payer, epsilon_cap)
+
+    def check(
+        self, plan: Sequence[PlannedMeasurement], payer: Payer, *, epsilon_cap: Fraction | None
+    ) -> None:
+        """Refuse a plan as `buy_plan` would: BudgetExhausted, LimitReached, CostAboveCap."""
+        self.gate.check(self.extent.kept(plan), payer, epsilon_cap=epsilon_cap)
 
     def price_of_tables(self, added: Added) -> Fraction:
         """What `buy_tables` would cost now. Charges nothing."""

@@ -4,11 +4,14 @@ Shared by the purchases that targets ask for (`acquisition.py`) and by those of 
 counts, statistics and batches (`direct_purchases.py`). Decides nothing by itself.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from accountant.gate.gate import Gate
+from cube.gaussian import Asked
+from planner.measuring.offers import PurchasePlan
 from proxy.monitoring.events import Watcher
-from proxy.tables.in_flight import PromisedPurchases, Purchases
+from proxy.tables.in_flight import PromisedPurchases, Purchase, Purchases
 from proxy.tables.table_state import TableState
 from proxy.tables.turns import Turns
 
@@ -33,6 +36,14 @@ class Purchasing:
     in_flight: Purchases
     watcher: Watcher
     turns: Turns = field(default_factory=Turns)
+
+    def begin(
+        self, plan: PurchasePlan, n_read: int | None, statistics: Sequence[Asked] = ()
+    ) -> Purchase:
+        """Promise a plan for what is served, inside a turn; `in_flight.carry_out` must follow."""
+        extent = self.state.extent
+        kept = replace(plan, planned=extent.kept(plan.planned))
+        return self.in_flight.begin(kept, n_read, extent.kept_statistics(statistics))
 
     def wait_until_quiet(self) -> PromisedPurchases:
         """Wait until nothing is being bought; what was promised then, which is no row.

@@ -12,13 +12,13 @@ from fractions import Fraction
 from accountant.cost.history_cost import Price
 from accountant.gate.pricing import Pricing
 from accountant.ledger.limits import Payer
+from accountant.ledger.payments import Payment
 from accountant.ledger.raises import StalePlan
 from accountant.ledger.table_history import TableHistory
 from accountant.ledger.unit_counts import Name, UnitCounts, name_of
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
-from cube.schema import Schema
-from cube.statistic import PlannedUnitCount
+from cube.statistic import PlannedUnitCount, UnitCount
 from inference.estimator import Estimator
 from inference.history import History
 from inference.noise_places import NoisePlaces
@@ -32,9 +32,15 @@ from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PricingContext, PurchasePlan
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
-from planner.measuring.unit_counts import known_unit_count, plan_unit_counts, unit_count_of
+from planner.measuring.unit_counts import (
+    CountWanted,
+    known_unit_count,
+    plan_unit_counts,
+    unit_count_of,
+)
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage, Watcher
+from proxy.tables.extent import Extent
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,8 @@ class TableSnapshot:
 
     Parameters
     ----------
-    schema : Schema
+    extent : Extent
+        What is served.
     strategy : Strategy
         How measurements are chosen.
     known : KnownHistory
@@ -74,26 +81,27 @@ class TableSnapshot:
 
     def __init__(
         self,
-        schema: Schema,
+        extent: Extent,
         strategy: Strategy,
         known: KnownHistory,
         watcher: Watcher,
         gaussian: GaussianOffer | None = None,
     ) -> None:
         self.charges = known.charges
+        self._extent = extent
         self._estimator = known.estimator
         self._watcher = watcher
-        self._pricing = Pricing(schema, known.charges)
-        self.forecast = Forecast(known.estimator, known.charges.raises.foreseen)
+        self._pricing = Pricing(extent.whole_schema, known.charges)
+        self.forecast = Forecast(known.estimator, self._foreseen)
         offered = offered_kinds(gaussian, known.charges.gaussian, known.charges.units_of_rows)
         self._context = PricingContext(
-            schema,
+            extent.schema,
             strategy,
             self.forecast,
             self.price,
             known.ski_rental,
             known.hindsight,
-            known.charges.cost.units_without,
+            self._units_without,
             self._left,
             offered,
         )
@@ -113,6 +121,13 @@ class TableSnapshot:
         """What was asked of the snapshot, and answered."""
         return self._estimator
 
+    @property
+    def payments(self) -> Sequence[Payment]:
+        """What was paid, each charge about what is served."""
+        found = self.charges.payments
+        charges = self._extent.served_charges([one.charge for one in found])
+        return [replace(one, charge=charge) for one, charge in zip(found, charges, strict=True)]
+
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows."""
         with self._watcher.stage(Stage.LOOK):
@@ -125,8 +140,12 @@ class TableSnapshot:
             wanted,
             lambda rows: _rows_of(estimator, rows),
             self.charges.unit_counts,
-            self._context.schema,
+            self._extent,
         )
+
+    def _count_of(self, wanted: Wanted) -> UnitCount | None:
+        """The count of units that is wanted, as the ledger has it; None for rows."""
+        return kept_count(wanted, self._extent)
 
     def plan(
         self,
@@ -148,25 +167,26 @@ class TableSnapshot:
         every_offer: bool = False,
     ) -> PurchasePlan:
         """What to buy of rows, and of counts of units."""
-        of_units = {
-            place: one for place, one in enumerate(wanted) if unit_count_of(one) is not None
+        counted = {place: self._count_of(one) for place, one in enumerate(wanted)}
+        asked = {
+            place: CountWanted(count, wanted[place].target, estimates[place])
+            for place, count in counted.items()
+            if count is not None
         }
-        of_rows = [place for place in range(len(wanted)) if place not in of_units]
+        of_rows = [place for place in range(len(wanted)) if place not in asked]
         plan = plan_purchases(
             [wanted[place] for place in of_rows],
             [estimates[place] for place in of_rows],
             context,
             every_offer=every_offer,
         )
-        if not of_units:
+        if not asked:
             return plan
-        known = {place: estimates[place] for place in of_units}
         counts, offers = plan_unit_counts(
-            of_units,
-            known,
+            asked,
             self.charges.unit_counts,
             context.schema,
-            lambda asked: self.price((), asked).epsilon,
+            lambda planned: self.price((), planned).epsilon,
         )
         offers |= dict(zip(of_rows, plan.offers, strict=True))
         return PurchasePlan(
@@ -179,13 +199,13 @@ class TableSnapshot:
         counts: Collection[Name],
         wanted: Sequence[Wanted],
     ) -> PurchasePlan | None:
-        """What to buy beside rows and counts that are promised; None if nothing, or nothing yet."""
-        asked = (unit_count_of(one) for one in wanted)
+        """What to buy beside what the ledger promises; None if nothing, or nothing yet."""
+        asked = (self._count_of(one) for one in wanted)
         if any(name_of(count) in counts for count in asked if count is not None):
             return None
         with self._watcher.stage(Stage.PRICE):
             try:
-                future = self.forecast.after(promised)
+                future = self.forecast.after(self._extent.served_plan(promised))
                 expected = self._estimates(future.estimator, wanted)
                 plan = self._plan(wanted, expected, replace(self._context, forecast=future))
             except StalePlan:  # it would raise what is not there yet
@@ -195,14 +215,15 @@ class TableSnapshot:
     def plan_together(self, statements: Sequence[Sequence[Wanted]]) -> BatchPlan:
         """What to buy for a declared batch of statements."""
         with self._watcher.stage(Stage.PRICE):
-            return plan_together(statements, self._context, self.charges.measurements)
+            history = self._extent.served(self.charges.measurements)
+            return plan_together(statements, self._context, history)
 
     def price(
         self, plan: Sequence[PlannedMeasurement], counts: Sequence[PlannedUnitCount] = ()
     ) -> Price:
         """What rows, and counts of units, would cost."""
         checkpoint()
-        return self._pricing.price(plan, counts)
+        return self._pricing.price(self._extent.kept(plan), counts)
 
     def check(
         self,
@@ -220,6 +241,15 @@ class TableSnapshot:
         """
         self._pricing.refuse(self.price(plan, counts), payer, epsilon_cap)
 
+    def _foreseen(self, planned: PlannedMeasurement) -> Measurement:
+        """What a planned measurement would make, without its values."""
+        (kept,) = self._extent.kept([planned])
+        return replace(self.charges.raises.foreseen(kept), block=planned.block)
+
+    def _units_without(self, rows: Sequence[PlannedMeasurement]) -> int:
+        """What the history would cost without some of its rows."""
+        return self.charges.cost.units_without(self._extent.kept(rows))
+
     def _left(self) -> Fraction:
         return Fraction(self.charges.units_left, UNITS_PER_EPSILON)
 
@@ -228,16 +258,22 @@ def estimates_of(
     wanted: Sequence[Wanted],
     rows_of: Callable[[Sequence[Wanted]], Sequence[tuple[RowEstimate, ...]]],
     known: UnitCounts,
-    schema: Schema,
+    extent: Extent,
 ) -> list[tuple[RowEstimate, ...]]:
     """What is said of everything that is wanted: of rows by `rows_of`, of units by their counts."""
-    counts = [unit_count_of(one) for one in wanted]
+    counts = [kept_count(one, extent) for one in wanted]
     of_rows = [one for one, count in zip(wanted, counts, strict=True) if count is None]
     rows = iter(rows_of(of_rows))
     return [
-        next(rows) if count is None else known_unit_count(one, count, known, schema)
+        next(rows) if count is None else known_unit_count(one, count, known, extent.schema)
         for one, count in zip(wanted, counts, strict=True)
     ]
+
+
+def kept_count(wanted: Wanted, extent: Extent) -> UnitCount | None:
+    """The count of units that is wanted, as the ledger has it; None if rows are wanted."""
+    count = unit_count_of(wanted)
+    return None if count is None else extent.kept_count(count)
 
 
 def _rows_of(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:

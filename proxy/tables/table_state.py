@@ -13,7 +13,6 @@ from typing import Final
 from accountant.gate.gate import Gate
 from accountant.ledger.table_history import TableHistory
 from cube.pace import checkpoint
-from cube.schema import Schema
 from inference.estimator import Estimator
 from inference.history import History
 from inference.noise_places import NoisePlaces
@@ -26,6 +25,7 @@ from planner.measuring.strategy import Strategy
 from planner.measuring.unit_counts import unit_count_of
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage, Watcher
+from proxy.tables.extent import Extent
 from proxy.tables.snapshot import KnownHistory, TableSnapshot, estimates_of
 
 N_BLOCKS_AT_ONCE: Final = 16  # that are looked at under the lock: mostly a few milliseconds
@@ -37,7 +37,8 @@ class TableState:
 
     Parameters
     ----------
-    schema : Schema
+    extent : Extent
+        What of it is served.
     gate : Gate
         Whose history it is.
     strategy : Strategy
@@ -49,21 +50,21 @@ class TableState:
 
     def __init__(
         self,
-        schema: Schema,
+        extent: Extent,
         gate: Gate,
         strategy: Strategy,
         watcher: Watcher,
         gaussian: GaussianOffer | None = None,
     ) -> None:
-        self._schema = schema
+        self.extent = extent
         self._gate = gate
         self._strategy = strategy
         self._watcher = watcher
         self._gaussian = gaussian
         self._lock = threading.Lock()  # of what follows; held for moments
-        self._estimator = Estimator(schema)
-        self._ski_rental = SkiRental(schema)
-        self._hindsight = Hindsight(schema)
+        self._estimator = Estimator(extent.schema)
+        self._ski_rental = SkiRental(extent.schema)
+        self._hindsight = Hindsight(extent.schema)
 
     @property
     def history(self) -> History:
@@ -88,7 +89,7 @@ class TableState:
             )
             if recalled is None or len(rows) == len(wanted):
                 return recalled
-            found = estimates_of(wanted, lambda _: recalled, history.unit_counts, self._schema)
+            found = estimates_of(wanted, lambda _: recalled, history.unit_counts, self.extent)
             known = zip(found, wanted, strict=True)
             return found if all(meets(rows, one.target) for rows, one in known) else None
 
@@ -98,7 +99,7 @@ class TableState:
             with self._held(), self._watcher.stage(Stage.LOOK):
                 history = self._gate.history
                 self._take_in(history)
-                return estimates_of(wanted, self._rows_of, history.unit_counts, self._schema)
+                return estimates_of(wanted, self._rows_of, history.unit_counts, self.extent)
         snapshot = self.snapshot()
         found = snapshot.estimates(wanted)
         checkpoint()
@@ -117,7 +118,7 @@ class TableState:
                 charges, self._estimator.snapshot(), self._ski_rental.copy(), self._hindsight
             )
         checkpoint()
-        return TableSnapshot(self._schema, self._strategy, known, self._watcher, self._gaussian)
+        return TableSnapshot(self.extent, self._strategy, known, self._watcher, self._gaussian)
 
     def _rows_of(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of rows. The lock is held."""
@@ -125,9 +126,11 @@ class TableState:
 
     def _take_in(self, charges: TableHistory) -> None:
         """Bring what is known up to date. The lock is held."""
-        self._estimator.add(charges.measurements[self._estimator.n_measurements :])
+        self.extent.check_is_of(charges)
+        found = charges.measurements[self._estimator.n_measurements :]
+        self._estimator.add(self.extent.served(found))
         new = charges.payments[self._ski_rental.n_charges :]
-        self._ski_rental.add([payment.charge for payment in new])
+        self._ski_rental.add(self.extent.served_charges([payment.charge for payment in new]))
 
     @contextmanager
     def _held(self) -> Iterator[None]:

@@ -16,6 +16,7 @@ from accountant.ledger.entry_json import write
 from accountant.ledger.table_history import TableHistory
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
+from accountant.source import ReadRows, Source
 from planner.measuring.strategy import Strategy
 from proxy.engine.engine import Engine
 from tests.sql import world
@@ -78,8 +79,8 @@ class MovedRelease:
     release: Release
     through: Callable[[Charge, Noisy], Noisy]
 
-    def noisy_values(self, charge: Charge, known: TableHistory) -> Noisy:
-        return self.through(charge, self.release.noisy_values(charge, known))
+    def noisy_values(self, source: Source | ReadRows, charge: Charge, known: TableHistory) -> Noisy:
+        return self.through(charge, self.release.noisy_values(source, charge, known))
 
 
 @dataclass(frozen=True)

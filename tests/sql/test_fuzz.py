@@ -20,7 +20,7 @@ from proxy.engine.engine import Engine
 from proxy.engine.relations import relation
 from proxy.engine.results import AnsweredPart
 from tests.sql import world
-from tests.sql.fuzz_worlds import N_RECORDS, MovedRelease
+from tests.sql.fuzz_worlds import N_RECORDS
 from tests.sql.fuzzing import Find, Tally, ask, finds
 from tests.support.fakes import KnownTable, NoNoise
 
@@ -108,8 +108,7 @@ def an_odd_number_of_records_is_refused(patch: pytest.MonkeyPatch) -> None:
 
     def wrong(engine: Engine, request: QueryRequest) -> QueryResult:
         release = right(engine, request)
-        reads = engine._tables[world.SCHEMA.table].gate._release
-        source = (reads.release if isinstance(reads, MovedRelease) else reads).source
+        source = engine._tables[world.SCHEMA.table].gate._source
         assert isinstance(source, KnownTable)
         if len(source.records) % 2:
             raise UnsupportedSql("That is odd.")

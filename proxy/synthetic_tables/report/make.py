@@ -86,7 +86,7 @@ def judged(
         drawing=drawing,
         rng=np.random.default_rng(record.seed),
     )
-    bought = purchases(record, charges.payments, charges.measurements)
+    bought = purchases(record, snapshot.payments, charges.measurements)
     n_own = record.n_charges + (
         record.evaluation is not None
     )  # it is charged after the rows are made

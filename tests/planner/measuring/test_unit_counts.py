@@ -15,10 +15,15 @@ from cube.measurement import UNITS_PER_EPSILON
 from cube.query import LinearQuery, counting
 from cube.refusals import InvalidTarget
 from cube.schema import Schema
-from cube.statistic import PlannedUnitCount
+from cube.statistic import PlannedUnitCount, UnitCount
 from cube.target import AccuracyTarget
 from inference.posterior import Posterior, RowEstimate, widest
-from planner.measuring.unit_counts import known_unit_count, plan_unit_counts, unit_count_of
+from planner.measuring.unit_counts import (
+    CountWanted,
+    known_unit_count,
+    plan_unit_counts,
+    unit_count_of,
+)
 from planner.measuring.weights import weight_for
 from planner.workload import Wanted
 
@@ -35,22 +40,24 @@ TARGETS = st.builds(
 def planned(
     known: UnitCounts, *wanted: Wanted
 ) -> tuple[tuple[PlannedUnitCount, ...], list[Fraction]]:
-    places = dict(enumerate(wanted))
-    estimates = {place: said(known, one) for place, one in places.items()}
+    places = {
+        place: CountWanted(counted(one), one.target, said(known, one))
+        for place, one in enumerate(wanted)
+    }
     found, offers = plan_unit_counts(
-        places,
-        estimates,
-        known,
-        SCHEMA,
-        lambda asked: Fraction(known.added(asked), UNITS_PER_EPSILON),
+        places, known, SCHEMA, lambda asked: Fraction(known.added(asked), UNITS_PER_EPSILON)
     )
     return found, [sum((one.epsilon for one in offers[place]), Fraction(0)) for place in places]
 
 
 def said(known: UnitCounts, wanted: Wanted) -> tuple[RowEstimate, ...]:
+    return known_unit_count(wanted, counted(wanted), known, SCHEMA)
+
+
+def counted(wanted: Wanted) -> UnitCount:
     count = unit_count_of(wanted)
     assert count is not None
-    return known_unit_count(wanted, count, known, SCHEMA)
+    return count
 
 
 def bought(known: UnitCounts, plan: tuple[PlannedUnitCount, ...]) -> UnitCounts:

@@ -94,9 +94,9 @@ def test_whoever_is_overtaken_again_and_again_buys_in_the_end(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        server.table._purchasing.turns, "_seconds", 0.0
+        server.table.purchasing.turns, "_seconds", 0.0
     )  # every turn is over at once
-    monkeypatch.setattr(server.table._purchasing.in_flight, "are_as", lambda _promises: False)
+    monkeypatch.setattr(server.table.purchasing.in_flight, "are_as", lambda _promises: False)
     plans: list[PurchasePlan | None] = []
     plain = buying._plan
 
@@ -107,16 +107,16 @@ def test_whoever_is_overtaken_again_and_again_buys_in_the_end(
     monkeypatch.setattr(buying, "_plan", planned)
 
     def overtaken() -> None:
-        with server.table._purchasing.turns.taken():
+        with server.table.purchasing.turns.taken():
             pass
 
-    taking = server.table._purchasing.turns.kept
+    taking = server.table.purchasing.turns.kept
 
     def kept(turn: Any) -> Any:
         overtaken()
         return taking(turn)
 
-    monkeypatch.setattr(server.table._purchasing.turns, "kept", kept)
+    monkeypatch.setattr(server.table.purchasing.turns, "kept", kept)
     assert epsilon(server.ask(SHORT)) > 0
     assert len(plans) == buying.N_OVERTAKEN_MAX + 1
     assert len(server.gate.payments()) == 1

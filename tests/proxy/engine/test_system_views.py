@@ -179,14 +179,14 @@ def test_history_is_one_row_a_measurement_and_says_what_was_refined(record: Tabl
 def test_history_tells_rows_with_gaussian_noise_from_others() -> None:
     precision = Precision.at_least(Fraction(1, 200))  # half of one over the variance
     measured = Measurement(members(), precision, 10, math.sqrt(50) * (1 + 1e-12), (0,))
-    record = TableRecord(INFO, Budget(Fraction(1), Fraction(0), 1), (), (measured,))
+    record = TableRecord(INFO, Budget(Fraction(1), Fraction(0), 1), (), (measured,), INFO.schema)
     (row,) = privacy_view("history", [record]).to_pylist()
     assert (row["noise"], row["epsilon"], row["noise_scale"]) == ("gaussian", None, None)
     assert (row["rho"], row["deviation"]) == pytest.approx((0.005, 10.0), rel=1e-9)
 
 
 def test_domains_tell_every_column_and_the_unit() -> None:
-    record = TableRecord(INFO, Budget(Fraction(1), Fraction(0), 0), (), ())
+    record = TableRecord(INFO, Budget(Fraction(1), Fraction(0), 0), (), (), INFO.schema)
     rows = privacy_view("domains", [record]).to_pylist()
     assert [tuple(row.values())[1:] for row in rows] == [
         ("age", "integer", "BIGINT", 11, "0", "9", False, True, True, "0 .. 9, other: -1"),
@@ -224,7 +224,7 @@ def test_unknown_views_and_tables_are_refused_with_a_suggestion(record: TableRec
 
 
 def with_budget(limit: Fraction, spent: Fraction, target: AccuracyTarget) -> TableRecord:
-    return TableRecord(TableInfo(PEOPLE, target), Budget(limit, spent, 0), (), ())
+    return TableRecord(TableInfo(PEOPLE, target), Budget(limit, spent, 0), (), (), PEOPLE)
 
 
 @given(

@@ -12,6 +12,7 @@ from scipy.stats import binom
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
+from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 
@@ -36,7 +37,7 @@ def kept(folder: Path, rows: list[Row], n_rows: int, key: bytes = KEY) -> Counte
     path = folder / "orders.csv"
     lines = [f"{person},{age},{shop}" for person, age, shop in rows]
     path.write_text("\n".join(["person,age,shop", *lines]) + "\n")
-    source = DuckDbSource(schema(n_rows), SourceLocation(path=path), key)
+    source = DuckDbSource(schema(n_rows), SourceLocation(path=path), RowsRead(key))
     found = source.measure(("age", "shop"))
     return Counter(
         {
@@ -94,7 +95,7 @@ def test_another_key_keeps_other_rows_and_every_row_has_the_same_chance(tmp_path
     many = Schema(
         table="orders", axes=(AGE, SHOP), n_records_max=2000, unit="person", rows_per_unit_max=3
     )
-    counts = DuckDbSource(many, SourceLocation(path=path), KEY).measure(("age",)).counts
+    counts = DuckDbSource(many, SourceLocation(path=path), RowsRead(KEY)).measure(("age",)).counts
     low, high = binom.interval(1 - 1e-7, len(units), 0.3)
     assert counts.sum() == 3 * len(units)
     assert low <= counts.min() <= counts.max() <= high
@@ -104,10 +105,10 @@ def test_a_row_without_a_unit_is_refused_and_one_of_several_is_not(tmp_path: Pat
     path = tmp_path / "orders.csv"
     path.write_text("person,age,shop\n1,2,a\n1,3,b\n,4,a\n")
     with pytest.raises(ConfigurationInvalid, match="every row should be about a unit"):
-        DuckDbSource(schema(2), SourceLocation(path=path), KEY)
+        DuckDbSource(schema(2), SourceLocation(path=path), RowsRead(KEY))
     path.write_text("person,age,shop\n1,2,a\n1,3,b\n")
     with pytest.raises(ConfigurationInvalid, match="or declare rows_per_unit_max"):
-        DuckDbSource(schema(1), SourceLocation(path=path), KEY)
+        DuckDbSource(schema(1), SourceLocation(path=path), RowsRead(KEY))
 
 
 def test_a_bound_needs_a_unit_and_a_key(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from cube.block import Partition, QueryBlock
 from cube.query import counting
 from cube.schema import Schema
 from cube.statistic import UnitCount
+from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 
@@ -46,7 +47,7 @@ def source(folder: Path, rows: list[Row], rows_max: int = 40, key: bytes = KEY) 
     path = folder / "orders.csv"
     lines = [f"p{person},{age},{shop}" for person, age, shop in rows]
     path.write_text("\n".join(["person,age,shop", *lines]) + "\n")
-    return DuckDbSource(schema(rows_max), SourceLocation(path=path), key)
+    return DuckDbSource(schema(rows_max), SourceLocation(path=path), RowsRead(key))
 
 
 def block(*names: str) -> QueryBlock:

@@ -33,7 +33,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @contextmanager
 def held_up(server: Server) -> Iterator[None]:
     """Nobody can plan a purchase until the block is left."""
-    turns = server.table._purchasing.turns
+    turns = server.table.purchasing.turns
     turns._seconds = 60.0
     with turns.taken():
         yield

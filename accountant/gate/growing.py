@@ -1,0 +1,116 @@
+"""The rows of a table that grows: as far as its ledger says, and as they were when closed.
+
+Before anything is charged or measured, the rows up to the ledger's horizon were read, and those of
+each period have the digest that the ledger has. So a row that is raised finds the exact value that
+it had, on whichever server, and nothing is measured of rows that changed. Rows that were not
+checked are never handed out.
+
+Proof: proofs/growth.md.
+"""
+
+import hmac
+import threading
+from typing import Final
+
+from accountant.ledger.entries import Period
+from accountant.ledger.growth import Growth
+from accountant.source import GrowingSource, ReadRows
+from cube.axis import Axis
+from cube.horizon import Span, spans
+from cube.refusals import SourceUnavailable, TacitError
+
+NOT_NOW: Final = "Ask again later; what history says is answered meanwhile."
+
+
+class ClosedPeriods:
+    """The checked rows of one growing table. Thread-safe.
+
+    Parameters
+    ----------
+    table : str
+    axis : Axis
+        Along which the table grows.
+    source : GrowingSource
+    key : bytes
+        The ledger's, of the digests.
+    """
+
+    def __init__(self, table: str, axis: Axis, source: GrowingSource, key: bytes) -> None:
+        self._table = table
+        self._axis = axis
+        self._source = source
+        self._key = key
+        self._lock = threading.Lock()
+        self._rows: ReadRows | None = None
+        self._n_read = 0  # levels whose rows were read
+        self._known: Growth | None = None  # with which the rows were compared
+        self._changed: tuple[Period, ...] = ()
+
+    @property
+    def changed(self) -> tuple[Period, ...]:
+        """Periods whose rows were found changed; for the owner alone."""
+        return self._changed
+
+    def rows(self, growth: Growth) -> ReadRows:
+        """The rows as far as the ledger says.
+
+        Raises
+        ------
+        SourceUnavailable
+            If they cannot be read, or are not those that the ledger began with.
+        """
+        with self._lock:
+            if self._known == growth and self._changed:
+                raise self._unavailable()  # reading them again and again would tell nothing new
+            rows = self._rows
+            if rows is None or self._n_read < growth.horizon:
+                rows = self._read_up_to(growth.horizon)
+            if self._known != growth:
+                self._check(rows, growth)
+            return rows
+
+    def read_on(self, growth: Growth, horizon: int) -> tuple[Period, ...]:
+        """Read anew, and further than the ledger says; the new periods.
+
+        Raises
+        ------
+        SourceUnavailable
+            As `rows`.
+        """
+        with self._lock:
+            rows = self._read_up_to(horizon)
+            self._check(rows, growth)
+            found = spans(self._axis, growth.horizon, horizon)
+            return tuple(self._period(rows, span) for span in found)
+
+    def _read_up_to(self, horizon: int) -> ReadRows:
+        """Rows that are still to be checked."""
+        self._rows, self._known = None, None
+        try:
+            return self._source.read_up_to(horizon)
+        except TacitError as error:
+            raise self._unavailable() from error
+        finally:
+            self._n_read = horizon
+
+    def _check(self, rows: ReadRows, growth: Growth) -> None:
+        """Keep the rows; SourceUnavailable unless all periods are what they were."""
+        self._known = growth
+        self._changed = tuple(
+            one
+            for one in growth.periods
+            if not hmac.compare_digest(
+                self._period(rows, (one.start, one.end)).rows_fingerprint, one.rows_fingerprint
+            )
+        )
+        self._rows = None if self._changed else rows
+        if self._changed:
+            raise self._unavailable()
+
+    def _period(self, rows: ReadRows, span: Span) -> Period:
+        return Period(*span, rows.period_fingerprint(*span, self._key))
+
+    def _unavailable(self) -> SourceUnavailable:
+        return SourceUnavailable(
+            f"The data of {self._table} cannot be measured just now.", hint=NOT_NOW
+        )

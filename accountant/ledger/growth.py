@@ -1,0 +1,64 @@
+"""How far a table that grows is readable, and what was read of it, as its ledger records it.
+
+The horizon is a number of levels of one axis, and moves forward only. Levels that became readable
+together are a period, whose rows are known by a keyed digest: rows of a period that read otherwise
+later are noticed before anything is measured. Nothing here does input or output.
+
+Proof: proofs/growth.md.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Self
+
+from accountant.ledger.entries import HorizonAdvanced, Period
+from cube.block import QueryBlock
+from cube.gaussian import GaussianStatistic
+from cube.horizon import reach
+from cube.statistic import Choice, UnitCount
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How far a table has grown.
+
+    Parameters
+    ----------
+    axis : str
+        The axis along which it grows.
+    horizon : int
+        The number of its levels, from the first, that are readable.
+    periods : tuple of Period
+        What was read of them, in order; together they are all readable levels.
+    """
+
+    axis: str
+    horizon: int = 0
+    periods: tuple[Period, ...] = ()
+
+    def advanced(self, body: HorizonAdvanced) -> Self:
+        """The growth after the horizon moved on; ValueError if that leaves a gap, or goes back."""
+        at = self.horizon
+        for period in body.periods:
+            if period.start != at:
+                raise ValueError("a period that does not begin where the one before ends")
+            at = period.end
+        return replace(self, horizon=at, periods=(*self.periods, *body.periods))
+
+    def check_within(
+        self,
+        rows: Iterable[QueryBlock],
+        statistics: Iterable[GaussianStatistic | Choice | UnitCount],
+    ) -> None:
+        """Raise ValueError if something touches a level beyond the horizon, as any choice does."""
+        blocks = list(rows)
+        for statistic in statistics:
+            if isinstance(statistic, Choice):
+                raise ValueError("a choice is about every row, and a table that grows has no end")  # noqa: TRY004 - a wrong value
+            if isinstance(statistic, UnitCount) and statistic.only_cut:
+                raise ValueError("which rows of a unit are left out changes as a table grows")
+            blocks.append(statistic.block)
+        for block in blocks:
+            reached = reach(block, self.axis)
+            if reached is None or reached > self.horizon:
+                raise ValueError("rows beyond the horizon")

@@ -1,0 +1,136 @@
+"""What an owner does to a table that grows, beside a running server or without one.
+
+The command reads the data itself, as the server would, and writes to the ledger; running servers
+follow within about a second. Nothing here keeps rows.
+"""
+
+from dataclasses import dataclass
+
+from accountant.gate.gate import Gate
+from accountant.ledger.entries import Period
+from accountant.ledger.growth import Growth
+from accountant.ledger.ledger import Ledger
+from accountant.noise.laplace import SystemNoise
+from cube.axis import Axis
+from cube.horizon import until
+from cube.refusals import CannotStart, InvalidRequest, SourceUnavailable
+from cube.schema import Schema
+from proxy.config.growing import horizon_of, read_level
+from proxy.config.settings import TableSettings
+from proxy.sources.growing_source import GrowingFile
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthStatus:
+    """How far a table is readable, and what was found of its closed rows.
+
+    Parameters
+    ----------
+    axis : Axis
+        Along which it grows.
+    horizon : int
+        The number of readable levels.
+    n_periods : int
+        The number of closed periods.
+    changed : tuple of Period
+        Those whose rows read otherwise now.
+    """
+
+    axis: Axis
+    horizon: int
+    n_periods: int
+    changed: tuple[Period, ...]
+
+    @property
+    def last(self) -> str:
+        """The last readable level, as text."""
+        return level_text(self.axis, self.horizon - 1)
+
+
+def level_text(axis: Axis, place: int) -> str:
+    """A level of a growing table's axis, as text."""
+    return str(until(axis, place + 1).regular[-1])
+
+
+def advance(ledger: Ledger, table: TableSettings, to: str, *, by: str) -> GrowthStatus:
+    """Make a table readable through one level.
+
+    Raises
+    ------
+    InvalidRequest
+        If the table does not grow, is not in the ledger, or is readable further already.
+    CannotStart
+        If its data cannot be read, or closed rows have changed.
+    LedgerUnavailable
+    """
+    gate, growth = _opened(ledger, table)
+    axis = _axis(table.schema)
+    horizon = horizon_of(axis, read_level(axis, to))
+    if horizon <= growth.horizon:
+        raise InvalidRequest(
+            f"{table.schema.table} is readable through {level_text(axis, growth.horizon - 1)}.",
+            hint="A horizon only moves forward.",
+        )
+    try:
+        gate.advance(horizon, by)
+    except SourceUnavailable as refusal:
+        raise _why(gate, axis, refusal) from None
+    return status(ledger, table)
+
+
+def status(ledger: Ledger, table: TableSettings) -> GrowthStatus:
+    """How far a table is readable, and whether its closed rows are what they were.
+
+    Raises
+    ------
+    InvalidRequest
+        If the table does not grow, or is not in the ledger.
+    CannotStart
+        If its data cannot be read.
+    """
+    gate, growth = _opened(ledger, table)
+    try:
+        gate.prepare()
+    except SourceUnavailable as refusal:
+        if not gate.changed_periods():
+            raise _why(gate, _axis(table.schema), refusal) from None
+    axis = _axis(table.schema)
+    return GrowthStatus(axis, growth.horizon, len(growth.periods), gate.changed_periods())
+
+
+def _opened(ledger: Ledger, table: TableSettings) -> tuple[Gate, Growth]:
+    schema = table.schema
+    if schema.grows is None:
+        raise InvalidRequest(
+            f"{schema.table} does not grow.",
+            hint="A table grows if its configuration says grows = {axis = ..., ...}.",
+        )
+    ledger.refresh()
+    growth = ledger.history(schema.table).growth
+    if growth is None:
+        raise InvalidRequest(
+            f"The ledger does not know {schema.table} yet.", hint="`tacit serve` enters it."
+        )
+    source = GrowingFile(schema, table.location, ledger.key)
+    return Gate(ledger, schema, source, SystemNoise()), growth
+
+
+def _axis(schema: Schema) -> Axis:
+    if schema.grows is None:
+        raise ValueError(f"{schema.table} does not grow")
+    return schema.by_name[schema.grows]
+
+
+def _why(gate: Gate, axis: Axis, refusal: SourceUnavailable) -> Exception:
+    """What to tell the owner of data that cannot be measured."""
+    if isinstance(refusal.__cause__, CannotStart):
+        return refusal.__cause__
+    changed = gate.changed_periods()
+    if not changed:
+        return refusal
+    first, last = changed[0].start, changed[-1].end - 1
+    return InvalidRequest(
+        f"Rows of {gate.schema.table} that were closed read otherwise now, between "
+        f"{axis.name} {level_text(axis, first)} and {level_text(axis, last)}.",
+        hint="Restore them; nothing is measured until then.",
+    )

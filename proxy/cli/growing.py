@@ -1,0 +1,90 @@
+"""The commands `tacit table`: how far tables that grow are readable.
+
+They read the data and write to the ledger that a configuration names, with or without a running
+server, which follows within about a second.
+"""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from accountant.ledger.ledger import Ledger
+from cube.refusals import InvalidRequest
+from planner.sql.messages import listed
+from proxy.admin import growing
+from proxy.admin.open_ledger import open_configured
+from proxy.cli.options import ConfigOption
+from proxy.config.settings import Settings, TableSettings, load
+
+DEFAULT_CONFIG: Final = Path("tacit.toml")
+COMMAND_LINE: Final = "command line"  # the author that the ledger records
+
+app = typer.Typer(no_args_is_help=True, help="See and move how far tables that grow are readable.")
+
+
+@app.command(epilog="Example: tacit table advance orders --to 2026-11-30")
+def advance(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table with `grows`.")],
+    *,
+    to: Annotated[
+        str, typer.Option(metavar="LEVEL", help="The last day, or number, whose rows are closed.")
+    ],
+    by: Annotated[
+        str, typer.Option(metavar="NAME", help="Who says so; recorded in the ledger.")
+    ] = COMMAND_LINE,
+    config: ConfigOption = DEFAULT_CONFIG,
+) -> None:
+    """Make more of a table readable: the rows through a day.
+
+    From then on, every query means the rows through that day, and no row of it may be added, taken
+    away or changed. That costs nothing; a horizon never goes back.
+    """
+    settings = load(config)
+    with open_configured(settings.ledger) as ledger:
+        found = growing.advance(ledger, _named(settings, table), to, by=by)
+    typer.echo(f"{table} is readable through {found.last}.")
+
+
+@app.command(epilog="Example: tacit table status")
+def status(
+    table: Annotated[
+        str | None, typer.Argument(metavar="TABLE", help="A table with `grows`; all, if left out.")
+    ] = None,
+    config: ConfigOption = DEFAULT_CONFIG,
+) -> None:
+    """Show how far tables are readable, and whether their closed rows are what they were.
+
+    Exits with 1 if some are not: nothing is measured of such a table.
+    """
+    settings = load(config)
+    tables = [one for one in settings.tables if one.closing is not None]
+    chosen = tables if table is None else [_named(settings, table)]
+    with open_configured(settings.ledger) as ledger:
+        has_changed = [_show(ledger, one) for one in chosen]
+    if not chosen:
+        typer.echo("No table grows.")
+    if any(has_changed):
+        raise typer.Exit(1)
+
+
+def _show(ledger: Ledger, table: TableSettings) -> bool:
+    """Print the status of a table; whether closed rows have changed."""
+    found = growing.status(ledger, table)
+    name = table.schema.table
+    typer.echo(
+        f"{name} is readable through {found.axis.name} {found.last}; {found.n_periods} periods."
+    )
+    for period in found.changed:
+        first = growing.level_text(found.axis, period.start)
+        last = growing.level_text(found.axis, period.end - 1)
+        typer.echo(f"  changed since it was closed: {first} to {last}")
+    return bool(found.changed)
+
+
+def _named(settings: Settings, name: str) -> TableSettings:
+    for table in settings.tables:
+        if table.schema.table == name:
+            return table
+    known = listed([one.schema.table for one in settings.tables])
+    raise InvalidRequest(f"There is no table {name}.", hint=f"Tables are {known}.")

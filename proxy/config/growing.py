@@ -1,0 +1,145 @@
+"""`grows` of a table: the column along which it grows, and how far its rows are closed.
+
+Nothing here moves a horizon; the ledger says how far a table is readable (accountant/gate/gate.py).
+"""
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from cube.axis import Axis, DateAxis, IntegerAxis
+from cube.refusals import InvalidRequest
+from cube.schema import Schema
+from proxy.sources.problems import Problems, Section
+
+_DURATION: Final = re.compile(r"(\d{1,4}) (hour|day|week)s?")
+_UNITS: Final = {"hour": "hours", "day": "days", "week": "weeks"}
+
+
+class GrowsSection(Section):
+    """How the file says it."""
+
+    axis: str = Field(min_length=1)
+    closed_through: dt.date | int | None = None
+    closed_after: str | None = None
+
+    @field_validator("closed_after")
+    @classmethod
+    def _is_a_duration(cls, value: str | None) -> str | None:
+        if value is not None and _DURATION.fullmatch(value) is None:
+            raise ValueError('should be a duration such as "3 days"')
+        return value
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if (self.closed_through is None) == (self.closed_after is None):
+            raise ValueError("should say closed_through or closed_after, one of them")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """Up to where rows are closed: none is added, taken away or changed any more.
+
+    Parameters
+    ----------
+    through : date or int, optional
+        The last level whose rows are closed.
+    after : timedelta, optional
+        How long after its end a day is closed.
+    """
+
+    through: dt.date | int | None = None
+    after: dt.timedelta | None = None
+
+    def horizon(self, schema: Schema, now: dt.datetime) -> int:
+        """How many levels of the table's axis, from the first, are closed at a moment.
+
+        Parameters
+        ----------
+        schema : Schema
+            Of a table that grows.
+        now : datetime
+            With a time zone.
+        """
+        if schema.grows is None:
+            raise ValueError(f"{schema.table} does not grow")
+        axis = schema.by_name[schema.grows]
+        if self.after is None:
+            return horizon_of(axis, self.through)
+        day = (now.astimezone(dt.UTC) - self.after).date() - dt.timedelta(days=1)
+        return horizon_of(axis, max(day, _before(axis)))
+
+
+def horizon_of(axis: Axis, last: dt.date | int | None) -> int:
+    """How many levels there are up to one, which need not be among them.
+
+    Raises
+    ------
+    InvalidRequest
+        If it is not of the axis's type.
+    """
+    match axis:
+        case DateAxis(low=low) if type(last) is dt.date:
+            place = (last - low).days + 1
+        case IntegerAxis(low=low) if type(last) is int:
+            place = last - low + 1
+        case _:
+            kind = "a date" if isinstance(axis, DateAxis) else "a whole number"
+            raise InvalidRequest(f"{axis.name} is closed through {kind}, not {last}.")
+    return max(0, min(place, axis.size))
+
+
+def read_level(axis: Axis, written: str) -> dt.date | int:
+    """A level of the axis of a growing table, as a person writes it; InvalidRequest otherwise."""
+    try:
+        return dt.date.fromisoformat(written) if isinstance(axis, DateAxis) else int(written)
+    except ValueError:
+        example = "2026-10-31" if isinstance(axis, DateAxis) else "1000"
+        raise InvalidRequest(
+            f"{written} is no level of {axis.name}.", hint=f"Write it as {example}."
+        ) from None
+
+
+def closing_of(section: GrowsSection, schema: Schema, problems: Problems) -> Closing | None:
+    """What a section says; None with a problem if it does not fit the column.
+
+    Parameters
+    ----------
+    section : GrowsSection
+    schema : Schema
+        Of a table that grows.
+    problems : Problems
+        Where problems are recorded.
+    """
+    axis = schema.by_name[section.axis]
+    keys = ("tables", schema.table, "grows")
+    found = _DURATION.fullmatch(section.closed_after or "")
+    if found is not None:
+        if not isinstance(axis, DateAxis):
+            problems.add((*keys, "closed_after"), "is for a column of dates; say closed_through")
+            return None
+        return Closing(after=dt.timedelta(**{_UNITS[found[2]]: int(found[1])}))
+    try:
+        n_closed = horizon_of(axis, section.closed_through)
+    except InvalidRequest as wrong:
+        problems.add((*keys, "closed_through"), wrong.message.rstrip("."))
+        return None
+    if not n_closed:
+        problems.add((*keys, "closed_through"), f"is before the first level of {axis.name}")
+        return None
+    return Closing(through=section.closed_through)
+
+
+def grows_section(values: Any, keys: tuple[str, ...], problems: Problems) -> GrowsSection | None:
+    """The section, or its problems; None if there is none."""
+    if values is None:
+        return None
+    return problems.section(GrowsSection, values, (*keys, "grows"))
+
+
+def _before(axis: Axis) -> dt.date:
+    return axis.low - dt.timedelta(days=1) if isinstance(axis, DateAxis) else dt.date.min

@@ -1,0 +1,63 @@
+"""The private tables of a server as they are now: one that has grown is served anew.
+
+A statement works on the tables that it began with; if one of them grows meanwhile, it begins again
+(`steadily`). Nothing here knows statements.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeVar
+
+from proxy.tables.extent import HorizonMoved
+from proxy.tables.private_table import ServedTable
+
+N_TIMES_MAX: Final = 3  # that a statement is begun; a horizon moves once a day
+
+Result = TypeVar("Result")
+
+
+class LiveTables(Mapping[str, ServedTable]):
+    """The tables by their names, each up to its horizon. Thread-safe.
+
+    Parameters
+    ----------
+    tables : mapping
+    """
+
+    def __init__(self, tables: Mapping[str, ServedTable]) -> None:
+        self._tables = dict(tables)
+        self._lock = threading.Lock()
+
+    def __getitem__(self, name: str) -> ServedTable:
+        table = self._tables[name]
+        if table.is_current:
+            return table
+        with self._lock:
+            table = self._tables[name]
+            if not table.is_current:
+                table = self._tables[name] = table.grown()
+            return table
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+
+def steadily(work: Callable[[], Result]) -> Result:
+    """Do what is done again from its beginning if a table grows meanwhile.
+
+    What was measured until then is in the history, and is not bought again.
+
+    Raises
+    ------
+    HorizonMoved
+        If that happens again and again.
+    """
+    for _ in range(N_TIMES_MAX - 1):
+        try:
+            return work()
+        except HorizonMoved:
+            continue
+    return work()

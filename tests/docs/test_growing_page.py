@@ -1,0 +1,46 @@
+"""The page on tables that grow: its configuration runs, and its commands say what it shows."""
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from planner.workload import RequestedTarget
+from proxy.api.requests import LOCAL, QueryRequest
+from proxy.bootstrap import build
+from proxy.cli import app as cli
+from proxy.config.settings import load
+
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "growing.md").read_text()
+CONFIGURATION = PAGE.split("```toml\n")[1].split("```")[0]
+LATE = "  changed since it was closed: 2026-09-01 to 2026-09-30"
+READABLE = "orders is readable through order_day 2026-10-31; 10 periods."
+
+
+def write(folder: Path, more: str = "") -> None:
+    days = [dt.date(2026, 1, 1) + dt.timedelta(days=place) for place in range(340)]
+    rows = [f"{place},{day},Oslo" for place, day in enumerate(days)]
+    (folder / "orders.csv").write_text("\n".join(["customer,order_day,city", *rows, more]))
+
+
+def test_it_does_as_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path)
+    (tmp_path / "tacit.toml").write_text(CONFIGURATION)
+    service = build(load(tmp_path / "tacit.toml"))
+    try:
+        request = QueryRequest(
+            sql="SELECT COUNT(*) FROM orders", caller=LOCAL, target=RequestedTarget()
+        )
+        receipt = service.engine.answer(request).receipt
+    finally:
+        service.close()
+    assert receipt is not None
+    (note,) = receipt.notes
+    assert f"note: {note}" in PAGE
+    write(tmp_path, "7,2026-09-12,Oslo\n")
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["table", "status", "--config", str(tmp_path / "tacit.toml")])
+    assert ended.value.code == 1
+    assert capsys.readouterr().out.splitlines() == [READABLE, LATE]
+    assert f"{READABLE}\n    {LATE}" in PAGE
