@@ -33,7 +33,7 @@ FLOORS = {
     "inference": (
         "estimator independence",
         "joint recalled remap scaling earlier counted_groups combined_rows",
-        "posterior marginals blue",
+        "posterior marginals blue noise_places",
         "noise_law history",
     ),
     "synthesis": (

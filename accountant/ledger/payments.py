@@ -113,6 +113,13 @@ class BindingLimit:
         return min(lefts, default=None)
 
 
+def checked_budget(value: Fraction) -> Fraction:
+    """A budget; ValueError if it is below zero."""
+    if value < 0:
+        raise ValueError("a budget below zero")
+    return value
+
+
 def units_of(epsilon: Fraction) -> int:
     """An epsilon that may be spent, in whole units of 2**-40, rounded down."""
     return int(epsilon * UNITS_PER_EPSILON)

@@ -38,6 +38,7 @@ from accountant.ledger.payments import (
     Payment,
     ReleasedStatistics,
     Spendings,
+    checked_budget,
     none_later,
     units_of,
 )
@@ -271,7 +272,7 @@ class TableHistory:
         return replace(
             self,
             opened=body,
-            budget=_budget(body.budget),
+            budget=checked_budget(body.budget),
             shared_budget=body.shared_budget,
             rows_fingerprint=body.rows_fingerprint,
             cost=CostState(rows_per_unit=body.rows_per_unit),
@@ -283,7 +284,7 @@ class TableHistory:
     def _declared(self, body: TableDeclared | BudgetSet) -> "TableHistory":
         if isinstance(body, TableDeclared):
             return replace(self, declaration=body.declaration)
-        return replace(self, budget=_budget(body.budget))
+        return replace(self, budget=checked_budget(body.budget))
 
     def _joined(self, body: BudgetJoined) -> "TableHistory":
         if self.shared_budget:
@@ -397,9 +398,3 @@ class TableHistory:
                 found.supersedes for found in new if found.supersedes is not None
             ),
         )
-
-
-def _budget(value: Fraction) -> Fraction:
-    if value < 0:
-        raise ValueError("a budget below zero")
-    return value
