@@ -169,6 +169,23 @@ class AxisClasses:
         old = self.at(finer.representatives) * self.n_powers + finer.powers
         return np.where(finer.powers < self.n_powers, old, -1)
 
+    def between(self, start: int, end: int) -> tuple["AxisClasses", Indices]:
+        """The classes of the levels ``start .. end - 1``, as of an axis that has no others.
+
+        Returns
+        -------
+        classes : AxisClasses
+            Of degree 0.
+        before : (n_classes,) ndarray
+            The class that each of them is of.
+        """
+        first = int(self.starts.searchsorted(start, side="right")) - 1
+        last = int(self.starts.searchsorted(end, side="left"))
+        of_run = self.of_run[first:last]
+        labels, _ = _numbered(of_run)
+        starts = np.maximum(self.starts[first:last], start) - start
+        return AxisClasses(end - start, starts, labels), of_run[first_places(labels)]
+
     def at(self, levels: Indices) -> Indices:
         """The class of some levels."""
         return self.of_run[_containing(self.starts, levels)]

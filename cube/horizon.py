@@ -56,7 +56,11 @@ class Horizon:
         axes = tuple(
             until(one, self.n_readable) if one.name == self.axis else one for one in schema.axes
         )
-        return replace(schema, axes=axes)
+        most, by = schema.rows_per_unit_max, schema.rows_per_unit_max_by
+        if by is not None and by.axis == self.axis:
+            most = min(most, by.rows * self.n_readable)
+            by = by if by.rows < most else None
+        return replace(schema, axes=axes, rows_per_unit_max=most, rows_per_unit_max_by=by)
 
     def whole(self, block: QueryBlock) -> QueryBlock:
         """The same rows of the whole table: a block that was written for the cut one."""

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from cube.axis import NAME_LENGTH_MAX, Axis, DateAxis, IntegerAxis
 from cube.cached import cached_property
+from cube.rows_by_level import RowsByLevel
 
 N_RECORDS_MAX = 2**40  # with COEFFICIENT_MAX keeps every exact answer inside 80 bits
 N_AXES_MAX = 1000
@@ -45,6 +46,8 @@ class Schema:
         for as many as it has rows.
     grows : str, optional
         The axis along which the table grows: rows with later levels come later.
+    rows_per_unit_max_by : RowsByLevel, optional
+        The most rows of one unit that are kept at each level of an axis, beside those in all.
     """
 
     table: str
@@ -55,6 +58,7 @@ class Schema:
     rows_per_unit_max: int = 1
     groups_per_unit_max: int | None = None
     grows: str | None = None
+    rows_per_unit_max_by: RowsByLevel | None = None
 
     def __post_init__(self) -> None:
         if not self.table or len(self.table) > NAME_LENGTH_MAX or not self.table.isprintable():
@@ -74,16 +78,32 @@ class Schema:
             self._check_unit(self.unit, folded)
         elif self.rows_per_unit_max > 1:
             raise ValueError(f"{self.table}: rows_per_unit_max needs a unit")
-        if self.groups_per_unit_max is not None:
-            self._check_groups(self.groups_per_unit_max)
+        if self.rows_per_unit_max_by is not None:
+            self._check_by_level(self.rows_per_unit_max_by)
+        self._check_groups(self.groups_per_unit_max)
         if self.grows is not None:
             self._check_grows(self.grows)
 
-    def _check_groups(self, n_groups: int) -> None:
+    def _check_groups(self, n_groups: int | None) -> None:
         """Raise ValueError unless a unit can be counted in at most so many groups."""
-        if not 1 <= n_groups <= self.rows_per_unit_max:
+        if n_groups is not None and not 1 <= n_groups <= self.rows_per_unit_max:
             raise ValueError(
                 f"{self.table}: groups_per_unit_max must be from 1 to rows_per_unit_max"
+            )
+
+    def _check_by_level(self, bound: RowsByLevel) -> None:
+        """Raise ValueError where one of the two bounds says nothing beside the other."""
+        name = f"{self.table}: rows_per_unit_max_by"
+        axis = self.by_name.get(bound.axis)
+        if axis is None:
+            raise ValueError(f"{name} is about {bound.axis}, which is not a column with levels")
+        if bound.rows >= self.rows_per_unit_max:
+            raise ValueError(f"{name} must be below rows_per_unit_max to bound anything")
+        most = bound.rows * axis.size
+        if most < self.rows_per_unit_max:
+            raise ValueError(
+                f"{name} leaves a unit {most} rows, at {axis.size} levels of {bound.axis}: "
+                f"let rows_per_unit_max be {most}"
             )
 
     def _check_grows(self, grows: str) -> None:

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from accountant.auditor.bodies import AccessBody, Granted
+from accountant.auditor.bodies import AccessBody
+from accountant.auditor.credentials import Granted
 from accountant.auditor.wrong import Wrong
 
 

@@ -5,12 +5,12 @@ something else. Whether entries agree with each other is checked in accounts.py,
 access.py.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
+from accountant.auditor.credentials import Granted, Revoked, granted, revoked
 from accountant.auditor.events import EventBody, read_clock, read_rollback
 from accountant.auditor.fields import (
     Fields,
@@ -30,6 +30,7 @@ from accountant.auditor.gaussian import RowNoise, Terms, row_noise_of, terms_of
 from accountant.auditor.noises import Noise, noise_of
 from accountant.auditor.rows import Block, BlockReader
 from accountant.auditor.statistics import Gaussian, Statistic, statistic_of
+from accountant.auditor.unit_rows import AtLevel
 from accountant.auditor.wrong import Wrong
 from cube.measurement import UNITS_PER_EPSILON
 
@@ -37,9 +38,6 @@ N_WIDTHS: Final = 5  # bins of the share of the promised width, by which answers
 VALUE_MAX: Final = 2**63 - 1  # noisy values are clamped within it
 WINDOWS: Final = ("day", "week", "month", "year", "never")
 SUBJECTS: Final = ("analyst", "group", "each_analyst")
-ROLES: Final = ("analyst", "owner", "auditor")
-PROOFS: Final = ("token", "certificate")
-_KEY: Final = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,7 @@ class Opened:
     rows_per_unit: int = 1  # at most, among what is read
     shared_budget: str = ""  # the name of the budget, if tables share it
     grows: str = ""  # the axis along which it grows, if it does
+    rows_at_level: AtLevel | None = None  # at most, of a unit, at each level of a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,21 +147,6 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
-    """A credential was issued."""
-
-    id: str
-    shown: tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Revoked:
-    """A credential gives no access any more."""
-
-    id: str
-
-
-@dataclass(frozen=True, slots=True)
 class InformationalEntry:
     """A declaration or a tally: well-formed, and nothing depends on it."""
 
@@ -200,7 +184,13 @@ def units_of(epsilon: Fraction) -> int:
 
 def _opened(value: Json) -> Opened:
     required = ("schema_digest", "data_fingerprint", "budget")
-    optional_ones = ("rows_fingerprint", "rows_per_unit", "shared_budget", "grows")
+    optional_ones = (
+        "rows_fingerprint",
+        "rows_per_unit",
+        "rows_per_unit_by",
+        "shared_budget",
+        "grows",
+    )
     fields = fields_of(value, required, optional_ones)
     text(fields, "schema_digest")
     is_pinned = "rows_fingerprint" in fields
@@ -209,10 +199,20 @@ def _opened(value: Json) -> Opened:
     n_rows = whole(fields, "rows_per_unit", 2) if "rows_per_unit" in fields else 1
     shared = check_name(text(fields, "shared_budget")) if "shared_budget" in fields else ""
     data, budget = text(fields, "data_fingerprint"), _epsilon(fields, "budget")
+    at_level = _at_level(fields["rows_per_unit_by"]) if "rows_per_unit_by" in fields else None
+    if at_level is not None and at_level.n_rows >= n_rows:
+        raise Wrong("no fewer rows of a unit at one level than in all")
     grows = check_name(text(fields, "grows")) if "grows" in fields else ""
     if grows and is_pinned:
         raise Wrong("the rows of a table that grows, recorded as if it did not")
-    return Opened(data, budget, is_pinned or bool(grows), n_rows, shared, grows)
+    return Opened(data, budget, is_pinned or bool(grows), n_rows, shared, grows, at_level)
+
+
+def _at_level(value: Json) -> AtLevel:
+    if not isinstance(value, dict) or len(value) != 1:
+        raise Wrong("rows of a unit that are not bounded along one column")
+    (column,) = value
+    return AtLevel(check_name(column), whole(value, column, 1))
 
 
 def _advanced(value: Json) -> Advanced:
@@ -323,41 +323,6 @@ def _served(value: Json) -> InformationalEntry:
     return InformationalEntry()
 
 
-def _granted(value: Json) -> Granted:
-    required = ("id", "analyst", "groups", "role", "tables", "proof", "shown_as", "expires", "by")
-    fields = fields_of(value, required, ("scram",))
-    for name in (text(fields, "analyst"), *check_set(list_of(fields, "groups", str), "groups")):
-        check_name(name)
-    check_set(list_of(fields, "tables", str), "tables")
-    one_of(fields, "role", ROLES)
-    text(fields, "by")
-    optional(fields, "expires", text)
-    shown_as = text(fields, "shown_as")
-    if not shown_as:
-        raise Wrong("a credential that anybody could show")
-    proof = one_of(fields, "proof", PROOFS)
-    if "scram" in fields:
-        _check_scram(fields["scram"], proof)
-    return Granted(check_name(text(fields, "id")), (proof, shown_as))
-
-
-def _check_scram(value: Json, proof: str) -> None:
-    """A password is a token, and two keys stand for it."""
-    if proof != "token":
-        raise Wrong("a password without a token")
-    names = ("stored_key", "server_key")
-    keys = fields_of(value, names)
-    for name in names:
-        if _KEY.fullmatch(text(keys, name)) is None:
-            raise Wrong(f"{name} is not 64 hexadecimal digits")
-
-
-def _revoked(value: Json) -> Revoked:
-    fields = fields_of(value, ("id", "by"))
-    text(fields, "by")
-    return Revoked(text(fields, "id"))
-
-
 def _epsilon(fields: Fields, name: str) -> Fraction:
     found = fraction(fields, name)
     if found < 0:
@@ -376,8 +341,8 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "taken_over": _taken_over,
     "measurement": _measured,
     "served": _served,
-    "access_granted": _granted,
-    "access_revoked": _revoked,
+    "access_granted": granted,
+    "access_revoked": revoked,
     "rollback_accepted": read_rollback,
     "clock_corrected": read_clock,
 }

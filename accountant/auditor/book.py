@@ -21,11 +21,13 @@ from accountant.auditor.bodies import (
     Pinned,
     TakenOver,
 )
+from accountant.auditor.by_level import follow_levels
 from accountant.auditor.columns import ColumnCost, column_costs
 from accountant.auditor.cost import Finding, Paid, follow
 from accountant.auditor.gaussian import GaussianAccount
 from accountant.auditor.growth import Readable
 from accountant.auditor.purchases import Purchases
+from accountant.auditor.unit_rows import UnitRows
 from accountant.auditor.verdict import TableVerdict
 from accountant.auditor.wrong import Wrong
 from accountant.ledger.entries import Entry
@@ -46,7 +48,8 @@ class Book:
         self.opened_by = opened_by
         self.data_fingerprint = opened.data_fingerprint
         self._accounts = Accounts(opened_by, opened.budget)
-        self._purchases = Purchases(opened.rows_per_unit)
+        self._unit = UnitRows(opened.rows_per_unit, opened.rows_at_level)
+        self._purchases = Purchases(self._unit)
         self._gaussian = GaussianAccount(opened.rows_per_unit)
         self._paid: list[Paid] = []
         self._finding = Finding(0, exact=True)
@@ -124,7 +127,10 @@ class Book:
             The first entry that charges too little, and by how much.
         """
         paid = [one for one in self._paid if one.seq <= n_entries]
-        found = self._finding = follow(paid, watch)
+        if self._unit.at_level is None:
+            found = self._finding = follow(paid, watch)
+        else:
+            found = self._finding = follow_levels(paid, self._unit, watch)
         if found.unpaid is None:
             return None
         charged = next(one.units for one in paid if one.seq == found.unpaid)
@@ -159,7 +165,11 @@ class Book:
     def _columns(self, n_entries: int) -> tuple[ColumnCost, ...]:
         """What each column has cost after the first entries, once they were added up."""
         bound = self._finding.bound
-        return () if bound is None else column_costs(bound, self._accounts.spent_after(n_entries))
+        if bound is None:
+            return ()
+        spent = self._accounts.spent_after(n_entries)
+        costs = column_costs(bound, spent)
+        return tuple(self._unit.along(cost, spent) for cost in costs)
 
     def notes(self, table: str) -> list[str]:
         """What could be shown neither right nor wrong."""

@@ -124,15 +124,14 @@ def check_row_noise(noise: RowNoise) -> None:
         raise Wrong("the noise is smaller than the paid precision allows")
 
 
-def price_per_square(noise: RowNoise, terms: Terms, rows_per_unit: int = 1) -> Price:
+def price_per_square(noise: RowNoise, terms: Terms, times: int = 1) -> Price:
     """What a row costs a cell, by the size of its coefficient there.
 
-    ``order * precision * size**2`` in units of 2**-40, rounded up, times the square of a unit's
-    rows.
+    ``times * order * precision * size**2`` in units of 2**-40, rounded up.
     """
     order_units = terms.order * 2**ORDER_UNIT_BITS
     shift = ORDER_UNIT_BITS + PRECISION_UNIT_BITS - EPSILON_UNIT_BITS
-    numerator = rows_per_unit**2 * order_units.numerator * noise.precision_units
+    numerator = times * order_units.numerator * noise.precision_units
     return Price(numerator, shift, power=2)
 
 

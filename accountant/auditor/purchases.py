@@ -24,6 +24,7 @@ from accountant.auditor.rows import LevelArray
 from accountant.auditor.statistics import Choice, Distance, Gaussian, UnitCount
 from accountant.auditor.tables import Row
 from accountant.auditor.unit_counts import UnitCounts
+from accountant.auditor.unit_rows import ONE_ROW, UnitRows
 from accountant.auditor.wrong import Wrong
 from cube.gaussian_terms import PRECISION_UNITS_MAX
 
@@ -43,7 +44,7 @@ class Purchases:
 
     Parameters
     ----------
-    rows_per_unit : int
+    unit : UnitRows
         The most rows of one unit: what a row costs counts this many times.
 
     Attributes
@@ -58,12 +59,12 @@ class Purchases:
         The counts of units, which are no rows.
     """
 
-    def __init__(self, rows_per_unit: int = 1) -> None:
-        self._rows_per_unit = rows_per_unit
+    def __init__(self, unit: UnitRows = ONE_ROW) -> None:
+        self._unit = unit
         self.pending: dict[int, Charge] = {}
         self.measurements: list[Measurement] = []
         self.completed: list[int] = []
-        self.unit_counts = UnitCounts(rows_per_unit)
+        self.unit_counts = UnitCounts(unit.n_rows)
         self._raised: set[int] = set()
         self._turns: dict[int, int] = {}
         self._n_levels: dict[str, int] = {}
@@ -146,8 +147,8 @@ class Purchases:
         return Row(statistic.share, self._price(statistic.weight_units))
 
     def _price(self, weight_units: int) -> Price:
-        """What a weight costs a cell in which all rows of a unit are."""
-        return Price(self._rows_per_unit * weight_units)
+        """What a weight costs a cell."""
+        return Price(self._unit.times * weight_units)
 
     def _price_of_another(self, bought: Bought, noise: RowNoise, terms: Terms | None) -> Price:
         """The price of a value with Gaussian noise, the first of its row or a further one."""
@@ -156,7 +157,7 @@ class Purchases:
             raise Wrong(f"a measurement raised to a precision of {self._precision(bought)} units")
         if terms is None:
             raise Wrong("Gaussian noise without terms")
-        return price_per_square(noise, terms, self._rows_per_unit)
+        return price_per_square(noise, terms, self._unit.times_squared(bought.block))
 
     def _precision(self, bought: Bought) -> int:
         """The precision of the row so far, with this value of it; 0 for Laplace noise."""

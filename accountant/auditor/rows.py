@@ -173,10 +173,13 @@ class Block:
     ----------
     n_rows : int
     share : Share
+    labels : LevelArray, optional
+        The row of each cell, or -1; None for one row of all cells.
     """
 
     n_rows: int
     share: Share
+    labels: LevelArray | None = None
 
 
 class BlockReader:
@@ -220,7 +223,7 @@ class BlockReader:
         # An array has two ways to be written, and so has a block.
         content = (labels, *((term.scale, *term.arrays) for term in terms))
         if content not in self._equal:
-            self._equal[content] = Block(n_rows, _share(terms, labels))
+            self._equal[content] = Block(n_rows, _share(terms, labels), labels)
         return self._equal[content]
 
     def _term(self, value: Json) -> Term:
@@ -337,8 +340,12 @@ def _n_groups(labels: LevelArray) -> int:
 
 
 def _share(terms: tuple[Term, ...], labels: LevelArray | None) -> Share:
-    """The cost of the rows for each cell, in its simplest form."""
-    inside = None if labels is None else labels.inside
+    """The cost of the rows for each cell."""
+    return share_of(terms, None if labels is None else labels.inside)
+
+
+def share_of(terms: Sequence[Term], inside: LevelArray | None) -> Share:
+    """The magnitude of a sum of terms where it is inside, in its simplest form."""
     plain = [_plain(term) for term in terms if term.bound]
     kept = [term for term in plain if term.arrays]
     constant = sum(term.scale for term in plain if not term.arrays)

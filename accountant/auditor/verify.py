@@ -13,9 +13,10 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from accountant.auditor.access import Access
-from accountant.auditor.bodies import Body, Granted, Opened, Revoked, body_of
+from accountant.auditor.bodies import Body, Opened, body_of
 from accountant.auditor.book import Book
 from accountant.auditor.chain import Chain
+from accountant.auditor.credentials import Granted, Revoked
 from accountant.auditor.events import ClockCorrected, EventBody, Events, RollbackAccepted
 from accountant.auditor.fields import parsed
 from accountant.auditor.rows import BlockReader

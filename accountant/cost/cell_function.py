@@ -177,6 +177,33 @@ class CellFunction:
             else CellFunction(self.axes, tuple(classes), values, exact)
         )
 
+    def between(self, axis: str, start: int, end: int) -> "CellFunction":
+        """The function where `axis` has the levels ``start .. end - 1`` only.
+
+        Along an axis on which it is a polynomial it is bounded by its largest value in each class.
+        An axis on which it is the same at all of these levels is dropped.
+        """
+        if axis not in self.axes:
+            return self
+        place = self.axes.index(axis)
+        flat = self.flattened() if self.classes[place].degree else self
+        classes, before = flat.classes[place].between(start, end)
+        values = flat.values.take(before, axis=place)
+        if classes.n_classes > 1:
+            kept = (*flat.classes[:place], classes, *flat.classes[place + 1 :])
+            return CellFunction(flat.axes, kept, values, flat.exact)
+        return CellFunction(
+            flat.axes[:place] + flat.axes[place + 1 :],
+            flat.classes[:place] + flat.classes[place + 1 :],
+            _array(values.take(0, axis=place), values),
+            flat.exact,
+        )
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is 0 on every cell."""
+        return not self.values.any()
+
     def equals(self, other: "CellFunction") -> bool:
         """Whether both are stored alike: the same classes and the same values."""
         return (

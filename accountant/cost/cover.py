@@ -67,6 +67,15 @@ class Cover:
         """No cell has paid more."""
         return int(self.bounds.max())
 
+    def along_axis(self, axis: str) -> CellFunction:
+        """No cell with a level of an axis has paid more than this, for each level."""
+        along = self.along.get(axis)
+        if along is None:
+            return CellFunction.constant(self.value)
+        of_box = along.sets[self.boxes[:, list(self.along).index(axis)]]
+        most = np.where(of_box, self.bounds[:, np.newaxis], 0).max(axis=0)
+        return CellFunction((axis,), (along.classes,), most, exact=False).reduced()
+
     def added(self, functions: Sequence[CellFunction]) -> "Cover | None":
         """The same boxes after more is paid; None if the numbers become too large."""
         envelopes = [Envelope.of(function) for function in functions]

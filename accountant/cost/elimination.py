@@ -5,14 +5,15 @@ their sum's maximum over that axis is a function of the other axes. The result i
 would span too many cells it is split, and the maxima of its pieces are added: this is never below
 the true maximum, and it is marked as a bound.
 
-Intermediate results are kept, so that one more function takes a path through the axes and not a
+One axis may be kept: what is left is then a function of its levels, the maximum over the cells of
+each. Intermediate results stay, so that one more function takes a path through the axes and not a
 pass over the whole history. Nothing here knows about budgets or data.
 Proof: proofs/table_cost.md, "Elimination".
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from accountant.cost.cell_function import CellFunction, added, joint_classes, joint_of
 from cube.classes import AxisClasses
@@ -22,6 +23,8 @@ N_TABLE_CELLS_MAX = 2**16  # cells of one table: half a megabyte, well under a m
 N_REDUCED_CELLS_MAX = (
     2**10
 )  # a larger message is passed on unchanged: merging takes longer than it saves
+
+NOTHING = CellFunction.constant(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +75,52 @@ class Elimination:
         The sum of all functions and messages without an axis.
     n_cells_max : int
         The most cells a piece may span, unless it is a single function.
+    kept : str, optional
+        An axis that is not eliminated.
+    along : CellFunction
+        The sum of all functions and messages on the kept axis alone.
     """
 
     order: Scope = ()
     buckets: tuple[tuple[_Piece, ...], ...] = ()
     constant: int = 0
     n_cells_max: int = N_TABLE_CELLS_MAX
+    kept: str | None = None
+    along: CellFunction = NOTHING
 
     @property
     def maximum(self) -> Maximum:
-        """The largest value over all cells, or a bound on it."""
-        exact = all(
-            len(pieces) <= 1 and all(piece.message.exact for piece in pieces)
-            for pieces in self.buckets
+        """The largest value over all cells, or a bound on it, where no axis is kept."""
+        return Maximum(self.constant, self.is_exact)
+
+    @property
+    def by_level(self) -> CellFunction:
+        """The largest value over the cells of each level of the kept axis, or a bound on it."""
+        whole = added([CellFunction.constant(self.constant), self.along]).flattened()
+        return replace(whole, exact=whole.exact and self.is_exact)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no step was replaced by a bound."""
+        return not self.is_split and all(
+            piece.message.exact for pieces in self.buckets for piece in pieces
         )
-        return Maximum(self.constant, exact)
+
+    @property
+    def is_split(self) -> bool:
+        """Whether some sum would have spanned too many cells."""
+        return any(len(pieces) > 1 for pieces in self.buckets)
 
     def added(self, functions: Sequence[CellFunction]) -> "Elimination":
         """The elimination of the sum with more functions.
 
         Only the pieces that receive a new function or a changed message are computed again.
         """
-        new = {name for function in functions for name in function.axes} - set(self.order)
+        new = {name for function in functions for name in function.axes}
+        new -= {*self.order, self.kept}
         order = (*self.order, *sorted(new))
         buckets = [*self.buckets, *(() for _ in new)]
-        moves = _Moves(order)
+        moves = _Moves(order, self.kept)
         for function in functions:
             moves.send(function)
         for place, axis in enumerate(order):
@@ -113,40 +137,51 @@ class Elimination:
             for piece in after:
                 if id(piece.message) not in kept:
                     moves.send(piece.message)
+        along = self.along
+        if moves.along:
+            along = added([along, *moves.along]).reduced()
         constant = self.constant + moves.constant
-        return Elimination(order, tuple(buckets), constant, self.n_cells_max)
+        return Elimination(order, tuple(buckets), constant, self.n_cells_max, self.kept, along)
 
 
 class _Moves:
     """Functions to be added to the bucket of their first axis, and messages to be removed."""
 
-    def __init__(self, order: Scope) -> None:
+    def __init__(self, order: Scope, kept: str | None) -> None:
+        self._kept = () if kept is None else (kept,)
         self._place = {name: place for place, name in enumerate(order)}
         self.coming: list[list[CellFunction]] = [[] for _ in order]
         self.leaving: list[set[int]] = [set() for _ in order]
         """By `id`: what is removed is the very message object that its bucket holds."""
         self.constant = 0
+        self.along: list[CellFunction] = []
 
     def send(self, function: CellFunction) -> None:
         """Add a function."""
-        if function.axes:
+        if function.axes and function.axes == self._kept:
+            self.along.append(function)
+        elif function.axes:
             self.coming[self._first(function)].append(function)
         else:
             self.constant += int(function.values)
 
     def withdraw(self, message: CellFunction) -> None:
         """Remove a message."""
-        if message.axes:
+        if message.axes and message.axes == self._kept:
+            self.along.append(message.scaled(-1))
+        elif message.axes:
             self.leaving[self._first(message)].add(id(message))
         else:
             self.constant -= int(message.values)
 
     def _first(self, function: CellFunction) -> int:
-        return min(self._place[name] for name in function.axes)
+        return min(self._place[name] for name in function.axes if name in self._place)
 
 
-def eliminated(functions: Sequence[CellFunction], n_cells_max: int) -> Elimination:
-    """Eliminate all axes of a sum; the next is always the one that makes the smallest table.
+def eliminated(
+    functions: Sequence[CellFunction], n_cells_max: int, kept: str | None = None
+) -> Elimination:
+    """Eliminate the axes of a sum; the next is always the one that makes the smallest table.
 
     Parameters
     ----------
@@ -154,6 +189,8 @@ def eliminated(functions: Sequence[CellFunction], n_cells_max: int) -> Eliminati
         Functions of one cube.
     n_cells_max : int
         The most cells an intermediate sum may span.
+    kept : str, optional
+        An axis that is not eliminated.
 
     Notes
     -----
@@ -168,7 +205,7 @@ def eliminated(functions: Sequence[CellFunction], n_cells_max: int) -> Eliminati
     order: list[str] = []
     buckets: list[tuple[_Piece, ...]] = []
     sizes: dict[str, int] = {}
-    unordered = set(n_classes)
+    unordered = set(n_classes) - {kept}
     while unordered:
         for name in unordered - sizes.keys():
             sizes[name] = _table_size(name, remaining, n_classes)
@@ -182,8 +219,10 @@ def eliminated(functions: Sequence[CellFunction], n_cells_max: int) -> Eliminati
         unordered.discard(axis)
         touched = {name for function in bucket for name in function.axes}
         sizes = {name: size for name, size in sizes.items() if name not in touched}
-    constant = sum(int(function.values) for function in remaining)
-    return Elimination(tuple(order), tuple(buckets), constant, n_cells_max)
+    constant = sum(int(function.values) for function in remaining if not function.axes)
+    along = [function for function in remaining if function.axes]
+    summed = added(along).reduced() if along else NOTHING
+    return Elimination(tuple(order), tuple(buckets), constant, n_cells_max, kept, summed)
 
 
 def maximum(functions: Sequence[CellFunction], n_cells_max: int = N_TABLE_CELLS_MAX) -> Maximum:

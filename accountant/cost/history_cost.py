@@ -7,9 +7,10 @@ This is Theorem 5.4 of Xiao & Xiong 2012, "Bayesian Inference under Differential
 neighbours that differ by one record added or removed, and it holds for rows and weights chosen
 adaptively. A row with Gaussian noise costs order * precision * coefficient**2 in the same sum
 (row_cost.py); what it costs beside that is in zcdp_account.py. Where a unit has up to k records, a
-cell pays for k of them, and the loss is that of a unit (proofs/units.md). Costs are whole units of
-2**-40 epsilon; no float is involved, and where the maximum is out of reach it is replaced by a
-proved upper bound, never by an estimate.
+cell pays for k of them, and the loss is that of a unit (proofs/units.md); where it has at most m at
+each level of an axis, level_costs.py finds the largest sum. Costs are whole units of 2**-40
+epsilon; no float is involved, and where the maximum is out of reach it is replaced by a proved
+upper bound, never by an estimate.
 
 Nothing here reads data or stores charges. Proof: proofs/table_cost.md.
 """
@@ -22,11 +23,13 @@ from typing import TypeAlias
 from accountant.cost.cell_function import CellFunction, added
 from accountant.cost.cover import Cover
 from accountant.cost.elimination import N_TABLE_CELLS_MAX, Elimination, eliminated, pieces_of
+from accountant.cost.level_costs import LevelCosts
 from accountant.cost.row_cost import most_of, row_cost
 from cube.encoding import fingerprint
 from cube.gaussian_terms import GaussianTerms
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
+from cube.rows_by_level import RowsByLevel
 
 REORDERED_GROWTH = 1.25  # once the history is this much longer, another order of axes is tried
 N_ORDERED_LEAST = (
@@ -87,6 +90,8 @@ class CostState:
         The most cells that one table may span.
     rows_per_unit : int
         The most records of one unit.
+    by : RowsByLevel, optional
+        The most of them at each level of an axis.
 
     Notes
     -----
@@ -95,19 +100,25 @@ class CostState:
     that cost.
     """
 
-    def __init__(self, n_cells_max: int = N_TABLE_CELLS_MAX, rows_per_unit: int = 1) -> None:
+    def __init__(
+        self,
+        n_cells_max: int = N_TABLE_CELLS_MAX,
+        rows_per_unit: int = 1,
+        by: RowsByLevel | None = None,
+    ) -> None:
         self.n_cells_max = n_cells_max
         self.rows_per_unit = rows_per_unit
+        self.by = by
         self._before: CostState | None = None
         self._plan: Sequence[PlannedMeasurement] = ()
         self._is_at_its_limit = False
         self._priced: tuple[_Priced, ...] = ()  # the most recently used first
-        nothing = Elimination(n_cells_max=n_cells_max)
-        self._known: _Known | None = _Known(rows_per_unit, (), 0, nothing, exact=True)
+        nothing = _eliminated((), n_cells_max, rows_per_unit, by)
+        self._known: _Known | None = _Known(rows_per_unit, by, (), 0, nothing, exact=True)
 
     def charged(self, plan: Sequence[PlannedMeasurement]) -> "CostState":
         """The state after the rows of `plan` are paid for."""
-        after = CostState(self.n_cells_max, self.rows_per_unit)
+        after = CostState(self.n_cells_max, self.rows_per_unit, self.by)
         after._before, after._plan, after._known = self, tuple(plan), None
         return after
 
@@ -163,7 +174,7 @@ class CostState:
         spared = [
             part.scaled(-1)
             for planned in rows
-            for part in row_cost(planned, rows_per_unit=self.rows_per_unit).parts
+            for part in row_cost(planned, rows_per_unit=self.rows_per_unit, by=self.by).parts
             if not part.degree
         ]
         return max(0, known.elimination.added(spared).maximum.value)
@@ -198,32 +209,38 @@ class _Known:
     Parameters
     ----------
     rows_per_unit : int
+    by : RowsByLevel, optional
     functions : tuple of CellFunction
         What each row costs, in units; some are added up.
     n_ordered : int
         The number of functions when the order of elimination was chosen.
-    elimination : Elimination
-        The elimination of the sum of all functions.
+    elimination : Elimination or LevelCosts
+        The elimination of the sum of all functions; by level, if rows are bounded by level.
     exact : bool
         Whether that sum is ``B``, or only nowhere below it.
     rows : tuple of CellFunction
         The same sum with nothing added up.
     cover : Cover, optional
-        Where elimination is too large to be exact, boxes with lower bounds; it then takes the
-        place of the elimination, which is no longer added to.
+        Where elimination is too large to be exact, boxes with lower bounds. It then takes the
+        place of the elimination, which is no longer added to; by level, the lower bound is used of
+        each level.
     """
 
     rows_per_unit: int
+    by: RowsByLevel | None
     functions: tuple[CellFunction, ...]
     n_ordered: int
-    elimination: Elimination
+    elimination: Elimination | LevelCosts
     exact: bool
     rows: tuple[CellFunction, ...] = ()
     cover: Cover | None = None
 
     @property
     def cost(self) -> TableCost:
-        """The largest value of the sum."""
+        """The largest value of the sum, or by level the largest loss of a unit."""
+        if self.cover is not None and isinstance(self.elimination, LevelCosts):
+            limit = self.cover.along_axis(self.elimination.bound.axis)
+            return TableCost(self.elimination.within(limit), exact=False)
         if self.cover is not None:
             return TableCost(self.cover.value, exact=False)
         found = self.elimination.maximum
@@ -257,44 +274,53 @@ class _Known:
         added_now = functions[len(self.functions) :]
         if self.cover is not None:
             cover = self.cover.added(added_now)
-            if cover is not None:
-                return replace(self, functions=functions, exact=exact, rows=rows, cover=cover)
-            return self._afresh(plan).reordered(self.elimination.n_cells_max)
+            if cover is None:
+                return self._afresh(plan).reordered(self.elimination.n_cells_max)
+            after = replace(self, functions=functions, exact=exact, rows=rows, cover=cover)
+            if isinstance(self.elimination, LevelCosts):
+                return replace(after, elimination=self.elimination.added(added_now))
+            return after
         elimination = self.elimination.added(added_now)
         return replace(self, functions=functions, elimination=elimination, exact=exact, rows=rows)
 
     def _afresh(self, plan: Sequence[PlannedMeasurement]) -> "_Known":
         """The functions once `plan` is paid for too, not eliminated yet."""
         functions, rows, exact = self._functions_with(plan)
-        return _Known(self.rows_per_unit, functions, 0, Elimination(), exact, rows)
+        return replace(self, functions=functions, n_ordered=0, exact=exact, rows=rows, cover=None)
 
     def reordered(self, n_cells_max: int) -> "_Known":
         """The same sum, eliminated again in a new order, or covered if that gives no more."""
         functions = _fewer(self.functions, n_cells_max)
         n_cells = min(n_cells_max, max(N_CELLS_ALL_MAX // max(1, len(functions)), N_CELLS_LEAST))
         n_ordered = max(len(functions), N_ORDERED_LEAST)
-        elimination = eliminated(functions, n_cells)
-        found = _Known(self.rows_per_unit, functions, n_ordered, elimination, self.exact, self.rows)
+        elimination = _eliminated(
+            functions, n_cells, self.rows_per_unit, self.by, before=self.elimination
+        )
+        found = replace(
+            self, functions=functions, n_ordered=n_ordered, elimination=elimination, cover=None
+        )
         if elimination.maximum.exact or len(self.rows) > N_COVERED_MAX:
             return found
         cover = Cover().added(self.rows)
         if cover is None:
             return found
-        cover = cover.refined(0, N_BOXES_FIRST)
-        return replace(found, cover=cover) if cover.value <= found.cost.units else found
+        covered = replace(found, cover=cover.refined(0, N_BOXES_FIRST))
+        return covered if covered.cost.units <= found.cost.units else found
 
     def refined(self, enough: int) -> "_Known":
         """The same cost with a lower bound, after a little work."""
         if self.cover is None:
             return self
         n_boxes = min(N_LOOKED_AT_MAX, N_COSTS_LOOKED_AT // max(1, len(self.rows)))
-        return replace(self, cover=self.cover.refined(enough, max(1, n_boxes)))
+        of_cell = enough if self.by is None else enough // self.rows_per_unit
+        return replace(self, cover=self.cover.refined(of_cell, max(1, n_boxes)))
 
     def _functions_with(
         self, plan: Sequence[PlannedMeasurement]
     ) -> tuple[tuple[CellFunction, ...], tuple[CellFunction, ...], bool]:
         """Functions and rows followed by those of `plan`, and whether their sum is ``B``."""
-        costs = [row_cost(planned, rows_per_unit=self.rows_per_unit) for planned in plan]
+        k = self.rows_per_unit
+        costs = [row_cost(planned, rows_per_unit=k, by=self.by) for planned in plan]
         parts = [part for cost in costs for part in cost.parts]
         exact = self.exact and all(cost.exact for cost in costs)
         return (*self.functions, *parts), (*self.rows, *parts), exact
@@ -327,6 +353,20 @@ def _name(plan: Sequence[PlannedMeasurement]) -> _Name:
     return tuple((fingerprint(one.block), one.weight.units, one.terms) for one in plan)
 
 
+def _eliminated(
+    functions: Sequence[CellFunction],
+    n_cells_max: int,
+    rows_per_unit: int,
+    by: RowsByLevel | None,
+    before: Elimination | LevelCosts | None = None,
+) -> Elimination | LevelCosts:
+    """The elimination of a sum; by level, in the ranges of an earlier one, or smaller ones."""
+    if by is None:
+        return eliminated(functions, n_cells_max)
+    cuts = before.cuts if isinstance(before, LevelCosts) else ()
+    return LevelCosts.of(functions, n_cells_max, by, rows_per_unit, cuts)
+
+
 def _fewer(functions: Sequence[CellFunction], n_cells_max: int) -> tuple[CellFunction, ...]:
     """The same sum in fewer functions: those on the same axes are added up while sums are small."""
     by_scope: dict[Scope, list[CellFunction]] = {}
@@ -347,6 +387,6 @@ def price_of(state: CostState, units_spent: int, plan: Sequence[PlannedMeasureme
     """
     found = state.cost_with(plan, units_spent)
     k = state.rows_per_unit
-    added_at_most = sum(most_of(planned, rows_per_unit=k) for planned in plan)
+    added_at_most = sum(most_of(planned, rows_per_unit=k, by=state.by) for planned in plan)
     units_after = max(units_spent, min(found.units, units_spent + added_at_most))
     return Price(units_spent, units_after, exact=found.exact and found.units == units_after)

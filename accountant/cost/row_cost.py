@@ -3,9 +3,13 @@
     Laplace     k * weight * |coefficient|
     Gaussian    k**2 * order * precision * coefficient**2, rounded up
 
-for a unit whose k rows are all in that cell. Functions of the cells, which are nowhere below the
-cost. Nothing here adds them up or knows what else was bought. Proofs: proofs/table_cost.md,
-"Profiles"; proofs/gaussian_noise.md, "Rows"; proofs/units.md.
+for a unit whose k rows are all in that cell. Where a unit has at most m rows at each level of an
+axis, what one row of the unit costs: the first without k, the second with the number of the unit's
+rows that the measured row can be about in place of its square (level_costs.py adds them up).
+
+Functions of the cells, which are nowhere below the cost. Nothing here adds them up or knows what
+else was bought. Proofs: proofs/table_cost.md, "Profiles"; proofs/gaussian_noise.md, "Rows";
+proofs/units.md.
 """
 
 import math
@@ -13,25 +17,39 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from accountant.cost.cell_function import CellFunction
+from accountant.cost.levels_touched import rows_in_block, rows_in_one
 from accountant.cost.profile import Profile, profile_of
 from cube.gaussian_terms import GaussianTerms, Precision
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.rows_by_level import RowsByLevel
 
 
 def row_cost(
-    planned: PlannedMeasurement, profile: Profile | None = None, *, rows_per_unit: int = 1
+    planned: PlannedMeasurement,
+    profile: Profile | None = None,
+    *,
+    rows_per_unit: int = 1,
+    by: RowsByLevel | None = None,
 ) -> Profile:
-    """What measuring a block costs each cell, in units; `profile` is that of the block."""
+    """What measuring a block costs each cell, in units; `profile` is that of the block.
+
+    For all rows of a unit; for one of them, where they are bounded `by` levels too.
+    """
     profile = profile_of(planned.block) if profile is None else profile
     if planned.terms is None:
-        units = rows_per_unit * planned.laplace_weight.units
+        units = planned.laplace_weight.units * (rows_per_unit if by is None else 1)
         return Profile(tuple(part.scaled(units) for part in profile.parts), profile.exact)
-    rate = units_per_square(planned.precision, planned.terms)
-    return _squared(profile, rows_per_unit**2 * rate)
+    n_rows = rows_per_unit**2 if by is None else rows_in_one(planned.block, by, rows_per_unit)
+    return _squared(profile, n_rows * units_per_square(planned.precision, planned.terms))
 
 
-def most_of(planned: PlannedMeasurement, *, rows_per_unit: int = 1) -> int:
-    """No cell pays more than this for a block."""
+def most_of(
+    planned: PlannedMeasurement, *, rows_per_unit: int = 1, by: RowsByLevel | None = None
+) -> int:
+    """No unit pays more than this for a block."""
+    if by is not None:
+        one = row_cost(planned, rows_per_unit=rows_per_unit, by=by)
+        return rows_in_block(planned.block, by, rows_per_unit) * one.bound
     bound = rows_per_unit * profile_of(planned.block).bound
     if planned.terms is None:
         return planned.laplace_weight.units * bound

@@ -25,6 +25,7 @@ from accountant.source import GrowingSource, Source
 from cube.declaration import declare
 from cube.encoding import canonical_json
 from cube.refusals import DataChanged, LedgerMismatch, LedgerUnavailable, SourceUnavailable
+from cube.rows_by_level import RowsByLevel
 from cube.schema import Schema
 
 
@@ -87,6 +88,7 @@ def open_table(
         schema.rows_per_unit_max,
         funds.shared,
         schema.grows or "",
+        schema.rows_per_unit_max_by,
     )
     if opened is None:
         _check_new_data(schema.table, ledger, seen)
@@ -117,9 +119,10 @@ def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> Non
             f"The ledger knows {table} with other columns, levels or neighbours.",
             hint=f"Restore the declaration it began with. {forgetting}",
         )
-    if opened.rows_per_unit != seen.rows_per_unit:
+    bounds = opened.rows_per_unit, opened.rows_per_unit_by
+    if bounds != (seen.rows_per_unit, seen.rows_per_unit_by):
         raise LedgerMismatch(
-            f"The ledger knows {table} with rows_per_unit_max = {opened.rows_per_unit}, "
+            f"The ledger knows {table} with {_as_declared(*bounds)}, "
             "by which everything spent on it was counted.",
             hint=f"Restore that. {forgetting}",
         )
@@ -137,6 +140,14 @@ def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> Non
             hint="Restore that data; changed data is a new table, with a ledger and a budget "
             f"of its own. {forgetting}",
         )
+
+
+def _as_declared(n_rows: int, by: RowsByLevel | None) -> str:
+    """The bounds on the rows of a unit as an owner declares them."""
+    of_level = "no rows_per_unit_max_by"
+    if by is not None:
+        of_level = f"rows_per_unit_max_by = {{{by.axis} = {by.rows}}}"
+    return f"rows_per_unit_max = {n_rows} and {of_level}"
 
 
 def _check_same_rows(ledger: Ledger, table: str, rows: str) -> None:

@@ -14,8 +14,7 @@
     taken_over      another attempt is made to measure a charge; earlier ones no longer count
     measurement     the noisy values of the rows of one charge, and of its statistics
     served          how many answers were given, free and paid, and how wide they were
-    access_granted  a credential was issued
-    access_revoked  a credential was revoked
+    access_granted, access_revoked   a credential was issued, or revoked
     rollback_accepted, clock_corrected   about the ledger itself; see ledger_events.py
 
 The last four are about no table; their table is the empty text. A ledger with an entry of any other
@@ -44,6 +43,7 @@ from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer
 from cube.encoding import canonical_json
 from cube.gaussian_terms import GaussianTerms
 from cube.measurement import PlannedMeasurement
+from cube.rows_by_level import RowsByLevel
 
 GENESIS: Final = "0" * 64  # the digest before the first entry
 NO_TABLE: Final = ""  # of entries that are about no table
@@ -65,9 +65,10 @@ class TableOpened:
 
     `data_fingerprint` is the identity of its data, whatever is read from it; `rows_fingerprint` is
     the identity of the rows read: None in an older ledger, until `DataPinned` records it.
-    `rows_per_unit` is the most rows of a unit that are among them. Tables with the same
-    `shared_budget` spend from one budget together; empty for a budget of its own. `grows` is the
-    axis along which it grows; its rows are then known by their periods. Empty if it does not.
+    `rows_per_unit` is the most rows of a unit that are among them, and `rows_per_unit_by` the most
+    at each level of an axis. Tables with the same `shared_budget` spend from one budget together;
+    empty for a budget of its own. `grows` is the axis along which it grows; its rows are then known
+    by their periods. Empty if it does not.
     """
 
     schema_digest: str
@@ -77,6 +78,7 @@ class TableOpened:
     rows_per_unit: int = 1
     shared_budget: str = ""
     grows: str = ""
+    rows_per_unit_by: RowsByLevel | None = None
 
     def __post_init__(self) -> None:
         if self.rows_per_unit < 1:

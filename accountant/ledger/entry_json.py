@@ -34,6 +34,7 @@ from accountant.ledger.json_fields import Fields, typed
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Payer, Subject, Window
 from cube.encoding import canonical_json
+from cube.rows_by_level import RowsByLevel
 
 
 def write(body: Body) -> tuple[str, str]:
@@ -73,6 +74,8 @@ def _write_opened(body: TableOpened) -> Fields:
         encoded["rows_fingerprint"] = body.rows_fingerprint
     if body.rows_per_unit > 1:
         encoded["rows_per_unit"] = body.rows_per_unit
+    if body.rows_per_unit_by is not None:
+        encoded["rows_per_unit_by"] = body.rows_per_unit_by.declaration
     if body.shared_budget:
         encoded["shared_budget"] = body.shared_budget
     if body.grows:
@@ -89,6 +92,7 @@ def _read_opened(fields: Fields) -> TableOpened:
         typed(fields.get("rows_per_unit", 1), int),
         typed(fields.get("shared_budget", ""), str),
         typed(fields.get("grows", ""), str),
+        RowsByLevel.declared(typed(fields.get("rows_per_unit_by", {}), dict)),
     )
 
 
@@ -251,10 +255,7 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     Measured: ("measurement", _write_measured),
     Served: ("served", _write_served),
     AccessGranted: ("access_granted", _write_granted),
-    AccessRevoked: (
-        "access_revoked",
-        lambda body: {"id": body.credential_id, "by": body.by},
-    ),
+    AccessRevoked: ("access_revoked", lambda body: {"id": body.credential_id, "by": body.by}),
     RollbackAccepted: ("rollback_accepted", _write_rollback),
     ClockCorrected: ("clock_corrected", lambda body: {"was": body.was, "by": body.by}),
 }

@@ -169,12 +169,12 @@ class TableHistory:
 
     def without_charges(self) -> "TableHistory":
         """The same table with its present declaration and budget, and nothing bought."""
-        rows_per_unit = self.cost.rows_per_unit
+        rows_per_unit, by = self.cost.rows_per_unit, self.cost.by
         return TableHistory(
             opened=self.opened,
             declaration=self.declaration,
             budget=self.budget,
-            cost=CostState(rows_per_unit=rows_per_unit),
+            cost=CostState(rows_per_unit=rows_per_unit, by=by),
             gaussian=GaussianAccount(rows_per_unit=rows_per_unit),
             unit_counts=UnitCounts(rows_per_unit),
             growth=self.growth,
@@ -275,7 +275,7 @@ class TableHistory:
             budget=checked_budget(body.budget),
             shared_budget=body.shared_budget,
             rows_fingerprint=body.rows_fingerprint,
-            cost=CostState(rows_per_unit=body.rows_per_unit),
+            cost=CostState(rows_per_unit=body.rows_per_unit, by=body.rows_per_unit_by),
             gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
             unit_counts=UnitCounts(body.rows_per_unit),
             growth=Growth(body.grows) if body.grows else None,

@@ -29,6 +29,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
+from accountant.cost.levels_touched import rows_in_block
 from accountant.cost.row_cost import units_per_square
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge
@@ -62,7 +63,7 @@ class RentedRows:
     terms : GaussianTerms, optional
         Of Gaussian noise, those of the table.
     rows_per_unit : int
-        The most records of one unit of the table.
+        The most records of one unit of the table that the block can be about.
     """
 
     block: QueryBlock
@@ -161,7 +162,10 @@ class SkiRental:
         paid, held = self._raised(charged)
         rows = self._rented.setdefault(scope, {})
         before = rows[name].units if name in rows else 0
-        rows_per_unit = self._schema.rows_per_unit_max
+        schema = self._schema
+        rows_per_unit = rows_in_block(
+            charged.block, schema.rows_per_unit_max_by, schema.rows_per_unit_max
+        )
         rows[name] = RentedRows(charged.block, before + paid, held, terms, rows_per_unit)
         self._n_purchases[scope] += 1
 

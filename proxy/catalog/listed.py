@@ -123,7 +123,9 @@ def _private(info: TableInfo, taken: set[int]) -> ListedTable:
     schema = info.schema
     unit = "Each record is a unit of privacy." if schema.unit is None else f"Unit: {schema.unit}."
     if schema.rows_per_unit_max > 1:
-        unit = f"Unit: {schema.unit}, of whose records at most {schema.rows_per_unit_max} count."
+        unit = f"Unit: {schema.unit}, of whose records at most {schema.rows_per_unit_max} count"
+        by = schema.rows_per_unit_max_by
+        unit += "." if by is None else f", and {by.rows} for each {by.axis}."
     default = info.default
     return ListedTable(
         DB_SCHEMA,

@@ -229,6 +229,7 @@ def _table_section(
         "# and `step`: values are clamped to these bounds, and rounded to whole steps from low.",
         "# With `unit`, Tacit refuses to start if somebody has two rows. If people have several:",
         "# rows_per_unit_max = 10  # of each are kept; every epsilon is for all of them",
+        "# rows_per_unit_max_by = { day = 2 }  # and at most so many for each level of a column",
         "",
     ]
     return "\n".join(lines)

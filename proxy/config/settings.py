@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
 from accountant.gate.open_table import Funds
 from cube.axis import Axis
 from cube.refusals import ConfigurationInvalid
+from cube.rows_by_level import RowsByLevel
 from cube.schema import N_RECORDS_MAX, N_ROWS_PER_UNIT_MAX, Neighbours, Schema
 from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
 from planner.measuring.gaussian_opening import GaussianOffer
@@ -115,6 +116,9 @@ class TableSection(Section):
     rows_per_unit_max: int = Field(default=1, ge=1, le=N_ROWS_PER_UNIT_MAX)
     groups_per_unit_max: int | None = Field(default=None, ge=1, le=N_ROWS_PER_UNIT_MAX)
     grows: Any = None
+    rows_per_unit_max_by: dict[str, Annotated[int, Field(strict=True, ge=1)]] = Field(
+        default_factory=dict, max_length=1
+    )
     budget: str | int | float
     separate_budget: str | None = Field(default=None, min_length=1)
     n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
@@ -329,6 +333,9 @@ def _build_schema(
             rows_per_unit_max=1 if section is None else section.rows_per_unit_max,
             groups_per_unit_max=None if section is None else section.groups_per_unit_max,
             grows=None if grows is None else grows.axis,
+            rows_per_unit_max_by=RowsByLevel.declared(
+                {} if section is None else section.rows_per_unit_max_by
+            ),
         )
     except ValueError as error:
         problems.add(("tables", name), str(error).removeprefix(f"{name}: "))

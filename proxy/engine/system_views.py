@@ -303,6 +303,9 @@ def _domain_rows(record: TableRecord) -> Iterator[Row]:
         }
     if schema.unit is not None:
         several = f"at most {schema.rows_per_unit_max} records of each are kept"
+        if schema.rows_per_unit_max_by is not None:
+            by = schema.rows_per_unit_max_by
+            several += f", and {by.rows} for each {by.axis}"
         if schema.groups_per_unit_max is not None:
             several += f", and counted in at most {schema.groups_per_unit_max} groups"
         yield {

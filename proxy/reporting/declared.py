@@ -124,6 +124,8 @@ class DeclaredTable:
         The column of the privacy unit.
     rows_per_unit_max : int
         The most rows of one unit that are kept.
+    rows_per_unit_max_by : mapping of str to int
+        The most at each level of a column; empty if that is not bounded.
     groups_per_unit_max : int
         The most groups of a statement in which one unit is counted.
     separate_budget : str
@@ -137,6 +139,7 @@ class DeclaredTable:
     neighbours: str
     unit: str | None
     rows_per_unit_max: int
+    rows_per_unit_max_by: Mapping[str, int]
     groups_per_unit_max: int
     separate_budget: str
     n_records_max: int
@@ -156,6 +159,7 @@ class DeclaredTable:
             fields["neighbours"],
             fields["unit"],
             n_rows,
+            fields.get("rows_per_unit_max_by", {}),
             fields.get("groups_per_unit_max", n_rows),
             fields.get("separate_budget", ""),
             fields["n_records_max"],

@@ -192,6 +192,7 @@ def _declaration(table: TableReport) -> dict[str, Any] | None:
         "neighbours": declared.neighbours,
         "unit": declared.unit,
         "rows_per_unit_max": declared.rows_per_unit_max,
+        "rows_per_unit_max_by": dict(declared.rows_per_unit_max_by) or None,
         "groups_per_unit_max": declared.groups_per_unit_max,
         "separate_budget": declared.separate_budget or None,
         "n_records_max": declared.n_records_max,

@@ -2,7 +2,8 @@
 
 Of a unit with more rows, those come first that have the smallest keyed digests of the unit, the
 row, and its number among the unit's identical rows; of a table that grows, before that, those of
-the first levels of its axis, so that rows that come later change nothing. So another unit's rows
+the first levels of its axis, so that rows that come later change nothing. First those at each level
+of an axis are kept, where they are bounded too, and of these those in all. So another unit's rows
 change nothing, the same rows are kept whenever the same data is read with the same key, and nobody
 without the key can tell, or arrange, which rows these are. Proof: accountant/proofs/units.md,
 "Bounding".
@@ -58,14 +59,21 @@ def bounded_rows_sql(schema: Schema, rows: str) -> str:
     texts = ", '/', ".join(f"axis_{place}" for place in range(len(schema.axes)))
     inner = f"sha256(concat($1, {texts}, '/', copy_of_row, '/', {UNIT}))"
     earliest = "" if schema.grows is None else f"{axis_column(schema, schema.grows)}, "
-    first = f"{earliest}sha256(concat($1, {inner})), {axes}, copy_of_row"
-    return (
-        f"SELECT {axes}, {UNIT} FROM ("  # noqa: S608 - generated names only
-        f"SELECT {axes}, {UNIT}, row_number() OVER "
-        f"(PARTITION BY {UNIT} ORDER BY {first}) AS place "
-        f"FROM (SELECT *, row_number() OVER (PARTITION BY {UNIT}, {axes}) AS copy_of_row "
-        f"FROM ({rows}))) WHERE place <= {schema.rows_per_unit_max}"
+    order = f"{earliest}digest, {axes}, copy_of_row"
+    found = (
+        f"SELECT *, sha256(concat($1, {inner})) AS digest FROM ("  # noqa: S608 - generated names only
+        f"SELECT *, row_number() OVER (PARTITION BY {UNIT}, {axes}) AS copy_of_row FROM ({rows}))"
     )
+    by = schema.rows_per_unit_max_by
+    if by is not None:
+        found = _first(by.rows, f"{UNIT}, {axis_column(schema, by.axis)}", order, found)
+    return f"SELECT {axes}, {UNIT} FROM ({_first(schema.rows_per_unit_max, UNIT, order, found)})"  # noqa: S608 - the same
+
+
+def _first(n_rows: int, keys: str, order: str, rows: str) -> str:
+    """The query of the first rows of each group, in an order without ties."""
+    place = f"row_number() OVER (PARTITION BY {keys} ORDER BY {order})"
+    return f"SELECT * FROM ({rows}) QUALIFY {place} <= {n_rows}"  # noqa: S608 - the same
 
 
 def numbered_units_sql(schema: Schema, rows: str, kept: str) -> str:

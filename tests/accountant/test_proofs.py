@@ -17,7 +17,16 @@ WITHOUT_A_GUARANTEE = (
     | {"ledger/open_ledger", "auditor/wrong"}
     | {
         f"auditor/{name}"
-        for name in ("access", "bodies", "book", "classes", "fields", "transfer", "verdict")
+        for name in (
+            "access",
+            "bodies",
+            "book",
+            "classes",
+            "credentials",
+            "fields",
+            "transfer",
+            "verdict",
+        )
     }
     | {
         f"ledger/stores/{name}"

@@ -41,6 +41,7 @@ from cube.block import Partition, QueryBlock
 from cube.gaussian_terms import Precision
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, counting
+from cube.rows_by_level import RowsByLevel
 from cube.schema import Schema
 from tests.support.fakes import KnownTable
 from tests.support.gaussian import TERMS
@@ -70,6 +71,8 @@ EVERYONE = QueryBlock(counting(), BY_WORLD)
 ADULTS = QueryBlock(counting([factor("age", 0, 0, 1, 1, 1)]), BY_WORLD)
 OFTEN = QueryBlock(counting([factor("visits", 0, 1, 1)]), BY_WORLD)
 SUM = QueryBlock(counting([factor("age", 0, 1, 2, 3, 4)]), BY_WORLD)
+AT_TWO = QueryBlock(counting([factor("age", 0, 0, 1, 0, 0)]), BY_WORLD)
+AT_THREE = QueryBlock(counting([factor("age", 0, 0, 0, 1, 0)]), BY_WORLD)
 AGES = np.arange(5 * N_WORLDS, dtype=np.int64).reshape(N_WORLDS, 5).T
 BY_AGE = QueryBlock(counting(), Partition(("age", "world"), AGES))
 
@@ -78,7 +81,8 @@ BY_AGE = QueryBlock(counting(), Partition(("age", "world"), AGES))
 class Attack:
     """A record that is there or not, and what is asked; `is_raised` buys it in two steps.
 
-    A unit with `n_records` has as many of that record; `n_counted` of them are charged for.
+    A unit with `n_records` has as many of that record, and `others`; `n_counted` of them are
+    charged for, `by` levels too.
     """
 
     name: str
@@ -88,11 +92,19 @@ class Attack:
     is_raised: bool = False
     n_records: int = 1
     n_counted: int = 1
+    others: tuple[tuple[int, int], ...] = ()
+    by: RowsByLevel | None = None
 
     @property
     def schema(self) -> Schema:
         """The table, as a server that charges for so many records of a unit knows it."""
-        return replace(SCHEMA, unit="person", rows_per_unit_max=self.n_counted)
+        n_counted, by = self.n_counted, self.by
+        return replace(SCHEMA, unit="person", rows_per_unit_max=n_counted, rows_per_unit_max_by=by)
+
+    @property
+    def of_unit(self) -> list[tuple[int, int]]:
+        """The records of the unit that is there or not."""
+        return [self.record] * self.n_records + list(self.others)
 
     def plan(self, share: int = 1, first: int | None = None) -> list[PlannedMeasurement]:
         """What is asked, at a share of its weights; as raises of what is from place `first` on."""
@@ -113,6 +125,16 @@ ATTACKS = (
     Attack("a sum, at its largest value", (4, 0), (SUM,), (QUARTER,)),
     Attack("overlapping counts", (4, 2), (EVERYONE, ADULTS, OFTEN), (QUARTER, HALF, QUARTER)),
     Attack("a count that is raised", (2, 2), (ADULTS,), (Weight.at_least(1),), is_raised=True),
+    Attack(
+        "a unit of two at each of two ages",
+        (3, 2),
+        (AT_TWO, AT_THREE, ADULTS),
+        (EIGHTH_OF_ONE,) * 3,
+        n_records=2,
+        n_counted=4,
+        others=((2, 0), (2, 1)),
+        by=RowsByLevel("age", 2),
+    ),
     Attack("a unit of four", (3, 2), (ADULTS, OFTEN), (EIGHTH_OF_ONE,) * 2, False, 4, 4),
 )
 
@@ -253,7 +275,7 @@ def attacked(tmp_path: Path) -> Attacked:
     """Carries out an attack."""
 
     def carry_out(attack: Attack, noise: NoiseSource, n_runs: int) -> Outcome:
-        tables = (KNOWN, np.vstack((KNOWN, [attack.record] * attack.n_records)))
+        tables = (KNOWN, np.vstack((KNOWN, attack.of_unit)))
         sources = [KnownTable(attack.schema, in_every_world(records)) for records in tables]
         exact = [[answers_by_world(block, source) for block in attack.blocks] for source in sources]
         ratios = []
@@ -290,6 +312,16 @@ def test_the_attack_convicts_a_server_that_charges_for_one_record_of_a_unit(
 ) -> None:
     outcome = attacked(replace(ATTACKS[-1], n_counted=1), SystemNoise(), 20_000)
     assert outcome.shown() > 2 * outcome.charged
+
+
+def test_the_attack_convicts_a_server_that_charges_for_the_records_at_one_level(
+    attacked: Attacked,
+) -> None:
+    """Of four records, two at each of two levels, the dearest level alone costs half."""
+    attack = replace(ATTACKS[5], n_counted=2, by=None)
+    outcome = attacked(attack, SystemNoise(), 20_000)
+    assert outcome.charged == 0.5
+    assert outcome.shown() > 1.2 * outcome.charged
 
 
 def test_gaussian_noise_of_a_unit_shows_no_more_than_the_square_of_its_records(

@@ -191,8 +191,11 @@ def forget_units(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("row_cost", "most_of"):
         priced = getattr(history_cost, name)
 
-        def counting_once(planned: object, *, rows_per_unit: int, priced: Any = priced) -> object:
+        def counting_once(
+            planned: object, *, rows_per_unit: int, by: object, priced: Any = priced
+        ) -> object:
             assert rows_per_unit == N_ROWS_MAX
+            assert by is None
             return priced(planned)
 
         monkeypatch.setattr(history_cost, name, counting_once)

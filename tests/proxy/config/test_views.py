@@ -8,11 +8,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from cube.refusals import ConfigurationInvalid
+from cube.rows_by_level import RowsByLevel
 from proxy.config.settings import Settings, load
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import PrivateView
 from tests.support.shop import PER_PERSON, rows, view_of, write_shop
 
+SEVERAL = """source = "people.csv"
+unit = "id"
+rows_per_unit_max = 4
+rows_per_unit_max_by"""
 VIEW = 'view = "SELECT 1 AS age"'
 
 
@@ -44,6 +49,13 @@ def test_a_view_is_declared_by_its_text_and_its_sources(shop: Path) -> None:
     )
     assert table.schema.unit == "id"
     assert rows(DuckDbSource(table.schema, table.location), "age") == [(30, 2), (41, 1)]
+
+
+def test_rows_of_a_unit_are_bounded_at_each_level_of_a_column(shop: Path) -> None:
+    (table,) = configured(shop, f"{SEVERAL} = {{age = 2}}").tables
+    assert table.schema.rows_per_unit_max_by == RowsByLevel("age", 2)
+    (table,) = configured(shop, SEVERAL.rpartition("\n")[0]).tables
+    assert table.schema.rows_per_unit_max_by is None
 
 
 def test_the_documented_configuration_loads_and_its_view_runs(tmp_path: Path) -> None:
@@ -107,6 +119,16 @@ def test_the_documented_configuration_loads_and_its_view_runs(tmp_path: Path) ->
         ('source = "people.csv"\nunit = "AGE"', ["the unit AGE is also a column with levels"]),
         ('source = "people.csv"\nunit = ""', ["unit: string should have at least 1 character"]),
         ('source = "people.csv"\nunit = 3', ["unit: should be a valid string"]),
+        (f"{SEVERAL} = 3", ["rows_per_unit_max_by: should be a valid dictionary"]),
+        (f"{SEVERAL} = {{age = 0}}", ["rows_per_unit_max_by.age: should be greater"]),
+        (f"{SEVERAL} = {{age = 1.5}}", ["rows_per_unit_max_by.age: should be a valid integer"]),
+        (f"{SEVERAL} = {{age = 1, sex = 1}}", ["rows_per_unit_max_by: dictionary should have"]),
+        (f"{SEVERAL} = {{day = 1}}", ["rows_per_unit_max_by is about day, which is not a column"]),
+        (f"{SEVERAL} = {{age = 4}}", ["rows_per_unit_max_by must be below rows_per_unit_max"]),
+        (
+            f"{SEVERAL} = {{age = 1}}".replace("= 4", "= 200"),
+            ["rows_per_unit_max_by leaves a unit 121 rows, at 121 levels of age: let rows"],
+        ),
     ],
 )
 def test_a_view_or_unit_that_makes_no_sense_is_a_problem(

@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.refusals import ConfigurationInvalid
+from cube.rows_by_level import RowsByLevel
 from cube.schema import Schema
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
@@ -26,18 +27,29 @@ ROWS = st.lists(
 Row = tuple[int, int, str]  # a unit, an age, which may have no level, and a shop
 
 
-def schema(n_rows: int, unit: str | None = "person") -> Schema:
+def schema(n_rows: int, unit: str | None = "person", by: RowsByLevel | None = None) -> Schema:
     return Schema(
-        table="orders", axes=(AGE, SHOP), n_records_max=100, unit=unit, rows_per_unit_max=n_rows
+        table="orders",
+        axes=(AGE, SHOP),
+        n_records_max=100,
+        unit=unit,
+        rows_per_unit_max=n_rows,
+        rows_per_unit_max_by=by,
     )
 
 
-def kept(folder: Path, rows: list[Row], n_rows: int, key: bytes = KEY) -> Counter[Any]:
+def kept(
+    folder: Path,
+    rows: list[Row],
+    n_rows: int,
+    key: bytes = KEY,
+    by: RowsByLevel | None = None,
+) -> Counter[Any]:
     """How often each cell is kept."""
     path = folder / "orders.csv"
     lines = [f"{person},{age},{shop}" for person, age, shop in rows]
     path.write_text("\n".join(["person,age,shop", *lines]) + "\n")
-    source = DuckDbSource(schema(n_rows), SourceLocation(path=path), RowsRead(key))
+    source = DuckDbSource(schema(n_rows, by=by), SourceLocation(path=path), RowsRead(key))
     found = source.measure(("age", "shop"))
     return Counter(
         {
@@ -68,6 +80,30 @@ def test_as_many_rows_of_each_unit_are_kept_as_are_allowed(
         assert found.total() == min(n_rows, with_levels.total())
         assert found <= with_levels
     assert kept(tmp_path, rows, n_rows) == sum(alone, Counter())
+
+
+@ONCE
+@given(ROWS, st.integers(2, 4), st.integers(1, 2))
+def test_so_many_are_kept_at_each_level_and_of_these_so_many_in_all(
+    tmp_path: Path, rows: list[Row], n_rows: int, n_of_level: int
+) -> None:
+    """For each unit by itself; what is kept of one does not depend on the others."""
+    if n_of_level == n_rows:
+        return
+    by = RowsByLevel("age", n_of_level)
+    rows = [*rows, (9, 0, "a"), (9, 0, "b"), (9, 0, "c"), (9, 1, "a")]
+    of_unit: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        of_unit[row[0]].append(row)
+    alone = [kept(tmp_path, some, n_rows, by=by) for some in of_unit.values()]
+    for some, found in zip(of_unit.values(), alone, strict=True):
+        ages = Counter(age for _, age, _ in some if age >= 0)
+        at_level = {age: min(n, n_of_level) for age, n in ages.items()}
+        assert found.total() == min(n_rows, sum(at_level.values()))
+        assert found <= Counter((age, "abc".index(shop)) for _, age, shop in some)
+        for age in range(10):
+            assert sum(n for (own, _), n in found.items() if own == age) <= at_level.get(age, 0)
+    assert kept(tmp_path, rows, n_rows, by=by) == sum(alone, Counter())
 
 
 @ONCE
