@@ -427,3 +427,25 @@ def test_another_bound_on_groups_is_another_question(folder: Path) -> None:
         ask(service, ALL)
         assert spent(service) == pytest.approx(5 * NATS / 100, rel=1e-4)
         assert verify(service.ledger.entries()).problem is None
+
+
+def test_rows_bounded_at_each_level_cost_less_and_counts_of_customers_the_same(
+    folder: Path,
+) -> None:
+    """One order an hour: a count of an hour's orders costs what one of its customers does."""
+    with served(folder, more="rows_per_unit_max_by = {hour = 1}") as service:
+        found = ask(service, "SELECT COUNT(DISTINCT customer) AS n, COUNT(*) AS m FROM orders")
+        assert len(found) == 1
+        assert spent(service) == pytest.approx((1 + N_ROWS_MAX) * NATS / 100, rel=0.01)
+        by_hour = {(customer, hour) for customer, _, hour in orders()}
+        n_orders = Counter(customer for customer, _, _ in orders())
+        n_cut = sum(
+            n > sum(one == customer for one, _ in by_hour) for customer, n in n_orders.items()
+        )
+        cut = "SELECT COUNT(DISTINCT customer) FILTER (WHERE WAS_CUT(customer)) AS n FROM orders"
+        assert abs(ask(service, cut, half_width=5)[0]["n"] - n_cut) < 5 * SURE
+        assert n_cut > 50
+        verdict = verify(service.ledger.entries())
+        (table,) = verdict.tables
+        assert verdict.problem is None
+        assert table.recomputed <= table.spent
