@@ -1,7 +1,8 @@
 """The only access to private data, and what it returns.
 
-Only the gate may call `measure`; a test searches the code for other callers. What it returns is
-exact: `CellCounts` exists only as a local of one function, and its `repr` shows nothing.
+Only the gate may call `measure` and `measure_units`; a test searches the code for other callers.
+What they return is exact: `CellCounts` and `UnitCells` exist only as locals of one function, and
+their `repr` shows nothing.
 """
 
 from dataclasses import dataclass
@@ -38,6 +39,38 @@ class CellCounts:
         return "CellCounts(<private>)"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitCells:
+    """The cells of a scope in which each unit has records, each pair once. Private.
+
+    Parameters
+    ----------
+    levels : tuple of (n_pairs,) ndarray of int64
+        For each axis of the scope, the position of the cell's level.
+    units : (n_pairs,) ndarray of int64
+        A number of the unit, from 0: equal for the same unit, and for no other.
+    digests : (n_pairs,) ndarray of int64
+        A keyed digest of the unit, from 0: it depends on the unit and the key alone.
+    were_cut : (n_pairs,) ndarray of int64
+        1 where some records of the unit were left out, 0 elsewhere.
+    """
+
+    levels: tuple[NDArray[np.int64], ...]
+    units: NDArray[np.int64]
+    digests: NDArray[np.int64]
+    were_cut: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        arrays = (*self.levels, self.units, self.digests, self.were_cut)
+        if any(array.dtype != np.int64 or array.ndim != 1 for array in arrays):
+            raise TypeError("what is said of units are vectors of int64")
+        if any(array.shape != self.units.shape for array in arrays):
+            raise ValueError("one level of each axis, and one of all else, for each pair")
+
+    def __repr__(self) -> str:
+        return "UnitCells(<private>)"
+
+
 class Source(Protocol):
     """A private table: an immutable snapshot of at most ``n_records_max`` records."""
 
@@ -53,12 +86,26 @@ class Source(Protocol):
         """Exact counts of the occupied cells of `scope`."""
         ...
 
+    def measure_units(self, scope: Scope) -> UnitCells:
+        """The cells of `scope` in which each unit has records.
+
+        Raises
+        ------
+        ValueError
+            If the table's schema says that no unit has several: then records are units.
+        """
+        ...
+
 
 class ReadRows(Protocol):
     """The rows of the first levels of a growing table's axis: an immutable snapshot."""
 
     def measure(self, scope: Scope) -> CellCounts:
         """Exact counts of the occupied cells of `scope`."""
+        ...
+
+    def measure_units(self, scope: Scope) -> UnitCells:
+        """As `Source.measure_units`."""
         ...
 
     def period_fingerprint(self, start: int, end: int, key: bytes) -> str:

@@ -21,7 +21,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
-from accountant.source import CellCounts
+from accountant.source import CellCounts, UnitCells
 from cube.encoding import fingerprint
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
@@ -50,6 +50,11 @@ class NoRecords:
         """No occupied cell."""
         nothing = np.zeros(0, dtype=np.int64)
         return CellCounts(tuple(nothing for _ in scope), nothing)
+
+    def measure_units(self, scope: Scope) -> UnitCells:
+        """No unit."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return UnitCells(tuple(nothing for _ in scope), nothing, nothing, nothing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,11 +53,13 @@ def declare(schema: Schema, *, version: str, separate_budget: str = "") -> str:
 
 
 def _bounds(schema: Schema) -> dict[str, Any]:
-    """The bounds on the rows of a unit, where a unit may have several."""
+    """The bounds on the rows of a unit, and on its groups, where a unit may have several."""
     n_rows, by = schema.rows_per_unit_max, schema.rows_per_unit_max_by
+    n_groups = schema.groups_per_unit_max
     return {
         **({} if n_rows == 1 else {"rows_per_unit_max": n_rows}),
         **({} if by is None else {"rows_per_unit_max_by": by.declaration}),
+        **({} if n_groups is None else {"groups_per_unit_max": n_groups}),
     }
 
 

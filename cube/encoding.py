@@ -37,7 +37,7 @@ from cube.query import (
     Term,
     shape_of,
 )
-from cube.statistic import Choice, ChoiceCandidate, Distance, Score
+from cube.statistic import Choice, ChoiceCandidate, Distance, Score, UnitCount
 from cube.tiles import Tiles
 
 
@@ -68,8 +68,17 @@ def decode_block(encoded: dict[str, Any]) -> QueryBlock:
     return QueryBlock(query, partition)
 
 
-def encode_statistic(statistic: Distance | Choice | GaussianCounts) -> dict[str, Any]:
+def encode_statistic(
+    statistic: Distance | Choice | UnitCount | GaussianCounts,
+) -> dict[str, Any]:
     """A statistic as JSON values."""
+    if isinstance(statistic, UnitCount):
+        return {
+            "kind": "unit_count",
+            "block": encode_block(statistic.block),
+            "groups_max": statistic.groups_max,
+            **({"only_cut": True} if statistic.only_cut else {}),
+        }
     if isinstance(statistic, GaussianCounts):
         return {"kind": "normal_counts", "block": encode_block(statistic.block)}
     if isinstance(statistic, Distance):
@@ -86,7 +95,9 @@ def encode_statistic(statistic: Distance | Choice | GaussianCounts) -> dict[str,
     }
 
 
-def decode_statistic(encoded: dict[str, Any]) -> Distance | Choice | GaussianCounts:
+def decode_statistic(
+    encoded: dict[str, Any],
+) -> Distance | Choice | UnitCount | GaussianCounts:
     """The statistic that `encode_statistic` wrote.
 
     Raises
@@ -107,6 +118,11 @@ def decode_statistic(encoded: dict[str, Any]) -> Distance | Choice | GaussianCou
                     ChoiceCandidate(child, tuple(rest)) for child, *rest in encoded["candidates"]
                 ),
             )
+        case "unit_count":
+            only_cut = encoded.get("only_cut", False)
+            if "only_cut" in encoded and only_cut is not True:
+                raise ValueError("a count of units that does not say which")
+            return UnitCount(decode_block(encoded["block"]), encoded["groups_max"], only_cut)
         case other:
             raise ValueError(f"there is no statistic called {other!r}")
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cube.block import QueryBlock
 from cube.gaussian_terms import GaussianTerms, Rho
 from cube.measurement import PlannedMeasurement, Weight
-from cube.statistic import Distance, PlannedStatistic
+from cube.statistic import Distance, PlannedStatistic, PlannedUnitCount
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,4 +71,4 @@ class PlannedGaussian:
     terms: GaussianTerms
 
 
-Asked: TypeAlias = PlannedStatistic | PlannedGaussian
+Asked: TypeAlias = PlannedStatistic | PlannedGaussian | PlannedUnitCount

@@ -42,6 +42,9 @@ class Schema:
     rows_per_unit_max : int
         The most rows of one unit that are kept; the source leaves out the others. Every epsilon is
         for a unit, so what a row costs counts this many times.
+    groups_per_unit_max : int, optional
+        The most groups of a statement in which one unit is counted by COUNT(DISTINCT unit); None
+        for as many as it has rows.
     grows : str, optional
         The axis along which the table grows: rows with later levels come later.
     rows_per_unit_max_by : RowsByLevel, optional
@@ -54,6 +57,7 @@ class Schema:
     neighbours: Neighbours = Neighbours.ADD_REMOVE
     unit: str | None = None
     rows_per_unit_max: int = 1
+    groups_per_unit_max: int | None = None
     grows: str | None = None
     rows_per_unit_max_by: RowsByLevel | None = None
 
@@ -77,8 +81,16 @@ class Schema:
             raise ValueError(f"{self.table}: rows_per_unit_max needs a unit")
         if self.rows_per_unit_max_by is not None:
             self._check_by_level(self.rows_per_unit_max_by)
+        self._check_groups(self.groups_per_unit_max)
         if self.grows is not None:
             self._check_grows(self.grows)
+
+    def _check_groups(self, n_groups: int | None) -> None:
+        """Raise ValueError unless a unit can be counted in at most so many groups."""
+        if n_groups is not None and not 1 <= n_groups <= self.rows_per_unit_max:
+            raise ValueError(
+                f"{self.table}: groups_per_unit_max must be from 1 to rows_per_unit_max"
+            )
 
     def _check_by_level(self, bound: RowsByLevel) -> None:
         """Raise ValueError where one of the two bounds says nothing beside the other."""
@@ -119,6 +131,11 @@ class Schema:
     def per_row(self, epsilon: Fraction) -> Fraction:
         """What a row may cost where a unit may cost `epsilon`."""
         return epsilon / self.rows_per_unit_max
+
+    @property
+    def groups_per_unit(self) -> int:
+        """The most groups of a statement in which one unit is counted."""
+        return self.groups_per_unit_max or self.rows_per_unit_max
 
     def sizes(self, scope: tuple[str, ...]) -> tuple[int, ...]:
         """The number of levels of each axis in `scope`."""

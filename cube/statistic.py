@@ -2,10 +2,12 @@
 
     Distance    the summed distance of a block's rows from public numbers
     Choice      which of several candidates scores best (the exponential mechanism)
+    UnitCount   how many units have a row in each group: COUNT(DISTINCT unit)
 
 Each is released with noise and charged at a weight. A distance costs a cell what the rows of its
-block would cost; a choice costs every cell the same. Their results are not rows of the history: no
-query is estimated from them.
+block would cost; a choice costs every cell the same; a count of units costs a unit the same
+wherever its rows are. Their results are not rows of the history: no query of rows is estimated from
+them.
 
 Nothing here touches data, noise or budget.
 """
@@ -22,6 +24,7 @@ REFERENCE_MAX: Final = 2**40  # of a number with which a row is compared
 N_CANDIDATES_MAX: Final = 20_000
 N_PARENTS_MAX: Final = 8
 N_CLASSES_OF_F: Final = 2  # the score F is for a child with this many classes
+N_GROUPS_OF_UNIT_MAX: Final = 2**20  # as many as a unit may have rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +120,63 @@ class Choice:
     def costing(self, weight: Weight) -> PlannedMeasurement:
         """A row with the same cost for every cell: the count of all records."""
         return PlannedMeasurement(QueryBlock(counting()), weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnitCount:
+    """How many units have a row in each group of a block, with at most so many groups of each unit.
+
+    A unit has a row in a group if one of its rows is in a cell of the group where the block's query
+    is not 0. Of a unit in more groups, which of them count is decided by its digest
+    (`accountant/exact/unit_counts.py`).
+
+    Parameters
+    ----------
+    block : QueryBlock
+        The groups, one for each row. Its query has whole coefficients and no constant.
+    groups_max : int
+        The most groups in which one unit counts.
+    only_cut : bool
+        Whether only those units count of which some rows were left out.
+    """
+
+    block: QueryBlock
+    groups_max: int
+    only_cut: bool = False
+
+    def __post_init__(self) -> None:
+        PlannedMeasurement(self.block, Weight(1))  # raises unless the block can be measured
+        if type(self.only_cut) is not bool:
+            raise TypeError("units are counted all, or only those with rows left out")
+        if type(self.groups_max) is not int or not 1 <= self.groups_max <= N_GROUPS_OF_UNIT_MAX:
+            raise ValueError(f"a unit counts in 1 to {N_GROUPS_OF_UNIT_MAX} groups")
+
+    def reach(self, rows_per_unit: int) -> int:
+        """In how many groups a unit can count that has at most so many rows."""
+        return min(self.block.n_rows, self.groups_max, rows_per_unit)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedUnitCount:
+    """A count of units to release, and the weight of each of its numbers once it is.
+
+    Parameters
+    ----------
+    count : UnitCount
+    weight : Weight
+    raised_from : int, optional
+        The place, among the table's counts of units in the order of purchase, of an earlier one of
+        the same groups. Its noise is then refined, and only the difference is paid.
+    """
+
+    count: UnitCount
+    weight: Weight
+    raised_from: int | None = None
+
+    @property
+    def rows(self) -> PlannedMeasurement:
+        """The same groups as rows: what their noise and their raises follow from."""
+        return PlannedMeasurement(self.count.block, self.weight, self.raised_from)
 
 
 Statistic: TypeAlias = Distance | Choice

@@ -36,6 +36,10 @@ class History:
     def __getitem__(self, place: int) -> Measurement:
         return self._measurements[place]
 
+    def has(self, place: int) -> bool:
+        """Whether there is a measurement at a place."""
+        return 0 <= place < len(self._measurements)
+
     def copy(self) -> "History":
         """An equal history that grows independently; the measurements are shared."""
         other = History()

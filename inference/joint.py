@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cube.pace import checkpoint
-from inference.history import History
+from inference.noise_places import Places
 from inference.posterior import Posterior
 
 N_VARIATES_MAX = 2**18  # drawn at once: 2 MB, which fits a processor's cache
@@ -27,7 +27,7 @@ SPREAD_TOLERANCE = 1e-6  # above the rounding of a law's scales (a billionth) an
 
 
 def draw_errors(
-    posteriors: Sequence[Posterior], history: History, n_draws: int, rng: np.random.Generator
+    posteriors: Sequence[Posterior], history: Places, n_draws: int, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Joint draws of ``value - truth`` of several answers.
 
@@ -35,8 +35,8 @@ def draw_errors(
     ----------
     posteriors : sequence of Posterior
         Answers from `history`, as it is now or as it was when it was shorter.
-    history : History
-        The history whose places the terms of the answers name.
+    history : Places
+        The history whose places the terms of the answers name, or one with counts beside it.
     n_draws : int
         At least 1. Draws are independent of each other.
     rng : numpy.random.Generator
@@ -95,7 +95,7 @@ def draw_errors(
 
 
 def error_parts(
-    posteriors: Sequence[Posterior], history: History
+    posteriors: Sequence[Posterior], history: Places
 ) -> tuple[sparse.csr_array, NDArray[np.float64], NDArray[np.bool_]]:
     """Independent variables whose sums are the errors of several answers.
 
@@ -103,7 +103,7 @@ def error_parts(
     ----------
     posteriors : sequence of Posterior
         As in `draw_errors`.
-    history : History
+    history : Places
 
     Returns
     -------
@@ -156,7 +156,7 @@ class _Parts:
         return drawn
 
 
-def _parts(posteriors: Sequence[Posterior], history: History) -> _Parts:
+def _parts(posteriors: Sequence[Posterior], history: Places) -> _Parts:
     """Decompose the noises that the posteriors use into independent parts."""
     n_terms = [one.terms.place.size for one in posteriors]
     none = [np.empty(0, dtype=np.int64)]
@@ -193,9 +193,9 @@ def _parts(posteriors: Sequence[Posterior], history: History) -> _Parts:
 
 
 def _check_rows(
-    places: NDArray[np.int64], which: NDArray[np.int64], row: NDArray[np.int64], history: History
+    places: NDArray[np.int64], which: NDArray[np.int64], row: NDArray[np.int64], history: Places
 ) -> None:
-    if places.size and not (places[0] >= 0 and places[-1] < len(history)):
+    if not all(map(history.has, places.tolist())):
         raise ValueError("terms name places that this history does not have")
     n_rows = np.array([history[int(place)].block.n_rows for place in places], dtype=np.int64)
     if ((row < 0) | (row >= n_rows[which])).any():
@@ -203,7 +203,7 @@ def _check_rows(
 
 
 def _chains(
-    places: NDArray[np.int64], history: History
+    places: NDArray[np.int64], history: Places
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For each place, ascending: its chain of raises, and how many later places of it are given.
 

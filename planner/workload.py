@@ -81,6 +81,10 @@ class RequestedTarget:
 class Wanted:
     """A block of linear queries and the accuracy target of each of its rows.
 
+    With `groups_max`, not its rows are wanted but how many units have a row in each group, each
+    unit in at most so many of them; with `only_cut`, of those of which rows were left out
+    (`cube.statistic.UnitCount`).
+
     With `is_searched`, the target is one of several that follow each other, and only rows are
     bought whose later raises cost the difference: a table of cells bought for an early one would
     be paid beside the rows of a later one.
@@ -89,6 +93,8 @@ class Wanted:
     block: QueryBlock
     target: AccuracyTarget
     is_searched: bool = False
+    groups_max: int | None = None
+    only_cut: bool = False
 
     @property
     def asked(self) -> tuple[QueryBlock, float, float]:
@@ -169,6 +175,10 @@ class Aggregate:
         Whether it is one number for all groups.
     is_nonnegative : bool
         Whether what is shown of it is 0 at least; formulas use it as it is.
+    groups_max : int, optional
+        For a count of units, not of rows: the most groups in which one unit counts.
+    only_cut : bool
+        Whether only those units count of which rows were left out.
     """
 
     name: str
@@ -177,6 +187,12 @@ class Aggregate:
     target: AccuracyTarget
     is_total: bool = False
     is_nonnegative: bool = False
+    groups_max: int | None = None
+    only_cut: bool = False
+
+    def wanted(self, block: QueryBlock) -> Wanted:
+        """One of its blocks, at its target."""
+        return Wanted(block, self.target, groups_max=self.groups_max, only_cut=self.only_cut)
 
     @property
     def is_constant(self) -> bool:

@@ -1,7 +1,8 @@
 """The book of one table: everything that its entries record, up to any of them.
 
 Budgets and limits are in accounts.py, rows and noise in purchases.py, Gaussian noise in
-gaussian.py, and the cost of rows in cost.py; here they are combined.
+gaussian.py, counts of units in unit_counts.py, and the cost of rows in cost.py; here they are
+combined.
 """
 
 from collections.abc import Callable, Sequence
@@ -128,7 +129,7 @@ class Book:
         of_cells = replace(self._unit, at_level=None)
         self._paid_before += [(self._unit, self._paid), (of_cells, [lost])]
         flat = Price(self._unit.times * body.weight_units)
-        units = body.units_after - self._gaussian.units
+        units = body.units_after - self._gaussian.units - self._purchases.unit_counts.units
         self._paid = [Paid(seq, changed.outside(rows, flat), units)]
         n_before = len(self._purchases.pending)
         self._purchases.drop(changed.are_of)
@@ -139,16 +140,16 @@ class Book:
         self._accounts.correct_clock(at)
 
     def _charge(self, seq: int, body: Charge) -> None:
-        """Apply a charge; for rows is what was paid, without the part for Gaussian noise."""
+        """Apply a charge; for rows is what was paid, without Gaussian noise and counts of units."""
         if self._readable is not None:
             self._readable.check(body)
         rows = self._purchases.charge(seq, body)
         self._charged.append(seq)
         if body.terms is not None:
             self._gaussian.charge(seq, body.terms, body.rho_units)
-        units = body.units_after - self._gaussian.units
+        units = body.units_after - self._gaussian.units - self._purchases.unit_counts.units
         if units < (self._paid[-1].units if self._paid else 0):
-            raise Wrong("a charge that does not pay for its Gaussian noise")
+            raise Wrong("a charge that does not pay for its Gaussian noise or counts of units")
         self._paid.append(Paid(seq, rows, units))
 
     def add_up(self, n_entries: int, watch: Callable[[int], None]) -> tuple[int, str] | None:
@@ -178,12 +179,15 @@ class Book:
         n_given_up = sum(seq <= n_entries for seq in self._n_given_up)
         n_charges = sum(seq <= n_entries for seq in self._charged) - n_given_up
         delta, gaussian_units = self._gaussian.after(n_entries)
+        of_counts = self._purchases.unit_counts.units_after(n_entries)
+        recomputed = self._finding.units + gaussian_units + of_counts
         return TableVerdict(
             table=table,
             budget=self._accounts.budget_after(n_entries),
             spent=Fraction(self._accounts.spent_after(n_entries), UNITS_PER_EPSILON),
-            recomputed=Fraction(self._finding.units + gaussian_units, UNITS_PER_EPSILON),
+            recomputed=Fraction(recomputed, UNITS_PER_EPSILON),
             gaussian=Fraction(gaussian_units, UNITS_PER_EPSILON),
+            unit_counts=Fraction(of_counts, UNITS_PER_EPSILON),
             delta=delta,
             exact=self._finding.exact,
             n_measurements=len(measured),

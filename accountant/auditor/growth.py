@@ -14,7 +14,7 @@ import numpy as np
 
 from accountant.auditor.bodies import Advanced, Charge
 from accountant.auditor.rows import LevelArray, Share
-from accountant.auditor.statistics import Choice
+from accountant.auditor.statistics import Choice, UnitCount
 from accountant.auditor.wrong import Wrong
 
 
@@ -53,6 +53,8 @@ class Readable:
         """Raise Wrong if a charge is for something beyond the readable levels."""
         if any(isinstance(one, Choice) for one in charge.statistics):
             raise Wrong("a choice on a table that grows: it is about every row")
+        if any(isinstance(one, UnitCount) and one.only_cut for one in charge.statistics):
+            raise Wrong("units with rows left out, on a table that grows: these change")
         shares = [one.block.share for one in charge.bought]
         shares += [one.share for one in charge.statistics if not isinstance(one, Choice)]
         if not all(map(self._ends_within, shares)):

@@ -15,6 +15,8 @@ from accountant.auditor.wrong import Wrong
 from cube.measurement import UNITS_PER_EPSILON, WEIGHT_UNITS_MAX
 
 LATTICE_BITS_MAX: Final = 32
+# Whatever the public bound on answers was, a value up to here was not clamped.
+UNCLAMPED_MAX: Final = 2**63 - 2 - 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,18 @@ def check_noise(noise: Noise) -> None:
     numerator, denominator = noise.scale.as_integer_ratio()
     if denominator * UNITS_PER_EPSILON > numerator * noise.weight_units:
         raise Wrong("the noise is smaller than the paid weight allows")
+
+
+def refined_by(after: Noise, before: Noise, *, may_be_clamped: bool) -> int:
+    """The weight that is added; Wrong unless the noise is a refinement of the earlier one.
+
+    `may_be_clamped` says whether that can be told from the earlier values.
+    """
+    if after.weight_units <= before.weight_units:
+        raise Wrong("a measurement raised to a weight that is no larger")
+    if may_be_clamped or after.lattice_bits != before.lattice_bits or after.scale >= before.scale:
+        raise Wrong("a measurement raised to noise that is no refinement of its own")
+    return after.weight_units - before.weight_units
 
 
 def scale_of(fields: Fields, name: str) -> float:

@@ -10,7 +10,6 @@ of its own: only what the two cost together is limited.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from accountant.auditor.bodies import Bought, Charge, Measured, TakenOver
 from accountant.auditor.gaussian import (
@@ -20,17 +19,15 @@ from accountant.auditor.gaussian import (
     check_row_noise,
     price_per_square,
 )
-from accountant.auditor.noises import Noise, check_noise
+from accountant.auditor.noises import UNCLAMPED_MAX, Noise, check_noise, refined_by
 from accountant.auditor.prices import Price
 from accountant.auditor.rows import LevelArray, Share
-from accountant.auditor.statistics import Choice, Distance, Gaussian
+from accountant.auditor.statistics import Choice, Distance, Gaussian, UnitCount
 from accountant.auditor.tables import Row
+from accountant.auditor.unit_counts import UnitCounts
 from accountant.auditor.unit_rows import ONE_ROW, UnitRows
 from accountant.auditor.wrong import Wrong
 from cube.gaussian_terms import PRECISION_UNITS_MAX
-
-# Whatever the public bound on answers was, a value up to here was not clamped.
-UNCLAMPED_MAX: Final = 2**63 - 2 - 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +56,8 @@ class Purchases:
         In the order of purchase; raises name them by their places.
     completed : list of int
         The numbers of the measurement entries, ascending.
+    unit_counts : UnitCounts
+        The counts of units, which are no rows.
     """
 
     def __init__(self, unit: UnitRows = ONE_ROW) -> None:
@@ -66,6 +65,7 @@ class Purchases:
         self.pending: dict[int, Charge] = {}
         self.measurements: list[Measurement] = []
         self.completed: list[int] = []
+        self.unit_counts = UnitCounts(unit.n_rows)
         self._raised: set[int] = set()
         self._turns: dict[int, int] = {}
         self._n_levels: dict[str, int] = {}
@@ -80,8 +80,11 @@ class Purchases:
                 self._check_levels(array)
             if isinstance(statistic, Gaussian):
                 check_gaussian(statistic.noise, statistic.sensitivity)
-            else:
+            elif not isinstance(statistic, UnitCount):
                 rows.append(self._cost_of(statistic))
+        counts = [one for one in charge.statistics if isinstance(one, UnitCount)]
+        if counts:
+            self.unit_counts.charge(seq, counts)
         self.pending[seq] = charge
         return tuple(rows)
 
@@ -90,6 +93,7 @@ class Purchases:
         for place, one in enumerate(self.measurements):
             if is_of(one.bought.block.share):
                 self._raised.add(place)  # nothing is raised from it any more
+        self.unit_counts.drop(is_of)
         self.pending = {
             seq: charge
             for seq, charge in self.pending.items()
@@ -115,17 +119,27 @@ class Purchases:
             raise Wrong("a measurement of a turn that was taken over")
         if [len(values) for values in body.values] != [one.block.n_rows for one in charge.bought]:
             raise Wrong("a measurement without exactly one value for each charged row")
-        per_number = [one for one in charge.statistics for _ in range(one.n_released)]
-        if len(body.released) != len(per_number):
-            raise Wrong("a measurement without exactly one number for each statistic, or row of it")
-        for statistic, released in zip(per_number, body.released, strict=True):
-            statistic.check(released)
+        self._measure_statistics(charge, body)
         del self.pending[body.charge]
         self.completed.append(seq)
         for bought, values in zip(charge.bought, body.values, strict=True):
             may_be_clamped = any(abs(value) > UNCLAMPED_MAX for value in values)
             precision = self._precision(bought)
             self.measurements.append(Measurement(seq, bought, may_be_clamped, precision))
+
+    def _measure_statistics(self, charge: Charge, body: Measured) -> None:
+        """Apply the released numbers of a charge's statistics."""
+        if len(body.released) != sum(one.n_released for one in charge.statistics):
+            raise Wrong("a measurement without exactly one number for each statistic, or row of it")
+        place = 0
+        for statistic in charge.statistics:
+            numbers = body.released[place : place + statistic.n_released]
+            place += statistic.n_released
+            if isinstance(statistic, UnitCount):
+                self.unit_counts.measure(statistic, numbers)
+            else:
+                for number in numbers:
+                    statistic.check(number)
 
     def _row(self, bought: Bought, terms: Terms | None) -> Row:
         for array in bought.block.share.arrays:
@@ -137,7 +151,11 @@ class Purchases:
         check_noise(noise)
         if earlier is None:
             return Row(bought.block.share, self._price(noise.weight_units))
-        return Row(bought.block.share, self._price(_refined_by(noise, earlier)))
+        before = earlier.bought.noise
+        if not isinstance(before, Noise):
+            raise Wrong("a measurement raised with noise of another kind")
+        added = refined_by(noise, before, may_be_clamped=earlier.may_be_clamped)
+        return Row(bought.block.share, self._price(added))
 
     def _cost_of(self, statistic: Distance | Choice) -> Row:
         """The cost of a statistic for each cell, as a row."""
@@ -186,19 +204,3 @@ class Purchases:
         for axis, n_levels in zip(array.axes, array.shape, strict=True):
             if self._n_levels.setdefault(axis, n_levels) != n_levels:
                 raise Wrong(f"{axis} has {self._n_levels[axis]} levels before and {n_levels} here")
-
-
-def _refined_by(after: Noise, earlier: Measurement) -> int:
-    """The weight that is added; Wrong unless the noise is a refinement of the earlier one."""
-    before = earlier.bought.noise
-    if not isinstance(before, Noise):
-        raise Wrong("a measurement raised with noise of another kind")
-    if after.weight_units <= before.weight_units:
-        raise Wrong("a measurement raised to a weight that is no larger")
-    if (
-        earlier.may_be_clamped
-        or after.lattice_bits != before.lattice_bits
-        or after.scale >= before.scale
-    ):
-        raise Wrong("a measurement raised to noise that is no refinement of its own")
-    return after.weight_units - before.weight_units

@@ -1,7 +1,7 @@
-"""Paid statistics that are not rows: noisy distances, and choices among candidates.
+"""Paid statistics that are not rows: noisy distances, choices among candidates, counts of units.
 
 Also everything with Gaussian noise, which is paid for in rho and adds to no cell's cost
-(gaussian.py).
+(gaussian.py). Counts of units have a cost of their own, too (unit_counts.py).
 
 The cost of one unit of weight for a cell: for a distance, the cost of its rows, since one record
 moves a sum of magnitudes by no more than it moves the rows; for a choice, the same for every cell,
@@ -18,7 +18,12 @@ from accountant.auditor.noises import Noise, noise_of
 from accountant.auditor.rows import Block, BlockReader, LevelArray, Share, Term
 from accountant.auditor.wrong import Wrong
 from cube.measurement import WEIGHT_UNITS_MAX
-from cube.statistic import N_CANDIDATES_MAX, N_PARENTS_MAX, REFERENCE_MAX
+from cube.statistic import (
+    N_CANDIDATES_MAX,
+    N_GROUPS_OF_UNIT_MAX,
+    N_PARENTS_MAX,
+    REFERENCE_MAX,
+)
 
 OF_LAPLACE: Final = ("lattice_bits", "noise_scale", "weight_units")
 OF_NORMAL: Final = ("lattice_bits", "noise_scale", "rho_units")
@@ -98,7 +103,37 @@ class Gaussian:
         """Accept any released number."""
 
 
-Statistic: TypeAlias = Distance | Choice | Gaussian
+@dataclass(frozen=True, slots=True)
+class UnitCount:
+    """How many units have a row in each group, with at most so many groups of each unit.
+
+    With `only_cut`, of those units of which rows were left out: that costs the same. `raised_from`
+    is the place of an earlier one, whose noise it refines.
+    """
+
+    block: Block
+    groups_max: int
+    noise: Noise
+    raised_from: int | None
+    only_cut: bool
+
+    @property
+    def n_released(self) -> int:
+        """A number for each group."""
+        return self.block.n_rows
+
+    @property
+    def share(self) -> Share:
+        """Where its groups are; no cell pays by it."""
+        return self.block.share
+
+    @property
+    def arrays(self) -> tuple[LevelArray, ...]:
+        """All its arrays over levels."""
+        return self.block.share.arrays
+
+
+Statistic: TypeAlias = Distance | Choice | Gaussian | UnitCount
 
 
 def statistic_of(value: Json, blocks: BlockReader) -> Statistic:
@@ -110,6 +145,8 @@ def statistic_of(value: Json, blocks: BlockReader) -> Statistic:
         return _choice(value, blocks)
     if kind == "normal_counts":
         return _gaussian_counts(value, blocks)
+    if kind == "unit_count":
+        return _unit_count(value, blocks)
     raise Wrong(f"there is no statistic called {kind!r}")
 
 
@@ -117,6 +154,19 @@ def _gaussian_counts(value: Json, blocks: BlockReader) -> Gaussian:
     fields = fields_of(value, ("kind", "block", *OF_NORMAL))
     block = blocks.block(fields["block"])
     return Gaussian(block.share, gaussian_noise_of(fields), block.n_rows)
+
+
+def _unit_count(value: Json, blocks: BlockReader) -> UnitCount:
+    optional = ("raised_from", "only_cut")
+    fields = fields_of(value, ("kind", "block", "groups_max", *OF_LAPLACE), optional)
+    if fields.get("only_cut", True) is not True:
+        raise Wrong("a count of units that does not say which")
+    groups_max = whole(fields, "groups_max", 1)
+    if groups_max > N_GROUPS_OF_UNIT_MAX:
+        raise Wrong(f"a unit that counts in {groups_max} groups")
+    raised_from = whole(fields, "raised_from") if "raised_from" in fields else None
+    block, noise = blocks.block(fields["block"]), noise_of(fields)
+    return UnitCount(block, groups_max, noise, raised_from, "only_cut" in fields)
 
 
 def _distance(value: Json, blocks: BlockReader) -> Distance | Gaussian:

@@ -18,7 +18,8 @@ class TableVerdict:
     spent : Fraction
         What was charged.
     recomputed : Fraction
-        The cost of the rows for the most expensive cell, plus what Gaussian noise costs beside.
+        The cost of the rows for the most expensive cell, plus what Gaussian noise and counts of
+        units cost beside.
     exact : bool
         Whether `recomputed` is that cost; otherwise it is a proved upper bound.
     n_measurements, n_raised : int
@@ -28,6 +29,8 @@ class TableVerdict:
     gaussian : Fraction
         The part of `recomputed` that Gaussian noise costs every cell alike: for statistics, and for
         the terms on which that of rows is accounted. What rows cost a cell is not in it.
+    unit_counts : Fraction
+        The part of `recomputed` for counts of units, which a unit pays wherever its rows are.
     delta : Fraction, optional
         The probability with which the guarantee may fail; None without Gaussian noise.
     columns : tuple of ColumnCost, optional
@@ -45,6 +48,7 @@ class TableVerdict:
     n_pending: int
     n_raised: int
     gaussian: Fraction = Fraction(0)
+    unit_counts: Fraction = Fraction(0)
     delta: Fraction | None = None
     columns: tuple[ColumnCost, ...] | None = None
     shared_budget: str = ""

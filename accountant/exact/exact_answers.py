@@ -8,6 +8,8 @@ gate refuses in advance, by public bounds, everything that could exceed 2**62.
 Proof: proofs/noise.md, "Exact answers".
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,27 +41,56 @@ def exact_answers(block: QueryBlock, counts: CellCounts, schema: Schema) -> list
         If the counts cannot be those of a table of the schema. The text reveals nothing of them.
     """
     check_counts(block.scope, counts, schema)
-    place = {name: dimension for dimension, name in enumerate(block.scope)}
-
-    def read(axes: Scope, numbers: NDArray[np.int64] | Pieces | Tiles) -> NDArray[np.int64]:
-        if isinstance(numbers, Pieces):
-            return numbers.at(counts.levels[place[axes[0]]])
-        levels = tuple(counts.levels[place[name]] for name in axes)
-        return numbers.at(levels) if isinstance(numbers, Tiles) else numbers[levels]
-
-    contributions = np.zeros_like(counts.counts)
-    for term in block.query.terms:
-        product = counts.counts * term.scale.numerator
-        for factor in term.factors:
-            product = product * read(factor.axes, factor.numbers)
-        contributions += product
-    if block.partition is None:
-        return [int(contributions.sum())]
-    labels = read(block.partition.axes, block.partition.groups)
+    contributions = weighed(block, counts.levels, counts.counts)
+    labels = groups_of(block, counts.levels, counts.counts)
     inside = labels >= 0
     answers = np.zeros(block.n_rows, dtype=np.int64)
     np.add.at(answers, labels[inside], contributions[inside])
     return [int(answer) for answer in answers]
+
+
+def weighed(
+    block: QueryBlock, levels: Sequence[NDArray[np.int64]], counts: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """What some records add to the block's query, (n,): their counts times their coefficients.
+
+    Parameters
+    ----------
+    block : QueryBlock
+    levels : sequence of (n,) ndarray of int64
+        For each axis of the block's scope, the positions of their levels.
+    counts : (n,) ndarray of int64
+    """
+    contributions = np.zeros_like(counts)
+    for term in block.query.terms:
+        product = counts * term.scale.numerator
+        for factor in term.factors:
+            product = product * _read(block.scope, levels, factor.axes, factor.numbers)
+        contributions += product
+    return contributions
+
+
+def groups_of(
+    block: QueryBlock, levels: Sequence[NDArray[np.int64]], like: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The group of some records, (n,), as many as `like`: a row of the block, or -1 for none."""
+    if block.partition is None:
+        return np.zeros_like(like)
+    partition = block.partition
+    return _read(block.scope, levels, partition.axes, partition.groups)
+
+
+def _read(
+    scope: Scope,
+    levels: Sequence[NDArray[np.int64]],
+    axes: Scope,
+    numbers: NDArray[np.int64] | Pieces | Tiles,
+) -> NDArray[np.int64]:
+    """The numbers over some axes of a scope at given positions, (n,)."""
+    found = tuple(levels[scope.index(name)] for name in axes)
+    if isinstance(numbers, Pieces):
+        return numbers.at(found[0])
+    return numbers.at(found) if isinstance(numbers, Tiles) else numbers[found]
 
 
 def distance_bound(distance: Distance, schema: Schema) -> int:
@@ -88,14 +119,19 @@ def exact_distance(distance: Distance, counts: CellCounts, schema: Schema) -> in
 
 def check_counts(scope: Scope, counts: CellCounts, schema: Schema) -> None:
     """Raise ValueError, with a text that reveals none of them, unless these counts are possible."""
-    sizes = schema.sizes(scope)
-    if len(counts.levels) != len(sizes):
-        raise ValueError("a source answered for other axes than it was asked for")
-    for positions, size in zip(counts.levels, sizes, strict=True):
-        if positions.size and not (positions.min() >= 0 and positions.max() < size):
-            raise ValueError("a source answered with levels that the schema does not have")
+    check_levels(scope, counts.levels, schema)
     if counts.counts.size and counts.counts.min() < 0:
         raise ValueError("a source answered with negative counts")
     # In floats the sum cannot wrap around, and at 2**40 records it is still exact.
     if counts.counts.astype(np.float64).sum() > schema.n_records_max:
         raise ValueError("a source holds more records than the schema allows")
+
+
+def check_levels(scope: Scope, levels: Sequence[NDArray[np.int64]], schema: Schema) -> None:
+    """Raise ValueError, as `check_counts`, unless these are levels of the scope's axes."""
+    sizes = schema.sizes(scope)
+    if len(levels) != len(sizes):
+        raise ValueError("a source answered for other axes than it was asked for")
+    for positions, size in zip(levels, sizes, strict=True):
+        if positions.size and not (positions.min() >= 0 and positions.max() < size):
+            raise ValueError("a source answered with levels that the schema does not have")

@@ -11,8 +11,9 @@ budget, earlier charges. Between the charge and the measurement a failure loses 
 and not budget: the charge is pending, and is completed once, without another charge.
 
 Statistics that are not rows (a noisy distance, a choice among candidates) go the same way: priced
-as rows that cost every cell no less, charged, then read. Gaussian noise is priced on the terms of
-the table's account of it (`zcdp_account.py`): of rows cell by cell, of statistics on top of that.
+as rows that cost every cell no less, charged, then read; counts of units at a price of their own.
+Gaussian noise is priced on the terms of the table's account of it (`zcdp_account.py`): of rows cell
+by cell, of statistics on top of that.
 
 Only release.py reads; nothing else has exact values or recovered noise. Proof: proofs/gate.md.
 """
@@ -196,8 +197,7 @@ class Gate:
         turn = self._turns.pop(seq, None)
         charge = self.history.pending.get(seq)
         if charge is not None and turn is not None:
-            known = self.history.measurements
-            values, released = self._release.noisy_values(self._rows(), charge, known)
+            values, released = self._release.noisy_values(self._rows(), charge, self.history)
             body = Measured(seq, values, turn, released)
             self._ledger.append(
                 self.schema.table, lambda history: body if _is_turn(history, seq, turn) else None
@@ -344,7 +344,7 @@ class Gate:
             ChargedBlock(planned.block, history.raises.noise_for(planned), planned.raised_from)
             for planned in plan
         )
-        charged = tuple(map(charged_statistic, statistics))
+        charged = tuple(charged_statistic(one, history.unit_counts) for one in statistics)
         terms = terms_of(history.gaussian, plan, statistics)
         return Charge(payer, blocks, price.units_before, price.units_after, charged, terms)
 

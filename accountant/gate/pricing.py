@@ -15,7 +15,12 @@ from fractions import Fraction
 
 from accountant.cost.history_cost import Price, price_of
 from accountant.exact.exact_answers import answer_bound
-from accountant.gate.statistics import check_fits, check_statistic, rows_costing
+from accountant.gate.statistics import (
+    check_fits,
+    check_statistic,
+    rows_costing,
+    units_of_counts,
+)
 from accountant.gate.terms import account_with, on_terms
 from accountant.ledger.limits import Payer, Window
 from accountant.ledger.table_history import TableHistory
@@ -58,11 +63,12 @@ class Pricing:
         for planned in plan:
             self._check(planned)
         for asked in statistics:
-            check_statistic(asked, self._schema)
+            check_statistic(asked, self._schema, history.unit_counts)
         account = account_with(history.gaussian, plan, statistics)
         added = history.raises.added(on_terms(plan, account.terms))
         price = price_of(history.cost, history.units_of_rows, [*added, *rows_costing(statistics)])
-        return Price(history.units_spent, price.units_after + account.units, price.exact)
+        beside = account.units + units_of_counts(statistics, history.unit_counts)
+        return Price(history.units_spent, price.units_after + beside, price.exact)
 
     def refuse(self, price: Price, payer: Payer, epsilon_cap: Fraction | None) -> None:
         """Refuse a price that may not be spent.

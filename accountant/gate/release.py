@@ -20,17 +20,20 @@ from accountant.exact.exact_answers import (
     statistic_bound,
 )
 from accountant.exact.exponential_mechanism import chosen
+from accountant.exact.unit_counts import exact_unit_counts
 from accountant.ledger.charged import (
     ChargedBlock,
     ChargedChoice,
     ChargedDistance,
     ChargedGaussian,
     ChargedStatistic,
+    ChargedUnitCount,
 )
 from accountant.ledger.entries import Charge
+from accountant.ledger.table_history import TableHistory
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
-from accountant.source import CellCounts, ReadRows, Source
+from accountant.source import CellCounts, ReadRows, Source, UnitCells
 from cube.gaussian import GaussianStatistic
 from cube.measurement import Measurement
 from cube.query import Scope
@@ -53,9 +56,7 @@ class Release:
     schema: Schema
     noise: NoiseSource
 
-    def noisy_values(
-        self, source: Source | ReadRows, charge: Charge, known: Sequence[Measurement]
-    ) -> Noisy:
+    def noisy_values(self, source: Source | ReadRows, charge: Charge, known: TableHistory) -> Noisy:
         """The noisy values of a charge.
 
         Parameters
@@ -64,8 +65,8 @@ class Release:
             The rows that were checked, of a table that grows.
         charge : Charge
             Durable.
-        known : sequence of Measurement
-            The history, whose measurements the charge may raise.
+        known : TableHistory
+            Whose measurements, and counts of units, the charge may raise.
 
         Raises
         ------
@@ -89,26 +90,33 @@ class Release:
         return values
 
     def _read_and_add_noise(
-        self, source: Source | ReadRows, charge: Charge, known: Sequence[Measurement]
+        self, source: Source | ReadRows, charge: Charge, known: TableHistory
     ) -> Noisy | None:
         """The noisy values of a charge; None if the source could not be read."""
         try:
             scopes = {charged.block.scope for charged in charge.blocks}
             counts = {scope: _read(source, scope) for scope in scopes}
             released = tuple(
-                number for one in charge.statistics for number in self._released_of(source, one)
+                number
+                for one in charge.statistics
+                for number in self._released_of(source, one, known)
             )
         except _NotReadError:
             return None
-        values = (self._measured(one, counts[one.block.scope], known) for one in charge.blocks)
+        exact = (
+            exact_answers(one.block, counts[one.block.scope], self.schema) for one in charge.blocks
+        )
+        values = (
+            self._noisy(one, answers, known.measurements)
+            for one, answers in zip(charge.blocks, exact, strict=True)
+        )
         return tuple(values), released
 
-    def _measured(
-        self, charged: ChargedBlock, counts: CellCounts, known: Sequence[Measurement]
+    def _noisy(
+        self, charged: ChargedBlock, exact: Sequence[int], known: Sequence[Measurement]
     ) -> tuple[int, ...]:
-        """The noisy values of a block in lattice steps, newly drawn or refined."""
-        block, noise = charged.block, charged.noise
-        exact = exact_answers(block, counts, self.schema)
+        """The noisy values of exact ones in lattice steps, newly drawn or refined."""
+        noise = charged.noise
         if isinstance(noise, GaussianNoise):
             drawn = self.noise.discrete_gaussian(noise, len(exact))
         elif charged.raised_from is None:
@@ -117,11 +125,18 @@ class Release:
             earlier = known[charged.raised_from]
             found = LatticeNoise.of(earlier).found_in(earlier.lattice_values, exact)
             drawn = self.noise.refined_laplace(LatticeNoise.of(earlier), noise, found)
-        return noise.on_lattice(exact, drawn, answer_bound(block, self.schema))
+        return noise.on_lattice(exact, drawn, answer_bound(charged.block, self.schema))
 
-    def _released_of(self, source: Source | ReadRows, charged: ChargedStatistic) -> tuple[int, ...]:
+    def _released_of(
+        self, source: Source | ReadRows, charged: ChargedStatistic, known: TableHistory
+    ) -> tuple[int, ...]:
         """The released numbers of a statistic."""
         match charged:
+            case ChargedUnitCount(count):
+                reach = count.reach(known.unit_counts.rows_per_unit)
+                units = _read_units(source, count.block.scope)
+                exact = exact_unit_counts(count, reach, units, self.schema)
+                return self._noisy(charged.rows, exact, known.unit_counts.measurements)
             case ChargedChoice(choice, weight):
                 return (chosen(choice, weight, partial(_read, source), self.schema),)
             case ChargedDistance(statistic, noise):
@@ -139,6 +154,14 @@ class Release:
         if isinstance(statistic, Distance):
             return [exact_distance(statistic, counts, self.schema)]
         return exact_answers(statistic.block, counts, self.schema)
+
+
+def _read_units(source: Source | ReadRows, scope: Scope) -> UnitCells:
+    """The cells of a scope in which each unit has rows."""
+    try:
+        return source.measure_units(scope)
+    except Exception:  # noqa: BLE001 - as `_read`
+        raise _NotReadError from None
 
 
 def _read(source: Source | ReadRows, scope: Scope) -> CellCounts:

@@ -1,21 +1,23 @@
 """Statistics (releases that are not rows): checked, priced and written into a charge.
 
 A noisy distance or a choice costs what rows would cost; Gaussian noise has an account of its own
-(`terms.py`). Every decision depends on the plan, the public schema and the history of
-charges alone.
+(`terms.py`), and so have counts of units (`ledger/unit_counts.py`). Every decision depends on the
+plan, the public schema and the history of charges alone.
 
-Proof: proofs/gate.md, "Statistics"; proofs/gaussian_noise.md.
+Proof: proofs/gate.md, "Statistics"; proofs/gaussian_noise.md; proofs/units.md, "Distinct units".
 """
 
 from collections.abc import Sequence
 
-from accountant.exact.exact_answers import statistic_bound
+from accountant.exact.exact_answers import answer_bound, statistic_bound
 from accountant.ledger.charged import (
     ChargedChoice,
     ChargedDistance,
     ChargedGaussian,
     ChargedStatistic,
+    ChargedUnitCount,
 )
+from accountant.ledger.unit_counts import UnitCounts
 from accountant.noise.gaussian import GaussianNoise, sensitivity_of
 from accountant.noise.laplace import LatticeNoise
 from accountant.noise.lattice import OnLattice
@@ -26,7 +28,7 @@ from cube.measurement import PlannedMeasurement
 from cube.query import counting, shape_of
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
-from cube.statistic import Choice, Distance, PlannedStatistic
+from cube.statistic import Choice, Distance, PlannedStatistic, PlannedUnitCount
 
 
 def check_fits(block: QueryBlock, schema: Schema) -> None:
@@ -36,15 +38,24 @@ def check_fits(block: QueryBlock, schema: Schema) -> None:
             raise ValueError(f"a block over {axes} does not fit the schema of {schema.table}")
 
 
-def check_statistic(asked: Asked, schema: Schema) -> None:
-    """Check a statistic before it is charged.
+def check_statistic(asked: Asked, schema: Schema, known: UnitCounts) -> None:
+    """Check a statistic before it is charged, on a table with these counts of units.
 
     Raises
     ------
-    ValueError, TooLarge
+    ValueError, TooLarge, StalePlan
     InvalidRequest
-        If it is a choice, and the table grows.
+        If it is a choice, or of units with rows left out, and the table grows.
     """
+    if isinstance(asked, PlannedUnitCount):
+        if asked.count.only_cut and schema.grows is not None:
+            raise InvalidRequest(
+                f"Which rows are left out changes as {schema.table} grows.",
+                hint="COUNT(DISTINCT ..) without WAS_CUT counts units that are there.",
+            )
+        check_fits(asked.count.block, schema)
+        known.noise_for(asked).lattice_bound(answer_bound(asked.count.block, schema))
+        return
     statistic = asked.statistic
     if isinstance(statistic, Choice):
         if schema.grows is not None:
@@ -63,8 +74,10 @@ def check_statistic(asked: Asked, schema: Schema) -> None:
     noise.lattice_bound(statistic_bound(statistic, schema))
 
 
-def charged_statistic(asked: Asked) -> ChargedStatistic:
-    """A statistic with the noise that is paid for."""
+def charged_statistic(asked: Asked, known: UnitCounts) -> ChargedStatistic:
+    """A statistic with the noise that is paid for, on a table with these counts of units."""
+    if isinstance(asked, PlannedUnitCount):
+        return ChargedUnitCount(asked.count, known.noise_for(asked), asked.raised_from)
     if isinstance(asked, PlannedGaussian):
         noise = GaussianNoise.for_rho(asked.rho, sensitivity_of(asked.statistic))
         return ChargedGaussian(asked.statistic, noise)
@@ -74,5 +87,12 @@ def charged_statistic(asked: Asked) -> ChargedStatistic:
 
 
 def rows_costing(statistics: Sequence[Asked]) -> list[PlannedMeasurement]:
-    """Rows with the same cost for every cell as the statistics that are paid for in epsilon."""
+    """Rows with the same cost for every cell as the distances and choices."""
     return [asked.costing for asked in statistics if isinstance(asked, PlannedStatistic)]
+
+
+def units_of_counts(statistics: Sequence[Asked], known: UnitCounts) -> int:
+    """What counts of units will have cost, with those among some statistics, in units."""
+    return known.units + known.added(
+        [asked for asked in statistics if isinstance(asked, PlannedUnitCount)]
+    )

@@ -12,6 +12,7 @@ from accountant.ledger.charged import (
     ChargedDistance,
     ChargedGaussian,
     ChargedStatistic,
+    ChargedUnitCount,
 )
 from accountant.ledger.entries import Charge
 from accountant.ledger.json_fields import Fields, typed
@@ -23,7 +24,7 @@ from cube.encoding import decode_block, decode_statistic, encode_block, encode_s
 from cube.gaussian import GaussianCounts
 from cube.gaussian_terms import GaussianTerms, Precision, Rho
 from cube.measurement import Weight
-from cube.statistic import Choice
+from cube.statistic import Choice, UnitCount
 
 
 def write_charge(body: Charge) -> Fields:
@@ -69,10 +70,15 @@ def _write_charged(charged: ChargedBlock) -> Fields:
         if isinstance(noise, LatticeNoise)
         else {"precision_units": charged.precision.units, **_write_lattice(noise)}
     )
-    encoded: Fields = {"block": encode_block(charged.block), **paid}
-    if charged.raised_from is not None:
-        encoded["raised_from"] = charged.raised_from
-    return encoded
+    return {"block": encode_block(charged.block), **paid, **_write_place(charged.raised_from)}
+
+
+def _write_place(raised_from: int | None) -> Fields:
+    return {} if raised_from is None else {"raised_from": raised_from}
+
+
+def _read_place(fields: Fields) -> int | None:
+    return typed(fields["raised_from"], int) if "raised_from" in fields else None
 
 
 def _read_charged(fields: Fields) -> ChargedBlock:
@@ -80,7 +86,7 @@ def _read_charged(fields: Fields) -> ChargedBlock:
     return ChargedBlock(
         decode_block(fields["block"]),
         _read_precise_noise(fields) if is_gaussian else _read_noise(fields),
-        typed(fields["raised_from"], int) if "raised_from" in fields else None,
+        _read_place(fields),
     )
 
 
@@ -93,6 +99,9 @@ def _write_statistic(charged: ChargedStatistic) -> Fields:
             "rho_units": charged.noise.rho.units,
             **_write_lattice(charged.noise),
         }
+    if isinstance(charged, ChargedUnitCount):
+        place = _write_place(charged.raised_from)
+        return {**encode_statistic(charged.count), **_write_noise(charged.noise), **place}
     return {**encode_statistic(charged.choice), "weight_units": charged.weight.units}
 
 
@@ -100,6 +109,8 @@ def _read_statistic(fields: Fields) -> ChargedStatistic:
     statistic = decode_statistic(fields)
     if isinstance(statistic, Choice):
         return ChargedChoice(statistic, Weight(typed(fields["weight_units"], int)))
+    if isinstance(statistic, UnitCount):
+        return ChargedUnitCount(statistic, _read_noise(fields), _read_place(fields))
     if "rho_units" in fields or isinstance(statistic, GaussianCounts):
         noise = GaussianNoise(
             Rho(typed(fields["rho_units"], int)), sensitivity_of(statistic), *_read_lattice(fields)

@@ -13,7 +13,7 @@ from cube.block import QueryBlock
 from cube.gaussian import GaussianCounts, GaussianStatistic
 from cube.gaussian_terms import Precision, Rho
 from cube.measurement import PlannedMeasurement, Weight
-from cube.statistic import Choice, Distance
+from cube.statistic import Choice, Distance, UnitCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,4 +140,39 @@ class ChargedGaussian:
         return released * 2.0**-self.noise.lattice_bits
 
 
-ChargedStatistic: TypeAlias = ChargedDistance | ChargedChoice | ChargedGaussian
+@dataclass(frozen=True, slots=True)
+class ChargedUnitCount:
+    """A count of units that was paid for, and the noise that its numbers get.
+
+    `raised_from` is the place of an earlier count of the same groups (`unit_counts.py`), whose
+    noise is then refined to the weight of `noise`; the difference of the weights is paid.
+    """
+
+    count: UnitCount
+    noise: LatticeNoise
+    raised_from: int | None = None
+
+    @property
+    def n_released(self) -> int:
+        """A number for each group."""
+        return self.count.block.n_rows
+
+    @property
+    def statistic(self) -> UnitCount:
+        """The count."""
+        return self.count
+
+    @property
+    def rows(self) -> ChargedBlock:
+        """The same groups as rows: what their noise and their raises follow from."""
+        return ChargedBlock(self.count.block, self.noise, self.raised_from)
+
+    def check_released(self, released: int) -> None:
+        """Any number of lattice steps may be released."""
+
+    def value_of(self, released: int) -> float:
+        """The value of a released number of lattice steps, in units."""
+        return released * 2.0**-self.noise.lattice_bits
+
+
+ChargedStatistic: TypeAlias = ChargedDistance | ChargedChoice | ChargedGaussian | ChargedUnitCount

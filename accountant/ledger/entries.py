@@ -31,7 +31,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, TypeAlias
 
-from accountant.ledger.charged import ChargedBlock, ChargedGaussian, ChargedStatistic
+from accountant.ledger.charged import (
+    ChargedBlock,
+    ChargedChoice,
+    ChargedDistance,
+    ChargedGaussian,
+    ChargedStatistic,
+    ChargedUnitCount,
+)
 from accountant.ledger.credentials import Credential
 from accountant.ledger.ledger_events import EventBody
 from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer
@@ -209,9 +216,17 @@ class Charge:
 
     @property
     def costing(self) -> tuple[PlannedMeasurement, ...]:
-        """Rows with the same cost for every cell as the statistics that are paid for in epsilon."""
-        paid = (one for one in self.statistics if not isinstance(one, ChargedGaussian))
-        return tuple(one.costing for one in paid)
+        """Rows with the same cost for every cell as the distances and choices."""
+        return tuple(
+            one.costing
+            for one in self.statistics
+            if isinstance(one, ChargedDistance | ChargedChoice)
+        )
+
+    @property
+    def unit_counts(self) -> tuple[ChargedUnitCount, ...]:
+        """The counts of units among the statistics."""
+        return tuple(one for one in self.statistics if isinstance(one, ChargedUnitCount))
 
     @property
     def rho_units(self) -> int:
@@ -296,19 +311,10 @@ class AccessRevoked:
 
 
 AccessBody: TypeAlias = AccessGranted | AccessRevoked
-SimpleBody: TypeAlias = (
-    TableOpened
-    | DataPinned
-    | TableDeclared
-    | BudgetSet
-    | BudgetJoined
-    | HorizonAdvanced
-    | LimitSet
-    | Charge
-    | TakenOver
-    | Measured
-    | Served
+RuleBody: TypeAlias = (
+    TableOpened | DataPinned | TableDeclared | BudgetSet | BudgetJoined | HorizonAdvanced | LimitSet
 )
+SimpleBody: TypeAlias = RuleBody | Charge | TakenOver | Measured | Served
 TableBody: TypeAlias = SimpleBody | ChangesAccepted  # the last rewrites a history: acceptance.py
 Body: TypeAlias = TableBody | AccessBody | EventBody
 

@@ -15,7 +15,7 @@ from accountant.ledger.entries import HorizonAdvanced, Period
 from cube.block import QueryBlock
 from cube.gaussian import GaussianStatistic
 from cube.horizon import reach
-from cube.statistic import Choice
+from cube.statistic import Choice, UnitCount
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,17 @@ class Growth:
         return replace(self, periods=kept, dropped=tuple(sorted({*self.dropped, *dropped})))
 
     def check_within(
-        self, rows: Iterable[QueryBlock], statistics: Iterable[GaussianStatistic | Choice]
+        self,
+        rows: Iterable[QueryBlock],
+        statistics: Iterable[GaussianStatistic | Choice | UnitCount],
     ) -> None:
         """Raise ValueError if something touches a level beyond the horizon, as any choice does."""
         blocks = list(rows)
         for statistic in statistics:
             if isinstance(statistic, Choice):
                 raise ValueError("a choice is about every row, and a table that grows has no end")  # noqa: TRY004 - a wrong value
+            if isinstance(statistic, UnitCount) and statistic.only_cut:
+                raise ValueError("which rows of a unit are left out changes as a table grows")
             blocks.append(statistic.block)
         for block in blocks:
             reached = reach(block, self.axis)

@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from accountant.ledger.append_only import AppendOnly
-from accountant.ledger.charged import ChargedGaussian, ChargedStatistic
+from accountant.ledger.charged import ChargedGaussian, ChargedStatistic, ChargedUnitCount
 from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Limit, Subject
 from cube.gaussian import GaussianCounts, GaussianNoisyCounts
@@ -68,6 +68,15 @@ class ReleasedStatistics:
                 found.append(GaussianNoisyCounts(charged.statistic.block, values, deviation))
         return tuple(found)
 
+    @property
+    def unit_counts(self) -> tuple[tuple[ChargedUnitCount, tuple[int, ...]], ...]:
+        """Each count of units, with its released numbers in lattice steps."""
+        return tuple(
+            (charged, numbers)
+            for charged, numbers in self._parts()
+            if isinstance(charged, ChargedUnitCount)
+        )
+
     def _parts(self) -> Iterator[tuple[ChargedStatistic, tuple[int, ...]]]:
         """Each statistic with its released numbers."""
         place = 0
@@ -102,6 +111,13 @@ class BindingLimit:
         if self.limit.per_query is not None:
             lefts.append(units_of(self.limit.per_query))
         return min(lefts, default=None)
+
+
+def checked_budget(value: Fraction) -> Fraction:
+    """A budget; ValueError if it is below zero."""
+    if value < 0:
+        raise ValueError("a budget below zero")
+    return value
 
 
 def units_of(epsilon: Fraction) -> int:

@@ -65,6 +65,10 @@ class Raises:
         """
         if planned.is_gaussian:
             return GaussianNoise.for_precision(self._added(planned).precision)
+        return self.laplace_noise_for(planned)
+
+    def laplace_noise_for(self, planned: PlannedMeasurement) -> LatticeNoise:
+        """The same, of what has Laplace noise; TypeError for another."""
         earlier = self._earlier(planned)
         if earlier is None:
             return LatticeNoise.for_weight(planned.laplace_weight)

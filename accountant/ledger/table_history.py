@@ -25,6 +25,7 @@ from accountant.ledger.entries import (
     HorizonAdvanced,
     LimitSet,
     Measured,
+    RuleBody,
     Served,
     SimpleBody,
     TableDeclared,
@@ -38,10 +39,12 @@ from accountant.ledger.payments import (
     Payment,
     ReleasedStatistics,
     Spendings,
+    checked_budget,
     none_later,
     units_of,
 )
 from accountant.ledger.raises import Raises
+from accountant.ledger.unit_counts import UnitCounts
 from cube.measurement import Measurement, PlannedMeasurement
 
 
@@ -80,6 +83,8 @@ class TableHistory:
     gaussian : GaussianAccount
         All Gaussian noise that is not of rows, and the terms of all of it; its cost is part of
         `units_spent`, but not of the cost of any cell.
+    unit_counts : UnitCounts
+        All counts of units; what they cost is a part of `units_spent` beside both.
     superseded : GrowingSet
         Places of measurements from which a later one was raised.
     payments : sequence of Payment
@@ -112,6 +117,7 @@ class TableHistory:
     units_spent: int = 0
     cost: CostState = field(default_factory=CostState)
     gaussian: GaussianAccount = field(default_factory=GaussianAccount)
+    unit_counts: UnitCounts = field(default_factory=UnitCounts)
     superseded: GrowingSet = field(default_factory=GrowingSet)
     payments: AppendOnly[Payment] = field(default_factory=AppendOnly)
     released: AppendOnly[ReleasedStatistics] = field(default_factory=AppendOnly)
@@ -140,7 +146,7 @@ class TableHistory:
     @property
     def units_of_rows(self) -> int:
         """What was charged for rows, and for statistics that are priced as rows."""
-        return self.units_spent - self.gaussian.units
+        return self.units_spent - self.gaussian.units - self.unit_counts.units
 
     def after(self, seq: int, at: str, body: SimpleBody) -> "TableHistory":
         """The history after entry number `seq`, made at `at`, with content `body`.
@@ -174,6 +180,7 @@ class TableHistory:
             budget=self.budget,
             cost=CostState(rows_per_unit=rows_per_unit, by=by),
             gaussian=GaussianAccount(rows_per_unit=rows_per_unit),
+            unit_counts=UnitCounts(rows_per_unit),
             growth=self.growth,
         )
 
@@ -241,16 +248,7 @@ class TableHistory:
         """What may be raised."""
         return Raises(self.measurements, self.superseded)
 
-    def _ruled(
-        self,
-        body: TableOpened
-        | DataPinned
-        | TableDeclared
-        | BudgetSet
-        | BudgetJoined
-        | HorizonAdvanced
-        | LimitSet,
-    ) -> "TableHistory":
+    def _ruled(self, body: RuleBody) -> "TableHistory":
         match body:
             case TableOpened():
                 return self._opened(body)
@@ -269,18 +267,19 @@ class TableHistory:
         return replace(
             self,
             opened=body,
-            budget=_budget(body.budget),
+            budget=checked_budget(body.budget),
             shared_budget=body.shared_budget,
             rows_fingerprint=body.rows_fingerprint,
             cost=CostState(rows_per_unit=body.rows_per_unit, by=body.rows_per_unit_by),
             gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
+            unit_counts=UnitCounts(body.rows_per_unit),
             growth=Growth(body.grows) if body.grows else None,
         )
 
     def _declared(self, body: TableDeclared | BudgetSet) -> "TableHistory":
         if isinstance(body, TableDeclared):
             return replace(self, declaration=body.declaration)
-        return replace(self, budget=_budget(body.budget))
+        return replace(self, budget=checked_budget(body.budget))
 
     def _joined(self, body: BudgetJoined) -> "TableHistory":
         if self.shared_budget:
@@ -323,11 +322,13 @@ class TableHistory:
         gaussian = self.gaussian
         if charge.terms is not None:
             gaussian = gaussian.followed_by(charge.rho_units, charge.terms)
-        if charge.units_after - gaussian.units < self.units_of_rows:
-            raise ValueError("a charge that does not pay for its Gaussian noise")
         waiting = tuple(self.pending.values())
+        counting = (one for other in waiting for one in other.unit_counts)
+        unit_counts, statistics = self.unit_counts.charged(charge.statistics, counting)
+        if charge.units_after - gaussian.units - unit_counts.units < self.units_of_rows:
+            raise ValueError("a charge that does not pay for its Gaussian noise or counts of units")
         blocks = tuple(raises.checked(charged, waiting) for charged in charge.blocks)
-        checked = replace(charge, blocks=blocks)
+        checked = replace(charge, blocks=blocks, statistics=statistics)
         return replace(
             self,
             pending=MappingProxyType({**self.pending, seq: checked}),
@@ -336,6 +337,7 @@ class TableHistory:
             cost=self.cost.charged(added),
             paid=self.paid.followed_by(added if self.growth is not None else ()),
             gaussian=gaussian,
+            unit_counts=unit_counts,
             _accounts=self._debited(payment),
         )
 
@@ -382,6 +384,7 @@ class TableHistory:
             self,
             measurements=self.measurements.followed_by(new),
             paid_by=self.paid_by.followed_by([body.charge] * len(new)),
+            unit_counts=self.unit_counts.measured(statistics.unit_counts),
             released=self.released.followed_by([statistics] if charge.statistics else []),
             pending=MappingProxyType(waiting),
             turns=MappingProxyType(
@@ -391,9 +394,3 @@ class TableHistory:
                 found.supersedes for found in new if found.supersedes is not None
             ),
         )
-
-
-def _budget(value: Fraction) -> Fraction:
-    if value < 0:
-        raise ValueError("a budget below zero")
-    return value

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from inference.history import History
 from inference.independence.cell_noise import Floats, SampledCells
 from inference.joint import draw_errors
+from inference.noise_places import Places
 from inference.posterior import Posterior
 
 
 def table_from_history(
-    cells: Sequence[Posterior], history: History, shape: tuple[int, ...]
+    cells: Sequence[Posterior], history: Places, shape: tuple[int, ...]
 ) -> tuple[Floats, SampledCells]:
     """The noisy counts and the joint law of their noise.
 
@@ -25,7 +25,7 @@ def table_from_history(
     cells : sequence of Posterior
         The answers for the cells of a table, the last axis fastest; from `history`, as it is now or
         as it was when it was shorter.
-    history : History
+    history : Places
         The history whose places the terms of the answers name. It may grow while the noise is in
         use.
     shape : tuple of int

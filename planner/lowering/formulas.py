@@ -30,7 +30,7 @@ from planner.lowering.ranges import UNBOUNDED, Range, divisors, public_range, sh
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import DIALECT, shown, unsupported
 from planner.sql.names import CompanionColumn
-from planner.sql.nodes import Held, is_quantile
+from planner.sql.nodes import Held, is_quantile, is_unit_count
 from planner.workload import Answer, ColumnKind, SqlFormula
 
 Total = tuple[exp.Expr, tuple[exp.Expr, ...]]
@@ -76,7 +76,7 @@ class FormulaReader:
 
     def answer(self, node: exp.Expr, name: str) -> Answer | None:
         """An item of the SELECT list as an answer with an interval; None if it can have none."""
-        if is_linear(node):
+        if is_linear(node) or is_unit_count(node):
             place = self._part.aggregate(node)
             return Answer(name, self._part.text_of(place), (place,))
         # A square has no interval: no draw of it is below its lower end.
@@ -117,7 +117,7 @@ class FormulaReader:
     def inline(self, node: exp.Expr) -> exp.Expr | None:
         """An aggregate, or a formula without SQL around it, over the relation; None if neither."""
         part = self._part
-        if is_linear(node):
+        if is_linear(node) or is_unit_count(node):
             shown = part.shown(node)
             place = self._unshown(node) if shown is None else shown
             return part.column(ColumnKind.ESTIMATE, place)
@@ -155,7 +155,7 @@ class FormulaReader:
         """The item with its linear parts replaced by `leaf`; None if it is not such a formula."""
         if constant_value(node) is not None:
             return node.copy()
-        if is_linear(node):
+        if is_linear(node) or is_unit_count(node):
             return leaf(self._part.aggregate(node, self._base_half_width(node)))
         if isinstance(node, exp.Window | Held):
             total = (
@@ -326,7 +326,7 @@ class FormulaReader:
         if isinstance(inner, _MOMENTS):
             most = 2 * span_of(_argument(inner), self._part).radius ** 2  # of a sample of two
             return 0.0, math.sqrt(most) if isinstance(inner, _ROOTS) else most
-        return UNBOUNDED if is_linear(node) else None
+        return UNBOUNDED if is_linear(node) or is_unit_count(node) else None
 
 
 def _argument(node: exp.Expr) -> exp.Expr:

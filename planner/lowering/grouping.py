@@ -37,6 +37,13 @@ class Grouping:
     partition: Partition | None
     keys: tuple[GroupKey, ...]
 
+    @property
+    def n_rows(self) -> int:
+        """The number of groups; one of everything without keys."""
+        if not self.keys:
+            return 1
+        return 0 if self.partition is None else self.partition.n_groups
+
 
 @dataclass(frozen=True, eq=False)
 class _Part:

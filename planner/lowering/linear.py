@@ -18,6 +18,7 @@ from planner.lowering.products import merged_query, product_term
 from planner.lowering.summands import Product, conjuncts, counted, summed
 from planner.sql.exact_number import constant_value, divided_by_zero
 from planner.sql.messages import shown, unsupported
+from planner.sql.nodes import is_unit_count
 
 N_ANSWER_BITS_MAX = 900  # an answer must be a finite double, with room for what is computed of it
 _LARGEST = 2**N_ANSWER_BITS_MAX
@@ -157,7 +158,7 @@ def _aggregate(
     conditions: tuple[exp.Expr, ...],
     domain: PublicDomain,
 ) -> list[Product]:
-    expression = node.this
+    expression = exp.Star() if is_unit_count(node) else node.this  # the cells are the same
     if isinstance(expression, exp.Distinct):
         raise unsupported(
             node,

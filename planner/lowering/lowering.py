@@ -19,6 +19,7 @@ from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
 from planner.lowering.quantile_columns import Calendar, as_level
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
+from planner.lowering.units import count_of_units
 from planner.sql.messages import listed, position, shown, suggestion, unsupported
 from planner.sql.names import (
     COMPANIONS,
@@ -28,7 +29,13 @@ from planner.sql.names import (
     output_name,
     read_companion,
 )
-from planner.sql.nodes import Held, aggregates_in, is_of_window, is_output, output_reference
+from planner.sql.nodes import (
+    Held,
+    aggregates_in,
+    is_of_window,
+    is_output,
+    output_reference,
+)
 from planner.workload import ColumnKind
 
 Expressions = Sequence[exp.Expr]
@@ -117,7 +124,7 @@ class Lowering:
         """The meaning of a column, of a companion function, or of COUNT of the unit's key."""
         if isinstance(node, exp.Column):
             return self._part.rows.resolved_node(node)
-        if not isinstance(node, exp.Count | exp.ApproxDistinct | exp.Anonymous):
+        if not isinstance(node, exp.Count | exp.ApproxDistinct | exp.Filter | exp.Anonymous):
             return node
         counted = count_of_units(node, self._part.rows)
         return read_companion(counted) if is_companion(counted) else counted
@@ -283,32 +290,6 @@ class Lowering:
         if total is None:
             raise ValueError("the grammar lets no GROUPING be empty")
         return exp.paren(total, copy=False)
-
-
-def count_of_units(node: exp.Expr, rows: Rows) -> exp.Expr:
-    """COUNT of the unit's key is COUNT(*), since no row is without; distinct ones, if each has one.
-
-    Raises
-    ------
-    UnsupportedSql
-        If units are to be counted that may have several rows.
-    """
-    if isinstance(node, exp.Count | exp.ApproxDistinct):
-        inner, is_distinct = node.this, isinstance(node, exp.ApproxDistinct)
-        if isinstance(inner, exp.Distinct) and len(inner.expressions) == 1:
-            inner, is_distinct = inner.expressions[0], True
-        if rows.is_unit(inner):
-            if is_distinct and rows.schema.rows_per_unit_max > 1:
-                raise unsupported(
-                    node,
-                    f"is not counted where a {rows.schema.unit} may have several rows",
-                    "COUNT(*) counts rows. A table with one row for each, which the owner can "
-                    "make with a view, counts them.",
-                )
-            counted = exp.Count(this=exp.Star(), big_int=True)
-            counted.meta.update(node.meta)
-            return counted
-    return node
 
 
 def expand_ordinals(

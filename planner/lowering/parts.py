@@ -31,6 +31,7 @@ from planner.lowering.linear import linear_query
 from planner.lowering.rows import Rows
 from planner.optional_stopping import surer
 from planner.sql.messages import DIALECT
+from planner.sql.nodes import counts_cut_units, is_unit_count
 from planner.workload import (
     Aggregate,
     Answer,
@@ -182,7 +183,7 @@ class PartBuilder:
             else Grouping(None, ())
             for chosen in sets
         ]
-        counts = [_n_rows(section) for section in sections]
+        counts = [section.n_rows for section in sections]
         self.sets = sets
         self._n_rows = sum(counts)
         if self._n_rows > N_GROUPS_MAX:
@@ -217,12 +218,19 @@ class PartBuilder:
         if key not in self._aggregates:
             query = linear_query(node, conditions, self.domain)
             partitions: list[Partition | None] = (
-                [None] if is_total else [one.partition for one in self._sections if _n_rows(one)]
+                [None] if is_total else [one.partition for one in self._sections if one.n_rows]
             )
             blocks = tuple(QueryBlock(query, partition) for partition in partitions)
             if half_width is None:
                 half_width = self.targets.of_answer(query).half_width
-            return self.add(key, text, blocks, half_width, is_total=is_total)
+            place = self.add(key, text, blocks, half_width, is_total=is_total)
+            if is_unit_count(node):
+                self._aggregates[key] = replace(
+                    self._aggregates[key],
+                    groups_max=self.rows.schema.groups_per_unit,
+                    only_cut=counts_cut_units(node),
+                )
+            return place
         place = self._places[key]
         self._tighten(key, half_width or self._target_of(place).half_width)
         return place
@@ -249,9 +257,7 @@ class PartBuilder:
             is_nonnegative = bool(self.requested.nonnegative_counts) and all(
                 counts_records(block.query) for block in blocks
             )
-            self._aggregates[key] = Aggregate(
-                text, text, blocks, target, is_total, is_nonnegative=is_nonnegative
-            )
+            self._aggregates[key] = Aggregate(text, text, blocks, target, is_total, is_nonnegative)
             self._places[key] = len(self._places)
             self._keys_of.append(key)
         self._tighten(key, half_width)
@@ -374,12 +380,6 @@ class PartBuilder:
             is_searched=self._is_searched,
             summaries=tuple(self.summaries),
         )
-
-
-def _n_rows(section: Grouping) -> int:
-    if not section.keys:
-        return 1
-    return 0 if section.partition is None else section.partition.n_groups
 
 
 def _joined_key(

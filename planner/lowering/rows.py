@@ -204,9 +204,7 @@ class Rows:
         if unit is not None and column.name.casefold() == unit.casefold():
             return UnknownName(
                 f"{shown(column)} tells one person from another and cannot be used here.",
-                hint=f"COUNT(DISTINCT {unit}) counts them."
-                if self.schema.rows_per_unit_max == 1
-                else "COUNT(*) counts the rows of all of them.",
+                hint=f"COUNT(DISTINCT {unit}) counts them.",
                 position=position(column),
             )
         known = suggestion(column.name, names) or f"It has {listed(names)}."

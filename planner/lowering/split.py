@@ -23,7 +23,7 @@ from planner.lowering.grouping_sets import name_every_key, order_by_every_item
 from planner.lowering.independence import asks_independence, lower_test
 from planner.lowering.joins import joined_rows, values_of
 from planner.lowering.linear import is_linear
-from planner.lowering.lowering import Lowering, count_of_units
+from planner.lowering.lowering import Lowering
 from planner.lowering.nested_sums import inline_names, merge_sums
 from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.probes import empty_rows, has_limit_zero, is_probe, shown_columns
@@ -32,6 +32,7 @@ from planner.lowering.rows import Rows, mapped
 from planner.lowering.shown_rows import check_plain, clause_of_rows, rows_shown
 from planner.lowering.summands import conjuncts
 from planner.lowering.tables import Answered, Names, Relation, ShownAnswer, Tables, column_names
+from planner.lowering.units import count_of_units
 from planner.sql.messages import origin, position, unsupported
 from planner.sql.nodes import Held, aggregates_in
 from planner.sql.options import MANNER, NO_MANNER, REQUESTED, AnswerOptions

@@ -11,6 +11,7 @@ from accountant.cost.history_cost import Price
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.query import Scope
 from cube.schema import Schema
+from cube.statistic import PlannedUnitCount
 from planner.measuring.forecast import Forecast
 from planner.measuring.hindsight import Hindsight
 from planner.measuring.noise_kinds import ONLY_LAPLACE, OfferedKinds
@@ -29,7 +30,8 @@ class Offer:
     scope : tuple of str
         The columns of the queries that it can answer.
     plan : tuple of PlannedMeasurement
-        Everything to buy for the request so far, this offer included.
+        Everything to buy for the request so far, this offer included; a count of units is no row,
+        and not in it.
     epsilon : Fraction
         What this offer adds to the table's cost.
     rent : Fraction
@@ -65,11 +67,13 @@ class Offer:
 class PurchasePlan:
     """What to buy for a request, and the offers for each aggregate among which it was chosen.
 
-    An aggregate that needs nothing beyond the history and the plan so far has no offers.
+    An aggregate that needs nothing beyond the history and the plan so far has no offers. `counts`
+    are the counts of units, which are no rows.
     """
 
     planned: tuple[PlannedMeasurement, ...]
     offers: tuple[tuple[Offer, ...], ...]
+    counts: tuple[PlannedUnitCount, ...] = ()
 
     def epsilon(self, aggregate: int) -> Fraction:
         """What one aggregate adds to the table's cost."""

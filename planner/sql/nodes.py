@@ -5,6 +5,8 @@ from typing import ClassVar
 from sqlglot import exp
 
 _IS_OUTPUT = "is_output"
+_COUNTS_UNITS, ALL, CUT = "counts_units", "all", "cut"
+WAS_CUT = "WAS_CUT"  # the condition that rows of a unit were left out
 AS_WRITTEN = "as_written"  # in the same: the analyst's text
 IS_INSTANT = "is_instant"  # in the meta data of a timestamp of UTC that a client sent with a zone
 IS_PUBLIC = "is_public"  # in the meta data of a public relation, and of a value read from one
@@ -30,6 +32,35 @@ def output_reference(name: str) -> exp.Column:
 def is_output(node: exp.Expr) -> bool:
     """Whether a node was made by `output_reference`."""
     return bool(node.meta.get(_IS_OUTPUT))
+
+
+def unit_count(unit: str, node: exp.Expr, *, only_cut: bool = False) -> exp.Count:
+    """COUNT(DISTINCT unit) in the place of a node, where a unit may have several rows.
+
+    With `only_cut`, of those units of which some rows were left out.
+    """
+    key: exp.Expr = exp.column(exp.to_identifier(unit))
+    if only_cut:
+        was_cut = exp.Anonymous(this=WAS_CUT, expressions=[key.copy()])
+        key = exp.Case(ifs=[exp.If(this=was_cut, true=key)])
+    counted = exp.Count(this=exp.Distinct(expressions=[key]), big_int=True)
+    counted.meta.update(node.meta)
+    counted.meta[_COUNTS_UNITS] = CUT if only_cut else ALL
+    return counted
+
+
+def is_unit_count(node: exp.Expr) -> bool:
+    """Whether a node was made by `unit_count`, or is that under a condition."""
+    node = node.unnest()
+    counted = node.this if isinstance(node, exp.Filter) else node
+    return isinstance(counted, exp.Count) and bool(counted.meta.get(_COUNTS_UNITS))
+
+
+def counts_cut_units(node: exp.Expr) -> bool:
+    """Whether a count of units is of those of which some rows were left out."""
+    node = node.unnest()
+    counted = node.this if isinstance(node, exp.Filter) else node
+    return bool(counted.meta.get(_COUNTS_UNITS) == CUT)
 
 
 def aggregates_in(select: exp.Select) -> bool:

@@ -74,6 +74,7 @@ def one_count(workload: Workload) -> tuple[str, Wanted]:
             (aggregate,) = part.aggregates
             (block,) = aggregate.blocks
             is_whole = block.query.constant == 0 and block.primitive[1] == 1
+            is_whole = is_whole and aggregate.groups_max is None
             if part.answers[0].formula is None and not aggregate.is_constant and is_whole:
                 return part.table, Wanted(block, aggregate.target)
     raise UnsupportedSql(

@@ -80,6 +80,10 @@ def verify_ledger(
                 f"{table.table}: epsilon {float(table.gaussian):.6g} of it for Gaussian noise, "
                 f"private but for a probability of {float(table.delta):g}."
             )
+        if table.unit_counts:
+            typer.echo(
+                f"{table.table}: epsilon {float(table.unit_counts):.6g} of it for counts of units."
+            )
     for name, tables in verdict.shared_budgets.items():
         spent = float(sum(one.spent for one in tables))
         who = ", ".join(one.table for one in tables)

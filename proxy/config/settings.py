@@ -114,6 +114,7 @@ class TableSection(Section):
     sources: Any = None
     unit: str | None = Field(default=None, min_length=1)
     rows_per_unit_max: int = Field(default=1, ge=1, le=N_ROWS_PER_UNIT_MAX)
+    groups_per_unit_max: int | None = Field(default=None, ge=1, le=N_ROWS_PER_UNIT_MAX)
     grows: Any = None
     rows_per_unit_max_by: dict[str, Annotated[int, Field(strict=True, ge=1)]] = Field(
         default_factory=dict, max_length=1
@@ -330,6 +331,7 @@ def _build_schema(
             neighbours=neighbours,
             unit=unit,
             rows_per_unit_max=1 if section is None else section.rows_per_unit_max,
+            groups_per_unit_max=None if section is None else section.groups_per_unit_max,
             grows=None if grows is None else grows.axis,
             rows_per_unit_max_by=RowsByLevel.declared(
                 {} if section is None else section.rows_per_unit_max_by

@@ -64,9 +64,10 @@ class _Payable:
         """What all of it costs at so many times the widths; None if that may not be spent."""
         wanted = _widened(self.wanted, factor)
         with suppress(NotCovered, InvalidTarget, TooLarge):
-            plan = self.table.plan(wanted, self.table.estimates(wanted)).planned
-            self.table.check(plan, self.payer, epsilon_cap=self.cap)
-            return float(self.table.price(plan).epsilon)
+            plan = self.table.plan(wanted, self.table.estimates(wanted))
+            rows, counts = plan.planned, plan.counts
+            self.table.check(rows, self.payer, epsilon_cap=self.cap, counts=counts)
+            return float(self.table.price(rows, counts).epsilon)
         return None
 
 

@@ -83,7 +83,8 @@ def asked_of(parts: Sequence[Part], cap: Fraction | None) -> list[Asked]:
             is_row_by_row = n_rows == part.n_rows and not aggregate.is_total
             for block in aggregate.blocks:
                 target = aggregate.target
-                wanted = _at(Wanted(block, target, part.is_searched), target.half_width, cap)
+                asked = replace(aggregate.wanted(block), is_searched=part.is_searched)
+                wanted = _at(asked, target.half_width, cap)
                 found.append(Asked(place, number, wanted, first_row, is_row_by_row))
                 first_row += block.n_rows
     return found

@@ -79,6 +79,7 @@ def run_batch(
     )
     workloads = [plan_statement(_text(one), beside) for one in read_file(request.sql)]
     tables = _check_together(workloads)
+    _check_rows(workloads)
     table, empty_history = table_named(tables[0]), empty_history_named(tables[0])
     cap = _cap(request.target.epsilon_cap, workloads)
     if empty_history is None:
@@ -183,6 +184,17 @@ def _check_together(workloads: Sequence[Workload]) -> list[str]:
             hint="Plan the statements on one table at a time.",
         )
     return tables
+
+
+def _check_rows(workloads: Sequence[Workload]) -> None:
+    """Refuse counts of units: what is planned together are rows, which share a history."""
+    parts = (part for workload in workloads for part in workload.parts)
+    for aggregate in (one for part in parts for one in part.aggregates):
+        if aggregate.groups_max is not None:
+            raise InvalidRequest(
+                f"A batch does not plan {aggregate.sql}, which shares nothing with other answers.",
+                hint="Ask it by itself, and plan the other statements together.",
+            )
 
 
 def _cap(of_batch: Fraction | None, workloads: Sequence[Workload]) -> Fraction | None:

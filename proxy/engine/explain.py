@@ -106,7 +106,8 @@ def explained(
     in_the_end, foreseen = wanted, None
     if any(part.is_searched for part in parts):
         in_the_end = at_widths(asked, step.foreseen, smallest_cap(parts))
-        foreseen = table.price(table.plan(in_the_end, known).planned).epsilon
+        in_all = table.plan(in_the_end, known)
+        foreseen = table.price(in_all.planned, in_all.counts).epsilon
     blocks: dict[int, list[ExplainedBlock]] = {place: [] for place in range(len(parts))}
     for place, one in enumerate(asked):
         clipped = advice(table, schema, in_the_end[place])

@@ -17,7 +17,7 @@ from cube.cached import cached_property
 from inference.marginals.error_law import UnknownLaw
 from inference.noise_law.law import law_of_noise
 from inference.posterior import Posterior, RowEstimate
-from planner.workload import Answer, Part, QuantileFormula, Wanted
+from planner.workload import Answer, Part, QuantileFormula
 from proxy.api.requests import SOURCE_HISTORY, SOURCE_PUBLIC
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.results import AnsweredAggregate, AnsweredItem, AnsweredPart
@@ -88,7 +88,7 @@ def best_known(
     for part in parts:
         aggregates, unknown = [], []
         for aggregate in part.aggregates:
-            wanted = tuple(Wanted(block, aggregate.target) for block in aggregate.blocks)
+            wanted = tuple(map(aggregate.wanted, aggregate.blocks))
             rows = [row for block in table.look(wanted) for row in block]
             unknown.append(np.array([not isinstance(row, Posterior) for row in rows], np.bool_))
             source = SOURCE_PUBLIC if aggregate.is_constant else SOURCE_HISTORY
@@ -96,7 +96,7 @@ def best_known(
             aggregates.append(AnsweredAggregate(aggregate, known, source, spent, wanted))
             spent = Fraction(0)  # it counts once
         found.append(
-            BestKnownPart(part, tuple(aggregates), table.history, outer, unknown=tuple(unknown))
+            BestKnownPart(part, tuple(aggregates), table.noises, outer, unknown=tuple(unknown))
         )
     return found
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cube.cached import cached_property
 from cube.encoding import fingerprint
-from inference.history import History
+from inference.noise_places import Places
 from inference.posterior import Posterior
 from planner.workload import Aggregate, Answer, Part, Wanted
 from proxy.api.requests import SOURCE_MIXED
@@ -42,8 +42,8 @@ class AnsweredPart:
     ----------
     part : Part
     aggregates : tuple of AnsweredAggregate
-    history : History
-        The history that the posteriors' terms refer to.
+    history : Places
+        The measurements that the posteriors' terms refer to.
     outer : OuterSql
         Computes formulas.
     is_boxed : bool
@@ -53,7 +53,7 @@ class AnsweredPart:
 
     part: Part
     aggregates: tuple[AnsweredAggregate, ...]
-    history: History
+    history: Places
     outer: OuterSql
     is_boxed: bool = False
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cube.block import QueryBlock
 from cube.query import counting
 from cube.schema import Schema
-from inference.history import History
+from inference.noise_places import Places
 from inference.posterior import Posterior, RowEstimate, widest
 from planner.workload import Part, Wanted
 from proxy.api.requests import SOURCE_HISTORY, SOURCE_MEASURED, SOURCE_PUBLIC
@@ -90,7 +90,7 @@ def _step_from(  # noqa: PLR0913, PLR0917 - as `opened`, and what is known
     answered = [
         None
         if isinstance(known, EmptyHistory)
-        else _answered_part(number, part, asked, rows, known.history, outer)
+        else _answered_part(number, part, asked, rows, known.noises, outer)
         for number, part in enumerate(parts)
     ]
     return opening(asked, parts, rows, answered, largest)
@@ -105,7 +105,7 @@ def answered_parts(
 ) -> list[AnsweredPart]:
     """The parts from the estimates of their blocks, after a purchase."""
     found = [
-        _answered_part(number, part, asked, rows, table.history, outer)
+        _answered_part(number, part, asked, rows, table.noises, outer)
         for number, part in enumerate(parts)
     ]
     answered = [part for part in found if part is not None]
@@ -119,7 +119,7 @@ def _answered_part(  # noqa: PLR0913, PLR0917 - a part, and everything that it i
     part: Part,
     asked: Sequence[Asked],
     rows: Sequence[Sequence[RowEstimate]],
-    history: History,
+    history: Places,
     outer: OuterSql,
 ) -> AnsweredPart | None:
     """A part from the estimates of its blocks; None if some row is not estimable."""

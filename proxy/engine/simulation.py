@@ -19,8 +19,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cube.pace import checkpoint
-from inference.history import History
 from inference.joint import draw_errors
+from inference.noise_places import Places
 from inference.posterior import Posterior
 from planner.cache import BoundedCache
 from planner.draws import n_draws_for
@@ -144,7 +144,7 @@ class Simulation:
         The rows of each linear query that the formula uses.
     names : str
         The fingerprints of these queries, one after the other.
-    history : History
+    history : Places
         The history that the posteriors' terms refer to.
     outer : OuterSql
         Computes formulas.
@@ -157,7 +157,7 @@ class Simulation:
     part: Part
     rows: tuple[tuple[Posterior, ...], ...]
     names: str
-    history: History
+    history: Places
     outer: OuterSql
     is_boxed: bool
 

@@ -7,7 +7,7 @@ free.
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from importlib.metadata import version
 from types import MappingProxyType
@@ -18,6 +18,7 @@ import pyarrow as pa
 from accountant.gate.gate import Budget, Gate
 from accountant.ledger.credentials import Role
 from accountant.ledger.payments import Payment
+from accountant.ledger.unit_counts import UnitCounts
 from cube.block import N_GROUPS_MAX
 from cube.declaration import declare
 from cube.measurement import UNITS_PER_EPSILON, Measurement
@@ -29,7 +30,7 @@ from planner.sql.messages import listed, suggestion
 from proxy.api.axis_text import axis_ends, axis_kind, describe_levels
 from proxy.api.requests import Caller, TableInfo
 from proxy.reporting.declared import DeclaredTable
-from proxy.reporting.query_words import query_text
+from proxy.reporting.query_words import query_text, unit_count_text
 
 WINDOW_NEVER: Final = "NEVER"  # a budget is for the life of its ledger and is never renewed
 UNIT_KIND: Final = "unit"
@@ -54,6 +55,8 @@ class TableRecord:
         Everything that was measured, in order.
     whole_schema : Schema
         What the measurements are about: of a table that grows, all of its axis.
+    unit_counts : UnitCounts
+        Every count of units.
     """
 
     info: TableInfo
@@ -61,6 +64,7 @@ class TableRecord:
     payments: tuple[tuple[int, Payment], ...]
     measurements: Sequence[Measurement]
     whole_schema: Schema
+    unit_counts: UnitCounts = field(default_factory=UnitCounts)
 
     @classmethod
     def of(cls, info: TableInfo, gate: Gate, caller: Caller) -> "TableRecord":
@@ -74,7 +78,8 @@ class TableRecord:
             or payment.charge.payer.analyst == caller.payer.analyst
         )
         budget = Budget(history.budget, spent, len(history.measurements))
-        return cls(info, budget, payments, history.measurements, gate.schema)
+        counts = history.unit_counts
+        return cls(info, budget, payments, history.measurements, gate.schema, counts)
 
 
 def _columns(*, may_be_null: tuple[str, ...] = (), **types: pa.DataType) -> pa.Schema:
@@ -240,18 +245,33 @@ def _loss_rows(record: TableRecord) -> Iterator[Row]:
 def _history_rows(record: TableRecord) -> Iterator[Row]:
     """One row per measurement; `raised_from` is the position of the one that it refines.
 
-    Epsilon is that of one record. Weight and scale are of Laplace noise; Gaussian noise has the rho
-    of a record that moves the row by one unit. The standard deviation compares the two.
+    Epsilon is that of one record, and of a unit in one group where units are counted; these have
+    positions of their own. Weight and scale are of Laplace noise; Gaussian noise has the rho of a
+    record that moves the row by one unit. The standard deviation compares the two.
     """
     declared = DeclaredTable.parse(declare(record.whole_schema, version=version("tacit-dp")))
-    superseded = {measured.supersedes for measured in record.measurements}
-    for place, measured in enumerate(record.measurements):
+    rows = [(one, query_text(one.block, declared)) for one in record.measurements]
+    counts = [
+        (one, unit_count_text(one.block, declared, only_cut=only_cut))
+        for one, (_, _, only_cut) in zip(
+            record.unit_counts.measurements, record.unit_counts.names, strict=True
+        )
+    ]
+    yield from _measured_rows(record, rows)
+    yield from _measured_rows(record, counts)
+
+
+def _measured_rows(
+    record: TableRecord, measurements: Sequence[tuple[Measurement, str]]
+) -> Iterator[Row]:
+    superseded = {measured.supersedes for measured, _ in measurements}
+    for place, (measured, text) in enumerate(measurements):
         gaussian = measured.is_gaussian
         yield {
             "place": place,
             "table_name": record.info.schema.table,
             "columns": ", ".join(measured.block.scope),
-            "query": query_text(measured.block, declared),
+            "query": text,
             "n_rows": measured.block.n_rows,
             "epsilon": None if gaussian else float(measured.weight.exact),
             "noise_scale": None if gaussian else measured.noise_scale,
@@ -286,6 +306,8 @@ def _domain_rows(record: TableRecord) -> Iterator[Row]:
         if schema.rows_per_unit_max_by is not None:
             by = schema.rows_per_unit_max_by
             several += f", and {by.rows} for each {by.axis}"
+        if schema.groups_per_unit_max is not None:
+            several += f", and counted in at most {schema.groups_per_unit_max} groups"
         yield {
             "table_name": schema.table,
             "column_name": schema.unit,

@@ -299,8 +299,8 @@ def _checked_price(
 ) -> Fraction:
     snapshot = table.snapshot()
     plan = snapshot.plan(wanted, snapshot.estimates(wanted))
-    snapshot.check(plan.planned, payer, epsilon_cap=cap)
-    return snapshot.price(plan.planned).epsilon
+    snapshot.check(plan.planned, payer, epsilon_cap=cap, counts=plan.counts)
+    return snapshot.price(plan.planned, plan.counts).epsilon
 
 
 def _not_reached(answered: Sequence[AnsweredPart], refusal: Refused | None) -> TargetNotReached:

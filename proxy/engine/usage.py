@@ -22,7 +22,7 @@ from cube.schema import Schema
 from inference.posterior import widest
 from planner.cache import BoundedCache
 from planner.measuring.weights import weight_for
-from planner.workload import Wanted
+from planner.workload import Aggregate, Wanted
 from proxy.api.requests import SOURCE_MEASURED, SOURCE_PUBLIC
 from proxy.engine.results import AnsweredPart
 
@@ -50,9 +50,9 @@ class UsageTallies:
                     continue
                 target = found.aggregate.target
                 wanted = [Wanted(block, target) for block in found.aggregate.blocks]
-                by, n_rows = schema.rows_per_unit_max_by, schema.rows_per_unit_max
                 units = sum(
-                    rows_in_block(one.block, by, n_rows) * self._plain_units(one) for one in wanted
+                    _n_charged(found.aggregate, one, schema) * self._plain_units(one)
+                    for one in wanted
                 )
                 share = widest(found.posteriors, target.confidence) / target.half_width
                 is_paid = found.source == SOURCE_MEASURED
@@ -102,6 +102,13 @@ class UsageTallies:
             known = _plain_units(wanted)
             self._prices.put(key, known, n_bytes=PRICE_BYTES)
         return known
+
+
+def _n_charged(aggregate: Aggregate, wanted: Wanted, schema: Schema) -> int:
+    """How often a unit pays for a block: for each of its rows, or for each group it counts in."""
+    if aggregate.groups_max is None:
+        return rows_in_block(wanted.block, schema.rows_per_unit_max_by, schema.rows_per_unit_max)
+    return min(wanted.block.n_rows, aggregate.groups_max, schema.rows_per_unit_max)
 
 
 def _plain_units(wanted: Wanted) -> int:

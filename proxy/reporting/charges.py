@@ -9,15 +9,20 @@ from typing import Final
 from cube.encoding import decode_block
 from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.model import ReportedCharge, TableReport
-from proxy.reporting.query_words import query_text
+from proxy.reporting.query_words import query_text, unit_count_text
 
 N_DEAREST: Final = 12
 
 
 def bought_text(purchase: ReportedCharge, declared: DeclaredTable | None) -> str:
     """What a charge bought: the first of its queries, and how many more there are."""
-    texts = [query_text(decode_block(dict(block)), declared) for block in purchase.first_blocks]
-    n_more = purchase.n_blocks - len(texts)
+    rows = [query_text(decode_block(dict(block)), declared) for block in purchase.first_blocks]
+    counts = [
+        unit_count_text(decode_block(one["block"]), declared, only_cut="only_cut" in one)
+        for one in purchase.first_counts
+    ]
+    texts = [*rows, *counts]
+    n_more = purchase.n_blocks + purchase.n_unit_counts - len(texts)
     if n_more:
         texts.append(f"{n_more} more measured together")
     if purchase.n_statistics:

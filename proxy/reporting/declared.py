@@ -129,6 +129,8 @@ class DeclaredTable:
         The most rows of one unit that are kept.
     rows_per_unit_max_by : mapping of str to int
         The most at each level of a column; empty if that is not bounded.
+    groups_per_unit_max : int
+        The most groups of a statement in which one unit is counted.
     separate_budget : str
         Why it has a budget of its own beside another table about the same units.
     n_records_max : int
@@ -141,6 +143,7 @@ class DeclaredTable:
     unit: str | None
     rows_per_unit_max: int
     rows_per_unit_max_by: Mapping[str, int]
+    groups_per_unit_max: int
     separate_budget: str
     n_records_max: int
     version: str
@@ -150,6 +153,7 @@ class DeclaredTable:
     def parse(cls, text: str) -> Self:
         """The declaration that `cube.declaration.declare` wrote."""
         fields = json.loads(text)
+        n_rows = fields.get("rows_per_unit_max", 1)
         columns = tuple(
             DeclaredColumn(one["name"], one["kind"], one["sql_type"], one["size"], one)
             for one in fields["columns"]
@@ -157,8 +161,9 @@ class DeclaredTable:
         return cls(
             fields["neighbours"],
             fields["unit"],
-            fields.get("rows_per_unit_max", 1),
+            n_rows,
             fields.get("rows_per_unit_max_by", {}),
+            fields.get("groups_per_unit_max", n_rows),
             fields.get("separate_budget", ""),
             fields["n_records_max"],
             fields["version"],

@@ -24,7 +24,8 @@ class ReportedCharge:
     """One charge: who paid, for how much, and the table's cost before and after.
 
     For limits it counts at `counted_at`, which is earlier than `at` if a clock was corrected since.
-    `first_blocks` are the first of what it bought, as the ledger writes them.
+    `first_blocks` are the first of the rows that it bought, as the ledger writes them, and
+    `first_counts` are its first counts of units, which are not among the other statistics.
     """
 
     seq: int
@@ -36,6 +37,8 @@ class ReportedCharge:
     units_after: int
     counted_at: str
     first_blocks: tuple[Mapping[str, Any], ...] = ()
+    n_unit_counts: int = 0
+    first_counts: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def units(self) -> int:

@@ -20,6 +20,7 @@ from cube.query import Factor, Term
 from proxy.reporting.declared import DeclaredColumn, DeclaredTable
 
 N_SHOWN: Final = 4  # of levels, ranges or terms
+ROWS: Final = "COUNT(*)"
 LIKE: Final = 1e-9  # a share: weights are told from levels, and nothing is computed with them
 
 Flags = NDArray[np.bool_]
@@ -54,6 +55,20 @@ def query_text(block: QueryBlock, declared: DeclaredTable | None) -> str:
     return f"{what}{clause}{keys}"
 
 
+def unit_count_text(
+    block: QueryBlock, declared: DeclaredTable | None, *, only_cut: bool = False
+) -> str:
+    """A count of the units with a row in each group of a block; perhaps of those that were cut."""
+    rows = query_text(block, declared)
+    unit = "unit" if declared is None or declared.unit is None else declared.unit
+    count = f"COUNT(DISTINCT {unit})"
+    if only_cut:
+        count += f" FILTER (WHERE WAS_CUT({unit}))"
+    if rows.startswith(ROWS):
+        return f"{count}{rows.removeprefix(ROWS)}"
+    return f"{count} of the rows of {rows}"
+
+
 def _cut(texts: Iterable[str], between: str) -> str:
     """Texts in a row, the first few of them."""
     every = list(texts)
@@ -77,7 +92,7 @@ def _part(term: Term, declared: DeclaredTable | None) -> _Part:
         times *= multiple
         if power and column is not None:
             conditions += _condition(factor.axes, _summed(factor, column), column)
-    return _Part(f"SUM({' * '.join(summed)})" if summed else "COUNT(*)", conditions, times)
+    return _Part(f"SUM({' * '.join(summed)})" if summed else ROWS, conditions, times)
 
 
 def _summed(factor: Factor, column: DeclaredColumn) -> Flags:

@@ -216,6 +216,7 @@ class _TableReader:
     def charge(self, entry: Entry, fields: dict[str, Any]) -> None:
         """Read a charge."""
         blocks, statistics = fields["blocks"], fields.get("statistics", ())
+        counts = [one for one in statistics if one["kind"] == "unit_count"]
         self.n_raised += sum("raised_from" in charged for charged in blocks)
         self.waiting[entry.seq] = len(blocks)
         name = fields["analyst"], tuple(fields.get("groups", ()))
@@ -228,11 +229,13 @@ class _TableReader:
                 at=entry.at,
                 payer=self.payers[name],
                 n_blocks=len(blocks),
-                n_statistics=len(statistics),
+                n_statistics=len(statistics) - len(counts),
                 units_before=units[0],
                 units_after=units[1],
                 counted_at=entry.at,
                 first_blocks=tuple(charged["block"] for charged in blocks[:N_BLOCKS_TOLD]),
+                n_unit_counts=len(counts),
+                first_counts=tuple(counts[:N_BLOCKS_TOLD]),
             )
         )
 

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from cube.schema import Schema
 
 UNIT = "unit_of_row"  # the column of encoded rows that says whose they are
+UNIT_NUMBER = "unit_number"  # the same in the snapshot, without the unit itself
+UNIT_DIGEST = "unit_digest"
+UNIT_WAS_CUT = "unit_was_cut"  # 1 for units of which some rows were left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ def axis_column(schema: Schema, name: str) -> str:
 
 
 def bounded_rows_sql(schema: Schema, rows: str) -> str:
-    """The query of the rows that are kept, with one parameter: the key, as text.
+    """The query of the rows that are kept, and whose they are; its parameter is the key, as text.
 
     Parameters
     ----------
@@ -64,10 +67,40 @@ def bounded_rows_sql(schema: Schema, rows: str) -> str:
     by = schema.rows_per_unit_max_by
     if by is not None:
         found = _first(by.rows, f"{UNIT}, {axis_column(schema, by.axis)}", order, found)
-    return f"SELECT {axes} FROM ({_first(schema.rows_per_unit_max, UNIT, order, found)})"  # noqa: S608 - the same
+    return f"SELECT {axes}, {UNIT} FROM ({_first(schema.rows_per_unit_max, UNIT, order, found)})"  # noqa: S608 - the same
 
 
 def _first(n_rows: int, keys: str, order: str, rows: str) -> str:
     """The query of the first rows of each group, in an order without ties."""
     place = f"row_number() OVER (PARTITION BY {keys} ORDER BY {order})"
     return f"SELECT * FROM ({rows}) QUALIFY {place} <= {n_rows}"  # noqa: S608 - the same
+
+
+def numbered_units_sql(schema: Schema, rows: str, kept: str) -> str:
+    """The query of the rows that are kept, with what stands for their unit; the same parameter.
+
+    The number only tells units apart: it depends on the others, and on how they were read. The
+    digest, of 60 bits, depends on the unit and the key alone: by it is decided which of a unit's
+    groups count (`accountant/exact/unit_counts.py`).
+
+    Parameters
+    ----------
+    schema : Schema
+    rows : str
+        The query of all rows.
+    kept : str
+        That of the rows that are kept (`bounded_rows_sql`).
+    """
+    axes = ", ".join(f"axis_{place}" for place in range(len(schema.axes)))
+    digest = f"sha256(concat($1, sha256(concat($1, 'unit/', {UNIT}))))"
+    return (
+        f"WITH kept AS MATERIALIZED ({kept}), "  # noqa: S608 - generated names only
+        f"n_kept AS (SELECT {UNIT}, count(*) AS n_kept FROM kept GROUP BY {UNIT}), "
+        f"n_all AS (SELECT {UNIT}, count(*) AS n_all FROM ({rows}) GROUP BY {UNIT}), "
+        f"units AS (SELECT {UNIT}, row_number() OVER () - 1 AS {UNIT_NUMBER}, "
+        f"CAST('0x' || substr({digest}, 1, 15) AS BIGINT) AS {UNIT_DIGEST}, "
+        f"CAST(n_all > n_kept AS BIGINT) AS {UNIT_WAS_CUT} "
+        f"FROM n_kept JOIN n_all USING ({UNIT})) "
+        f"SELECT {axes}, {UNIT_NUMBER}, {UNIT_DIGEST}, {UNIT_WAS_CUT} "
+        f"FROM kept JOIN units USING ({UNIT})"
+    )

@@ -2,7 +2,8 @@
 
 The table, or the result of the owner's view, is read when the source opens (loading.py). What is
 kept contains only declared columns, and positions instead of values, in a database that can reach
-no files, extensions or settings. Only the accountant's gate may call `measure`.
+no files, extensions or settings. Only the accountant's gate may call `measure` and
+`measure_units`.
 
 Counts of earlier scopes are cached beside it: they are as private as the table, are protected by a
 lock, and leave only through `measure`. The table never changes, so the cached counts stay exact.
@@ -16,13 +17,13 @@ from collections.abc import Iterator
 import duckdb
 import numpy as np
 
-from accountant.source import CellCounts
+from accountant.source import CellCounts, UnitCells
 from cube.encoding import canonical_json
 from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
 from cube.schema import Schema
 from planner.cache import BoundedCache
 from proxy.sources import files, private_view
-from proxy.sources.bounding import RowsRead
+from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER, UNIT_WAS_CUT, RowsRead
 from proxy.sources.cells_in_order import EVERYTHING, cells_in_order, counting_sql
 from proxy.sources.closed import closed_database
 from proxy.sources.loading import load
@@ -60,6 +61,9 @@ class DuckDbSource:
     def __init__(self, schema: Schema, location: Location, read: RowsRead = ALL_ROWS) -> None:
         self._grows = schema.grows
         self._column = {axis.name: f"axis_{place}" for place, axis in enumerate(schema.axes)}
+        has_several = schema.rows_per_unit_max > 1
+        self._of_units = [UNIT_NUMBER, UNIT_DIGEST, UNIT_WAS_CUT] if has_several else []
+        self._whose = [UNIT_DIGEST] if has_several else []  # what later rows do not change
         self._location = location
         self._connection = closed_database()
         self._counted: BoundedCache[tuple[str, ...], CellCounts] = BoundedCache(
@@ -91,7 +95,7 @@ class DuckDbSource:
         """The identity of the rows as they are served: HMAC-SHA256 in hexadecimal.
 
         It covers the columns' names and every cell with its count, in an order that depends neither
-        on the file's nor on the declaration's.
+        on the file's nor on the declaration's; where a unit may have several rows, each unit's.
         """
         return self._fingerprint(["rows", *sorted(self._column)], EVERYTHING, key)
 
@@ -110,7 +114,7 @@ class DuckDbSource:
 
     def _rows(self, condition: str = EVERYTHING) -> Iterator[bytes]:
         """Rows, as bytes that do not depend on the order of rows or of declared columns."""
-        columns = [self._column[name] for name in sorted(self._column)]
+        columns = [self._column[name] for name in sorted(self._column)] + self._whose
         try:
             with self._connection.cursor() as cursor:
                 yield from cells_in_order(columns, cursor, condition)
@@ -138,6 +142,20 @@ class DuckDbSource:
         for array in arrays:
             array.setflags(write=False)
         return CellCounts(levels=tuple(arrays[:-1]), counts=arrays[-1])
+
+    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
+        """The cells of `scope` in which each unit has rows; nothing of them is kept."""
+        if not self._of_units:
+            raise ValueError("units with one row each are counted as rows")
+        columns = [self._column[name] for name in scope]
+        named = ", ".join([*columns, *self._of_units])
+        try:
+            with self._connection.cursor() as cursor:
+                found = cursor.sql(f"SELECT DISTINCT {named} FROM cells").to_arrow_table()  # noqa: S608 - generated names only
+        except duckdb.Error:
+            raise SourceUnavailable("The private table could not be read.") from None
+        arrays = [column.to_numpy().astype(np.int64) for column in found.columns]
+        return UnitCells(tuple(arrays[:-3]), *arrays[-3:])
 
 
 def _unreadable(location: Location) -> ConfigurationInvalid:

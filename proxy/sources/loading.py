@@ -22,7 +22,13 @@ from proxy.sources.axis_sql import (
     axis_sql,
     can_read,
 )
-from proxy.sources.bounding import UNIT, RowsRead, axis_column, bounded_rows_sql
+from proxy.sources.bounding import (
+    UNIT,
+    RowsRead,
+    axis_column,
+    bounded_rows_sql,
+    numbered_units_sql,
+)
 from proxy.sources.closed import Connection, closed_database
 from proxy.sources.location import Location, PrivateView, SourceLocation
 from proxy.sources.problems import Problems
@@ -39,6 +45,9 @@ def load(
     read: RowsRead,
 ) -> None:
     """Read a table into the table `cells` of another database.
+
+    Where a unit may have several rows, each has a number and a digest of its unit, and says whether
+    rows of it were left out.
 
     Parameters
     ----------
@@ -71,7 +80,8 @@ def load(
         if schema.rows_per_unit_max > 1:
             if read.key is None:
                 raise ValueError("rows of units with several need a key")
-            found = reading.sql(bounded_rows_sql(schema, rows), params=[read.key.hex()])
+            bounded = numbered_units_sql(schema, rows, bounded_rows_sql(schema, rows))
+            found = reading.sql(bounded, params=[read.key.hex()])
         else:
             found = reading.sql(rows)
         kept.register("found", found.to_arrow_reader())

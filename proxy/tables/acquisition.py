@@ -213,8 +213,8 @@ def _plan(
     known: Sequence[Sequence[RowEstimate]],
     promises: PromisedPurchases,
 ) -> PurchasePlan | None:
-    if promises.rows:
-        return snapshot.plan_beside(promises.rows, wanted)
+    if promises.rows or promises.counts:
+        return snapshot.plan_beside(promises.rows, promises.counts, wanted)
     return snapshot.plan(wanted, known)
 
 

@@ -72,7 +72,8 @@ class EmptyHistory:
 
     def price(self, wanted: Sequence[Wanted]) -> Fraction:
         """The price of all of these blocks on an empty history."""
-        return self.snapshot().price(self.bought(wanted).planned).epsilon
+        plan = self.bought(wanted)
+        return self.snapshot().price(plan.planned, plan.counts).epsilon
 
 
 class _Remembering(TableSnapshot):
@@ -92,7 +93,9 @@ class _Remembering(TableSnapshot):
         every_offer: bool = False,
     ) -> PurchasePlan:
         """The purchases, in the order of `wanted`."""
-        asked = ((fingerprint(one.block), one.target) for one in wanted)
+        asked = (
+            (fingerprint(one.block), one.groups_max, one.only_cut, one.target) for one in wanted
+        )
         key = (self.charges.budget, every_offer, *asked)
         found = self._plans.get(key)
         if found is None:

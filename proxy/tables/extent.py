@@ -17,18 +17,13 @@ from cube.horizon import Horizon
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.refusals import SourceUnavailable
 from cube.schema import Schema
-from cube.statistic import Choice
+from cube.statistic import Choice, PlannedUnitCount, UnitCount
 
 ExtentName: TypeAlias = tuple[int | None, tuple[int, ...]]
 
 
 class HorizonMoved(SourceUnavailable):
     """What was planned is of a table that has grown since: plan again, nothing is lost."""
-
-    def __init__(self, table: str) -> None:
-        super().__init__(
-            f"More of {table} has become readable meanwhile.", hint="Ask again: nothing is lost."
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +85,10 @@ class Extent:
     def check_is_of(self, charges: TableHistory) -> None:
         """Raise HorizonMoved if the history reaches further."""
         if not self.is_of(charges):
-            raise HorizonMoved(self.schema.table)
+            raise HorizonMoved(
+                f"The readable rows of {self.schema.table} have changed meanwhile.",
+                hint="Ask again: nothing is lost.",
+            )
 
     def kept(self, plan: Sequence[PlannedMeasurement]) -> tuple[PlannedMeasurement, ...]:
         """A plan as the ledger has it."""
@@ -103,6 +101,11 @@ class Extent:
             )
             for one in plan
         )
+
+    def kept_count(self, count: UnitCount) -> UnitCount:
+        """A count of units as the ledger has it."""
+        horizon = self.horizon
+        return count if horizon is None else replace(count, block=horizon.whole(count.block))
 
     def kept_statistics(self, asked: Sequence[Asked]) -> tuple[Asked, ...]:
         """Statistics as the ledger has them."""
@@ -176,6 +179,8 @@ class Extent:
             return replace(
                 asked, statistic=replace(statistic, block=horizon.whole(statistic.block))
             )
+        if isinstance(asked, PlannedUnitCount):
+            return replace(asked, count=self.kept_count(asked.count))
         if isinstance(asked.statistic, Choice):
             return asked
         distance = replace(asked.statistic, block=horizon.whole(asked.statistic.block))

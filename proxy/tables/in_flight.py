@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 from accountant.gate.gate import Gate
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import Payment
+from accountant.ledger.unit_counts import Name, name_of
 from cube.gaussian import Asked
 from cube.measurement import Measurement, PlannedMeasurement
 from cube.pace import checkpoint, note_paid, seconds_left, waiting
@@ -44,8 +45,8 @@ class Purchase:
     plan : PurchasePlan
     n_read : int, optional
         How much was known of other processes when it was made; None to buy it whatever they did.
-    statistics : sequence of PlannedStatistic or PlannedNormal
-        To be asked beside the plan's rows.
+    statistics : sequence of PlannedStatistic or PlannedGaussian
+        To be asked beside what the plan says.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class Purchase:
     ) -> None:
         self.plan = plan
         self.n_read = n_read
-        self.statistics = statistics
+        self.statistics = (*plan.counts, *statistics)
         self.seq: int | None = None
 
 
@@ -72,15 +73,18 @@ class PromisedPurchases:
         Numbers of charges that other processes have made.
     rows : tuple of PlannedMeasurement
         What all of it will measure.
+    counts : frozenset of (str, int)
+        The counts of units that all of it will measure.
     n_read : int
         How much was known of other processes.
     n_measured : int
-        How many measurements there were.
+        How many measurements, and counts of units, there were.
     """
 
     own: tuple[Purchase, ...]
     foreign: frozenset[int]
     rows: tuple[PlannedMeasurement, ...]
+    counts: frozenset[Name]
     n_read: int
     n_measured: int
 
@@ -113,8 +117,18 @@ class Purchases:
             *(planned for one in own for planned in one.plan.planned),
             *(one for charge in foreign.values() for one in history.raises.planned(charge)),
         )
-        n_measured = len(history.measurements)
-        return PromisedPurchases(own, frozenset(foreign), rows, len(history.read), n_measured)
+        counts = (
+            *(planned.count for one in own for planned in one.plan.counts),
+            *(one.count for charge in foreign.values() for one in charge.unit_counts),
+        )
+        return PromisedPurchases(
+            own,
+            frozenset(foreign),
+            rows,
+            frozenset(map(name_of, counts)),
+            n_read=len(history.read),
+            n_measured=len(history.measurements) + len(history.unit_counts.measurements),
+        )
 
     def are_as(self, promises: PromisedPurchases) -> bool:
         """Whether nothing was begun, measured or charged since somebody looked."""

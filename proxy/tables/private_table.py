@@ -19,6 +19,7 @@ from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget
 from inference.history import History
+from inference.noise_places import NoisePlaces
 from inference.posterior import RowEstimate
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.noise_kinds import LAPLACE, NoiseKind
@@ -113,6 +114,11 @@ class ServedTable:
     def history(self) -> History:
         """What was measured so far; to be looked at only."""
         return self._state.history
+
+    @property
+    def noises(self) -> NoisePlaces:
+        """Every measurement, of rows and of units; to be looked at only."""
+        return self._state.noises
 
     def recalled(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]] | None:
         """What the history says, if all of it was asked since anything was measured.

@@ -5,7 +5,7 @@ is decided on the newest history (`accountant/gate/gate.py`), which tells whethe
 It is for one thread. Nothing here sees an exact count, or charges.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -15,10 +15,13 @@ from accountant.ledger.limits import Payer
 from accountant.ledger.payments import Payment
 from accountant.ledger.raises import StalePlan
 from accountant.ledger.table_history import TableHistory
+from accountant.ledger.unit_counts import Name, UnitCounts, name_of
 from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
 from cube.pace import checkpoint
+from cube.statistic import PlannedUnitCount, UnitCount
 from inference.estimator import Estimator
 from inference.history import History
+from inference.noise_places import NoisePlaces
 from inference.posterior import RowEstimate
 from planner.batch.plan import BatchPlan
 from planner.batch.together import plan_together
@@ -29,6 +32,12 @@ from planner.measuring.hindsight import Hindsight
 from planner.measuring.offers import PricingContext, PurchasePlan
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
+from planner.measuring.unit_counts import (
+    CountWanted,
+    known_unit_count,
+    plan_unit_counts,
+    unit_count_of,
+)
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage, Watcher
 from proxy.tables.extent import Extent
@@ -103,6 +112,11 @@ class TableSnapshot:
         return self._estimator.history
 
     @property
+    def noises(self) -> NoisePlaces:
+        """Every measurement, of rows and of units; to be looked at only."""
+        return NoisePlaces(self._estimator.history, self.charges.unit_counts.measurements)
+
+    @property
     def estimator(self) -> Estimator:
         """What was asked of the snapshot, and answered."""
         return self._estimator
@@ -117,7 +131,21 @@ class TableSnapshot:
     def estimates(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows."""
         with self._watcher.stage(Stage.LOOK):
-            return _estimates(self._estimator, wanted)
+            return self._estimates(self._estimator, wanted)
+
+    def _estimates(
+        self, estimator: Estimator, wanted: Sequence[Wanted]
+    ) -> list[tuple[RowEstimate, ...]]:
+        return estimates_of(
+            wanted,
+            lambda rows: _rows_of(estimator, rows),
+            self.charges.unit_counts,
+            self._extent,
+        )
+
+    def _count_of(self, wanted: Wanted) -> UnitCount | None:
+        """The count of units that is wanted, as the ledger has it; None for rows."""
+        return kept_count(wanted, self._extent)
 
     def plan(
         self,
@@ -128,20 +156,61 @@ class TableSnapshot:
     ) -> PurchasePlan:
         """What to buy beyond what the history says, in the order of `wanted`."""
         with self._watcher.stage(Stage.PRICE):
-            return plan_purchases(wanted, estimates, self._context, every_offer=every_offer)
+            return self._plan(wanted, estimates, self._context, every_offer=every_offer)
+
+    def _plan(
+        self,
+        wanted: Sequence[Wanted],
+        estimates: Sequence[Sequence[RowEstimate]],
+        context: PricingContext,
+        *,
+        every_offer: bool = False,
+    ) -> PurchasePlan:
+        """What to buy of rows, and of counts of units."""
+        counted = {place: self._count_of(one) for place, one in enumerate(wanted)}
+        asked = {
+            place: CountWanted(count, wanted[place].target, estimates[place])
+            for place, count in counted.items()
+            if count is not None
+        }
+        of_rows = [place for place in range(len(wanted)) if place not in asked]
+        plan = plan_purchases(
+            [wanted[place] for place in of_rows],
+            [estimates[place] for place in of_rows],
+            context,
+            every_offer=every_offer,
+        )
+        if not asked:
+            return plan
+        counts, offers = plan_unit_counts(
+            asked,
+            self.charges.unit_counts,
+            context.schema,
+            lambda planned: self.price((), planned).epsilon,
+        )
+        offers |= dict(zip(of_rows, plan.offers, strict=True))
+        return PurchasePlan(
+            plan.planned, tuple(offers[place] for place in range(len(wanted))), counts
+        )
 
     def plan_beside(
-        self, promised: Sequence[PlannedMeasurement], wanted: Sequence[Wanted]
+        self,
+        promised: Sequence[PlannedMeasurement],
+        counts: Collection[Name],
+        wanted: Sequence[Wanted],
     ) -> PurchasePlan | None:
         """What to buy beside what the ledger promises; None if nothing, or nothing yet."""
+        asked = (self._count_of(one) for one in wanted)
+        if any(name_of(count) in counts for count in asked if count is not None):
+            return None
         with self._watcher.stage(Stage.PRICE):
             try:
                 future = self.forecast.after(self._extent.served_plan(promised))
-                expected = _estimates(future.estimator, wanted)
-                plan = plan_purchases(wanted, expected, replace(self._context, forecast=future))
+                expected = self._estimates(future.estimator, wanted)
+                plan = self._plan(wanted, expected, replace(self._context, forecast=future))
             except StalePlan:  # it would raise what is not there yet
                 return None
-        return plan if plan.planned else None
+        return plan if plan.planned or plan.counts else None
 
     def plan_together(self, statements: Sequence[Sequence[Wanted]]) -> BatchPlan:
         """What to buy for a declared batch of statements."""
@@ -149,13 +218,20 @@ class TableSnapshot:
             history = self._extent.served(self.charges.measurements)
             return plan_together(statements, self._context, history)
 
-    def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
-        """What a plan would cost."""
+    def price(
+        self, plan: Sequence[PlannedMeasurement], counts: Sequence[PlannedUnitCount] = ()
+    ) -> Price:
+        """What rows, and counts of units, would cost."""
         checkpoint()
-        return self._pricing.price(self._extent.kept(plan))
+        return self._pricing.price(self._extent.kept(plan), counts)
 
     def check(
-        self, plan: Sequence[PlannedMeasurement], payer: Payer, *, epsilon_cap: Fraction | None
+        self,
+        plan: Sequence[PlannedMeasurement],
+        payer: Payer,
+        *,
+        epsilon_cap: Fraction | None,
+        counts: Sequence[PlannedUnitCount] = (),
     ) -> None:
         """Refuse a plan as the gate would.
 
@@ -163,7 +239,7 @@ class TableSnapshot:
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
         """
-        self._pricing.refuse(self.price(plan), payer, epsilon_cap)
+        self._pricing.refuse(self.price(plan, counts), payer, epsilon_cap)
 
     def _foreseen(self, planned: PlannedMeasurement) -> Measurement:
         """What a planned measurement would make, without its values."""
@@ -179,7 +255,29 @@ class TableSnapshot:
         return Fraction(self.charges.units_left, UNITS_PER_EPSILON)
 
 
-def _estimates(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+def estimates_of(
+    wanted: Sequence[Wanted],
+    rows_of: Callable[[Sequence[Wanted]], Sequence[tuple[RowEstimate, ...]]],
+    known: UnitCounts,
+    extent: Extent,
+) -> list[tuple[RowEstimate, ...]]:
+    """What is said of everything that is wanted: of rows by `rows_of`, of units by their counts."""
+    counts = [kept_count(one, extent) for one in wanted]
+    of_rows = [one for one, count in zip(wanted, counts, strict=True) if count is None]
+    rows = iter(rows_of(of_rows))
+    return [
+        next(rows) if count is None else known_unit_count(one, count, known, extent.schema)
+        for one, count in zip(wanted, counts, strict=True)
+    ]
+
+
+def kept_count(wanted: Wanted, extent: Extent) -> UnitCount | None:
+    """The count of units that is wanted, as the ledger has it; None if rows are wanted."""
+    count = unit_count_of(wanted)
+    return None if count is None else extent.kept_count(count)
+
+
+def _rows_of(estimator: Estimator, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
     """What an estimator says of every block's rows."""
     found = []
     for rows in estimator.estimates([one.asked for one in wanted]):

@@ -15,15 +15,18 @@ from accountant.ledger.table_history import TableHistory
 from cube.pace import checkpoint
 from inference.estimator import Estimator
 from inference.history import History
+from inference.noise_places import NoisePlaces
 from inference.posterior import RowEstimate
+from planner.measuring.choose import meets
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.hindsight import Hindsight
 from planner.measuring.ski_rental import SkiRental
 from planner.measuring.strategy import Strategy
+from planner.measuring.unit_counts import unit_count_of
 from planner.workload import Wanted
 from proxy.monitoring.events import Stage, Watcher
 from proxy.tables.extent import Extent
-from proxy.tables.snapshot import KnownHistory, TableSnapshot
+from proxy.tables.snapshot import KnownHistory, TableSnapshot, estimates_of
 
 N_BLOCKS_AT_ONCE: Final = 16  # that are looked at under the lock: mostly a few milliseconds
 N_NUMBERS_AT_ONCE: Final = 2**13  # that all of them are written in, about
@@ -68,27 +71,40 @@ class TableState:
         """What was measured so far; to be looked at only."""
         return self._estimator.history
 
+    @property
+    def noises(self) -> NoisePlaces:
+        """Every measurement, of rows and of units; to be looked at only."""
+        return NoisePlaces(self._estimator.history, self._gate.history.unit_counts.measurements)
+
     def recalled(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]] | None:
         """What history says of every block, if it was asked since anything was measured.
 
         It takes no lock: a dashboard that asks again waits for nobody.
         """
         with self._watcher.stage(Stage.LOOK):
-            asked = [one.asked for one in wanted]
-            n_measurements = self.extent.n_served(len(self._gate.history.measurements))
-            return self._estimator.recalled(asked, n_measurements)
+            history = self._gate.history
+            rows = [one for one in wanted if unit_count_of(one) is None]
+            n_measurements = self.extent.n_served(len(history.measurements))
+            recalled = self._estimator.recalled([one.asked for one in rows], n_measurements)
+            if recalled is None or len(rows) == len(wanted):
+                return recalled
+            found = estimates_of(wanted, lambda _: recalled, history.unit_counts, self.extent)
+            known = zip(found, wanted, strict=True)
+            return found if all(meets(rows, one.target) for rows, one in known) else None
 
     def look(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
         """What the history says of every block's rows; all of one moment."""
         if len(wanted) <= N_BLOCKS_AT_ONCE and sum(map(_size, wanted)) <= N_NUMBERS_AT_ONCE:
             with self._held(), self._watcher.stage(Stage.LOOK):
-                self._take_in(self._gate.history)
-                return list(self._estimator.estimates([one.asked for one in wanted]))
+                history = self._gate.history
+                self._take_in(history)
+                return estimates_of(wanted, self._rows_of, history.unit_counts, self.extent)
         snapshot = self.snapshot()
         found = snapshot.estimates(wanted)
         checkpoint()
         with self._held():
-            asked = [(one.block, one.target.confidence) for one in wanted]
+            rows = [one for one in wanted if unit_count_of(one) is None]
+            asked = [(one.block, one.target.confidence) for one in rows]
             self._estimator.remember(asked, snapshot.estimator)
         return found
 
@@ -102,6 +118,10 @@ class TableState:
             )
         checkpoint()
         return TableSnapshot(self.extent, self._strategy, known, self._watcher, self._gaussian)
+
+    def _rows_of(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+        """What the history says of rows. The lock is held."""
+        return list(self._estimator.estimates([one.asked for one in wanted]))
 
     def _take_in(self, charges: TableHistory) -> None:
         """Bring what is known up to date. The lock is held."""

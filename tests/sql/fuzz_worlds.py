@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from accountant.gate.release import Noisy, Release
 from accountant.ledger.entries import Charge
 from accountant.ledger.entry_json import write
+from accountant.ledger.table_history import TableHistory
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource
 from accountant.source import ReadRows, Source
-from cube.measurement import Measurement
 from planner.measuring.strategy import Strategy
 from proxy.engine.engine import Engine
 from tests.sql import world
@@ -79,9 +79,7 @@ class MovedRelease:
     release: Release
     through: Callable[[Charge, Noisy], Noisy]
 
-    def noisy_values(
-        self, source: Source | ReadRows, charge: Charge, known: Sequence[Measurement]
-    ) -> Noisy:
+    def noisy_values(self, source: Source | ReadRows, charge: Charge, known: TableHistory) -> Noisy:
         return self.through(charge, self.release.noisy_values(source, charge, known))
 
 

@@ -69,10 +69,6 @@ UNREACHED = {
         "lowering/grouping.py",
         "TooLarge(f'GROUP BY uses {math.prod(sizes)}",
     ): "needs a column of more levels than the fixtures have",
-    (
-        "lowering/lowering.py",
-        "unsupported(node, f'is not counted where a {rows.schema.unit}",
-    ): "of a unit with several rows: end_to_end/test_units.py",
     ("sql/parameters.py", "InvalidSql("): "of values beside the text: test_parameters.py",
     ("sql/parameters.py", "TooLarge("): "the same",
 }

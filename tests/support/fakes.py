@@ -18,6 +18,7 @@ from accountant.ledger.stores.sqlite_store import SqliteStore
 from accountant.ledger.table_history import TableHistory
 from accountant.noise.gaussian import GaussianNoise
 from accountant.noise.laplace import LatticeNoise, NoiseSource, SystemNoise
+from accountant.source import UnitCells
 from cube.schema import Schema
 
 
@@ -57,6 +58,13 @@ class KnownTable:
         levels = tuple(np.ascontiguousarray(column) for column in cells.T.astype(np.int64))
         return CellCounts(levels, counts.astype(np.int64))
 
+    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
+        """Every record is a unit."""
+        names = [axis.name for axis in self.schema.axes]
+        units = np.arange(len(self.records), dtype=np.int64)
+        levels = (self.records[:, names.index(name)].astype(np.int64) for name in scope)
+        return UnitCells(tuple(levels), units, units, np.zeros_like(units))
+
 
 class FailingSource:
     """A `Source` whose first `n_failures` reads fail with a message nobody may see."""
@@ -74,10 +82,18 @@ class FailingSource:
 
     def measure(self, scope: tuple[str, ...]) -> CellCounts:
         counts = self.source.measure(scope)
+        self._fail(counts.counts)
+        return counts
+
+    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
+        cells = self.source.measure_units(scope)
+        self._fail(cells.units)
+        return cells
+
+    def _fail(self, read: NDArray[np.int64]) -> None:
         if self.n_failures > 0:
             self.n_failures -= 1
-            raise OSError(f"{self.message} {counts.counts.tolist()}")
-        return counts
+            raise OSError(f"{self.message} {read.tolist()}")
 
 
 class NoNoise:
@@ -150,6 +166,12 @@ class DyingSource:
         counts = self.source.measure(scope)
         self.after()
         return counts
+
+    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
+        self.before()
+        cells = self.source.measure_units(scope)
+        self.after()
+        return cells
 
 
 class DyingNoise:

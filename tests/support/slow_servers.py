@@ -17,6 +17,7 @@ from accountant.gate.open_table import open_table
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
+from accountant.source import UnitCells
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, Caller, QueryRequest, QueryResult
 from proxy.engine.engine import Engine
@@ -52,6 +53,9 @@ class SlowSource:
         if self.is_broken:
             raise OSError("gone")
         return self.source.measure(scope)
+
+    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
+        return self.source.measure_units(scope)
 
 
 class Server:

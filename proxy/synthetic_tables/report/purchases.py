@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-from accountant.ledger.charged import ChargedBlock, ChargedDistance, ChargedGaussian
+from accountant.ledger.charged import (
+    ChargedBlock,
+    ChargedChoice,
+    ChargedDistance,
+    ChargedGaussian,
+)
 from accountant.ledger.entries import Charge
 from accountant.ledger.payments import Payment
 from cube.gaussian import GaussianCounts
@@ -114,7 +119,7 @@ def _parts(
             scope = one.statistic.block.scope
             is_counts = isinstance(one.statistic, GaussianCounts)
             yield scope, _kind(scope) if is_counts else Kind.SCORES, one.noise.rho.exact
-        else:
+        elif isinstance(one, ChargedChoice):
             yield (), Kind.SCORES, one.weight.exact
 
 

@@ -17,6 +17,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
+from accountant.source import UnitCells
 from cube.block import QueryBlock
 from cube.gaussian_terms import Precision
 from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
@@ -57,6 +58,10 @@ class CanarySource:
     def measure(self, scope: tuple[str, ...]) -> CellCounts:
         levels = tuple(np.array([1], dtype=np.int64) for _ in scope)
         return CellCounts(levels, np.array([CANARY], dtype=np.int64))
+
+    def measure_units(self, scope: tuple[str, ...]) -> UnitCells:
+        one = np.array([1], dtype=np.int64)
+        return UnitCells(tuple(one for _ in scope), CANARY * one, one, one)
 
 
 def traces(secret: int) -> list[bytes]:
