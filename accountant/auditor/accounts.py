@@ -84,6 +84,14 @@ class Accounts:
             sums.append(sums[-1] + units)
         self._spent.append((seq, charge.units_after))
 
+    def accept(self, seq: int, before: int, after: int) -> None:
+        """Spend more, on nobody's account and beyond any budget, as closed rows have changed."""
+        if before != self.units_spent:
+            raise Wrong(f"accepted on top of {before} units, but {self.units_spent} were spent")
+        if after < before:
+            raise Wrong("accepted changes that lower what is spent")
+        self._spent.append((seq, after))
+
     def correct_clock(self, at: str) -> None:
         """Count charges with a later time at time `at`, as the clock was corrected."""
         for times, _ in self._spent_by.values():

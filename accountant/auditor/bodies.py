@@ -68,6 +68,16 @@ class Advanced:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepted:
+    """Closed rows of some periods are others now; what their cells have cost, and all together."""
+
+    periods: tuple[tuple[int, int], ...]
+    weight_units: int
+    units_before: int
+    units_after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Pinned:
     """The rows read from a table's data, by a keyed fingerprint, recorded after its opening."""
 
@@ -158,6 +168,7 @@ TableBody: TypeAlias = (
     | Budget
     | Joined
     | Advanced
+    | Accepted
     | Limit
     | Charge
     | TakenOver
@@ -218,6 +229,17 @@ def _at_level(value: Json) -> AtLevel:
 def _advanced(value: Json) -> Advanced:
     fields = fields_of(value, ("periods", "by"))
     text(fields, "by")
+    return Advanced(_periods(fields))
+
+
+def _accepted(value: Json) -> Accepted:
+    spending = ("weight_units", "units_before", "units_after")
+    fields = fields_of(value, ("periods", *spending, "by"))
+    text(fields, "by")
+    return Accepted(_periods(fields), *(whole(fields, name) for name in spending))
+
+
+def _periods(fields: Fields) -> tuple[tuple[int, int], ...]:
     periods = []
     for one in list_of(fields, "periods", dict):
         period = fields_of(one, ("start", "end", "rows_fingerprint"))
@@ -225,8 +247,8 @@ def _advanced(value: Json) -> Advanced:
         start = whole(period, "start")
         periods.append((start, whole(period, "end", start + 1)))
     if not periods:
-        raise Wrong("a horizon that stays where it is")
-    return Advanced(tuple(periods))
+        raise Wrong("an entry about no period")
+    return tuple(periods)
 
 
 def _joined(value: Json) -> Joined:
@@ -336,6 +358,7 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "table_declared": _declared,
     "budget_set": _budget,
     "budget_joined": _joined,
+    "changes_accepted": _accepted,
     "horizon_advanced": _advanced,
     "limit_set": _limit,
     "taken_over": _taken_over,

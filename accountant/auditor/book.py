@@ -6,10 +6,12 @@ combined.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from accountant.auditor.accounts import Accounts
 from accountant.auditor.bodies import (
+    Accepted,
     Advanced,
     Body,
     Budget,
@@ -22,10 +24,12 @@ from accountant.auditor.bodies import (
     TakenOver,
 )
 from accountant.auditor.by_level import follow_levels
+from accountant.auditor.changes import ChangedLevels
 from accountant.auditor.columns import ColumnCost, column_costs
 from accountant.auditor.cost import Finding, Paid, follow
 from accountant.auditor.gaussian import GaussianAccount
 from accountant.auditor.growth import Readable
+from accountant.auditor.prices import Price
 from accountant.auditor.purchases import Purchases
 from accountant.auditor.unit_rows import UnitRows
 from accountant.auditor.verdict import TableVerdict
@@ -51,7 +55,10 @@ class Book:
         self._unit = UnitRows(opened.rows_per_unit, opened.rows_at_level)
         self._purchases = Purchases(self._unit)
         self._gaussian = GaussianAccount(opened.rows_per_unit)
-        self._paid: list[Paid] = []
+        self._paid: list[Paid] = []  # since closed rows changed last
+        self._paid_before: list[tuple[UnitRows, list[Paid]]] = []  # until then, and what was lost
+        self._n_given_up: list[int] = []  # the numbers of entries that gave up a pending charge
+        self._charged: list[int] = []  # the numbers of the charges
         self._finding = Finding(0, exact=True)
         self._is_pinned = opened.is_pinned
         self.shared_budget = opened.shared_budget
@@ -71,8 +78,8 @@ class Book:
                 self._accounts.set_budget(entry.seq, body.budget)
             case Joined():
                 self._join(body)
-            case Advanced():
-                self._advance(body)
+            case Advanced() | Accepted():
+                self._grow(entry.seq, body)
             case Limit():
                 self._accounts.set_limit(body)
             case Charge():
@@ -96,11 +103,38 @@ class Book:
             raise Wrong("a table that leaves a shared budget, where its spending counts")
         self.shared_budget = body.shared_budget
 
-    def _advance(self, body: Advanced) -> None:
-        """Make more of the table readable."""
+    def _grow(self, seq: int, body: Advanced | Accepted) -> None:
+        """Make more of the table readable, or go on with other rows."""
         if self._readable is None:
-            raise Wrong("a horizon of a table that does not grow")
-        self._readable.advance(body)
+            raise Wrong("periods of a table that does not grow")
+        if isinstance(body, Advanced):
+            self._readable.advance(body)
+        else:
+            self._accept(seq, body, self._readable)
+
+    def _accept(self, seq: int, body: Accepted, readable: Readable) -> None:
+        """Go on with other rows at some levels, which keep what their dearest cell has cost."""
+        readable.check_closed(body.periods)
+        self._accounts.accept(seq, body.units_before, body.units_after)
+        self._purchases.unit_counts.forget()
+        axis = readable.axis
+        n_levels = self._purchases.n_levels(axis)
+        if n_levels is None:
+            return
+        changed = ChangedLevels.of(axis, n_levels, body.periods)
+        rows = [row for one in self._paid for row in one.rows]
+        inside = changed.inside(rows)
+        if self._unit.at_level is not None and any(row.price.power > 1 for row in inside):
+            raise Wrong("changes under Gaussian noise, of units bounded by level")
+        lost = Paid(seq, inside, self._unit.times * body.weight_units)
+        of_cells = replace(self._unit, at_level=None)
+        self._paid_before += [(self._unit, self._paid), (of_cells, [lost])]
+        flat = Price(self._unit.times * body.weight_units)
+        units = body.units_after - self._gaussian.units - self._purchases.unit_counts.units
+        self._paid = [Paid(seq, changed.outside(rows, flat), units)]
+        n_before = len(self._purchases.pending)
+        self._purchases.drop(changed.are_of)
+        self._n_given_up += [seq] * (n_before - len(self._purchases.pending))
 
     def correct_clock(self, at: str) -> None:
         """Count all charges so far at time `at` or earlier, as the clock was corrected."""
@@ -111,6 +145,7 @@ class Book:
         if self._readable is not None:
             self._readable.check(body)
         rows = self._purchases.charge(seq, body)
+        self._charged.append(seq)
         if body.terms is not None:
             self._gaussian.charge(seq, body.terms, body.rho_units)
         units = body.units_after - self._gaussian.units - self._purchases.unit_counts.units
@@ -126,23 +161,24 @@ class Book:
         (int, str) or None
             The first entry that charges too little, and by how much.
         """
-        paid = [one for one in self._paid if one.seq <= n_entries]
-        if self._unit.at_level is None:
-            found = self._finding = follow(paid, watch)
-        else:
-            found = self._finding = follow_levels(paid, self._unit, watch)
-        if found.unpaid is None:
-            return None
-        charged = next(one.units for one in paid if one.seq == found.unpaid)
-        return found.unpaid, (
-            f"the rows cost {found.cost} units of 2**-40 epsilon until here, and {charged} were "
-            "charged for them"
-        )
+        for unit, whole in (*self._paid_before, (self._unit, self._paid)):
+            paid = [one for one in whole if one.seq <= n_entries]
+            if not paid:
+                break
+            found = self._finding = _followed(paid, unit, watch)
+            if found.unpaid is not None:
+                charged = next(one.units for one in paid if one.seq == found.unpaid)
+                return found.unpaid, (
+                    f"the rows cost {found.cost} units of 2**-40 epsilon until here, and {charged} "
+                    "were charged for them"
+                )
+        return None
 
     def verdict(self, table: str, n_entries: int, *, has_columns: bool) -> TableVerdict:
         """The verdict on the table, after the first entries."""
         measured = [one for one in self._purchases.measurements if one.seq <= n_entries]
-        n_charges = sum(one.seq <= n_entries for one in self._paid)
+        n_given_up = sum(seq <= n_entries for seq in self._n_given_up)
+        n_charges = sum(seq <= n_entries for seq in self._charged) - n_given_up
         delta, gaussian_units = self._gaussian.after(n_entries)
         of_counts = self._purchases.unit_counts.units_after(n_entries)
         recomputed = self._finding.units + gaussian_units + of_counts
@@ -184,3 +220,10 @@ class Book:
                 f"{table}: the cost of its rows is a proved bound; no cell is known to cost as much"
             )
         return notes
+
+
+def _followed(paid: Sequence[Paid], unit: UnitRows, watch: Callable[[int], None]) -> Finding:
+    """The cost of rows for a unit."""
+    if unit.at_level is None:
+        return follow(paid, watch)
+    return follow_levels(paid, unit, watch)

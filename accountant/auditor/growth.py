@@ -7,7 +7,8 @@ period stands as a keyed digest, which only holders of the key can compare.
 Proof: proofs/growth.md.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,10 +28,13 @@ class Readable:
         The axis along which the table grows.
     n_levels : int
         How many levels are readable, from the first.
+    closed : list of (int, int)
+        The periods in which they became so.
     """
 
     axis: str
     n_levels: int = 0
+    closed: list[tuple[int, int]] = field(default_factory=list)
 
     def advance(self, body: Advanced) -> None:
         """Make more levels readable; Wrong if that leaves a gap, or goes back."""
@@ -38,6 +42,12 @@ class Readable:
             if start != self.n_levels:
                 raise Wrong(f"a period from level {start} where {self.n_levels} were readable")
             self.n_levels = end
+            self.closed.append((start, end))
+
+    def check_closed(self, periods: Sequence[tuple[int, int]]) -> None:
+        """Raise Wrong unless these are periods of the table, each once."""
+        if len(set(periods)) < len(periods) or not set(periods) <= set(self.closed):
+            raise Wrong("changes of what was never closed, or of a period twice")
 
     def check(self, charge: Charge) -> None:
         """Raise Wrong if a charge is for something beyond the readable levels."""

@@ -8,6 +8,7 @@ once: see proofs/refinement.md. A raise with Gaussian noise is another value of 
 of its own: only what the two cost together is limited.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from accountant.auditor.bodies import Bought, Charge, Measured, TakenOver
@@ -20,7 +21,7 @@ from accountant.auditor.gaussian import (
 )
 from accountant.auditor.noises import UNCLAMPED_MAX, Noise, check_noise, refined_by
 from accountant.auditor.prices import Price
-from accountant.auditor.rows import LevelArray
+from accountant.auditor.rows import LevelArray, Share
 from accountant.auditor.statistics import Choice, Distance, Gaussian, UnitCount
 from accountant.auditor.tables import Row
 from accountant.auditor.unit_counts import UnitCounts
@@ -86,6 +87,21 @@ class Purchases:
             self.unit_counts.charge(seq, counts)
         self.pending[seq] = charge
         return tuple(rows)
+
+    def drop(self, is_of: Callable[[Share], bool]) -> None:
+        """Forget measurements of rows that have changed, and give up charges that wait for them."""
+        for place, one in enumerate(self.measurements):
+            if is_of(one.bought.block.share):
+                self._raised.add(place)  # nothing is raised from it any more
+        self.pending = {
+            seq: charge
+            for seq, charge in self.pending.items()
+            if not charge.statistics and not any(is_of(one.block.share) for one in charge.bought)
+        }
+
+    def n_levels(self, axis: str) -> int | None:
+        """The number of levels of an axis, once something was charged that is about it."""
+        return self._n_levels.get(axis)
 
     def take_over(self, seq: int, body: TakenOver) -> None:
         """Begin a new turn to measure a charge; Wrong if the charge is not pending."""

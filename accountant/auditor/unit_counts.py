@@ -44,6 +44,10 @@ class UnitCounts:
         """Note the values of a charged count, in lattice steps."""
         self._measured.append((count, any(abs(value) > UNCLAMPED_MAX for value in values)))
 
+    def forget(self) -> None:
+        """Let nothing be raised from what was measured: rows have changed. All stays paid."""
+        self._raised.update(range(len(self._measured)))
+
     def _reach(self, count: UnitCount) -> int:
         """In how many groups a unit counts."""
         return min(count.block.n_rows, count.groups_max, self._rows_per_unit)

@@ -72,13 +72,13 @@ class Elimination:
         For each axis, the pieces whose functions have it as their first axis in that order: given
         functions, and messages of earlier buckets.
     constant : int
-        The sum of all functions and messages without an axis.
+        The sum of all functions and messages without an axis, where no axis is kept.
     n_cells_max : int
         The most cells a piece may span, unless it is a single function.
     kept : str, optional
         An axis that is not eliminated.
     along : CellFunction
-        The sum of all functions and messages on the kept axis alone.
+        The sum of all functions and messages without an axis but the one that is kept.
     """
 
     order: Scope = ()
@@ -96,7 +96,7 @@ class Elimination:
     @property
     def by_level(self) -> CellFunction:
         """The largest value over the cells of each level of the kept axis, or a bound on it."""
-        whole = added([CellFunction.constant(self.constant), self.along]).flattened()
+        whole = self.along.flattened()
         return replace(whole, exact=whole.exact and self.is_exact)
 
     @property
@@ -148,7 +148,7 @@ class _Moves:
     """Functions to be added to the bucket of their first axis, and messages to be removed."""
 
     def __init__(self, order: Scope, kept: str | None) -> None:
-        self._kept = () if kept is None else (kept,)
+        self._left = [] if kept is None else [(), (kept,)]
         self._place = {name: place for place, name in enumerate(order)}
         self.coming: list[list[CellFunction]] = [[] for _ in order]
         self.leaving: list[set[int]] = [set() for _ in order]
@@ -158,7 +158,7 @@ class _Moves:
 
     def send(self, function: CellFunction) -> None:
         """Add a function."""
-        if function.axes and function.axes == self._kept:
+        if function.axes in self._left:
             self.along.append(function)
         elif function.axes:
             self.coming[self._first(function)].append(function)
@@ -167,7 +167,7 @@ class _Moves:
 
     def withdraw(self, message: CellFunction) -> None:
         """Remove a message."""
-        if message.axes and message.axes == self._kept:
+        if message.axes in self._left:
             self.along.append(message.scaled(-1))
         elif message.axes:
             self.leaving[self._first(message)].add(id(message))
@@ -219,10 +219,11 @@ def eliminated(
         unordered.discard(axis)
         touched = {name for function in bucket for name in function.axes}
         sizes = {name: size for name, size in sizes.items() if name not in touched}
-    constant = sum(int(function.values) for function in remaining if not function.axes)
-    along = [function for function in remaining if function.axes]
-    summed = added(along).reduced() if along else NOTHING
-    return Elimination(tuple(order), tuple(buckets), constant, n_cells_max, kept, summed)
+    if kept is None:
+        constant = sum(int(function.values) for function in remaining)
+        return Elimination(tuple(order), tuple(buckets), constant, n_cells_max)
+    along = added([NOTHING, *remaining]).reduced()
+    return Elimination(tuple(order), tuple(buckets), 0, n_cells_max, kept, along)
 
 
 def maximum(functions: Sequence[CellFunction], n_cells_max: int = N_TABLE_CELLS_MAX) -> Maximum:

@@ -7,12 +7,14 @@ The largest sum takes m rows at the levels where M is largest until k are taken.
 levels are cut into ranges, each with an elimination of its own that keeps the axis
 (elimination.py). A range is cut in two where a table would be too large, down to levels that no row
 tells apart: there, elimination is as large as for a history of these levels alone. A row changes
-the ranges in which it costs anything. Nothing here knows about budgets or data.
+the ranges in which it costs anything. In a range that is bounded all the same, a new row adds its
+largest cost at each level until everything is computed anew. Nothing here knows about budgets or
+data.
 Proof: proofs/units.md, "Rows by level".
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,7 +26,7 @@ from cube.rows_by_level import RowsByLevel
 
 N_RANGES_MAX = 2**9  # beyond this, a table that is too large is bounded
 
-Runs = tuple[Whole, Indices]  # a cost, and how many levels in a row have it
+Runs = tuple[Whole, Indices]  # costs of levels in a row, and where each run of them begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,20 +42,14 @@ class _Range:
         """The largest cost of a cell with each level of the range, as of an axis of its own."""
         return self.costs.by_level
 
-    def runs(self, limit: CellFunction | None = None) -> Runs:
-        """The costs of runs of levels; nowhere above a limit, for each level of the axis."""
+    @cached_property
+    def runs(self) -> Runs:
+        """The costs of runs of levels, and where on the axis each run begins."""
         whole = self.by_level
-        here = [whole]
-        if limit is not None:
-            here.append(limit.between(self.costs.kept or "", self.start, self.end))
-        starts = np.unique(
-            np.concatenate(
-                [np.zeros(1, dtype=np.int64), *(c.starts for f in here for c in f.classes)]
-            )
-        )
-        each = [f.values[f.classes[0].at(starts)] if f.axes else f.values for f in here]
-        costs = np.broadcast_to(each[0] if limit is None else np.minimum(*each), starts.shape)
-        return costs, np.diff(starts, append=self.end - self.start)
+        if not whole.axes:
+            return whole.values.reshape(1), np.array([self.start])
+        (classes,) = whole.classes
+        return whole.values[classes.of_run], self.start + classes.starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +89,11 @@ class LevelCosts:
         costs = cls(bound, n_rows, n_cells_max, tuple(functions))
         n_levels = _n_levels(functions, bound.axis)
         inner = sorted({cut for cut in cuts if 0 < cut < n_levels})
-        pairs = zip([0, *inner], [*inner, n_levels], strict=True)
-        ranges = [one for pair in pairs for one in costs._cut(*pair, N_RANGES_MAX - len(inner))]
+        ranges: list[_Range] = []
+        for n_after, start, end in zip(
+            range(len(inner), -1, -1), [0, *inner], [*inner, n_levels], strict=True
+        ):
+            ranges += costs._cut(start, end, N_RANGES_MAX - len(ranges) - n_after - 1)
         return cls(bound, n_rows, n_cells_max, tuple(functions), tuple(ranges))
 
     @property
@@ -106,11 +105,17 @@ class LevelCosts:
     def maximum(self) -> Maximum:
         """The largest loss of a unit, or a bound on it."""
         exact = all(one.by_level.exact for one in self.ranges)
-        return Maximum(self._loss([one.runs() for one in self.ranges]), exact)
+        return Maximum(self._loss(*self._runs), exact)
 
     def within(self, limit: CellFunction) -> int:
         """A bound on the loss, if no cell costs more than `limit` at its level."""
-        return self._loss([one.runs(limit) for one in self.ranges])
+        costs, starts = self._runs
+        if not limit.axes:
+            return self._loss(np.minimum(costs, limit.values), starts)
+        (classes,) = limit.classes
+        both = np.union1d(starts, classes.starts)
+        own = costs[starts.searchsorted(both, side="right") - 1]
+        return self._loss(np.minimum(own, limit.values[classes.at(both)]), both)
 
     def added(self, functions: Sequence[CellFunction]) -> "LevelCosts":
         """The costs of the sum with more functions; only ranges in which they cost anything."""
@@ -126,6 +131,8 @@ class LevelCosts:
             if not coming:
                 ranges.append(one)
                 continue
+            if one.costs.is_split:  # a bound already, of tables that are slow to change
+                coming = [_largest_along(function, self.bound.axis) for function in coming]
             grown = one.costs.added(coming)
             if grown.is_split and not one.costs.is_split and room > 0:
                 new = after._cut(one.start, one.end, room)
@@ -148,20 +155,36 @@ class LevelCosts:
         return [function for function in cut if not function.is_nothing]
 
     def _cut(self, start: int, end: int, room: int) -> list[_Range]:
-        """Levels as one range, or as several, at most `room` more, if a table is too large."""
-        functions = self._between(self.functions, start, end)
-        costs = eliminated(functions, self.n_cells_max, self.bound.axis)
+        """Levels as one range, or as several, at most `room` more, if a table is too large.
+
+        Not where it is too large for a single level, too.
+        """
+        costs, functions = self._eliminated(start, end)
         classes = joint_classes(functions).get(self.bound.axis)
         if not costs.is_split or classes is None or room < 1:
             return [_Range(start, end, costs)]
         middle = start + int(classes.starts[(classes.starts.size + 1) // 2])
+        if self._eliminated(middle, middle + 1)[0].is_split:
+            return [_Range(start, end, costs)]
         first = self._cut(start, middle, (room - 1) // 2)
         return [*first, *self._cut(middle, end, room - len(first))]
 
-    def _loss(self, runs: Sequence[Runs]) -> int:
+    def _eliminated(self, start: int, end: int) -> tuple[Elimination, list[CellFunction]]:
+        """The elimination at some levels, and of what."""
+        functions = self._between(self.functions, start, end)
+        return eliminated(functions, self.n_cells_max, self.bound.axis), functions
+
+    @cached_property
+    def _runs(self) -> Runs:
+        """The costs of all levels."""
+        found = [one.runs for one in self.ranges]
+        return np.concatenate([costs for costs, _ in found]), np.concatenate(
+            [at for _, at in found]
+        )
+
+    def _loss(self, costs: Whole, starts: Indices) -> int:
         """The largest sum that rows of a unit can reach."""
-        costs = np.concatenate([costs for costs, _ in runs])
-        n_levels = np.concatenate([sizes for _, sizes in runs])
+        n_levels = np.diff(starts, append=self.ranges[-1].end)
         left, loss = self.n_rows, 0
         for place in np.argsort(-costs, kind="stable").tolist():
             taken = left
@@ -172,6 +195,14 @@ class LevelCosts:
             if not left:
                 break
         return loss
+
+
+def _largest_along(function: CellFunction, axis: str) -> CellFunction:
+    """A function of one axis, nowhere below another at any cell."""
+    for name in function.axes:
+        if name != axis:
+            function = function.maximised(name)
+    return replace(function.flattened(), exact=False)
 
 
 def _n_levels(functions: Sequence[CellFunction], axis: str) -> int:

@@ -28,6 +28,7 @@ from accountant.gate.pricing import Pricing
 from accountant.gate.release import Release
 from accountant.gate.statistics import charged_statistic
 from accountant.gate.terms import terms_of
+from accountant.ledger.acceptance import acceptance
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge, HorizonAdvanced, Measured, Period, TakenOver
 from accountant.ledger.ledger import Ledger
@@ -229,6 +230,42 @@ class Gate:
             self.schema.table, lambda history: body if history.growth == growth else None
         )
         return seq is not None
+
+    def accept_changes(self, start: int, end: int, by: str) -> tuple[Period, ...]:
+        """Take the rows of some closed periods as they are now; the periods, as they are now.
+
+        Which ones is the owner's decision, not the data's: all that touch these levels. Nothing is
+        done if all rows are what they were.
+
+        Parameters
+        ----------
+        start, end : int
+            Levels of the axis along which the table grows, from the first to before the second.
+        by : str
+            Who says so.
+
+        Raises
+        ------
+        ValueError
+            If rows of other periods have changed, too; or what was bought cannot be set apart.
+        SourceUnavailable, LedgerUnavailable
+            If the data cannot be read, or the ledger cannot be written.
+        """
+        growth, source = self.history.growth, self._source
+        if growth is None or not isinstance(source, ClosedPeriods):
+            raise ValueError("a table that does not grow")
+        found = source.found(growth)
+        changed = [one for one in found if one not in growth.periods]
+        named = tuple(one for one in found if one.start < end and start < one.end)
+        if not set(changed) <= set(named):
+            raise ValueError("rows of other periods have changed, too")
+        if not changed:
+            return ()
+        seq = self._ledger.append(
+            self.schema.table,
+            lambda history: acceptance(history, named, by) if history.growth == growth else None,
+        )
+        return () if seq is None else named
 
     def prepare(self) -> None:
         """Read a growing table's rows now, not when something is first bought.

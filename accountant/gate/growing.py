@@ -63,10 +63,12 @@ class ClosedPeriods:
             if self._known == growth and self._changed:
                 raise self._unavailable()  # reading them again and again would tell nothing new
             rows = self._rows
-            if rows is None or self._n_read < growth.horizon:
+            if rows is not None and self._known == growth:
+                return rows
+            is_short = rows is None or self._n_read < growth.horizon
+            if rows is None or is_short or self._differing(rows, growth):  # changes were accepted
                 rows = self._read_up_to(growth.horizon)
-            if self._known != growth:
-                self._check(rows, growth)
+            self._check(rows, growth)
             return rows
 
     def read_on(self, growth: Growth, horizon: int) -> tuple[Period, ...]:
@@ -83,29 +85,43 @@ class ClosedPeriods:
             found = spans(self._axis, growth.horizon, horizon)
             return tuple(self._period(rows, span) for span in found)
 
+    def found(self, growth: Growth) -> tuple[Period, ...]:
+        """Read anew, and return all periods of the ledger as they are now.
+
+        Raises
+        ------
+        SourceUnavailable
+            If they cannot be read.
+        """
+        with self._lock:
+            rows = self._read_up_to(growth.horizon)
+            return tuple(self._period(rows, (one.start, one.end)) for one in growth.periods)
+
     def _read_up_to(self, horizon: int) -> ReadRows:
         """Rows that are still to be checked."""
-        self._rows, self._known = None, None
+        self._rows, self._known, self._n_read = None, None, horizon
         try:
             return self._source.read_up_to(horizon)
         except TacitError as error:
             raise self._unavailable() from error
-        finally:
-            self._n_read = horizon
 
     def _check(self, rows: ReadRows, growth: Growth) -> None:
         """Keep the rows; SourceUnavailable unless all periods are what they were."""
         self._known = growth
-        self._changed = tuple(
+        self._changed = self._differing(rows, growth)
+        self._rows = None if self._changed else rows
+        if self._changed:
+            raise self._unavailable()
+
+    def _differing(self, rows: ReadRows, growth: Growth) -> tuple[Period, ...]:
+        """The periods whose rows are not those of the ledger."""
+        return tuple(
             one
             for one in growth.periods
             if not hmac.compare_digest(
                 self._period(rows, (one.start, one.end)).rows_fingerprint, one.rows_fingerprint
             )
         )
-        self._rows = None if self._changed else rows
-        if self._changed:
-            raise self._unavailable()
 
     def _period(self, rows: ReadRows, span: Span) -> Period:
         return Period(*span, rows.period_fingerprint(*span, self._key))

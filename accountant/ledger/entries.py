@@ -6,6 +6,8 @@
     table_declared  the public declaration of its columns, so that a reader can name the queries
     budget_set      the owner changed the budget
     horizon_advanced  more of a table that grows is readable, and what was read of it
+    changes_accepted  closed rows of some periods are others now: what was measured of the earlier
+                    ones is no history of these, and what it cost stays spent
     limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: by whom, which, at which weight, cost before and after;
                     a row that was measured before may be raised, and names that measurement;
@@ -125,6 +127,35 @@ class HorizonAdvanced:
     def __post_init__(self) -> None:
         if not self.periods:
             raise ValueError("a horizon that stays where it is")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesAccepted:
+    """The rows of some closed periods are others from now on; who said so.
+
+    Parameters
+    ----------
+    periods : tuple of Period
+        Each with the levels of a period of the table, and what is read of them now.
+    weight_units : int
+        The weight of the row that takes the place of all that was paid for these levels: the count
+        of their rows. 0 if nothing was.
+    units_before, units_after : int
+        What the table has spent, in units of 2**-40 epsilon.
+    by : str
+    """
+
+    periods: tuple[Period, ...]
+    weight_units: int
+    units_before: int
+    units_after: int
+    by: str
+
+    def __post_init__(self) -> None:
+        if not self.periods:
+            raise ValueError("changes of no period")
+        if self.weight_units < 0 or self.units_after < self.units_before:
+            raise ValueError("changes that lower what is spent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +311,7 @@ class AccessRevoked:
 
 
 AccessBody: TypeAlias = AccessGranted | AccessRevoked
-TableBody: TypeAlias = (
+SimpleBody: TypeAlias = (
     TableOpened
     | DataPinned
     | TableDeclared
@@ -293,6 +324,7 @@ TableBody: TypeAlias = (
     | Measured
     | Served
 )
+TableBody: TypeAlias = SimpleBody | ChangesAccepted  # the last rewrites a history: acceptance.py
 Body: TypeAlias = TableBody | AccessBody | EventBody
 
 

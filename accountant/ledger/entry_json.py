@@ -18,6 +18,7 @@ from accountant.ledger.entries import (
     Body,
     BudgetJoined,
     BudgetSet,
+    ChangesAccepted,
     Charge,
     DataPinned,
     HorizonAdvanced,
@@ -96,18 +97,29 @@ def _read_opened(fields: Fields) -> TableOpened:
     )
 
 
+_SPENDING: Final = ("weight_units", "units_before", "units_after")
+
+
 def _write_advanced(body: HorizonAdvanced) -> Fields:
     return {"periods": [dataclasses.asdict(one) for one in body.periods], "by": body.by}
 
 
 def _read_advanced(fields: Fields) -> HorizonAdvanced:
-    periods = tuple(
+    return HorizonAdvanced(_read_periods(fields), typed(fields["by"], str))
+
+
+def _read_periods(fields: Fields) -> tuple[Period, ...]:
+    return tuple(
         Period(
             typed(one["start"], int), typed(one["end"], int), typed(one["rows_fingerprint"], str)
         )
         for one in fields["periods"]
     )
-    return HorizonAdvanced(periods, typed(fields["by"], str))
+
+
+def _read_accepted(fields: Fields) -> ChangesAccepted:
+    numbers = {name: typed(fields[name], int) for name in _SPENDING}
+    return ChangesAccepted(_read_periods(fields), **numbers, by=typed(fields["by"], str))
 
 
 def _write_limit(body: LimitSet) -> Fields:
@@ -249,6 +261,7 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     BudgetSet: ("budget_set", lambda body: {"budget": str(body.budget)}),
     BudgetJoined: ("budget_joined", lambda body: {"shared_budget": body.shared_budget}),
     HorizonAdvanced: ("horizon_advanced", _write_advanced),
+    ChangesAccepted: ("changes_accepted", dataclasses.asdict),
     LimitSet: ("limit_set", _write_limit),
     Charge: ("charge", write_charge),
     TakenOver: ("taken_over", lambda body: {"charge": body.charge}),
@@ -266,6 +279,7 @@ _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "budget_set": lambda fields: BudgetSet(Fraction(typed(fields["budget"], str))),
     "budget_joined": lambda fields: BudgetJoined(typed(fields["shared_budget"], str)),
     "horizon_advanced": _read_advanced,
+    "changes_accepted": _read_accepted,
     "limit_set": _read_limit,
     "charge": read_charge,
     "taken_over": lambda fields: TakenOver(typed(fields["charge"], int)),

@@ -7,7 +7,7 @@ later are noticed before anything is measured. Nothing here does input or output
 Proof: proofs/growth.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -30,11 +30,14 @@ class Growth:
         The number of its levels, from the first, that are readable.
     periods : tuple of Period
         What was read of them, in order; together they are all readable levels.
+    dropped : tuple of int
+        Places of measurements of rows that have changed since, ascending.
     """
 
     axis: str
     horizon: int = 0
     periods: tuple[Period, ...] = ()
+    dropped: tuple[int, ...] = ()
 
     def advanced(self, body: HorizonAdvanced) -> Self:
         """The growth after the horizon moved on; ValueError if that leaves a gap, or goes back."""
@@ -44,6 +47,15 @@ class Growth:
                 raise ValueError("a period that does not begin where the one before ends")
             at = period.end
         return replace(self, horizon=at, periods=(*self.periods, *body.periods))
+
+    def accepted(self, periods: Sequence[Period], dropped: Iterable[int]) -> Self:
+        """The growth once some periods have other rows; ValueError if they are no periods of it."""
+        new = {(one.start, one.end): one for one in periods}
+        known = {(one.start, one.end) for one in self.periods}
+        if len(new) < len(periods) or not new.keys() <= known:
+            raise ValueError("changes of what was never closed, or of a period twice")
+        kept = tuple(new.get((one.start, one.end), one) for one in self.periods)
+        return replace(self, periods=kept, dropped=tuple(sorted({*self.dropped, *dropped})))
 
     def check_within(
         self,

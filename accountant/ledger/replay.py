@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from accountant.ledger.acceptance import after_acceptance
 from accountant.ledger.credentials import AccessBook
 from accountant.ledger.entries import (
     GENESIS,
@@ -17,6 +18,7 @@ from accountant.ledger.entries import (
     AccessGranted,
     AccessRevoked,
     Body,
+    ChangesAccepted,
     Entry,
     TableOpened,
     chained_digest,
@@ -107,7 +109,11 @@ class Replay:
             if isinstance(body, TableOpened):
                 self._check_new_data(entry.table, body)
             before = self.history(entry.table)
-            after = before.after(entry.seq, entry.at, body)
+            after = (
+                after_acceptance(replace(before, now=entry.at), body)
+                if isinstance(body, ChangesAccepted)
+                else before.after(entry.seq, entry.at, body)
+            )
             # Kept without the others: what they are now is looked up whenever it is asked for.
             self.histories[entry.table] = replace(after, sharing=()) if after.sharing else after
         self.n_entries, self.head, self.at = entry.seq, entry.digest, entry.at

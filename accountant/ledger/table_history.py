@@ -26,7 +26,7 @@ from accountant.ledger.entries import (
     LimitSet,
     Measured,
     Served,
-    TableBody,
+    SimpleBody,
     TableDeclared,
     TableOpened,
     TakenOver,
@@ -39,12 +39,13 @@ from accountant.ledger.payments import (
     ReleasedStatistics,
     Spendings,
     checked_budget,
+    debited,
     none_later,
     units_of,
 )
 from accountant.ledger.raises import Raises
 from accountant.ledger.unit_counts import UnitCounts
-from cube.measurement import Measurement
+from cube.measurement import Measurement, PlannedMeasurement
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class TableHistory:
         All Gaussian noise that is not of rows, and the terms of all of it; its cost is part of
         `units_spent`, but not of the cost of any cell.
     unit_counts : UnitCounts
-        All counts of units; what they cost is a part of `units_spent` beside both.
+        All counts of units, which cost beside both.
     superseded : GrowingSet
         Places of measurements from which a later one was raised.
     payments : sequence of Payment
@@ -98,6 +99,8 @@ class TableHistory:
         Numbers of the entries that this process has read, but not made itself.
     growth : Growth, optional
         How far it has grown, if it grows.
+    paid : sequence of PlannedMeasurement
+        Of a table that grows, the rows of which `cost` is the cost.
     """
 
     opened: TableOpened | None = None
@@ -122,6 +125,7 @@ class TableHistory:
     now: str = ""
     read: GrowingSet = field(default_factory=GrowingSet)
     growth: Growth | None = None
+    paid: AppendOnly[PlannedMeasurement] = field(default_factory=AppendOnly)
     _accounts: Mapping[Subject, Spendings] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -144,7 +148,7 @@ class TableHistory:
         """What was charged for rows, and for statistics that are priced as rows."""
         return self.units_spent - self.gaussian.units - self.unit_counts.units
 
-    def after(self, seq: int, at: str, body: TableBody) -> "TableHistory":
+    def after(self, seq: int, at: str, body: SimpleBody) -> "TableHistory":
         """The history after entry number `seq`, made at `at`, with content `body`.
 
         Raises
@@ -187,8 +191,7 @@ class TableHistory:
 
     def spent_by(self, account: Subject, since: str = "") -> int:
         """What an analyst or a group has spent of the budget since a moment, in units."""
-        tables = (self, *self.sharing)
-        return sum(one._own_spent_by(account, since) for one in tables)  # noqa: SLF001 - of this class
+        return sum(one._own_spent_by(account, since) for one in (self, *self.sharing))  # noqa: SLF001 - of this class
 
     def _own_spent_by(self, account: Subject, since: str) -> int:
         """The same on this table alone."""
@@ -202,8 +205,8 @@ class TableHistory:
     @property
     def accounts(self) -> tuple[Subject, ...]:
         """Every analyst and group that has paid for something, here or where budgets are shared."""
-        tables = (self, *self.sharing)
-        return tuple(sorted({who for one in tables for who in one._accounts}))  # noqa: SLF001 - the same
+        found = {who for one in (self, *self.sharing) for who in one._accounts}  # noqa: SLF001 - the same
+        return tuple(sorted(found))
 
     def allowances(self, payer: Payer) -> tuple[BindingLimit, ...]:
         """The limits that apply to a payer at the moment `now`: on any table of the budget."""
@@ -328,8 +331,7 @@ class TableHistory:
         if charge.terms is not None:
             gaussian = gaussian.followed_by(charge.rho_units, charge.terms)
         waiting = tuple(self.pending.values())
-        counting = (one for other in waiting for one in other.unit_counts)
-        unit_counts, statistics = self.unit_counts.charged(charge.statistics, counting)
+        unit_counts, statistics = self.unit_counts.charged(charge, waiting)
         if charge.units_after - gaussian.units - unit_counts.units < self.units_of_rows:
             raise ValueError("a charge that does not pay for its Gaussian noise or counts of units")
         blocks = tuple(raises.checked(charged, waiting) for charged in charge.blocks)
@@ -340,9 +342,10 @@ class TableHistory:
             payments=self.payments.followed_by([replace(payment, charge=checked)]),
             units_spent=charge.units_after,
             cost=self.cost.charged(added),
+            paid=self.paid.followed_by(added if self.growth is not None else ()),
             gaussian=gaussian,
             unit_counts=unit_counts,
-            _accounts=self._debited(payment),
+            _accounts=debited(self._accounts, payment),
         )
 
     def _check_payment(self, payment: Payment) -> None:
@@ -354,14 +357,6 @@ class TableHistory:
             left = allowance.units_left
             if left is not None and payment.units > left:
                 raise ValueError(f"a charge beyond the limit of {allowance.limit.subject}")
-
-    def _debited(self, payment: Payment) -> Mapping[Subject, Spendings]:
-        accounts = dict(self._accounts)
-        for account in payment.charge.payer.subjects:
-            spendings: Spendings = accounts.get(account, AppendOnly())
-            before = spendings[-1][1] if spendings else 0
-            accounts[account] = spendings.followed_by([(payment.at, before + payment.units)])
-        return MappingProxyType(accounts)
 
     def _taken_over(self, seq: int, body: TakenOver) -> "TableHistory":
         if body.charge not in self.pending:

@@ -78,6 +78,40 @@ def advance(ledger: Ledger, table: TableSettings, to: str, *, by: str) -> Growth
     return status(ledger, table)
 
 
+def accept_changes(
+    ledger: Ledger, table: TableSettings, first: str, last: str, *, by: str
+) -> tuple[Period, ...]:
+    """Take the closed rows from one level through another as they are now.
+
+    Returns
+    -------
+    tuple of Period
+        All periods that touch these levels; none if no row has changed.
+
+    Raises
+    ------
+    InvalidRequest
+        If the table does not grow, or is not in the ledger; if other rows have changed, too; or if
+        what was bought cannot be set apart.
+    CannotStart
+        If its data cannot be read.
+    LedgerUnavailable
+    """
+    gate, _ = _opened(ledger, table)
+    axis = _axis(table.schema)
+    start = horizon_of(axis, read_level(axis, first)) - 1
+    end = horizon_of(axis, read_level(axis, last))
+    try:
+        return gate.accept_changes(max(start, 0), end, by)
+    except SourceUnavailable as refusal:
+        raise _why(gate, axis, refusal) from None
+    except ValueError as wrong:
+        raise InvalidRequest(
+            f"Changes of {table.schema.table} {first} to {last} are not accepted: {wrong}.",
+            hint="`tacit table status` shows what has changed.",
+        ) from None
+
+
 def status(ledger: Ledger, table: TableSettings) -> GrowthStatus:
     """How far a table is readable, and whether its closed rows are what they were.
 
@@ -132,5 +166,6 @@ def _why(gate: Gate, axis: Axis, refusal: SourceUnavailable) -> Exception:
     return InvalidRequest(
         f"Rows of {gate.schema.table} that were closed read otherwise now, between "
         f"{axis.name} {level_text(axis, first)} and {level_text(axis, last)}.",
-        hint="Restore them; nothing is measured until then.",
+        hint="Restore them, or accept them: `tacit table accept-changes`. Until then nothing is "
+        "measured.",
     )

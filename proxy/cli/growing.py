@@ -4,6 +4,8 @@ They read the data and write to the ledger that a configuration names, with or w
 server, which follows within about a second.
 """
 
+import calendar
+import re
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -18,6 +20,7 @@ from proxy.cli.options import ConfigOption
 from proxy.config.settings import Settings, TableSettings, load
 
 DEFAULT_CONFIG: Final = Path("tacit.toml")
+_MONTH: Final = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 COMMAND_LINE: Final = "command line"  # the author that the ledger records
 
 app = typer.Typer(no_args_is_help=True, help="See and move how far tables that grow are readable.")
@@ -44,6 +47,53 @@ def advance(
     with open_configured(settings.ledger) as ledger:
         found = growing.advance(ledger, _named(settings, table), to, by=by)
     typer.echo(f"{table} is readable through {found.last}.")
+
+
+@app.command("accept-changes", epilog="Example: tacit table accept-changes orders --period 2026-10")
+def accept_changes(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table with `grows`.")],
+    *,
+    period: Annotated[
+        str,
+        typer.Option(
+            metavar="PERIOD", help="A month, such as 2026-10; a day or number; or FIRST..LAST."
+        ),
+    ],
+    by: Annotated[
+        str, typer.Option(metavar="NAME", help="Who says so; recorded in the ledger.")
+    ] = COMMAND_LINE,
+    config: ConfigOption = DEFAULT_CONFIG,
+) -> None:
+    """Go on with closed rows that were changed, added or taken away.
+
+    What was measured of them no longer answers, and what it cost stays spent: every group of these
+    rows counts as if it had cost as much as the dearest of them. Other rows must be as they were.
+    """
+    settings = load(config)
+    first, last = _ends(period)
+    with open_configured(settings.ledger) as ledger:
+        chosen = _named(settings, table)
+        found = growing.accept_changes(ledger, chosen, first, last, by=by)
+        if not found:
+            typer.echo(f"No closed row of {table} has changed.")
+            return
+        axis = growing.status(ledger, chosen).axis
+    start = growing.level_text(axis, found[0].start)
+    end = growing.level_text(axis, found[-1].end - 1)
+    typer.echo(f"{table} goes on with its rows from {start} through {end} as they are now.")
+
+
+def _ends(period: str) -> tuple[str, str]:
+    """The first and the last level of a period, as text.
+
+    >>> _ends("2026-02"), _ends("2026-02-03"), _ends("3..7")
+    (('2026-02-01', '2026-02-28'), ('2026-02-03', '2026-02-03'), ('3', '7'))
+    """
+    first, _, last = period.partition("..")
+    if last or _MONTH.fullmatch(first) is None:
+        return first, last or first
+    year, month = map(int, first.split("-"))
+    return f"{first}-01", f"{first}-{calendar.monthrange(year, month)[1]}"
 
 
 @app.command(epilog="Example: tacit table status")

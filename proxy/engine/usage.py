@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from accountant.cost.levels_touched import rows_in_block
 from accountant.cost.profile import profile_of
 from accountant.ledger.clock import utc_now
 from accountant.ledger.entries import WIDTH_BINS, Served, Tally
@@ -106,7 +107,7 @@ class UsageTallies:
 def _n_charged(aggregate: Aggregate, wanted: Wanted, schema: Schema) -> int:
     """How often a unit pays for a block: for each of its rows, or for each group it counts in."""
     if aggregate.groups_max is None:
-        return schema.rows_per_unit_max
+        return rows_in_block(wanted.block, schema.rows_per_unit_max_by, schema.rows_per_unit_max)
     return min(wanted.block.n_rows, aggregate.groups_max, schema.rows_per_unit_max)
 
 

@@ -19,9 +19,10 @@ from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW
+from proxy.tables.extent import ExtentName
 from proxy.tables.private_table import ServedTable
 
-Key: TypeAlias = tuple[frozenset[tuple[str, int | None]], tuple[str, ...]]
+Key: TypeAlias = tuple[frozenset[tuple[str, ExtentName]], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +53,7 @@ class VisibleTables:
 
 def visible_key(tables: Mapping[str, ServedTable], synthetic: Sequence[SyntheticRecord]) -> Key:
     """The key for these tables."""
-    extents = frozenset((name, table.extent.n_readable) for name, table in tables.items())
+    extents = frozenset((name, table.extent.name) for name, table in tables.items())
     return extents, tuple(record.id for record in synthetic)
 
 

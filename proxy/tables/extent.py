@@ -5,8 +5,10 @@ at its horizon (`cube/horizon.py`), and what is charged and kept is about its wh
 passes between the two is written anew here. Nothing here decides anything.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from accountant.ledger.entries import Charge
 from accountant.ledger.table_history import TableHistory
@@ -16,6 +18,8 @@ from cube.measurement import Measurement, PlannedMeasurement
 from cube.refusals import SourceUnavailable
 from cube.schema import Schema
 from cube.statistic import Choice, PlannedUnitCount, UnitCount
+
+ExtentName: TypeAlias = tuple[int | None, tuple[int, ...]]
 
 
 class HorizonMoved(SourceUnavailable):
@@ -39,11 +43,14 @@ class Extent:
         Of what is served.
     horizon : Horizon, optional
         Where it ends, if the table grows.
+    dropped : tuple of int
+        Places of measurements that say nothing about what is served: closed rows have changed.
     """
 
     whole_schema: Schema
     schema: Schema
     horizon: Horizon | None = None
+    dropped: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, schema: Schema, charges: TableHistory) -> "Extent":
@@ -53,7 +60,12 @@ class Extent:
             return cls(schema, schema)
         size = schema.by_name[growth.axis].size
         horizon = Horizon(growth.axis, size, growth.horizon)
-        return cls(schema, horizon.cut_schema(schema), horizon)
+        return cls(schema, horizon.cut_schema(schema), horizon, growth.dropped)
+
+    @property
+    def name(self) -> ExtentName:
+        """Equal for equal extents of one table."""
+        return self.n_readable, self.dropped
 
     @property
     def n_readable(self) -> int | None:
@@ -71,7 +83,9 @@ class Extent:
     def is_of(self, charges: TableHistory) -> bool:
         """Whether a history reaches as far as this."""
         growth = charges.growth
-        return self.n_readable == (None if growth is None else growth.horizon)
+        if growth is None:
+            return self.horizon is None
+        return self.name == (growth.horizon, growth.dropped)
 
     def check_is_of(self, charges: TableHistory) -> None:
         """Raise HorizonMoved if the history reaches further."""
@@ -83,7 +97,12 @@ class Extent:
         horizon = self.horizon
         if horizon is None:
             return tuple(plan)
-        return tuple(replace(one, block=horizon.whole(one.block)) for one in plan)
+        return tuple(
+            replace(
+                one, block=horizon.whole(one.block), raised_from=self._kept_or_none(one.raised_from)
+            )
+            for one in plan
+        )
 
     def kept_count(self, count: UnitCount) -> UnitCount:
         """A count of units as the ledger has it."""
@@ -99,14 +118,32 @@ class Extent:
         horizon = self.horizon
         if horizon is None:
             return tuple(plan)
-        return tuple(replace(one, block=horizon.cut(one.block)) for one in plan)
+        return tuple(
+            replace(
+                one, block=horizon.cut(one.block), raised_from=self._served_or_none(one.raised_from)
+            )
+            for one in plan
+        )
 
-    def served(self, measurements: Sequence[Measurement]) -> Sequence[Measurement]:
-        """Measurements of the ledger, about what is served."""
+    def n_served(self, n_measurements: int) -> int:
+        """How many of the first measurements of the ledger say something about what is served."""
+        return n_measurements - bisect_left(self.dropped, n_measurements)
+
+    def served(
+        self, measurements: Sequence[Measurement], n_known: int = 0
+    ) -> Sequence[Measurement]:
+        """Measurements of the ledger, about what is served, but for the first `n_known` of them."""
         horizon = self.horizon
         if horizon is None:
-            return measurements
-        return [replace(one, block=horizon.cut(one.block)) for one in measurements]
+            return measurements[n_known:]
+        places = range(self._kept_place(n_known), len(measurements))
+        found = [measurements[place] for place in places if place not in self.dropped]
+        return [
+            replace(
+                one, block=horizon.cut(one.block), supersedes=self._served_or_none(one.supersedes)
+            )
+            for one in found
+        ]
 
     def served_charges(self, charges: Sequence[Charge]) -> Sequence[Charge]:
         """Charges of the ledger, with the rows they are for about what is served."""
@@ -120,6 +157,20 @@ class Extent:
             )
             for charge in charges
         ]
+
+    def _kept_place(self, place: int) -> int:
+        """The place in the ledger of a measurement of what is served."""
+        for dropped in self.dropped:
+            if dropped > place:
+                break
+            place += 1
+        return place
+
+    def _kept_or_none(self, place: int | None) -> int | None:
+        return None if place is None else self._kept_place(place)
+
+    def _served_or_none(self, place: int | None) -> int | None:
+        return None if place is None else self.n_served(place)
 
     def _kept_statistic(self, asked: Asked) -> Asked:
         horizon = self.horizon

@@ -244,7 +244,8 @@ class TableSnapshot:
     def _foreseen(self, planned: PlannedMeasurement) -> Measurement:
         """What a planned measurement would make, without its values."""
         (kept,) = self._extent.kept([planned])
-        return replace(self.charges.raises.foreseen(kept), block=planned.block)
+        foreseen = self.charges.raises.foreseen(kept)
+        return replace(foreseen, block=planned.block, supersedes=planned.raised_from)
 
     def _units_without(self, rows: Sequence[PlannedMeasurement]) -> int:
         """What the history would cost without some of its rows."""

@@ -84,9 +84,8 @@ class TableState:
         with self._watcher.stage(Stage.LOOK):
             history = self._gate.history
             rows = [one for one in wanted if unit_count_of(one) is None]
-            recalled = self._estimator.recalled(
-                [one.asked for one in rows], len(history.measurements)
-            )
+            n_measurements = self.extent.n_served(len(history.measurements))
+            recalled = self._estimator.recalled([one.asked for one in rows], n_measurements)
             if recalled is None or len(rows) == len(wanted):
                 return recalled
             found = estimates_of(wanted, lambda _: recalled, history.unit_counts, self.extent)
@@ -127,8 +126,8 @@ class TableState:
     def _take_in(self, charges: TableHistory) -> None:
         """Bring what is known up to date. The lock is held."""
         self.extent.check_is_of(charges)
-        found = charges.measurements[self._estimator.n_measurements :]
-        self._estimator.add(self.extent.served(found))
+        n_known = self._estimator.n_measurements
+        self._estimator.add(self.extent.served(charges.measurements, n_known))
         new = charges.payments[self._ski_rental.n_charges :]
         self._ski_rental.add(self.extent.served_charges([payment.charge for payment in new]))
 

@@ -49,6 +49,33 @@ def test_the_table_of_the_page_is_right(
         service.close()
 
 
+DAYS = re.findall(r"^\| (?:the|those) .* \| (\.\d+) \| (\.\d+) \|$", PAGE, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("is_by_day", [False, True])
+def test_days_cost_what_the_page_says(tmp_path: Path, is_by_day: bool) -> None:
+    """One day after the other is asked for, and what was spent by then is compared."""
+    declared = "rows_per_unit_max = 20" + "\nrows_per_unit_max_by = { day = 2 }" * is_by_day
+    day = 'kind = "integer"\nlow = 1\nhigh = 30\n'
+    path = write(tmp_path, 5)
+    text = path.read_text().replace("rows_per_unit_max = 5", declared + '\nstrategy = "query"')
+    first = "[tables.orders.columns.channel]"
+    path.write_text(text.replace(first, f"[tables.orders.columns.day]\n{day}{first}"))
+    orders = (tmp_path / "orders.csv").read_text().splitlines()
+    with_days = [f"{line},{place % 30 + 1}" for place, line in enumerate(orders[1:])]
+    (tmp_path / "orders.csv").write_text("\n".join([f"{orders[0]},day", *with_days]) + "\n")
+    service = build(load(path))
+    try:
+        found = {}
+        for asked in range(1, 14):
+            sql = f"SELECT COUNT(*) AS n FROM orders WHERE day = {asked}"  # noqa: S608 - a number
+            service.engine.answer(QueryRequest(sql=sql, caller=LOCAL, target=WIDE))
+            found[asked] = f"{float(spent(service)['orders']):.4f}"[1:]
+        assert [row[is_by_day] for row in DAYS] == [found[asked] for asked in (1, 2, 12, 13)]
+    finally:
+        service.close()
+
+
 def test_people_are_counted_from_the_same_budget(tmp_path: Path) -> None:
     service = build(load(write(tmp_path, 5)))
     try:

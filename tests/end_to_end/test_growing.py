@@ -272,3 +272,38 @@ def test_a_file_that_cannot_be_read_stops_the_start(folder: Path) -> None:
     (folder / "orders.csv").write_text("customer,day\n1,2026-09-01\n")
     with pytest.raises(ConfigurationInvalid, match="no such column"), served(folder):
         pass
+
+
+def test_accepted_changes_are_answered_and_nothing_else_is_measured_anew(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = orders(N_DAYS)
+    config = str(folder / "tacit.toml")
+    october = "SELECT city, COUNT(*) AS n FROM orders WHERE day > '2026-09-30' GROUP BY city"
+    with served(folder, "closed_through = 2026-10-20") as service:
+        before = ask(service, BY_CITY)
+        apart = ask(service, october)
+        late = [*rows, *((N_UNITS + unit, dt.date(2026, 9, 12), "Oslo") for unit in range(5))]
+        write(folder, late)
+        missing = ("table", "accept-changes", "orders", "--period", "2026-10", "--config", config)
+        assert tacit(*missing) == 1
+        assert "other periods" in capsys.readouterr().err
+        accepted = ("table", "accept-changes", "orders", "--period", "2026-09", "--config", config)
+        assert tacit(*accepted) == 0
+        assert "2026-09-01 through 2026-09-30 as they are now" in capsys.readouterr().out
+        assert tacit(*accepted) == 0
+        assert "No closed row" in capsys.readouterr().out
+        service.ledger.refresh()
+        again = ask(service, october)  # October has not changed
+        assert again.data.equals(apart.data)
+        now = ask(service, BY_CITY)
+        assert now.receipt is not None
+        assert now.receipt.columns[0].source == SOURCE_MEASURED
+        assert counts(now.data) == expected(kept(rows, dt.date(2026, 10, 20)) + late[len(rows) :])
+        assert counts(now.data) != counts(before.data)
+    with served(folder, "closed_through = 2026-10-20") as service:
+        known = ask(service, BY_CITY)
+        assert known.data.equals(now.data)
+        assert known.receipt is not None
+        assert known.receipt.epsilon_spent == 0
+    check_ledger(folder)

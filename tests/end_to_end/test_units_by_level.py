@@ -1,5 +1,6 @@
 """Orders of customers, of whom few count on each day: from the configuration to the audit."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -13,6 +14,7 @@ from cube.refusals import LedgerMismatch
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.bootstrap import Service, build
 from proxy.config.settings import load
+from proxy.reporting.make import ReportFormat, make_report
 
 N_CUSTOMERS, M, K = 500, 2, 12
 BY = f"rows_per_unit_max_by = {{ day = {M} }}"
@@ -120,6 +122,12 @@ def test_the_auditor_finds_what_was_charged_and_the_report_says_what_counts(fold
         assert table.columns is not None
         along = {one.column: one for one in table.columns}
         assert all(most <= before * 2**40 for one in along.values() for most in one.at_most)
+        page = make_report(service.ledger.entries(), ReportFormat.HTML, verdict=verdict).decode()
+        seen = " ".join(page.split())
+        assert "at most 12 rows of each customer are kept, and at most 2 for each day" in seen
+        assert "Along day is shown what so many rows have paid" in seen
+        told = json.loads(make_report(service.ledger.entries(), ReportFormat.JSON, verdict=verdict))
+        assert told["tables"][0]["declaration"]["rows_per_unit_max_by"] == {"day": M}
         (unit,) = ask(
             service,
             "SELECT levels FROM data_privacy.domains WHERE column_name = 'customer'",

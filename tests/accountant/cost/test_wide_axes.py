@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from accountant.auditor.by_level import follow_levels
 from accountant.auditor.cost import Paid, follow
 from accountant.auditor.gaussian import RowNoise, Terms, price_per_square
 from accountant.auditor.prices import Price
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.tables import Row
+from accountant.auditor.unit_rows import AtLevel, UnitRows
 from accountant.cost.history_cost import CostState, price_of
 from cube.block import Partition, QueryBlock
 from cube.encoding import encode_block
@@ -18,6 +20,7 @@ from cube.gaussian_terms import ORDER_UNIT_BITS, Precision
 from cube.measurement import PlannedMeasurement, Weight
 from cube.pieces import runs_of
 from cube.query import N_NARROW_LEVELS_MAX, Factor, LinearQuery, Term
+from cube.rows_by_level import RowsByLevel
 from cube.tiles import tiled
 from tests.support.gaussian import TERMS
 
@@ -130,6 +133,36 @@ def test_gaussian_rows_are_never_charged_too_little_and_the_auditor_needs_no_mor
     found = follow(paid)
     assert (found.unpaid, found.open) == (None, ())
     assert found.units >= int(total.max()) - len(paid), "each row is rounded up by less than a unit"
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(("axis", "m", "k"), [("city", 2, 5), ("amount", 2, 21)])
+def test_rows_bounded_by_level_are_never_charged_too_little_and_the_auditor_agrees(
+    seed: int, axis: str, m: int, k: int
+) -> None:
+    """By city the loss is exact; along the amounts themselves, a class pays for its largest."""
+    draw, by = np.random.default_rng(seed), RowsByLevel(axis, m)
+    unit = UnitRows(k, AtLevel(axis, m))
+    state, spent, total = CostState(rows_per_unit=k, by=by), 0, np.zeros(1, dtype=object)
+    reader, paid, lost = BlockReader(), [], 0
+    for place in range(4):
+        bought, weight = block(draw), Weight(int(draw.integers(1, 2**20)))
+        plan = [PlannedMeasurement(bought, weight)]
+        total = total + cells(bought) * weight.units
+        spent = price_of(state, spent, plan).units_after
+        state = state.charged(plan)
+        row = Row(reader.block(encode_block(bought)).share, Price(weight.units))
+        paid.append(Paid(place + 1, (row,), spent))
+        by_level = sorted(total.max(axis=0 if axis == "city" else 1).tolist(), reverse=True)
+        lost = m * sum(by_level[: k // m]) + k % m * by_level[k // m]
+        found = state.table_cost()
+        assert found.units >= lost
+        assert found.units == lost or not found.exact
+        assert found.exact or axis == "amount"
+    audited = follow_levels(paid, unit)
+    assert (audited.unpaid, audited.open) == (None, ())
+    assert audited.units >= lost
+    assert audited.units == lost or not audited.exact
 
 
 def test_a_sum_of_two_wide_terms_is_bounded() -> None:

@@ -226,7 +226,7 @@ def test_where_tables_are_too_small_for_the_maximum_no_cell_has_paid_less(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Elimination in tables of six cells: boxes and bounds take its place."""
-    monkeypatch.setattr(CostState.__init__, "__defaults__", (6, 1))
+    monkeypatch.setattr(CostState.__init__, "__defaults__", (6, 1, None))
     n_bounds = 0
 
     @settings(deadline=None, max_examples=25)

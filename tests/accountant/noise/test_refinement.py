@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from accountant.ledger.charged import ChargedBlock
-from accountant.ledger.entries import Charge, Measured, TableBody, TableOpened
+from accountant.ledger.entries import Charge, Measured, SimpleBody, TableOpened
 from accountant.ledger.limits import Payer
 from accountant.ledger.table_history import TableHistory
 from accountant.noise import refinement
@@ -170,7 +170,7 @@ def test_a_history_with_a_raise_loses_what_was_charged_for_it() -> None:
     raised = QueryBlock(counting([Factor(("a",), np.array([1, 2, 0], dtype=np.int64))]))
     other = QueryBlock(counting([Factor(("a",), np.array([0, 1, 3], dtype=np.int64))]))
     epsilon = UNITS_PER_EPSILON
-    entries: list[TableBody] = [
+    entries: list[SimpleBody] = [
         TableOpened("schema", "data", Fraction(9)),
         Charge(Payer("ann"), (ChargedBlock(raised, COARSE),), 0, epsilon),
         Measured(2, ((5,),)),

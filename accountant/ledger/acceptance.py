@@ -1,0 +1,176 @@
+"""Accepted changes: closed rows of a growing table are others now, and what that means for it.
+
+    history   measurements that touch the changed levels say nothing about the new rows
+    cost      what was paid at the changed levels stays paid: every one of their cells is taken to
+              have cost as much as the dearest of them, for ever
+    charges   those that wait for rows that are gone are given up; they stay paid
+    units     what was counted is forgotten, and stays paid wherever a unit's rows are
+
+A person's row may have moved from any of these cells to any other, so that no cell may keep less
+than the dearest has cost. Elsewhere nothing has changed. Nothing here does input or output.
+
+Proof: proofs/growth.md, "Accepted changes".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+
+from accountant.cost.history_cost import CostState, TableCost
+from accountant.ledger.append_only import AppendOnly
+from accountant.ledger.entries import ChangesAccepted, Charge, Period
+from accountant.ledger.table_history import TableHistory
+from cube.block import QueryBlock
+from cube.measurement import PlannedMeasurement, Weight
+from cube.query import Factor, counting
+from cube.restriction import Indicator, n_levels_along, restricted, touches
+
+
+def acceptance(history: TableHistory, periods: Sequence[Period], by: str) -> ChangesAccepted:
+    """The entry that accepts changed periods of a table.
+
+    Parameters
+    ----------
+    history : TableHistory
+    periods : sequence of Period
+        With what is read of them now.
+    by : str
+        Who says so.
+
+    Raises
+    ------
+    ValueError
+        If Gaussian noise was bought on a table whose units have bounded rows at each level.
+    """
+    changed = _Changed.of(history, periods)
+    if changed is None:
+        units = history.units_spent
+        return ChangesAccepted(tuple(periods), 0, units, units, by)
+    flat = changed.flat_cost().units
+    weight_units = -(-flat // changed.times)
+    cost = _fresh(history).charged(changed.paid_with(weight_units)).table_cost()
+    beside = history.gaussian.units + history.unit_counts.units
+    units_after = max(history.units_spent, cost.units + beside)
+    return ChangesAccepted(tuple(periods), weight_units, history.units_spent, units_after, by)
+
+
+def after_acceptance(history: TableHistory, body: ChangesAccepted) -> TableHistory:
+    """The history after changes were accepted; ValueError if they cannot follow it."""
+    if history.growth is None:
+        raise ValueError("changes of a table that does not grow")
+    if body.units_before != history.units_spent:
+        raise ValueError(
+            f"accepted on top of {body.units_before} units, but {history.units_spent} were spent"
+        )
+    changed = _Changed.of(history, body.periods)
+    if changed is None:
+        pending = {seq: one for seq, one in history.pending.items() if not one.statistics}
+        return replace(
+            history,
+            growth=history.growth.accepted(body.periods, ()),
+            pending=MappingProxyType(pending),
+            unit_counts=history.unit_counts.forgotten(),
+        )
+    found = changed.flat_cost()
+    if found.exact and changed.times * body.weight_units < found.units:
+        raise ValueError("changed rows that forget what was paid for them")
+    paid = changed.paid_with(body.weight_units)
+    dropped = changed.dropped()
+    after = replace(
+        history,
+        growth=history.growth.accepted(body.periods, dropped),
+        superseded=history.superseded.joined_by(dropped),
+        pending=MappingProxyType(changed.still_pending()),
+        paid=AppendOnly(paid),
+        cost=_fresh(history).charged(paid),
+        units_spent=body.units_after,
+        unit_counts=history.unit_counts.forgotten(),
+    )
+    after.check_cost()
+    return after
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """The changed levels of a table.
+
+    Parameters
+    ----------
+    history : TableHistory
+    axis : str
+    levels : (n_levels,) ndarray of int64
+        1 for a changed level, 0 for others.
+    """
+
+    history: TableHistory
+    axis: str
+    levels: Indicator
+
+    @classmethod
+    def of(cls, history: TableHistory, periods: Sequence[Period]) -> "_Changed | None":
+        """The levels of some periods; None if nothing was ever paid for."""
+        axis = "" if history.growth is None else history.growth.axis
+        sizes = (n_levels_along(one.block, axis) for one in history.paid)
+        size = next((one for one in sizes if one is not None), None)
+        if size is None:
+            return None
+        levels = np.zeros(size, dtype=np.int64)
+        for one in periods:
+            levels[one.start : one.end] = 1
+        return cls(history, axis, levels)
+
+    @property
+    def times(self) -> int:
+        """For how many rows of a unit a cell counts: for one, if they are bounded by level."""
+        return self.history.cost.rows_per_unit if self.history.cost.by is None else 1
+
+    def flat_cost(self) -> TableCost:
+        """What the dearest cell of the changed levels has cost.
+
+        Notes
+        -----
+        Where a unit's rows are bounded by level, a row with Gaussian noise costs a cell as much as
+        the unit has rows in all of it: its parts would cost less than it does, and it is refused.
+        """
+        inside = self._parts(self.levels)
+        if self.history.cost.by is not None and any(one.is_gaussian for one in inside):
+            raise ValueError("changes under rows with Gaussian noise, of units bounded by level")
+        return CostState(rows_per_unit=self.times).charged(inside).table_cost()
+
+    def paid_with(self, weight_units: int) -> list[PlannedMeasurement]:
+        """What is paid for elsewhere, and one row for all of the changed levels."""
+        outside = self._parts(1 - self.levels)
+        if not weight_units:
+            return outside
+        block = QueryBlock(counting([Factor((self.axis,), self.levels)]))
+        return [*outside, PlannedMeasurement(block, Weight(weight_units))]
+
+    def dropped(self) -> list[int]:
+        """The places of measurements that say nothing about the new rows."""
+        measured = enumerate(self.history.measurements)
+        return [place for place, one in measured if touches(one.block, self.axis, self.levels)]
+
+    def still_pending(self) -> dict[int, Charge]:
+        """Charges that wait for rows that are there; others, and statistics, are given up."""
+        return {
+            seq: charge
+            for seq, charge in self.history.pending.items()
+            if not charge.statistics
+            and not any(touches(one.block, self.axis, self.levels) for one in charge.blocks)
+        }
+
+    def _parts(self, levels: Indicator) -> list[PlannedMeasurement]:
+        """What was paid for, at some levels alone."""
+        parts = []
+        for one in self.history.paid:
+            block = restricted(one.block, self.axis, levels)
+            if not block.query.is_constant:
+                parts.append(replace(one, block=block))
+        return parts
+
+
+def _fresh(history: TableHistory) -> CostState:
+    """The cost of nothing, of the same table."""
+    return CostState(rows_per_unit=history.cost.rows_per_unit, by=history.cost.by)

@@ -1,0 +1,299 @@
+"""Accepted changes of closed rows: history, cost, the auditor, and the loss of a person."""
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from accountant.auditor.verify import verify
+from accountant.gate.gate import Gate
+from accountant.gate.open_table import open_table
+from accountant.ledger.entries import Entry
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Payer
+from accountant.ledger.raises import StalePlan
+from accountant.noise.laplace import SystemNoise
+from cube.block import Partition, QueryBlock
+from cube.horizon import Horizon
+from cube.measurement import PlannedMeasurement, Weight
+from cube.query import Factor, counting
+from cube.refusals import SourceUnavailable
+from cube.rows_by_level import RowsByLevel
+from cube.schema import Schema
+from tests.support.audited import assert_not_opened, problem_with, to
+from tests.support.growing_table import DAY, KIND, N_DAYS, RECORDS, SCHEMA, GrowingTable, opened
+
+ANN, ONE = Payer("ann"), Weight.at_least(Fraction(1, 16))
+LATE = np.array([[2, 1]], dtype=np.int64)  # a late row of the third day
+
+
+def days(*which: int) -> Factor:
+    return Factor(("day",), np.array([int(day in which) for day in range(N_DAYS)], dtype=np.int64))
+
+
+def kinds(*which: int) -> Factor:
+    return Factor(("kind",), np.array([int(kind in which) for kind in (0, 1)], dtype=np.int64))
+
+
+def rows(*factors: Factor) -> QueryBlock:
+    return QueryBlock(counting(factors))
+
+
+def buy(gate: Gate, block: QueryBlock, times: int = 1, raised_from: int | None = None) -> None:
+    weight = Weight(times * ONE.units)
+    gate.measure([PlannedMeasurement(block, weight, raised_from)], ANN, epsilon_cap=None)
+
+
+def spent(gate: Gate) -> Fraction:
+    return Fraction(gate.history.units_spent, ONE.units)
+
+
+def entries(ledger: Ledger) -> list[Entry]:
+    return list(ledger._store.entries_after(0))
+
+
+def check(ledger: Ledger) -> None:
+    verdict = verify(entries(ledger))
+    assert verdict.problem is None
+    assert all(one.exact and one.spent == one.recomputed for one in verdict.tables)
+
+
+@pytest.fixture
+def table() -> GrowingTable:
+    return GrowingTable()
+
+
+@pytest.fixture
+def gate(ledger: Ledger, table: GrowingTable) -> Gate:
+    """Days 0 to 2 and 3 to 5 are closed, each as a period."""
+    gate = opened(ledger, table, 3)
+    gate.advance(6, "owner")
+    return gate
+
+
+def test_what_touches_the_changes_is_no_history_and_stays_paid(
+    ledger: Ledger, table: GrowingTable, gate: Gate
+) -> None:
+    early, late = rows(days(0, 1, 2), kinds(1)), rows(days(3, 4, 5))
+    both = rows(days(0, 1, 2, 3, 4, 5))
+    buy(gate, early, 3)
+    buy(gate, late, 2)
+    buy(gate, both, 1)
+    assert spent(gate) == 4
+    table.records = np.append(RECORDS, LATE, axis=0)
+    named = gate.accept_changes(2, 3, "owner")
+    assert [(one.start, one.end) for one in named] == [(0, 3)]
+    assert spent(gate) == 4  # a day of the first three has cost 4 at most, one of the others 3
+    history = gate.history
+    assert history.growth is not None
+    assert history.growth.dropped == (0, 2)
+    with pytest.raises(StalePlan):
+        buy(gate, early, 4, raised_from=0)
+    buy(gate, late, 3, raised_from=1)  # 4 now, as the dearest of the first three
+    assert spent(gate) == 4
+    buy(gate, rows(days(0)), 1)
+    assert spent(gate) == 5
+    check(ledger)
+
+
+def test_every_changed_cell_costs_as_much_as_the_dearest(
+    ledger: Ledger, table: GrowingTable, gate: Gate
+) -> None:
+    """A person's row may have moved from the dear cell to the cheap one."""
+    buy(gate, rows(days(0), kinds(0)), 3)
+    buy(gate, rows(days(2), kinds(1)), 2)
+    assert spent(gate) == 3
+    table.records = np.append(RECORDS, LATE, axis=0)
+    gate.accept_changes(0, 3, "owner")
+    buy(gate, rows(days(1), kinds(1)), 1)  # a cell that had cost nothing
+    assert spent(gate) == 4
+    check(ledger)
+
+
+def test_nothing_happens_without_a_change(ledger: Ledger, gate: Gate) -> None:
+    before = ledger.position
+    assert gate.accept_changes(0, 6, "owner") == ()
+    assert ledger.position == before
+
+
+def test_other_changes_are_not_accepted_with_them(
+    ledger: Ledger, table: GrowingTable, gate: Gate
+) -> None:
+    table.records = np.append(RECORDS, [[2, 1], [4, 1]], axis=0)
+    before = ledger.position
+    with pytest.raises(ValueError, match="other periods"):
+        gate.accept_changes(0, 3, "owner")
+    assert ledger.position == before
+    assert len(gate.accept_changes(0, 6, "owner")) == 2
+
+
+def test_a_charge_that_waits_for_rows_that_are_gone_is_given_up(
+    ledger: Ledger, table: GrowingTable, gate: Gate
+) -> None:
+    early, late = rows(days(0, 1)), rows(days(3, 4))
+    waiting = [
+        gate.charge([PlannedMeasurement(block, ONE)], ANN, epsilon_cap=None)
+        for block in (early, late)
+    ]
+    table.records = np.append(RECORDS, LATE, axis=0)
+    again = open_table(ledger, SCHEMA, Fraction(4), table, SystemNoise())
+    assert len(again.history.pending) == 2  # nothing is measured while rows have changed
+    with pytest.raises(SourceUnavailable):
+        again.prepare()
+    again.accept_changes(0, 3, "owner")
+    assert list(again.history.pending) == [waiting[1].seq]
+    assert again.complete_pending() == 1
+    assert gate.complete(waiting[0].seq) is None
+    (verdict,) = verify(entries(ledger)).tables
+    assert (verdict.n_pending, verdict.n_measurements) == (0, 1)
+    check(ledger)
+
+
+def test_a_ledger_with_accepted_changes_opens_as_it_was(
+    ledger: Ledger, table: GrowingTable, gate: Gate
+) -> None:
+    buy(gate, rows(days(0, 1, 2, 3)), 2)
+    table.records = np.append(RECORDS, LATE, axis=0)
+    gate.accept_changes(0, 3, "owner")
+    buy(gate, rows(days(0, 1, 2, 3)), 1)
+    from accountant.ledger.replay import Replay  # noqa: PLC0415 - as a server at its start
+
+    history = Replay().read(entries(ledger)).history("orders")
+    assert history.growth == gate.history.growth
+    assert history.units_spent == gate.history.units_spent
+    assert history.cost.table_cost() == gate.history.cost.table_cost()
+    check(ledger)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (to(0, "weight_units"), "cost"),
+        (to(1, "units_before"), "on top of 1"),
+        (to(0, "units_after"), "lower what is spent"),
+        (to(2, "periods", 0, "start"), "never closed"),
+    ],
+)
+def test_a_lie_about_changes_is_found(
+    ledger: Ledger, table: GrowingTable, gate: Gate, change: object, says: str
+) -> None:
+    buy(gate, rows(days(0)), 2)
+    table.records = np.append(RECORDS, LATE, axis=0)
+    gate.accept_changes(0, 3, "owner")
+    written = entries(ledger)
+    (seq,) = [one.seq for one in written if one.kind == "changes_accepted"]
+    assert says in problem_with(written, seq, change)  # type: ignore[arg-type]
+    assert_not_opened(written, seq, change)  # type: ignore[arg-type]
+
+
+def random_history(gate: Gate, table: GrowingTable, rng: np.random.Generator) -> None:
+    """Purchases before and after accepted changes."""
+    for is_late in (False, True):
+        for _ in range(4):
+            which = rng.choice(6, size=rng.integers(1, 6), replace=False)
+            of_kinds = [(0,), (1,), (0, 1)][rng.integers(3)]
+            buy(gate, rows(days(*which), kinds(*of_kinds)), int(rng.integers(1, 4)))
+        if not is_late:
+            table.records = np.append(RECORDS, LATE, axis=0)
+            gate.accept_changes(0, 3, "owner")
+
+
+def largest_loss(gate: Gate, n_before: int, n_rows: int, by: RowsByLevel | None) -> Fraction:
+    """The largest loss of a unit: its rows of the first days before and after, and all others.
+
+    Every row costs a unit its weight times how much the unit's rows move it; those of before by
+    its old rows, those of after by its new ones. By brute force over where these are.
+    """
+    measured = [(one.block, one.weight.units) for one in gate.history.measurements]
+
+    def moved(cells: Sequence[tuple[int, int]], block: QueryBlock) -> int:
+        (term,) = block.query.terms
+        total = 0
+        for day, kind in cells:
+            at = {"day": day, "kind": kind}
+            total += int(
+                np.prod([one.values[tuple(at[name] for name in one.axes)] for one in term.factors])
+            )
+        return total * int(term.scale)
+
+    def allowed(cells: Sequence[tuple[int, int]]) -> bool:
+        if len(cells) > n_rows:
+            return False
+        return by is None or all(
+            sum(day == one for day, _ in cells) <= by.rows for one in range(N_DAYS)
+        )
+
+    def placed(some_days: range) -> list[tuple[tuple[int, int], ...]]:
+        cells = list(itertools.product(some_days, (0, 1)))
+        return [
+            found
+            for n in range(n_rows + 1)
+            for found in itertools.combinations_with_replacement(cells, n)
+        ]
+
+    early, late = placed(range(3)), placed(range(3, 6))
+    best = 0
+    for others in late:
+        befores = [
+            sum(units * moved((*own, *others), block) for block, units in measured[:n_before])
+            for own in early
+            if allowed((*own, *others))
+        ]
+        afters = [
+            sum(units * moved((*own, *others), block) for block, units in measured[n_before:])
+            for own in early
+            if allowed((*own, *others))
+        ]
+        if befores:
+            best = max(best, max(befores) + max(afters))
+    return Fraction(best, ONE.units)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("bound", ["one row", "two rows", "two rows, one a day"])
+def test_no_unit_loses_more_than_was_charged(ledger: Ledger, seed: int, bound: str) -> None:
+    """Its rows of the changed days may be any others afterwards; enumerated."""
+    n_rows = 1 if bound == "one row" else 2
+    by = RowsByLevel("day", 1) if "a day" in bound else None
+    schema = Schema(
+        table="orders",
+        axes=(DAY, KIND),
+        n_records_max=1000,
+        unit="who",
+        rows_per_unit_max=n_rows,
+        rows_per_unit_max_by=by,
+        grows="day",
+    )
+    table = GrowingTable(schema=schema)
+    gate = open_table(ledger, schema, Fraction(64), table, SystemNoise())
+    for horizon in (3, 6):
+        gate.advance(horizon, "owner")
+    random_history(gate, table, np.random.default_rng(seed))
+    loss = largest_loss(gate, 4, n_rows, by)
+    assert loss <= spent(gate)
+    if n_rows == 1:
+        assert loss >= spent(gate) * Fraction(99, 100) or _is_of_dearest(gate)
+    check(ledger)
+
+
+def _is_of_dearest(gate: Gate) -> bool:
+    """Whether what is spent is that of a history before the changes: it never falls."""
+    before = gate.history.payments[3].charge.units_after
+    return gate.history.units_spent == before
+
+
+def test_a_horizon_and_changes_together(ledger: Ledger, table: GrowingTable, gate: Gate) -> None:
+    up_to = Horizon("day", N_DAYS, 6).whole(
+        QueryBlock(counting(), Partition(("kind",), np.arange(2, dtype=np.int64)))
+    )
+    buy(gate, up_to, 1)
+    table.records = np.append(RECORDS, LATE, axis=0)
+    with pytest.raises(SourceUnavailable):
+        gate.advance(7, "owner")
+    gate.accept_changes(0, 3, "owner")
+    assert gate.advance(7, "owner")
+    buy(gate, up_to, 1)
+    assert spent(gate) == 2
+    check(ledger)
