@@ -116,6 +116,7 @@ class Book:
         """Go on with other rows at some levels, which keep what their dearest cell has cost."""
         readable.check_closed(body.periods)
         self._accounts.accept(seq, body.units_before, body.units_after)
+        self._purchases.unit_counts.forget()
         axis = readable.axis
         n_levels = self._purchases.n_levels(axis)
         if n_levels is None:

@@ -93,7 +93,6 @@ class Purchases:
         for place, one in enumerate(self.measurements):
             if is_of(one.bought.block.share):
                 self._raised.add(place)  # nothing is raised from it any more
-        self.unit_counts.drop(is_of)
         self.pending = {
             seq: charge
             for seq, charge in self.pending.items()

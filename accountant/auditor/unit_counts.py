@@ -6,10 +6,7 @@ a cost beside that of rows, which the unit's rows do not multiply again. Proof: 
 "Distinct units".
 """
 
-from collections.abc import Callable
-
 from accountant.auditor.noises import UNCLAMPED_MAX, check_noise, refined_by
-from accountant.auditor.rows import Share
 from accountant.auditor.statistics import UnitCount
 from accountant.auditor.wrong import Wrong
 
@@ -47,10 +44,9 @@ class UnitCounts:
         """Note the values of a charged count, in lattice steps."""
         self._measured.append((count, any(abs(value) > UNCLAMPED_MAX for value in values)))
 
-    def drop(self, is_of: Callable[[Share], bool]) -> None:
-        """Forget counts of rows that have changed; what was paid for them stays."""
-        gone = (is_of(count.block.share) for count, _ in self._measured)
-        self._raised |= {place for place, is_gone in enumerate(gone) if is_gone}
+    def forget(self) -> None:
+        """Let nothing be raised from what was measured: rows have changed. All stays paid."""
+        self._raised.update(range(len(self._measured)))
 
     def _reach(self, count: UnitCount) -> int:
         """In how many groups a unit counts."""

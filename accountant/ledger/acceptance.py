@@ -4,6 +4,7 @@
     cost      what was paid at the changed levels stays paid: every one of their cells is taken to
               have cost as much as the dearest of them, for ever
     charges   those that wait for rows that are gone are given up; they stay paid
+    units     what was counted is forgotten, and stays paid wherever a unit's rows are
 
 A person's row may have moved from any of these cells to any other, so that no cell may keep less
 than the dearest has cost. Elsewhere nothing has changed. Nothing here does input or output.
@@ -65,7 +66,13 @@ def after_acceptance(history: TableHistory, body: ChangesAccepted) -> TableHisto
         )
     changed = _Changed.of(history, body.periods)
     if changed is None:
-        return replace(history, growth=history.growth.accepted(body.periods, ()))
+        pending = {seq: one for seq, one in history.pending.items() if not one.statistics}
+        return replace(
+            history,
+            growth=history.growth.accepted(body.periods, ()),
+            pending=MappingProxyType(pending),
+            unit_counts=history.unit_counts.forgotten(),
+        )
     found = changed.flat_cost()
     if found.exact and changed.times * body.weight_units < found.units:
         raise ValueError("changed rows that forget what was paid for them")
@@ -76,10 +83,10 @@ def after_acceptance(history: TableHistory, body: ChangesAccepted) -> TableHisto
         growth=history.growth.accepted(body.periods, dropped),
         superseded=history.superseded.joined_by(dropped),
         pending=MappingProxyType(changed.still_pending()),
-        unit_counts=history.unit_counts.without(changed.are_of),
         paid=AppendOnly(paid),
         cost=_fresh(history).charged(paid),
         units_spent=body.units_after,
+        unit_counts=history.unit_counts.forgotten(),
     )
     after.check_cost()
     return after

@@ -5,9 +5,10 @@ proofs/gate.md, "Limits" and "Statistics".
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from types import MappingProxyType
 
 import numpy as np
 
@@ -127,6 +128,16 @@ def units_of(epsilon: Fraction) -> int:
 
 Spendings = AppendOnly[tuple[str, int]]
 """The times of an account's charges, in order, and what it had spent after each."""
+
+
+def debited(accounts: Mapping[Subject, Spendings], payment: Payment) -> Mapping[Subject, Spendings]:
+    """What each account has spent once a payment is made."""
+    after = dict(accounts)
+    for account in payment.charge.payer.subjects:
+        spendings: Spendings = after.get(account, AppendOnly())
+        before = spendings[-1][1] if spendings else 0
+        after[account] = spendings.followed_by([(payment.at, before + payment.units)])
+    return MappingProxyType(after)
 
 
 def none_later(spendings: Spendings, at: str) -> Spendings:

@@ -40,6 +40,7 @@ from accountant.ledger.payments import (
     ReleasedStatistics,
     Spendings,
     checked_budget,
+    debited,
     none_later,
     units_of,
 )
@@ -84,7 +85,7 @@ class TableHistory:
         All Gaussian noise that is not of rows, and the terms of all of it; its cost is part of
         `units_spent`, but not of the cost of any cell.
     unit_counts : UnitCounts
-        All counts of units; what they cost is a part of `units_spent` beside both.
+        All counts of units, which cost beside both.
     superseded : GrowingSet
         Places of measurements from which a later one was raised.
     payments : sequence of Payment
@@ -191,8 +192,7 @@ class TableHistory:
 
     def spent_by(self, account: Subject, since: str = "") -> int:
         """What an analyst or a group has spent of the budget since a moment, in units."""
-        tables = (self, *self.sharing)
-        return sum(one._own_spent_by(account, since) for one in tables)  # noqa: SLF001 - of this class
+        return sum(one._own_spent_by(account, since) for one in (self, *self.sharing))  # noqa: SLF001 - of this class
 
     def _own_spent_by(self, account: Subject, since: str) -> int:
         """The same on this table alone."""
@@ -206,8 +206,8 @@ class TableHistory:
     @property
     def accounts(self) -> tuple[Subject, ...]:
         """Every analyst and group that has paid for something, here or where budgets are shared."""
-        tables = (self, *self.sharing)
-        return tuple(sorted({who for one in tables for who in one._accounts}))  # noqa: SLF001 - the same
+        found = {who for one in (self, *self.sharing) for who in one._accounts}  # noqa: SLF001 - the same
+        return tuple(sorted(found))
 
     def allowances(self, payer: Payer) -> tuple[BindingLimit, ...]:
         """The limits that apply to a payer at the moment `now`: on any table of the budget."""
@@ -323,8 +323,7 @@ class TableHistory:
         if charge.terms is not None:
             gaussian = gaussian.followed_by(charge.rho_units, charge.terms)
         waiting = tuple(self.pending.values())
-        counting = (one for other in waiting for one in other.unit_counts)
-        unit_counts, statistics = self.unit_counts.charged(charge.statistics, counting)
+        unit_counts, statistics = self.unit_counts.charged(charge, waiting)
         if charge.units_after - gaussian.units - unit_counts.units < self.units_of_rows:
             raise ValueError("a charge that does not pay for its Gaussian noise or counts of units")
         blocks = tuple(raises.checked(charged, waiting) for charged in charge.blocks)
@@ -338,7 +337,7 @@ class TableHistory:
             paid=self.paid.followed_by(added if self.growth is not None else ()),
             gaussian=gaussian,
             unit_counts=unit_counts,
-            _accounts=self._debited(payment),
+            _accounts=debited(self._accounts, payment),
         )
 
     def _check_payment(self, payment: Payment) -> None:
@@ -350,14 +349,6 @@ class TableHistory:
             left = allowance.units_left
             if left is not None and payment.units > left:
                 raise ValueError(f"a charge beyond the limit of {allowance.limit.subject}")
-
-    def _debited(self, payment: Payment) -> Mapping[Subject, Spendings]:
-        accounts = dict(self._accounts)
-        for account in payment.charge.payer.subjects:
-            spendings: Spendings = accounts.get(account, AppendOnly())
-            before = spendings[-1][1] if spendings else 0
-            accounts[account] = spendings.followed_by([(payment.at, before + payment.units)])
-        return MappingProxyType(accounts)
 
     def _taken_over(self, seq: int, body: TakenOver) -> "TableHistory":
         if body.charge not in self.pending:

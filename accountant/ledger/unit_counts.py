@@ -9,16 +9,16 @@ they are no rows of the history. Nothing here does input or output. Proof: proof
 "Distinct units".
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
 from accountant.ledger.append_only import AppendOnly, GrowingSet
 from accountant.ledger.charged import ChargedStatistic, ChargedUnitCount
+from accountant.ledger.entries import Charge
 from accountant.ledger.raises import Raises, StalePlan
 from accountant.noise.laplace import LatticeNoise
-from cube.block import QueryBlock
 from cube.encoding import fingerprint
 from cube.measurement import Measurement
 from cube.statistic import PlannedUnitCount, UnitCount
@@ -85,7 +85,7 @@ class UnitCounts:
         return self._raises.foreseen(planned.rows)
 
     def charged(
-        self, statistics: Sequence[ChargedStatistic], pending: Iterable[ChargedUnitCount]
+        self, charge: Charge, pending: Iterable[Charge] = ()
     ) -> "tuple[UnitCounts, tuple[ChargedStatistic, ...]]":
         """What is paid for once a charge is, and its statistics with the arrays of earlier ones.
 
@@ -95,10 +95,10 @@ class UnitCounts:
             If a count cannot be charged: what it raises is not there, or is raised by one of those
             that wait, or its noise is no refinement of its own.
         """
-        asked = [one for one in statistics if isinstance(one, ChargedUnitCount)]
+        asked, statistics = charge.unit_counts, charge.statistics
         if not asked:
-            return self, tuple(statistics)
-        waiting = {one.raised_from for one in pending} - {None}
+            return self, statistics
+        waiting = {one.raised_from for other in pending for one in other.unit_counts} - {None}
         if not waiting.isdisjoint(one.raised_from for one in asked):
             raise StalePlan("a count of units raised while a raise of it waits")
         plan = [PlannedUnitCount(one.count, one.noise.weight, one.raised_from) for one in asked]
@@ -129,15 +129,11 @@ class UnitCounts:
             latest=MappingProxyType(latest),
         )
 
-    def without(self, is_gone: Callable[[QueryBlock], bool]) -> "UnitCounts":
-        """The same without counts of rows that have changed; what was paid for them stays."""
-        gone = {place for place, one in enumerate(self.measurements) if is_gone(one.block)}
-        latest = {name: place for name, place in self.latest.items() if place not in gone}
-        return replace(
-            self,
-            superseded=self.superseded.joined_by(sorted(gone)),
-            latest=MappingProxyType(latest),
-        )
+    def forgotten(self) -> "UnitCounts":
+        """The same once rows have changed: all stays paid, and nothing is known of it any more."""
+        places = range(len(self.measurements))
+        superseded = self.superseded.joined_by(places)
+        return replace(self, superseded=superseded, latest=MappingProxyType({}))
 
     @property
     def _raises(self) -> Raises:

@@ -83,3 +83,33 @@ def test_the_auditor_convicts_a_count_of_customers_beyond_the_horizon(folder: Pa
     cut = to(True, "statistics", 0, "only_cut")
     assert "rows left out" in problem_with(entries, charge, cut)
     assert_not_opened(entries, charge, cut)
+
+
+@pytest.mark.parametrize("has_rows", [False, True])
+def test_accepted_changes_forget_what_was_counted_and_keep_what_it_cost(
+    folder: Path, *, has_rows: bool
+) -> None:
+    """A raise would find other noise than there was: customers are counted anew, and paid anew."""
+    rows = orders(growing.N_DAYS)
+    narrow = RequestedTarget(half_width=5)
+    with served(folder) as service:
+        ask(service, BY_CITY.format(""), narrow)
+        if has_rows:
+            ask(service, growing.BY_CITY, narrow)
+        before = service.budgets()[0].spent
+    late = [*rows, *((growing.N_UNITS + one, dt.date(2026, 9, 12), "Oslo") for one in range(9))]
+    growing.write(folder, late)
+    config = str(folder / "tacit.toml")
+    accept = ("accept-changes", "orders", "--period", "2026-09", "--config", config)
+    assert growing.tacit("table", *accept) == 0
+    with served(folder) as service:
+        assert service.budgets()[0].spent >= before
+        found = ask(service, BY_CITY.format(""))
+        right = people(kept(rows, SEPTEMBER))
+        assert counts(found.data) == {**right, "Oslo": right["Oslo"] + 9}
+        known = service.engine._tables["orders"].gate.history.unit_counts
+        assert [one.supersedes for one in known.measurements] == [None, None]
+        assert service.budgets()[0].spent > before
+        assert verify(service.ledger.entries()).problem is None
+        again = ask(service, BY_CITY.format(""))
+        assert again.data.equals(found.data)

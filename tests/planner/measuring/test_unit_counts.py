@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.ledger.charged import ChargedUnitCount
+from accountant.ledger.entries import Charge
+from accountant.ledger.limits import Payer
 from accountant.ledger.unit_counts import UnitCounts
 from cube.axis import CategoryAxis
 from cube.block import Partition, QueryBlock
@@ -62,7 +64,7 @@ def counted(wanted: Wanted) -> UnitCount:
 
 def bought(known: UnitCounts, plan: tuple[PlannedUnitCount, ...]) -> UnitCounts:
     charged = [ChargedUnitCount(one.count, known.noise_for(one), one.raised_from) for one in plan]
-    after, _ = known.charged(charged, ())
+    after, _ = known.charged(Charge(Payer("ann"), (), 0, 0, tuple(charged)))
     return after.measured((one, (0,) * one.n_released) for one in charged)
 
 
