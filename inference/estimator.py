@@ -21,6 +21,7 @@ from cube.measurement import Measurement
 from cube.query import Scope
 from cube.schema import Schema
 from inference.blue.partition_reader import Reading
+from inference.blue.stretches_reader import StretchesReader
 from inference.blue.workspace import LinearEstimates, Workspace
 from inference.combined_rows import CombinedRows
 from inference.counted_groups import CountedGroups
@@ -183,7 +184,7 @@ class Estimator:
     def noisiest(self, block: QueryBlock) -> int | None:
         """The place of the measurement that contributes most of the noise of the joint estimate."""
         measured, _ = block.primitive
-        if self._combined.has_no_relations(measured):
+        if self._grows_long(measured) or self._combined.has_no_relations(measured):
             return self._history.most_precise(measured)
         workspace = self._combined.workspace(measured)
         estimates = None if workspace.is_apart(measured) else workspace.estimate(measured)
@@ -195,6 +196,11 @@ class Estimator:
     def rests(self, row: QueryBlock) -> dict[Scope, QueryBlock]:
         """For each hierarchy, by its axes, what it leaves of a row in lowest terms."""
         return self._groups.rests(row)
+
+    @property
+    def stretches(self) -> StretchesReader | None:
+        """What is known along the axis by which the table grows; None if it does not."""
+        return self._groups.stretches
 
     def _scaling(self, block: QueryBlock) -> Scaling:
         scaling = self._scalings.get(block)
@@ -221,12 +227,17 @@ class Estimator:
         rows = self._alone(measured, scaling)
         for reading in self._groups.readings(measured):
             rows = narrowest(rows, posteriors_of(reading, scaling), confidence)
+        now = before.narrowed(rows, confidence, is_narrowest=False, n_seen=n_seen)
+        if self._grows_long(measured):
+            if widest(now.rows, confidence) > half_width:
+                rows = self._with_margins(measured, rows, scaling, confidence)
+                now = before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
+            return now
         if self._combined.has_no_relations(measured) or self._has_only_been_measured(
             measured, before
         ):
             rows = self._with_margins(measured, rows, scaling, confidence)
             return before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
-        now = before.narrowed(rows, confidence, is_narrowest=False, n_seen=n_seen)
         if widest(now.rows, confidence) <= half_width and self._combined.takes_long(measured):
             return now
         workspace = self._combined.workspace(measured)
@@ -240,6 +251,14 @@ class Estimator:
         if not before.rows and widest(rows, confidence) > half_width:
             rows = self._as_promised(block, confidence, half_width, rows)
         return before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
+
+    def _grows_long(self, measured: QueryBlock) -> bool:
+        """Whether a table that grows has too many rows beside a block to combine them.
+
+        Every day leaves some for every query, and all of them are related: what they say along the
+        axis of time is read, and no more.
+        """
+        return self._schema.grows is not None and self._combined.is_crowded(measured)
 
     def _with_margins(
         self,
