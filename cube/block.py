@@ -43,7 +43,7 @@ class Partition:
     groups : (n_levels of axes[0], ...) ndarray of int64, or Pieces, or Tiles
         The group of each cell, ``0 .. n_groups - 1``; -1 for a cell in no group. No group is empty.
         Constant pieces are for one axis; an array over many levels of one axis is turned into them.
-        Tiles are for several axes, one of them with many levels.
+        Tiles are for several axes with many levels, or with many combinations of them.
     """
 
     axes: Scope
@@ -105,6 +105,20 @@ class Partition:
         if self.groups.degree:
             raise ValueError("the pieces of a partition are constant")
         return self.groups.coefficients[:, 0]
+
+    @property
+    def covers_all(self) -> bool:
+        """Whether every cell is in a group."""
+        return int(self._occurring.min()) >= 0
+
+    @cached_property
+    def n_grouped(self) -> int:
+        """The number of cells that are in a group, exactly (it may be far beyond 2**64)."""
+        if isinstance(self.groups, Tiles):
+            return self.groups.n_at_least_zero
+        if isinstance(self.groups, Pieces):
+            return int(self.groups.lengths[self._occurring >= 0].sum())
+        return int(np.count_nonzero(self.groups >= 0))
 
     @cached_property
     def n_groups(self) -> int:

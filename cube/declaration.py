@@ -17,6 +17,7 @@ from cube.axis import (
 )
 from cube.encoding import canonical_json
 from cube.schema import Schema
+from cube.timestamps import TimestampAxis
 
 AXIS_KINDS: Final[dict[type[Axis], str]] = {
     CategoryAxis: "category",
@@ -25,6 +26,7 @@ AXIS_KINDS: Final[dict[type[Axis], str]] = {
     BooleanAxis: "boolean",
     DateAxis: "date",
     MeasureAxis: "measure",
+    TimestampAxis: "timestamp",
 }
 
 
@@ -86,5 +88,8 @@ def _regular(axis: Axis) -> dict[str, Any]:
         case MeasureAxis():
             ends = {"low": axis.low, "high": axis.high, "step": axis.step}
             return {name: str(Fraction(value)) for name, value in ends.items()}
+        case TimestampAxis():
+            zone = {} if axis.time_zone is None else {"time_zone": axis.time_zone}
+            return {"low": str(axis.low), "high": str(axis.high), "step": axis.step, **zone}
         case _:
             raise TypeError(f"a column of unknown kind {type(axis).__name__}")

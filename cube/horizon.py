@@ -22,6 +22,7 @@ from cube.pieces import Pieces, constant_runs
 from cube.query import Factor, LinearQuery, Term
 from cube.schema import Schema
 from cube.tiles import Tiles, tiled
+from cube.timestamps import STEPS, TimestampAxis
 
 Span = tuple[int, int]  # levels from the first to before the second
 _Blocks = WeakKeyDictionary[QueryBlock, QueryBlock]
@@ -119,6 +120,8 @@ def until(axis: Axis, n_levels: int) -> Axis:
             return replace(axis, high=low + dt.timedelta(days=n_levels - 1))
         case IntegerAxis(low=low):
             return replace(axis, high=low + n_levels - 1)
+        case TimestampAxis(low=low):
+            return replace(axis, high=low + (n_levels - 1) * STEPS[axis.step])
     raise TypeError(f"{axis.name} has levels in no order")
 
 
@@ -135,14 +138,17 @@ def reach(block: QueryBlock, axis: str) -> int | None:
 
 
 def spans(axis: Axis, start: int, end: int) -> Iterator[Span]:
-    """Levels of an axis, those of each month by themselves if they are days."""
-    if not isinstance(axis, DateAxis):
+    """Levels of an axis, those of each month by themselves if they are days or moments."""
+    if not isinstance(axis, DateAxis | TimestampAxis):
         yield start, end
         return
+    step = STEPS["day" if isinstance(axis, DateAxis) else axis.step]
     while start < end:
-        day = axis.low + dt.timedelta(days=start)
-        following = (day.replace(day=1) + dt.timedelta(days=31)).replace(day=1)
-        stop = min(end, start + (following - day).days)
+        first = axis.low + start * step
+        following = (first.replace(day=1) + dt.timedelta(days=31)).replace(day=1)
+        if isinstance(following, dt.datetime):
+            following = dt.datetime.combine(following, dt.time())
+        stop = min(end, start + (following - first) // step)
         yield start, stop
         start = stop
 

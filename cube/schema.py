@@ -8,6 +8,7 @@ from fractions import Fraction
 from cube.axis import NAME_LENGTH_MAX, Axis, DateAxis, IntegerAxis
 from cube.cached import cached_property
 from cube.rows_by_level import RowsByLevel
+from cube.timestamps import TimestampAxis
 
 N_RECORDS_MAX = 2**40  # with COEFFICIENT_MAX keeps every exact answer inside 80 bits
 N_AXES_MAX = 1000
@@ -108,9 +109,9 @@ class Schema:
 
     def _check_grows(self, grows: str) -> None:
         """Raise ValueError unless the table can grow along an axis: its levels are ordered."""
-        if not isinstance(axis := self.by_name.get(grows), DateAxis | IntegerAxis):
+        if not isinstance(axis := self.by_name.get(grows), DateAxis | IntegerAxis | TimestampAxis):
             raise ValueError(  # noqa: TRY004 - the declaration is wrong, not the call
-                f"{self.table}: a table grows along a date or integer column"
+                f"{self.table}: a table grows along a date, timestamp or integer column"
             )
         if axis.null or axis.other is not None:
             raise ValueError(f"{self.table}: {grows} has levels that are in no order")

@@ -65,6 +65,15 @@ class Tiles:
         """The numbers of all combinations of levels."""
         return self.at(np.ix_(*(np.arange(size) for size in self.shape)))
 
+    @property
+    def n_at_least_zero(self) -> int:
+        """How many numbers are not negative, of all combinations of levels, exactly."""
+        left = (self.values >= 0).astype(object)
+        for one in reversed(self.along):
+            n_levels = np.bincount(one.coefficients[:, 0], weights=one.lengths)
+            left = left @ np.array([int(number) for number in n_levels], dtype=object)
+        return int(left)
+
     def with_values(self, values: Whole) -> "Tiles":
         """Other numbers on the same products of classes, of which fewer may be told apart."""
         return tiled(self.along, values)

@@ -51,7 +51,7 @@ def acceptance(history: TableHistory, periods: Sequence[Period], by: str) -> Cha
     flat = changed.flat_cost().units
     weight_units = -(-flat // changed.times)
     cost = _fresh(history).charged(changed.paid_with(weight_units)).table_cost()
-    beside = history.gaussian.units + history.unit_counts.units
+    beside = history.units_spent - history.units_of_rows
     units_after = max(history.units_spent, cost.units + beside)
     return ChangesAccepted(tuple(periods), weight_units, history.units_spent, units_after, by)
 
@@ -147,18 +147,21 @@ class _Changed:
         block = QueryBlock(counting([Factor((self.axis,), self.levels)]))
         return [*outside, PlannedMeasurement(block, Weight(weight_units))]
 
+    def are_of(self, block: QueryBlock) -> bool:
+        """Whether rows have a coefficient at some changed level."""
+        return touches(block, self.axis, self.levels)
+
     def dropped(self) -> list[int]:
         """The places of measurements that say nothing about the new rows."""
         measured = enumerate(self.history.measurements)
-        return [place for place, one in measured if touches(one.block, self.axis, self.levels)]
+        return [place for place, one in measured if self.are_of(one.block)]
 
     def still_pending(self) -> dict[int, Charge]:
         """Charges that wait for rows that are there; others, and statistics, are given up."""
         return {
             seq: charge
             for seq, charge in self.history.pending.items()
-            if not charge.statistics
-            and not any(touches(one.block, self.axis, self.levels) for one in charge.blocks)
+            if not charge.statistics and not any(self.are_of(one.block) for one in charge.blocks)
         }
 
     def _parts(self, levels: Indicator) -> list[PlannedMeasurement]:

@@ -311,19 +311,10 @@ class AccessRevoked:
 
 
 AccessBody: TypeAlias = AccessGranted | AccessRevoked
-SimpleBody: TypeAlias = (
-    TableOpened
-    | DataPinned
-    | TableDeclared
-    | BudgetSet
-    | BudgetJoined
-    | HorizonAdvanced
-    | LimitSet
-    | Charge
-    | TakenOver
-    | Measured
-    | Served
+RuleBody: TypeAlias = (
+    TableOpened | DataPinned | TableDeclared | BudgetSet | BudgetJoined | HorizonAdvanced | LimitSet
 )
+SimpleBody: TypeAlias = RuleBody | Charge | TakenOver | Measured | Served
 TableBody: TypeAlias = SimpleBody | ChangesAccepted  # the last rewrites a history: acceptance.py
 Body: TypeAlias = TableBody | AccessBody | EventBody
 

@@ -25,6 +25,7 @@ from accountant.ledger.entries import (
     HorizonAdvanced,
     LimitSet,
     Measured,
+    RuleBody,
     Served,
     SimpleBody,
     TableDeclared,
@@ -247,16 +248,7 @@ class TableHistory:
         """What may be raised."""
         return Raises(self.measurements, self.superseded)
 
-    def _ruled(
-        self,
-        body: TableOpened
-        | DataPinned
-        | TableDeclared
-        | BudgetSet
-        | BudgetJoined
-        | HorizonAdvanced
-        | LimitSet,
-    ) -> "TableHistory":
+    def _ruled(self, body: RuleBody) -> "TableHistory":
         match body:
             case TableOpened():
                 return self._opened(body)

@@ -154,7 +154,7 @@ def _counts_all(block: QueryBlock, n_cells: int) -> bool:
     """Whether a block counts every product of classes; its groups are unions of them."""
     if not counts_groups(block) or block.n_rows != n_cells:
         return False
-    return block.partition is None or int(np.min(block.partition.labels)) >= 0
+    return block.partition is None or block.partition.covers_all
 
 
 def _candidate(block: QueryBlock, history: History) -> BlockCandidate:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from cube.refusals import UnsupportedSql
 from planner.domain.duckdb_functions import check_written
 from planner.domain.function_names import instead_of
-from planner.sql.date_functions import Age, DateDifference, ToChar
+from planner.sql.date_functions import Age, DateBin, DateDifference, TimeBucket, ToChar
 from planner.sql.messages import unsupported
 from planner.sql.nodes import Held, PublicLookup
 
@@ -32,7 +32,9 @@ LEAVES: frozenset[type[exp.Expr]] = frozenset(
 )
 FUNCTIONS: dict[type[exp.Expr], str] = {
     Age: "AGE",
+    DateBin: "DATE_BIN",
     DateDifference: "DATE_DIFF",
+    TimeBucket: "TIME_BUCKET",
     ToChar: "TO_CHAR",
     exp.Abs: "ABS",
     exp.Ceil: "CEIL",

@@ -15,10 +15,12 @@ from sqlglot import exp
 from cube.axis import LevelValue, NumericAxis
 from cube.query import COEFFICIENT_MAX, Scope
 from cube.schema import Schema
+from cube.timestamps import TimestampAxis
 from planner.cache import BoundedCache
 from planner.domain.allowance import Allowance
 from planner.domain.allowed import check_scalar
 from planner.domain.bins import Probed, collapsed, probes_for
+from planner.domain.clocks import on_clocks
 from planner.domain.comparisons import Comparison, plain_comparison
 from planner.domain.evaluated import Evaluated
 from planner.domain.key_values import different, plain_values
@@ -61,7 +63,7 @@ class KeyArray:
     values : tuple
         The distinct values, in no particular order; None for NULL.
     sql_type : str
-        BIGINT, DOUBLE, BOOLEAN, VARCHAR or DATE.
+        BIGINT, DOUBLE, BOOLEAN, VARCHAR, DATE or TIMESTAMP.
     """
 
     axes: Scope
@@ -175,13 +177,17 @@ class PublicDomain:
         if not evaluated.axes:
             raise unsupported(expression, "groups by no column", "Leave it out of GROUP BY.")
         once, place = different(evaluated)
-        sql_type, plain = plain_values(once, expression)
+        has_moments = any(
+            isinstance(self.schema.by_name[name], TimestampAxis) for name in evaluated.axes
+        )
+        sql_type, plain = plain_values(once, expression, has_moments=has_moments)
         places: dict[LevelValue, int] = {}
         codes = np.array([places.setdefault(v, len(places)) for v in plain], dtype=np.int64)[place]
         on_levels = collapsed(codes.reshape(evaluated.null.shape), evaluated.axes, probed)
         return KeyArray(evaluated.axes, on_levels, tuple(places), sql_type)
 
     def _evaluate(self, expression: exp.Expr) -> tuple[Evaluated, dict[str, Probed]]:
+        expression = on_clocks(expression, self.schema, self._scratchpad.local_time)
         check_scalar(expression)  # before anything else looks at it; the scratchpad checks again
         refuse_foreign_literals(expression, self.schema, self._levels)
         probed = probes_for(expression, self.schema, self._constant_double)

@@ -2,7 +2,8 @@
 
     TO_CHAR(x, 'YYYY-MM')            the year in four digits || '-' || the month in two
     WIDTH_BUCKET(x, 0, 10, 2)        CASE WHEN x < 0 THEN 0 WHEN x < 5 THEN 1 WHEN x < 10 THEN 2 ..
-    AGE(a, b), DATE_DIFF('day', a, b)
+    DATE_BIN('7 days', x, y)         time_bucket('7 days', x as a timestamp, y as a timestamp)
+    AGE(a, b), DATE_DIFF('day', a, b), TIME_BUCKET('7 days', x)
 
 Patterns and numbers of buckets are literals, so that the length of what is written is known.
 """
@@ -15,7 +16,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from planner.sql.date_functions import Age, DateDifference, ToChar
+from planner.sql.date_functions import Age, DateBin, DateDifference, TimeBucket, ToChar
 from planner.sql.exact_number import constant_value
 from planner.sql.messages import unsupported
 
@@ -81,6 +82,7 @@ _NUMBERS: dict[str, tuple[Part, int]] = {
 # By pattern in lower case, DuckDB's for the name.
 _NAMES = {"month": "%B", "mon": "%b", "day": "%A", "dy": "%a", "am": "%p", "pm": "%p"}
 _CASES = [word for name in _NAMES for word in (name, name.upper(), name.capitalize())]
+_MONTHS = re.compile(r"mon|quarter|year|decade|centur|millenn", re.IGNORECASE)
 _WORDS = "|".join(sorted([*_NUMBERS, *_CASES], key=len, reverse=True))
 _PIECE = re.compile(rf'"(?P<quoted>[^"]*)"|(?P<fill>FM)?(?P<word>{_WORDS})|(?P<other>[^A-Za-z"])')
 
@@ -103,6 +105,8 @@ def _written(node: exp.Expr) -> exp.Expr:
     if isinstance(node, DateDifference):
         unit = exp.Literal.string(node.args["unit"].name.lower())
         return exp.Anonymous(this="date_diff", expressions=[unit, node.this, node.expression])
+    if isinstance(node, TimeBucket | DateBin):
+        return _as_bucket(node)
     if isinstance(node, ToChar):
         return _as_text(node)
     if isinstance(node, exp.WidthBucket):
@@ -114,6 +118,12 @@ def check_written(node: exp.Expr) -> None:
     """Raise UnsupportedSql if the pattern or the buckets of a function cannot be written out."""
     if isinstance(node, exp.WidthBucket):
         thresholds(node)
+    if isinstance(node, DateBin) and _MONTHS.search(node.this.sql()):
+        raise unsupported(
+            node,
+            "has months in its stride",
+            "TIME_BUCKET(INTERVAL '2 months', x) has buckets of them.",
+        )
     if not isinstance(node, ToChar):
         return
     pattern = node.expression
@@ -186,6 +196,14 @@ def _number(value: Fraction) -> exp.Expr:
     text = f"{digits[:point]}.{digits[point:]}".rstrip("0").removesuffix(".")
     literal = exp.Literal.number(text)
     return exp.Neg(this=literal) if whole < 0 else literal
+
+
+def _as_bucket(node: TimeBucket | DateBin) -> exp.Expr:
+    arguments = [node.this, node.expression, node.args.get("origin")]
+    found = [one for one in arguments if one is not None]
+    if isinstance(node, DateBin):
+        found[1:] = [exp.cast(one, exp.DType.TIMESTAMP, copy=False) for one in found[1:]]
+    return exp.Anonymous(this="time_bucket", expressions=found)
 
 
 def _as_case(node: exp.WidthBucket) -> exp.Expr:

@@ -15,7 +15,7 @@ from typing import Any
 from sqlglot import exp
 
 from planner.domain.duckdb_functions import n_pieces, thresholds
-from planner.sql.date_functions import Age, DateDifference, ToChar
+from planner.sql.date_functions import Age, DateBin, DateDifference, TimeBucket, ToChar
 from planner.sql.nodes import PublicLookup
 
 N_STEPS_A_CELL = 64  # in addition: to read a combination, and to make an array of the values
@@ -32,13 +32,14 @@ N_CHARACTERS_MIN = 32  # of a number, day or moment as text
 
 _COSTLY = (
     *(exp.Cast, exp.TryCast, exp.Pow, exp.TimestampTrunc, exp.Interval, exp.Round, exp.LastDay),
-    *(exp.DateFromParts, Age, DateDifference),
+    *(exp.DateFromParts, Age, DateDifference, TimeBucket, DateBin),
 )
 _SEARCHES = (exp.StrPosition, exp.Replace, exp.Trim)
 _WITHOUT_TEXT = (
     *(exp.Predicate, exp.Connector, exp.Not, exp.Length, exp.StrPosition, exp.StartsWith),
     *(exp.Extract, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg, exp.Pow),
     *(exp.WidthBucket, exp.DateFromParts, exp.LastDay, Age, DateDifference),
+    *(TimeBucket, DateBin),
 )
 _TEXT_TYPES = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
 

@@ -12,6 +12,7 @@ from planner.sql.messages import suggestion
 _REGULAR = "LIKE and STARTS_WITH compare texts with patterns."
 _WEEKDAY = "EXTRACT(ISODOW FROM x) is 1 on Mondays, EXTRACT(DOW FROM x) is 0 on Sundays."
 _CHANCE = "An answer may not depend on chance beyond its noise: leave it out."
+_BUCKET = "Say TIME_BUCKET(INTERVAL '7 days', x)."
 _HASH = "Nothing of a value but itself is public: use the column."
 
 # By name in capital letters, in whatever dialect.
@@ -22,7 +23,8 @@ INSTEAD: dict[str, str] = {
     "CONCAT_WS": "Say a || ', ' || b.",
     "CURRENT_TIME": "Say NOW(), or CURRENT_DATE.",
     "DATETRUNC": "Say DATE_TRUNC('month', x).",
-    "DATE_BIN": "Say DATE_TRUNC('week', x).",
+    "DATE_BIN": "Say DATE_BIN(INTERVAL '15 minutes', x, TIMESTAMP '2000-01-01'), with its origin.",
+    "DATE_BUCKET": _BUCKET,
     "DATE_FORMAT": "Say TO_CHAR(x, 'YYYY-MM').",
     "DAY_OF_WEEK": _WEEKDAY,
     "DAYOFWEEK": _WEEKDAY,
@@ -53,6 +55,8 @@ INSTEAD: dict[str, str] = {
     "SYSDATE": "Say CURRENT_DATE, or NOW().",
     "SYSDATETIME": "Say NOW().",
     "TIMEOFDAY": "Say NOW().",
+    "TIMESTAMP_BUCKET": _BUCKET,
+    "TIME_SLICE": _BUCKET,
     "TIME_TO_STR": "Say TO_CHAR(x, 'YYYY-MM').",
     "TODAY": "Say CURRENT_DATE.",
     "TO_DATE": "Say CAST('2024-01-31' AS DATE), or TO_DATE of two literals.",

@@ -35,8 +35,14 @@ def different(evaluated: Evaluated) -> tuple[Evaluated, NDArray[np.int64]]:
     return replace(evaluated, values=flat[first], null=null[first]), place
 
 
-def plain_values(evaluated: Evaluated, key: exp.Expr) -> tuple[str, list[LevelValue]]:
-    """Key values as Python values of one of the five types that levels have."""
+def plain_values(
+    evaluated: Evaluated, key: exp.Expr, *, has_moments: bool
+) -> tuple[str, list[LevelValue]]:
+    """Key values as Python values of one of the six types that levels have.
+
+    With `has_moments` the key is made of a timestamp column, and its timestamps stay what they are;
+    those of a date column are days.
+    """
     sql_type, flat = evaluated.sql_type, evaluated.values.ravel()
     null = evaluated.null.ravel().tolist()
     plain: list[LevelValue]
@@ -58,6 +64,10 @@ def plain_values(evaluated: Evaluated, key: exp.Expr) -> tuple[str, list[LevelVa
                 key, "is infinite or not a number on some level", "Guard it with CASE."
             )
         plain, sql_type = (doubles + 0.0).tolist(), "DOUBLE"  # + 0.0 turns -0.0 into 0.0
+    elif sql_type == "TIMESTAMP" and has_moments:
+        moments = flat.astype("datetime64[us]")
+        _check_years(moments, evaluated.null.ravel(), key)
+        plain = moments.tolist()
     elif sql_type in ("DATE", "TIMESTAMP"):
         plain, sql_type = _days(flat, evaluated.null.ravel(), key), "DATE"
     else:
@@ -71,10 +81,15 @@ def _days(flat: NDArray[Any], null: NDArray[np.bool_], key: exp.Expr) -> list[Le
     days = moments.astype("datetime64[D]")
     if (~null & (days.astype("datetime64[us]") != moments)).any():
         raise unsupported(key, "is a moment, not a day", "Cast it to DATE.")
-    if (~null & ~((days >= _FIRST_DAY) & (days <= _LAST_DAY))).any():
-        raise unsupported(key, "has days outside the years 1 to 9999", "Leave them out with CASE.")
+    _check_years(days, null, key)
     values: list[LevelValue] = [
         None if is_null else dt.date.fromisoformat(str(day))
         for day, is_null in zip(days, null, strict=True)
     ]
     return values
+
+
+def _check_years(moments: NDArray[Any], null: NDArray[np.bool_], key: exp.Expr) -> None:
+    days = moments.astype("datetime64[D]")
+    if (~null & ~((days >= _FIRST_DAY) & (days <= _LAST_DAY))).any():
+        raise unsupported(key, "has days outside the years 1 to 9999", "Leave them out with CASE.")

@@ -13,6 +13,7 @@ from sqlglot import exp
 from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, LevelValue, MeasureAxis
 from cube.refusals import OutsideDomain
 from cube.schema import Schema
+from cube.timestamps import TimestampAxis
 from planner.domain.exact_levels import is_level
 from planner.sql.clock import IS_MOMENT
 from planner.sql.exact_number import constant_value
@@ -66,6 +67,8 @@ def _is_level(
 ) -> bool:
     if isinstance(axis, IntegerAxis | MeasureAxis):
         return isinstance(value, int | Fraction) and is_level(axis, Fraction(value))
+    if isinstance(axis, TimestampAxis) and isinstance(value, dt.datetime):
+        return value == axis.other or axis.position_of(value) is not None
     if axis.name not in levels:
         levels[axis.name] = frozenset(axis.levels)
     return value in levels[axis.name]
@@ -75,7 +78,7 @@ def _as_level(literal: exp.Expr, axis: Axis) -> LevelValue | Fraction:
     """The literal as a value of the axis; None if the scratchpad must decide."""
     if literal.meta.get(IS_MOMENT):
         return None  # today may be a day that no record has
-    if isinstance(literal, exp.Cast) and literal.is_type(exp.DType.DATE):
+    if isinstance(literal, exp.Cast) and literal.is_type(exp.DType.DATE, exp.DType.TIMESTAMP):
         literal = literal.this.unnest()
     is_text = isinstance(literal, exp.Literal) and literal.is_string
     if isinstance(axis, CategoryAxis):
@@ -84,8 +87,8 @@ def _as_level(literal: exp.Expr, axis: Axis) -> LevelValue | Fraction:
         return _integer(literal.name) if is_text else constant_value(literal)
     if isinstance(axis, MeasureAxis):
         return constant_value(literal)
-    if isinstance(axis, DateAxis) and is_text:
-        return _day(literal.name)
+    if isinstance(axis, DateAxis | TimestampAxis) and is_text:
+        return _day(literal.name) if isinstance(axis, DateAxis) else _moment(literal.name)
     return None
 
 
@@ -103,6 +106,15 @@ def _day(text: str) -> dt.date | None:
         return None
 
 
+def _moment(text: str) -> dt.datetime | None:
+    """A moment without an offset; what one with an offset means is not said here."""
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo is None else None
+
+
 def _way_out(axis: Axis, value: LevelValue | Fraction) -> str:
     if isinstance(axis, CategoryAxis):
         close = suggestion(str(value), axis.values)
@@ -110,9 +122,12 @@ def _way_out(axis: Axis, value: LevelValue | Fraction) -> str:
     elif isinstance(axis, MeasureAxis):
         step = float(axis.step)
         known = f"Its levels run from {axis.regular[0]} to {axis.regular[-1]} in steps of {step:g}."
+    elif isinstance(axis, TimestampAxis):
+        known = f"Its levels are every {axis.step} from {axis.low} to {axis.high}."
     else:
         known = f"Its levels run from {axis.regular[0]} to {axis.regular[-1]}."
     if axis.other is None:
         return known
-    other = str(axis.other) if isinstance(axis, DateAxis) else repr(axis.other)
+    is_time = isinstance(axis, DateAxis | TimestampAxis)
+    other = str(axis.other) if is_time else repr(axis.other)
     return f"{known} Every other value counts as {other}."

@@ -5,6 +5,7 @@ array over those combinations. The database holds only levels; it cannot reach a
 extension or its own settings. It never contains a private row.
 """
 
+import datetime as dt
 import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from cube.pace import checkpoint, seconds_left
 from cube.query import N_FACTOR_CELLS_MAX, Scope
 from cube.refusals import TooLarge
 from cube.schema import Schema
+from cube.timestamps import STEPS, TimestampAxis
 from planner.cache import BoundedCache
 from planner.domain.allowance import Allowance
 from planner.domain.allowed import check_scalar
@@ -175,6 +177,18 @@ class Scratchpad:
         self._cache.put(key, result, n_bytes=n_bytes)
         return result
 
+    def local_time(self, instant: dt.datetime, zone: str) -> dt.datetime:
+        """What the clock of a declared zone shows at an instant, by the same rules as for rows."""
+        with self._lock:
+            cursor = self._database.cursor()
+        try:
+            shown = "SELECT timezone(?, CAST(? AS TIMESTAMPTZ))"
+            found = cursor.execute(shown, [zone, instant.isoformat()]).fetchall()
+        finally:
+            cursor.close()
+        local: dt.datetime = found[0][0]
+        return local
+
     def _length_of(self, table: str, node: exp.Expr) -> int:
         """The most characters of a column's level, or of a value that is looked up by it."""
         if isinstance(node, PublicLookup):
@@ -250,6 +264,8 @@ class Scratchpad:
                 relation = f"levels_{len(self._relations)}"
                 if isinstance(axis, MeasureAxis):
                     self._make_measure(relation, axis)
+                elif isinstance(axis, TimestampAxis):
+                    self._make_moments(relation, axis)
                 else:
                     self._database.execute(
                         f"CREATE TABLE {relation} AS SELECT unnest(range({axis.size})) "
@@ -268,6 +284,17 @@ class Scratchpad:
         self._database.execute(
             f"CREATE TABLE {relation} AS SELECT position, CASE WHEN position < {axis.n_regular} "  # noqa: S608 - public numbers
             f"THEN {value} END::{axis.sql_type}::{stored_type(axis)} AS value "
+            f"FROM (SELECT unnest(range({axis.size})) AS position)"
+        )
+
+    def _make_moments(self, relation: str, axis: TimestampAxis) -> None:
+        """The levels of a timestamp column, likewise; OTHER is its only level out of step."""
+        other = "NULL" if axis.other is None else f"TIMESTAMP '{axis.other}'"
+        n_microseconds = STEPS[axis.step] // dt.timedelta(microseconds=1)
+        self._database.execute(
+            f"CREATE TABLE {relation} AS SELECT position, CASE WHEN position < {axis.n_regular} "  # noqa: S608 - public moments
+            f"THEN TIMESTAMP '{axis.low}' + to_microseconds(position * {n_microseconds}) "
+            f"WHEN position = {axis.n_regular} THEN {other} END AS value "
             f"FROM (SELECT unnest(range({axis.size})) AS position)"
         )
 
@@ -296,9 +323,9 @@ def _select(text: str, sources: list[str], shape: tuple[int, ...]) -> str:
 
 def _untied(axes: Scope, by_name: Mapping[str, Axis]) -> str:
     """What to ask instead of an expression that ties too many levels together."""
-    if sum(isinstance(by_name[name], DateAxis) for name in axes) > 1:
+    if sum(isinstance(by_name[name], DateAxis | TimestampAxis) for name in axes) > 1:
         return (
-            "Compare each with a day of its own; or the owner can declare the days between them as "
+            "Compare each with a day of its own; or the owner can declare the time between them as "
             "a column of a private view."
         )
     return "Conditions on different columns that are joined by AND are not tied."

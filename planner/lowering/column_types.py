@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from cube.axis import Axis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis, NumericAxis
 from cube.refusals import UnknownName
+from cube.timestamps import TimestampAxis
 from planner.domain.public import PublicRelation, public_table, synthetic_table
 from planner.domain.table_names import WrittenName
 from planner.lowering.parts import PlanningContext
@@ -70,7 +71,7 @@ def _held(axis: Axis) -> ValueType:
     match axis:
         case CategoryAxis(values=values):
             example = next(iter(values), axis.other)
-        case IntegerAxis(low=low) | DateAxis(low=low):
+        case IntegerAxis(low=low) | DateAxis(low=low) | TimestampAxis(low=low):
             example = low
         case NumericAxis(edges=edges):
             example = edges[0]

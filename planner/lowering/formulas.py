@@ -5,7 +5,6 @@ middle of the expression's public range: ``AVG(x) = c + SUM(x - c) / COUNT(x)``,
 moves the sum by half the range at most.
 """
 
-import datetime as dt
 import math
 from collections.abc import Callable
 
@@ -25,7 +24,7 @@ from planner.lowering.level_summaries import summary_column, summary_of
 from planner.lowering.linear import aggregated_twice, is_linear, linear_query
 from planner.lowering.outer import check_run
 from planner.lowering.parts import PartBuilder
-from planner.lowering.quantile_columns import as_day, first_day
+from planner.lowering.quantile_columns import Calendar, as_level, calendar_of
 from planner.lowering.quantiles import QuantileCall, quantile_answer, quantile_of
 from planner.lowering.ranges import UNBOUNDED, Range, divisors, public_range, share_range
 from planner.sql.exact_number import constant_value
@@ -110,10 +109,10 @@ class FormulaReader:
             divisors=divisors(formula, uses),
         )
 
-    def first_day(self, node: exp.Expr) -> dt.date | None:
-        """The day that an answer counts from, if it is a quantile of days."""
+    def calendar(self, node: exp.Expr) -> Calendar | None:
+        """The column whose levels an answer numbers, if it is a quantile of days or moments."""
         quantile = quantile_of(node)
-        return None if quantile is None else first_day(quantile.value, self._part.domain.schema)
+        return None if quantile is None else calendar_of(quantile.value, self._part.domain.schema)
 
     def inline(self, node: exp.Expr) -> exp.Expr | None:
         """An aggregate, or a formula without SQL around it, over the relation; None if neither."""
@@ -140,9 +139,9 @@ class FormulaReader:
     def _inline_quantile(self, quantile: QuantileCall) -> exp.Expr:
         part, text = self._part, quantile.node.sql(dialect=DIALECT, comments=False)
         answer = part.answer(quantile_answer(quantile, part, text, text))
-        first = first_day(quantile.value, part.domain.schema)
+        calendar = calendar_of(quantile.value, part.domain.schema)
         column = part.column(ColumnKind.ANSWER, answer)
-        return column if first is None else as_day(column, first)
+        return column if calendar is None else as_level(column, calendar)
 
     def refusal(self, node: exp.Expr) -> Refused:
         """The reason why an aggregate is not answered."""

@@ -21,6 +21,7 @@ from cube.query import N_FACTOR_CELLS_MAX, N_NARROW_LEVELS_MAX, Scope
 from cube.refusals import TooLarge
 from cube.schema import Schema
 from cube.tiles import Tiles, tiled
+from cube.timestamps import TimestampAxis
 from planner.domain.allowance import Allowance
 from planner.domain.domain import KeyArray, LevelArray
 from planner.lowering.products import N_SHARED_CELLS_MAX, connected, independent, spread
@@ -88,7 +89,9 @@ def grouping(
         )
     if n_groups == 0:
         return Grouping(None, tuple(GroupKey(key.sql_type, ()) for key in keys))
-    is_tiled = len(axes) > 1 and max(schema.sizes(axes)) > N_NARROW_LEVELS_MAX
+    is_tiled = len(axes) > 1 and (
+        max(schema.sizes(axes)) > N_NARROW_LEVELS_MAX or schema.n_cells(axes) > N_FACTOR_CELLS_MAX
+    )
     if not is_tiled:
         _check_cells(axes, schema)
         allowance.cells(schema.n_cells(axes))
@@ -229,7 +232,7 @@ def narrower(axes: Sequence[Axis]) -> str:
     if isinstance(widest, IntegerAxis | MeasureAxis):
         low, high = (f"{float(end):.15g}" for end in (widest.low, widest.high))
         ranges = f"WIDTH_BUCKET({widest.name}, {low}, {high}, 10)"
-    elif isinstance(widest, DateAxis):
+    elif isinstance(widest, DateAxis | TimestampAxis):
         ranges = f"DATE_TRUNC('month', {widest.name})"
     else:
         return "Group by fewer columns or by ranges, or narrow the groups in WHERE."

@@ -1,7 +1,8 @@
 """Private rows joined with a public table: each public column becomes a function of the key.
 
 The join is resolved on the public domain: a record's public columns are looked up by the level of
-its own column. Only an equality with the public key is such a join.
+its own column, or by a column of another public table that was looked up already, as a country is
+by the region of a city. Only an equality with the public key is such a join.
 """
 
 import datetime as dt
@@ -18,7 +19,7 @@ from planner.lowering.parts import PlanningContext
 from planner.lowering.rows import Rows, lookups
 from planner.lowering.summands import conjuncts
 from planner.sql.messages import listed, position, shown, unsupported
-from planner.sql.nodes import IS_PUBLIC
+from planner.sql.nodes import IS_PUBLIC, PublicLookup
 
 Entry = tuple[exp.Join | None, exp.Expr]
 
@@ -46,7 +47,7 @@ def joined_rows(
     Raises
     ------
     UnsupportedSql
-        If a join is not an equality of an axis with a key.
+        If a join is not an equality of an axis, or of a column of a table before it, with a key.
     """
     own_join, own = entries[place]
     if own_join is not None and _kind(own_join, own) == "LEFT":
@@ -86,9 +87,10 @@ def _with_lookups(
     own, column, merged = _joined_columns(rows, join, entry, table, by)
     table = _keyed(table, column, entry)
     key = rows.meaning(own)
-    if not isinstance(key, exp.Column):
+    if not isinstance(key, exp.Column | PublicLookup):
         raise unsupported(entry, "is joined by an expression", _ONE_EQUALITY)
-    if isinstance(rows.schema.by_name[key.name], MeasureAxis | NumericAxis):
+    is_axis = isinstance(key, exp.Column)
+    if is_axis and isinstance(rows.schema.by_name[key.name], MeasureAxis | NumericAxis):
         raise unsupported(
             entry, f"is joined by {key.name}, whose single values are not public", _ONE_EQUALITY
         )
@@ -130,7 +132,8 @@ def public_literal(value: LevelValue) -> exp.Expr:
     """A value of a public table as a literal, which need be no level of any column."""
     literal = exp.convert(value)
     if isinstance(value, dt.date):
-        literal = exp.cast(exp.Literal.string(value.isoformat()), exp.DType.DATE)
+        kind = exp.DType.TIMESTAMP if isinstance(value, dt.datetime) else exp.DType.DATE
+        literal = exp.cast(exp.Literal.string(str(value)), kind)
     literal.meta[IS_PUBLIC] = True
     return literal
 

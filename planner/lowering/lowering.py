@@ -7,7 +7,6 @@ Group keys become columns of public values. An item of the SELECT list that is l
 of linear ones, becomes an answer with an interval. Everything else around aggregates stays SQL.
 """
 
-import datetime as dt
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
@@ -17,7 +16,7 @@ from planner.lowering.comoments import as_plain_aggregates
 from planner.lowering.formulas import FormulaReader, Total
 from planner.lowering.grouping_sets import grouping_sets
 from planner.lowering.parts import N_COLUMNS_MAX, PartBuilder
-from planner.lowering.quantile_columns import as_day
+from planner.lowering.quantile_columns import Calendar, as_level
 from planner.lowering.rows import Rows, mapped
 from planner.lowering.summands import conjuncts
 from planner.lowering.units import count_of_units
@@ -55,7 +54,7 @@ class Lowering:
     def __init__(self, part: PartBuilder, total_of: Callable[[Held, Rows], Total | None]) -> None:
         self._part = part
         self._keys: dict[exp.Expr, int] = {}  # their positions
-        self._days: dict[int, dt.date] = {}  # what the numbers of answers that are days count from
+        self._calendars: dict[int, Calendar] = {}  # of answers that are numbers of days or moments
         self._total_of = total_of
         self._formulas = self._reader(every_group=True)
 
@@ -200,17 +199,17 @@ class Lowering:
             return self._computed(node), None
         answer = self._part.answer(found)
         self._part.rename(answer, name)
-        first = self._formulas.first_day(node)
-        if first is not None:
-            self._days[answer] = first
+        calendar = self._formulas.calendar(node)
+        if calendar is not None:
+            self._calendars[answer] = calendar
         return self._shown(ColumnKind.ANSWER, answer), answer
 
     def _shown(self, kind: ColumnKind, answer: int, confidence: float | None = None) -> exp.Expr:
-        """A column of an answer; a day, if it is the number of one."""
+        """A column of an answer; a day or a moment, if it is the number of one."""
         column = self._part.column(kind, answer, confidence)
-        first = self._days.get(answer)
-        is_day = kind in (ColumnKind.ANSWER, ColumnKind.LOW, ColumnKind.HIGH)
-        return as_day(column, first) if first is not None and is_day else column
+        calendar = self._calendars.get(answer)
+        is_number = kind in (ColumnKind.ANSWER, ColumnKind.LOW, ColumnKind.HIGH)
+        return as_level(column, calendar) if calendar is not None and is_number else column
 
     def _companion(
         self, companion: CompanionColumn, answers: dict[str, int], several: set[str]

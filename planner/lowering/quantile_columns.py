@@ -1,25 +1,28 @@
 """What a quantile is of: a column with an order, perhaps scaled, and its levels as numbers.
 
 A quantile of ``a * x + b`` with a above 0 is that of x, scaled; so are casts to types that hold
-every value. Days are numbered from the column's first, and become days again in the SQL around the
-answer.
+every value. Days and moments are numbered from the column's first, and become days and moments
+again in the SQL around the answer.
 """
 
-import datetime as dt
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 from sqlglot import exp
 
 from cube.axis import Axis, DateAxis, IntegerAxis, MeasureAxis, NumericAxis
 from cube.refusals import UnsupportedSql
 from cube.schema import Schema
+from cube.timestamps import TimestampAxis
 from planner.domain.polynomials import Polynomial, polynomial_of
 from planner.domain.scratchpad import columns_of
 from planner.sql.messages import shown, unsupported
 
 _IDENTITY = (Fraction(0), Fraction(1))
 _AFFINE = 2  # coefficients
+
+Calendar: TypeAlias = DateAxis | TimestampAxis
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,8 @@ def ordered_column(value: exp.Expr, call: exp.Expr, schema: Schema) -> OrderedCo
     """
     names = columns_of(value)
     axis = schema.by_name[names[0]] if len(names) == 1 else None
-    if isinstance(axis, DateAxis) and isinstance(value.unnest(), exp.Column):
-        numbers = tuple(float(day) for day in range(len(axis.regular)))
+    if isinstance(axis, DateAxis | TimestampAxis) and isinstance(value.unnest(), exp.Column):
+        numbers = tuple(map(float, range(axis.n_regular)))
         return OrderedColumn(_column(value), axis, numbers, ())
     if not isinstance(axis, IntegerAxis | NumericAxis | MeasureAxis):
         raise _no_column(call)
@@ -67,18 +70,22 @@ def ordered_column(value: exp.Expr, call: exp.Expr, schema: Schema) -> OrderedCo
     return OrderedColumn(_column(value), axis, levels, _scaled(upper, polynomial) or ())
 
 
-def first_day(value: exp.Expr, schema: Schema) -> dt.date | None:
-    """The day that the numbers of a quantile of days count from; None if it is not of days."""
+def calendar_of(value: exp.Expr, schema: Schema) -> Calendar | None:
+    """The column whose levels a quantile's numbers are; None if they are no days or moments."""
     column = value.unnest()
     axis = schema.by_name[column.name] if isinstance(column, exp.Column) else None
-    return axis.low if isinstance(axis, DateAxis) else None
+    return axis if isinstance(axis, DateAxis | TimestampAxis) else None
 
 
-def as_day(days: exp.Expr, first: dt.date) -> exp.Expr:
-    """The day that is some days after the first."""
-    origin = exp.cast(exp.Literal.string(first.isoformat()), exp.DType.DATE, copy=False)
-    whole = exp.cast(days, exp.DType.INT, copy=False)
-    return exp.paren(exp.Add(this=origin, expression=whole), copy=False)
+def as_level(number: exp.Expr, calendar: Calendar) -> exp.Expr:
+    """The day or moment with a number, counted from the column's first."""
+    kind = exp.DType[calendar.sql_type]
+    origin = exp.cast(exp.Literal.string(str(calendar.low)), kind, copy=False)
+    after: exp.Expr = exp.cast(number, exp.DType.INT, copy=False)
+    if isinstance(calendar, TimestampAxis):
+        step = exp.Interval(this=exp.Literal.string("1"), unit=exp.var(calendar.step.upper()))
+        after = exp.Mul(this=after, expression=step)
+    return exp.paren(exp.Add(this=origin, expression=after), copy=False)
 
 
 def _column(value: exp.Expr) -> exp.Column:
@@ -98,7 +105,8 @@ def _scaled(levels: tuple[float, ...], polynomial: Polynomial) -> tuple[float, .
 def _no_column(call: exp.Expr) -> UnsupportedSql:
     return unsupported(
         call,
-        "is a quantile of something else than a numeric column, perhaps scaled, or one of days",
+        "is a quantile of something else than a numeric column, perhaps scaled, or one of days or "
+        "moments",
         f"Name a column, as in {shown(exp.Median(this=exp.column('x')))}; its functions can be "
         "computed from the answer.",
     )

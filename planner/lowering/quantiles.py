@@ -16,6 +16,7 @@ from cube.pieces import runs_of
 from cube.query import N_NARROW_LEVELS_MAX
 from cube.refusals import TooLarge
 from cube.tiles import Tiles, tiled
+from cube.timestamps import TimestampAxis
 from planner.lowering.grouping import Grouping
 from planner.lowering.linear import linear_query
 from planner.lowering.parts import PartBuilder
@@ -231,11 +232,12 @@ def _check_counted(n_cells: int) -> None:
 
 
 def _check_axis(call: QuantileCall, axis: Axis) -> None:
-    if isinstance(axis, DateAxis) and call.is_interpolated:
+    if isinstance(axis, DateAxis | TimestampAxis) and call.is_interpolated:
+        what = "day" if isinstance(axis, DateAxis) else "moment"
         raise unsupported(
             call.node,
-            "is between two days",
-            f"PERCENTILE_DISC({call.fraction:g}) WITHIN GROUP (ORDER BY {axis.name}) is a day.",
+            f"is between two {what}s",
+            f"PERCENTILE_DISC({call.fraction:g}) WITHIN GROUP (ORDER BY {axis.name}) is a {what}.",
         )
     if axis.other is not None:
         raise unsupported(

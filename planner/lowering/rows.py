@@ -215,7 +215,7 @@ class Rows:
 
 
 def lookups(
-    name: str, columns: Mapping[str, str], key: exp.Column, merged: str | None = None
+    name: str, columns: Mapping[str, str], key: exp.Expr, merged: str | None = None
 ) -> FromEntry:
     """A public table as an entry of FROM: each column is looked up by `key`.
 
@@ -224,8 +224,8 @@ def lookups(
     name : str
     columns : mapping
         The scratchpad's function for each column.
-    key : Column
-        An axis.
+    key : Column or PublicLookup
+        An axis, or a column of another public table.
     merged : str, optional
         See `FromEntry`.
     """

@@ -16,13 +16,22 @@ from cube.axis import DateAxis
 from cube.query import N_TERMS_MAX
 from cube.refusals import TooLarge
 from cube.schema import Schema
+from cube.timestamps import TimestampAxis
 from planner.domain.scratchpad import columns_of
 from planner.lowering.products import connected
-from planner.sql.date_functions import Age
+from planner.sql.date_functions import Age, DateBin, TimeBucket
 from planner.sql.exact_number import constant_value, divided_by_zero, is_written_whole
 from planner.sql.messages import position, shown
 
-_OF_TIME = (exp.Interval, exp.TimestampTrunc, exp.LastDay, exp.DateFromParts, Age)
+_OF_TIME = (
+    exp.Interval,
+    exp.TimestampTrunc,
+    exp.LastDay,
+    exp.DateFromParts,
+    Age,
+    TimeBucket,
+    DateBin,
+)
 _STRICT = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren, exp.Column, exp.Identifier, exp.Literal)
 _TIMES = frozenset({exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.INTERVAL})
 
@@ -174,7 +183,7 @@ def _is_of_time(expression: exp.Expr, schema: Schema) -> bool:
     """Whether an expression is a day, a moment or an interval: those do not add up like numbers."""
     node = expression.unnest()
     if isinstance(node, exp.Column):
-        return isinstance(schema.by_name[node.name], DateAxis)
+        return isinstance(schema.by_name[node.name], DateAxis | TimestampAxis)
     if isinstance(node, exp.Cast):
         return node.to.this in _TIMES
     if isinstance(node, exp.Sub):  # the difference of two days is a number

@@ -65,7 +65,7 @@ def _mean_squares(finest: QueryBlock, block: QueryBlock, schema: Schema) -> floa
     """
     if len(block.query.terms) != 1 or finest.partition is None:
         return 0.0
-    if block.partition is not None and block.partition.labels.min() < 0:
+    if block.partition is not None and not block.partition.covers_all:
         return 0.0  # factors and groups may leave out the same cells
     (term,) = block.query.terms
     held = {name for factor in term.factors for name in factor.axes}

@@ -35,6 +35,20 @@ class DateDifference(exp.Expression, exp.Func):
     _sql_names: ClassVar[list[str]] = ["DATE_DIFF"]
 
 
+class TimeBucket(exp.Expression, exp.Func):
+    """TIME_BUCKET(width, moment, origin or offset): the beginning of its bucket, as DuckDB's."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True, "origin": False}
+    _sql_names: ClassVar[list[str]] = ["TIME_BUCKET"]
+
+
+class DateBin(exp.Expression, exp.Func):
+    """DATE_BIN(stride, moment, origin): the same as PostgreSQL has it, a timestamp."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True, "origin": True}
+    _sql_names: ClassVar[list[str]] = ["DATE_BIN"]
+
+
 def _difference(arguments: list[exp.Expr]) -> exp.Expr:
     """Unit first as in DuckDB and SQL Server, last as in BigQuery, or without as in MySQL."""
     if len(arguments) == N_UNIT_FIRST:
@@ -133,6 +147,34 @@ def _made(arguments: list[exp.Expr]) -> exp.Expr:
     return exp.DateFromParts(**dict(zip(parts, arguments, strict=True)))
 
 
+def _bucket(arguments: list[exp.Expr]) -> exp.Expr:
+    if not 2 <= len(arguments) <= 3:  # noqa: PLR2004 - with and without an origin
+        return exp.Anonymous(this="TIME_BUCKET", expressions=arguments)
+    origin = _origin(arguments[2]) if len(arguments) > 2 else None  # noqa: PLR2004 - the third
+    return TimeBucket(this=_width(arguments[0]), expression=arguments[1], origin=origin)
+
+
+def _bin(arguments: list[exp.Expr]) -> exp.Expr:
+    if len(arguments) != 3:  # noqa: PLR2004 - PostgreSQL's has no default origin
+        return exp.Anonymous(this="DATE_BIN", expressions=arguments)
+    stride, moment, origin = arguments
+    return DateBin(this=_width(stride), expression=moment, origin=_origin(origin))
+
+
+def _width(node: exp.Expr) -> exp.Expr:
+    """An interval, of a text too."""
+    return exp.cast(node, exp.DType.INTERVAL, copy=False) if _is_text(node) else node
+
+
+def _origin(node: exp.Expr) -> exp.Expr:
+    """A moment, of a text too; or an interval, which is an offset."""
+    return exp.cast(node, exp.DType.TIMESTAMP, copy=False) if _is_text(node) else node
+
+
+def _is_text(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string
+
+
 _UNITS = frozenset({"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
 
 DATE_FUNCTIONS: dict[str, Callable[[list[exp.Expr]], exp.Expr]] = {
@@ -142,6 +184,7 @@ DATE_FUNCTIONS: dict[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     "DATEDIFF": _difference,
     "DATEPART": _named_part,
     "DATE_ADD": _shifted,
+    "DATE_BIN": _bin,
     "DATE_DIFF": _difference,
     "DATE_PART": _named_part,
     "DATE_SUB": _shifted_back,
@@ -154,6 +197,7 @@ DATE_FUNCTIONS: dict[str, Callable[[list[exp.Expr]], exp.Expr]] = {
     "MONTH": _part("MONTH"),
     "MONTHNAME": _as_text("FMMonth"),
     "QUARTER": _part("QUARTER"),
+    "TIME_BUCKET": _bucket,
     "TO_CHAR": _to_char,
     "WEEK": _part("WEEK"),
     "YEAR": _part("YEAR"),

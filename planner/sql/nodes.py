@@ -8,6 +8,7 @@ _IS_OUTPUT = "is_output"
 _COUNTS_UNITS, ALL, CUT = "counts_units", "all", "cut"
 WAS_CUT = "WAS_CUT"  # the condition that rows of a unit were left out
 AS_WRITTEN = "as_written"  # in the same: the analyst's text
+IS_INSTANT = "is_instant"  # in the meta data of a timestamp of UTC that a client sent with a zone
 IS_PUBLIC = "is_public"  # in the meta data of a public relation, and of a value read from one
 
 

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
+from planner.sql.date_functions import DateBin, TimeBucket
 from planner.sql.parameters import Parameter, list_of, marks, parameter_of, parameters_in
 
 LIST: Final = "[]"  # behind the type of its values, as PostgreSQL writes it
@@ -220,7 +221,9 @@ def value_type(node: exp.Expr, columns: ColumnTypes) -> ValueType | None:  # noq
             return _cast(node, None)
         case exp.CurrentDate():
             return ValueType("DATE")
-        case exp.TimestampTrunc() | exp.DateTrunc() | exp.CurrentTimestamp():
+        case exp.TimestampTrunc() | exp.DateTrunc() | TimeBucket() | DateBin():
+            return ValueType("TIMESTAMP")
+        case exp.CurrentTimestamp():
             return ValueType("TIMESTAMP")
         case exp.Add() | exp.Sub() | exp.Coalesce() | exp.Nullif() | exp.Case():
             found = next(_known(node.iter_expressions(), columns), None)

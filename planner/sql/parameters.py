@@ -17,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from cube.refusals import InvalidSql, TooLarge
 from planner.sql.messages import origin, shortened
+from planner.sql.nodes import IS_INSTANT
 
 N_PARAMETERS_MAX: Final = 999
 N_TEXT_MAX: Final = 64 * 1024  # characters of all values: as long as a statement may be
@@ -34,12 +35,14 @@ class ParameterKind(StrEnum):
     BOOLEAN = "boolean"
     DATE = "date"
     TIMESTAMP = "timestamp"
+    INSTANT = "instant"  # a timestamp of UTC, which was sent with a zone
     LIST = "list"
 
 
 _CASTS: Final = {
     ParameterKind.DATE: exp.DataType.Type.DATE,
     ParameterKind.TIMESTAMP: exp.DataType.Type.TIMESTAMP,
+    ParameterKind.INSTANT: exp.DataType.Type.TIMESTAMP,
 }
 
 
@@ -75,7 +78,9 @@ class Parameter:
         text = exp.Literal.string(self.text)
         cast_to = _CASTS.get(self.kind)
         if cast_to is not None:
-            return exp.cast(text, cast_to)
+            constant = exp.cast(text, cast_to)
+            constant.meta[IS_INSTANT] = self.kind is ParameterKind.INSTANT
+            return constant
         if self.kind is ParameterKind.BOOLEAN:
             return exp.Boolean(this=self.text == "true")
         return exp.null() if self.kind is ParameterKind.NULL else text
@@ -129,8 +134,10 @@ def _written(value: object) -> tuple[ParameterKind, str]:  # noqa: PLR0911 - one
         case str():
             return ParameterKind.TEXT, value
         case dt.datetime():
-            utc = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
-            return ParameterKind.TIMESTAMP, utc.isoformat(sep=" ")
+            if value.tzinfo is None:
+                return ParameterKind.TIMESTAMP, value.isoformat(sep=" ")
+            utc = value.astimezone(dt.UTC).replace(tzinfo=None)
+            return ParameterKind.INSTANT, utc.isoformat(sep=" ")
         case dt.date():
             return ParameterKind.DATE, value.isoformat()
         case _:

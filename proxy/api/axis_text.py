@@ -14,6 +14,7 @@ from cube.axis import (
     NumericAxis,
 )
 from cube.declaration import AXIS_KINDS
+from cube.timestamps import TimestampAxis
 
 N_LEVELS_SHOWN = 8
 
@@ -31,7 +32,7 @@ def axis_ends(axis: Axis) -> tuple[str, str] | None:
     """
     if isinstance(axis, NumericAxis):
         return str(axis.edges[0]), str(axis.edges[-1])
-    if isinstance(axis, IntegerAxis | DateAxis):
+    if isinstance(axis, IntegerAxis | DateAxis | TimestampAxis):
         return str(axis.low), str(axis.high)
     if isinstance(axis, MeasureAxis):
         return _number(axis.low), _number(axis.high)
@@ -46,6 +47,9 @@ def describe_levels(axis: Axis) -> str:
     """
     if isinstance(axis, IntegerAxis | DateAxis):
         regular = f"{axis.low} .. {axis.high}"
+    elif isinstance(axis, TimestampAxis):
+        zone = "" if axis.time_zone is None else f" on the clock of {axis.time_zone}"
+        regular = f"{axis.low} .. {axis.high} by the {axis.step}{zone}"
     elif isinstance(axis, NumericAxis):
         regular = f"{_few(axis.edges)} (edges)"
     elif isinstance(axis, MeasureAxis):

@@ -16,7 +16,7 @@ import duckdb
 from cube.refusals import ConfigurationInvalid
 from proxy.cli.init_levels import found_levels
 from proxy.cli.init_toml import toml_key, toml_string
-from proxy.sources.axis_sql import INTEGERS, REALS
+from proxy.sources.axis_sql import INTEGERS, MOMENTS, REALS, ZONED
 from proxy.sources.base_table import SCHEMA, check_base_table
 from proxy.sources.closed import name_sql, text_sql
 from proxy.sources.files import OUTSIDE
@@ -36,7 +36,13 @@ PLACEHOLDERS = {
         "relative = 0.02      # the default accuracy of its sums; or half_width = ...",
     ),
     "date": ("low = ...            # such as 2020-01-01", "high = ..."),
+    "timestamp": (
+        "low = ...            # such as 2020-01-01: the first moment is its midnight",
+        "high = ...           # such as 2029-12-31: the last step is the last of that day",
+        'step = "hour"        # or minute, or day: moments are cut down to it',
+    ),
 }
+ZONE = 'time_zone = "UTC"  # or such as "Europe/Oslo": on whose clock moments are read'
 NOT_PRIVATE = """\
 # NOT PRIVATE: the levels below were read from the rows, and so were low, high and step, which are
 # rounded. Whoever sees this file, or the list of levels that the server shows to everyone, learns
@@ -154,13 +160,15 @@ def _columns(relation: str, connection: duckdb.DuckDBPyConnection) -> list[Draft
 def kind_of(type_name: str) -> str | None:
     """The kind of axis for a DuckDB type, if there is one.
 
-    >>> kind_of("DECIMAL"), kind_of("BIGINT"), kind_of("TIMESTAMP")
-    ('measure', 'integer', None)
+    >>> kind_of("DECIMAL"), kind_of("BIGINT"), kind_of("TIMESTAMP_NS")
+    ('measure', 'integer', 'timestamp')
     """
     if type_name in INTEGERS:
         return "integer"
     if type_name in REALS:
         return "measure"
+    if type_name in MOMENTS - {"DATE"} or type_name == ZONED:
+        return "timestamp"
     named = {"VARCHAR": "category", "ENUM": "category", "BOOLEAN": "boolean", "DATE": "date"}
     return named.get(type_name)
 
@@ -238,12 +246,11 @@ def _table_section(
 def _column_section(table: str, column: DraftColumn, levels: list[str] | None) -> str:
     heading = f"[tables.{toml_key(table)}.columns.{toml_key(column.name)}]"
     if column.kind is None:
-        hint = ""
-        if column.type_name.startswith("TIMESTAMP"):
-            hint = " A view can give its day: CAST(... AS DATE)."
-        return f"# {_comment(heading)}: a {column.type_name} column cannot be served.{hint}\n"
+        return f"# {_comment(heading)}: a {column.type_name} column cannot be served.\n"
     lines = [heading, f'kind = "{column.kind}"']
     lines += levels or _commented(column.kind)
+    if column.type_name == ZONED:
+        lines.append(ZONE)
     return "\n".join([*lines, ""])
 
 

@@ -32,6 +32,8 @@ def found_levels(relation: str, name: str, kind: str, ask: Ask) -> list[str]:
             lines = _listed(relation, column, ask)
         case "integer" | "date":
             lines = _range(relation, column, ask)
+        case "timestamp":
+            lines = _range(relation, f"CAST({column} AS TIMESTAMP)", ask)
         case "measure":
             lines = _bounds(relation, column, ask)
         case _:
@@ -56,9 +58,19 @@ def _range(relation: str, column: str, ask: Ask) -> list[str]:
         first, last = int(outwards(Decimal(low), up=False)), int(outwards(Decimal(high), up=True))
         is_axis = last - first < N_LEVELS_MAX and max(abs(first), abs(last)) <= INTEGER_MAX
         return [f"low = {first}", f"high = {last}"] if is_axis else []
+    if isinstance(low, dt.datetime) and isinstance(high, dt.datetime):
+        return _moments(low, high)
     if isinstance(low, dt.date) and isinstance(high, dt.date):
         return [f"low = {low.year:04}-01-01", f"high = {high.year:04}-12-31"]
     return []
+
+
+def _moments(low: dt.datetime, high: dt.datetime) -> list[str]:
+    """Whole years, by the hour or by the finest coarser step that makes an axis of them."""
+    first, last = dt.date(low.year, 1, 1), dt.date(high.year, 12, 31)
+    n_hours = ((last - first).days + 1) * 24
+    step = "hour" if n_hours <= N_LEVELS_MAX else "day"
+    return [f"low = {first}", f"high = {last}", f'step = "{step}"']
 
 
 def _bounds(relation: str, column: str, ask: Ask) -> list[str]:

@@ -21,8 +21,10 @@ from cube.axis import (
     NumericAxis,
 )
 from cube.target import SumTarget
+from cube.timestamps import STEPS, TimestampAxis
 from proxy.config.levels_from import LevelFiles
 from proxy.sources.problems import Problems, Section
+from proxy.sources.time_zones import is_time_zone
 
 
 class ColumnSection(Section):
@@ -99,6 +101,39 @@ class DateColumn(ColumnSection):
         return DateAxis(name=name, null=self.null, other=self.other, low=self.low, high=self.high)
 
 
+class TimestampColumn(ColumnSection):
+    """Moments from low to high, cut down to whole steps."""
+
+    kind: Literal["timestamp"]
+    low: dt.datetime | dt.date
+    high: dt.datetime | dt.date
+    step: Literal["minute", "hour", "day"]
+    time_zone: str | None = None
+    other: dt.datetime | None = None
+
+    def axis(self, name: str) -> Axis:
+        """Every step of the range; a day alone is its first step as low, its last as high."""
+        if self.time_zone is not None and not is_time_zone(self.time_zone):
+            raise ValueError(f"{name}: time_zone {self.time_zone!r} is no zone, as Europe/Oslo is")
+        low, high = _midnight(self.low), _midnight(self.high)
+        if not isinstance(self.high, dt.datetime):
+            high += STEPS["day"] - STEPS[self.step]
+        return TimestampAxis(
+            name=name,
+            null=self.null,
+            other=self.other,
+            low=low,
+            high=high,
+            step=self.step,
+            time_zone=self.time_zone,
+        )
+
+
+def _midnight(day: dt.date) -> dt.datetime:
+    """A moment as it is, and a day as its beginning."""
+    return day if isinstance(day, dt.datetime) else dt.datetime.combine(day, dt.time())
+
+
 class MeasureColumn(ColumnSection):
     """Numbers that are summed and averaged, clamped to bounds."""
 
@@ -148,6 +183,7 @@ COLUMN_KINDS: dict[str, type[ColumnSection]] = {
     "numeric": NumericColumn,
     "boolean": BooleanColumn,
     "date": DateColumn,
+    "timestamp": TimestampColumn,
     "measure": MeasureColumn,
 }
 

@@ -13,9 +13,21 @@ from pydantic import Field, field_validator, model_validator
 from cube.axis import Axis, DateAxis, IntegerAxis
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
+from cube.timestamps import STEPS, TimestampAxis
 from proxy.sources.problems import Problems, Section
+from proxy.sources.time_zones import local_time
 
 _DURATION: Final = re.compile(r"(\d{1,4}) (hour|day|week)s?")
+_KINDS: Final[dict[type[Axis], str]] = {
+    DateAxis: "a date",
+    IntegerAxis: "a whole number",
+    TimestampAxis: "a date, or a moment without an offset",
+}
+_EXAMPLES: Final[dict[type[Axis], str]] = {
+    DateAxis: "2026-10-31",
+    IntegerAxis: "1000",
+    TimestampAxis: "2026-10-31T23:00",
+}
 _UNITS: Final = {"hour": "hours", "day": "days", "week": "weeks"}
 
 
@@ -23,7 +35,7 @@ class GrowsSection(Section):
     """How the file says it."""
 
     axis: str = Field(min_length=1)
-    closed_through: dt.date | int | None = None
+    closed_through: dt.datetime | dt.date | int | None = None
     closed_after: str | None = None
 
     @field_validator("closed_after")
@@ -46,10 +58,10 @@ class Closing:
 
     Parameters
     ----------
-    through : date or int, optional
-        The last level whose rows are closed.
+    through : date, datetime or int, optional
+        The last level whose rows are closed; of a timestamp, a day stands for all of its levels.
     after : timedelta, optional
-        How long after its end a day is closed.
+        How long after its end a day, or a step of a timestamp, is closed.
     """
 
     through: dt.date | int | None = None
@@ -70,8 +82,11 @@ class Closing:
         axis = schema.by_name[schema.grows]
         if self.after is None:
             return horizon_of(axis, self.through)
-        day = (now.astimezone(dt.UTC) - self.after).date() - dt.timedelta(days=1)
-        return horizon_of(axis, max(day, _before(axis)))
+        past = now.astimezone(dt.UTC) - self.after
+        if isinstance(axis, TimestampAxis):
+            local = past if axis.time_zone is None else local_time(past, axis.time_zone)
+            return horizon_of(axis, local.replace(tzinfo=None) - STEPS[axis.step])
+        return horizon_of(axis, max(past.date() - dt.timedelta(days=1), _before(axis)))
 
 
 def horizon_of(axis: Axis, last: dt.date | int | None) -> int:
@@ -87,8 +102,13 @@ def horizon_of(axis: Axis, last: dt.date | int | None) -> int:
             place = (last - low).days + 1
         case IntegerAxis(low=low) if type(last) is int:
             place = last - low + 1
+        case TimestampAxis(low=low) if isinstance(last, dt.date) and not _has_offset(last):
+            moment = last
+            if not isinstance(moment, dt.datetime):  # the last moment of that day
+                moment = dt.datetime.combine(moment, dt.time.max)
+            place = (moment - low) // STEPS[axis.step] + 1
         case _:
-            kind = "a date" if isinstance(axis, DateAxis) else "a whole number"
+            kind = _KINDS[type(axis)]
             raise InvalidRequest(f"{axis.name} is closed through {kind}, not {last}.")
     return max(0, min(place, axis.size))
 
@@ -96,9 +116,12 @@ def horizon_of(axis: Axis, last: dt.date | int | None) -> int:
 def read_level(axis: Axis, written: str) -> dt.date | int:
     """A level of the axis of a growing table, as a person writes it; InvalidRequest otherwise."""
     try:
-        return dt.date.fromisoformat(written) if isinstance(axis, DateAxis) else int(written)
+        if isinstance(axis, TimestampAxis) and len(written) > len(_EXAMPLES[DateAxis]):
+            return dt.datetime.fromisoformat(written)
+        is_whole = isinstance(axis, IntegerAxis)
+        return int(written) if is_whole else dt.date.fromisoformat(written)
     except ValueError:
-        example = "2026-10-31" if isinstance(axis, DateAxis) else "1000"
+        example = _EXAMPLES[type(axis)]
         raise InvalidRequest(
             f"{written} is no level of {axis.name}.", hint=f"Write it as {example}."
         ) from None
@@ -119,8 +142,9 @@ def closing_of(section: GrowsSection, schema: Schema, problems: Problems) -> Clo
     keys = ("tables", schema.table, "grows")
     found = _DURATION.fullmatch(section.closed_after or "")
     if found is not None:
-        if not isinstance(axis, DateAxis):
-            problems.add((*keys, "closed_after"), "is for a column of dates; say closed_through")
+        if not isinstance(axis, DateAxis | TimestampAxis):
+            what = "is for a column of dates or timestamps; say closed_through"
+            problems.add((*keys, "closed_after"), what)
             return None
         return Closing(after=dt.timedelta(**{_UNITS[found[2]]: int(found[1])}))
     try:
@@ -139,6 +163,10 @@ def grows_section(values: Any, keys: tuple[str, ...], problems: Problems) -> Gro
     if values is None:
         return None
     return problems.section(GrowsSection, values, (*keys, "grows"))
+
+
+def _has_offset(moment: dt.date) -> bool:
+    return isinstance(moment, dt.datetime) and moment.tzinfo is not None
 
 
 def _before(axis: Axis) -> dt.date:

@@ -1,6 +1,5 @@
 """Marginals as one long Arrow table: one row for each cell of each set, keys as text."""
 
-import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -101,4 +100,4 @@ def level_text(level: LevelValue) -> str | None:
         return None
     if isinstance(level, bool):
         return str(level).lower()
-    return level.isoformat() if isinstance(level, dt.date) else str(level)
+    return str(level)

@@ -72,7 +72,7 @@ class DeclaredColumn:
         is_other = position >= self.n_regular
         text = str(self.fields["other"]) if is_other else self._regular(position)
         quoted = text.replace("'", "''")
-        return f"'{quoted}'" if self.kind in {"category", "date"} else text
+        return f"'{quoted}'" if self.kind in {"category", "date", "timestamp"} else text
 
     def comparison(self, position: int, *, is_equal: bool = True) -> str:
         """What SQL writes behind the column for one level, or for every level but that one."""
@@ -106,6 +106,9 @@ class DeclaredColumn:
             case "date":
                 first = dt.date.fromisoformat(fields["low"])
                 return (first + dt.timedelta(days=position)).isoformat()
+            case "timestamp":
+                step = dt.timedelta(**{f"{fields['step']}s": position})
+                return str(dt.datetime.fromisoformat(fields["low"]) + step)
             case "measure":
                 value = Fraction(fields["low"]) + position * Fraction(fields["step"])
                 return str(value) if value.denominator == 1 else _number(float(value))

@@ -23,7 +23,7 @@ from proxy.reporting.model import Account, AnswerCounts, LedgerReport, ReportedC
 from proxy.reporting.pages import page_environment
 from proxy.reporting.wording import credential_text, limit_text
 
-ORDERED_KINDS: Final = frozenset({"integer", "numeric", "date", "measure"})
+ORDERED_KINDS: Final = frozenset({"integer", "numeric", "date", "measure", "timestamp"})
 EPSILON_WORDS_MAX: Final = 15  # beyond it the factor is only given as more than millions
 N_LISTED_MAX: Final = 3  # levels named beside a chart
 

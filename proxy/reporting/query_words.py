@@ -129,6 +129,11 @@ def _power(factor: Factor, column: DeclaredColumn | None) -> tuple[int, float]:
 
 def _inside(partition: Partition, declared: DeclaredTable | None) -> list[str]:
     """The condition that a record is in some group."""
+    if partition.covers_all:
+        return []
+    if len(partition.axes) > 1:  # of which there may be far too many cells to look at each
+        found = f"{partition.n_grouped} of {partition.n_cells} combinations"
+        return [f"({', '.join(partition.axes)}) in {found}"]
     column = _declared(partition.axes, partition.shape, declared)
     return _condition(partition.axes, partition.labels >= 0, column)
 
@@ -136,7 +141,7 @@ def _inside(partition: Partition, declared: DeclaredTable | None) -> list[str]:
 def _keys(partition: Partition) -> str:
     """The columns of the groups; with the number of groups if these are not single levels."""
     names = ", ".join(partition.axes)
-    is_fine = partition.n_groups == np.count_nonzero(partition.labels >= 0)
+    is_fine = partition.n_groups == partition.n_grouped
     return names if is_fine else f"{names} ({partition.n_groups} groups)"
 
 

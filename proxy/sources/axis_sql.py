@@ -5,8 +5,7 @@ positions there are two codes: `LEFT_OUT` for a value without a level, `WRONG_TY
 is not of the axis's type.
 """
 
-import math
-from collections.abc import Sequence
+import datetime as dt
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,8 +18,11 @@ from cube.axis import (
     IntegerAxis,
     MeasureAxis,
     NumericAxis,
-    Rounding,
 )
+from cube.timestamps import STEPS, TimestampAxis
+from proxy.sources.closed import text_sql
+from proxy.sources.number_sql import number_sql
+from proxy.sources.source_column import SourceColumn
 
 LEFT_OUT = -1
 WRONG_TYPE = -2
@@ -29,15 +31,12 @@ TEXT = "VARCHAR"
 SIGNED = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"))
 INTEGERS = SIGNED | {f"U{name}" for name in SIGNED}
 REALS = frozenset(("FLOAT", "DOUBLE", "DECIMAL"))
+MOMENTS = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"))
+ZONED = "TIMESTAMP WITH TIME ZONE"
 
-
-@dataclass(frozen=True, slots=True)
-class SourceColumn:
-    """A column of the source: the SQL that names it, and its type without parameters."""
-
-    sql: str
-    type_name: str
-    is_csv: bool
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
+_OFFSET = "(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +80,9 @@ def can_read(axis: Axis, column: SourceColumn) -> bool:
             return column.type_name == "BOOLEAN"
         case DateAxis():
             return column.type_name == "DATE"
+        case TimestampAxis():
+            is_zoned = axis.time_zone is not None and column.type_name == ZONED
+            return is_zoned or column.type_name in MOMENTS
         case _:
             raise TypeError(f"{type(axis).__name__} cannot be read from a source")
 
@@ -99,24 +101,18 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
         case IntegerAxis():
             found = f"CASE WHEN {value} BETWEEN {axis.low} AND {axis.high} "
             found += f"THEN {value} - ({axis.low}) END"
-        case NumericAxis():
-            listed = _edges(axis.regular)
-            setup, join = _search(value, place)
-            found = f"CASE WHEN {value} <= {_double(axis.edges[-1])} "
-            found += f"THEN levels_{place}.position END"
-        case MeasureAxis() if axis.rounding is not None:
-            found = _rounded(value, axis.size - axis.null, axis.rounding)
-        case MeasureAxis():
-            # The lowest level has no lower edge: values clamped to it are below every edge.
-            listed = _edges((-math.inf, *axis.rounding_points))
-            setup, join = _search(value, place)
-            found = f"levels_{place}.position"
+        case NumericAxis() | MeasureAxis():
+            found, join, setup, listed = number_sql(axis, value, place, column)
         case BooleanAxis():
             found = f"CAST({value} AS TINYINT)"
         case DateAxis():
             low = f"DATE '{axis.low.isoformat()}'"
             found = f"CASE WHEN {value} BETWEEN {low} AND DATE '{axis.high.isoformat()}' "
             found += f"THEN {value} - {low} END"
+        case TimestampAxis():
+            low, end = _timestamp(axis.low), _timestamp(axis.high + STEPS[axis.step])
+            found = f"CASE WHEN {value} >= {low} AND {value} < {end} "
+            found += f"THEN date_diff('{axis.step}', {low}, {value}) END"
         case _:
             raise TypeError(f"{type(axis).__name__} cannot be read from a source")
     outside = LEFT_OUT if axis.other_position is None else axis.other_position
@@ -141,6 +137,10 @@ def _typed_native(axis: Axis, column: SourceColumn) -> tuple[str, str]:
             return f"TRY_CAST({raw} AS HUGEINT)", "false"
         case NumericAxis() | MeasureAxis():
             return _finite(f"CAST({raw} AS DOUBLE)"), "false"
+        case TimestampAxis():
+            is_zoned = column.type_name == ZONED
+            local = f"timezone({text_sql(str(axis.time_zone))}, {raw})"
+            return local if is_zoned else f"CAST({raw} AS TIMESTAMP)", "false"
         case _:
             return raw, "false"
 
@@ -156,8 +156,10 @@ def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
             return f"TRY_CAST({raw} AS BIGINT)", f"NOT {whole}"
         case DateAxis():
             # A cast would accept a time of day, and drop it.
-            day = f"regexp_full_match({raw}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}')"
+            day = f"regexp_full_match({raw}, '{_DAY}')"
             value = f"TRY_CAST(CASE WHEN {day} THEN {raw} END AS DATE)"
+        case TimestampAxis():
+            value = _moment_of_text(axis, raw)
         case NumericAxis() | MeasureAxis():
             value = f"TRY_CAST({raw} AS DOUBLE)"
             return _finite(value), f"{value} IS NULL"
@@ -166,40 +168,22 @@ def _typed_text(axis: Axis, raw: str) -> tuple[str, str]:
     return value, f"{value} IS NULL"
 
 
-def _edges(edges: Sequence[float]) -> pa.Table:
-    """The lower edge of every level, and its position."""
-    begins = pa.array(edges, pa.float64())
-    return pa.table({"edge": begins, "position": pa.array(range(len(begins)), pa.int32())})
+def _moment_of_text(axis: TimestampAxis, raw: str) -> str:
+    """SQL for a CSV field's moment; NULL if it is none, or has an offset and the axis no zone.
 
-
-def _search(value: str, place: int) -> tuple[str, str]:
-    """SQL to set up and to join the level with the greatest edge that is at most `value`."""
-    return (
-        f"CREATE TABLE levels_{place} AS FROM listed",
-        f"ASOF LEFT JOIN levels_{place} ON {value} >= levels_{place}.edge",
-    )
-
-
-def _rounded(value: str, n_levels: int, rounding: Rounding) -> str:
-    """SQL for the level of a measure, by arithmetic: half a million edges are slow to search.
-
-    The quotient is less than a level from the right one; comparing with the two rounding points
-    beside it finds that one exactly.
+    A cast to TIMESTAMP would drop an offset.
     """
-    first, step, unit = rounding.first, rounding.step, rounding.unit
+    plain = f"regexp_full_match({raw}, '{_DAY}({_TIME})?')"
+    value = f"TRY_CAST(CASE WHEN {plain} THEN {raw} END AS TIMESTAMP)"
+    if axis.time_zone is None:
+        return value
+    zoned = f"regexp_full_match({raw}, '{_DAY}{_TIME}{_OFFSET}')"
+    instant = f"TRY_CAST(CASE WHEN {zoned} THEN {raw} END AS TIMESTAMPTZ)"
+    return f"coalesce({value}, timezone({text_sql(axis.time_zone)}, {instant}))"
 
-    def point(level: str) -> str:
-        return f"CAST({first} + ({level}) * {step} AS DOUBLE) / {_double(float(unit))}"
 
-    within = f"greatest({point('0')}, least({point(str(n_levels))}, {value}))"
-    quotient = f"floor(({within} * {unit} - ({first})) / {step})"
-    near = f"CAST(greatest(0, least({n_levels - 1}, {quotient})) AS BIGINT)"
-    return (
-        # Of NULL, `greatest` would make the lowest level.
-        f"CASE WHEN {value} IS NOT NULL THEN greatest(0, least({n_levels - 1}, {near} "
-        f"+ CAST({value} >= {point(near + ' + 1')} AS INTEGER) "
-        f"- CAST({value} < {point(near)} AS INTEGER))) END"
-    )
+def _timestamp(moment: dt.datetime) -> str:
+    return f"TIMESTAMP '{moment}'"
 
 
 def _finite(value: str) -> str:
@@ -209,7 +193,3 @@ def _finite(value: str) -> str:
     these ignore NaN: a NaN would pass the comparison.
     """
     return f"CASE WHEN isfinite(CAST({value} AS DOUBLE)) THEN {value} END"
-
-
-def _double(value: float) -> str:
-    return f"CAST('{value!r}' AS DOUBLE)"

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from cube.refusals import ConfigurationInvalid, DataChanged
-from proxy.sources.axis_sql import TEXT, SourceColumn
+from proxy.sources.axis_sql import TEXT
 from proxy.sources.base_table import SCHEMA, check_base_table
 from proxy.sources.closed import Connection, name_sql, text_sql
 from proxy.sources.location import KIND_BY_SUFFIX, SourceKind, SourceLocation
+from proxy.sources.source_column import SourceColumn
 
 CHUNK_BYTES = 2**20
 PATTERN_CHARACTERS = frozenset("*?[]{}")
@@ -159,9 +160,17 @@ def opened(
 def typed_columns(described: Iterable[tuple[Any, ...]]) -> dict[str, SourceColumn]:
     """The columns that DuckDB's DESCRIBE lists, by their names in lower case."""
     return {
-        name.casefold(): SourceColumn(f"source.{name_sql(name)}", kind.split("(")[0], False)
+        name.casefold(): SourceColumn(
+            f"source.{name_sql(name)}", kind.split("(")[0], False, _decimal_places(kind)
+        )
         for name, kind, *_ in described
     }
+
+
+def _decimal_places(kind: str) -> int | None:
+    """The digits behind the point of ``DECIMAL(9,2)``; None of another type."""
+    name, _, digits = kind.rstrip(")").partition("(")
+    return int(digits.split(",")[1]) if name == "DECIMAL" else None
 
 
 def _csv_relation(location: Path, state: FileState) -> Relation:

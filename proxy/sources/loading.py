@@ -11,13 +11,14 @@ from pathlib import Path
 from cube.axis import Axis
 from cube.refusals import ConfigurationInvalid
 from cube.schema import Schema
+from cube.timestamps import TimestampAxis
 from planner.sql.messages import listed, suggestion
 from proxy.sources import files, private_view
 from proxy.sources.axis_sql import (
     LEFT_OUT,
     WRONG_TYPE,
+    ZONED,
     AxisSql,
-    SourceColumn,
     axis_sql,
     can_read,
 )
@@ -31,6 +32,7 @@ from proxy.sources.bounding import (
 from proxy.sources.closed import Connection, closed_database
 from proxy.sources.location import Location, PrivateView, SourceLocation
 from proxy.sources.problems import Problems
+from proxy.sources.source_column import SourceColumn
 
 ABSENT = "the source has no such column"
 
@@ -160,12 +162,18 @@ def _encodings(
         if column is None:
             problems.add(keys, _absent(axis, columns, view))
         elif not can_read(axis, column):
-            cast = f"; the view may give CAST({axis.name} AS {axis.sql_type})" if view else ""
-            kind = f"{column.type_name} in the source, which does not fit the declared kind"
-            problems.add(keys, f"is {kind}{cast}")
+            problems.add(keys, _unlike(axis, column, view))
         else:
             encodings.append(axis_sql(axis, column, place))
     return encodings
+
+
+def _unlike(axis: Axis, column: SourceColumn, view: str | None) -> str:
+    """That a column is of another type, and what to do about it."""
+    unlike = f"is {column.type_name} in the source, which does not fit the declared kind"
+    if isinstance(axis, TimestampAxis) and column.type_name == ZONED:
+        return f"{unlike} without a time_zone, on whose clock its moments are read"
+    return f"{unlike}; the view may give CAST({axis.name} AS {axis.sql_type})" if view else unlike
 
 
 def _absent(axis: Axis, columns: Mapping[str, SourceColumn], view: str | None) -> str:

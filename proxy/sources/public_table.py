@@ -21,6 +21,7 @@ _SQL_TYPES: dict[pa.DataType, str] = {
     pa.string(): "VARCHAR",
     pa.bool_(): "BOOLEAN",
     pa.date32(): "DATE",
+    pa.timestamp("us"): "TIMESTAMP",
     pa.float64(): "DOUBLE",
     pa.float32(): "FLOAT",
     pa.int8(): "TINYINT",

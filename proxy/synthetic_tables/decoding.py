@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from cube.axis import Axis, BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericAxis
+from cube.timestamps import TimestampAxis
 
 
 def arrow_type(axis: Axis) -> pa.DataType:
@@ -22,6 +23,8 @@ def arrow_type(axis: Axis) -> pa.DataType:
             return pa.bool_()
         case DateAxis():
             return pa.date32()
+        case TimestampAxis():
+            return pa.timestamp("us")
         case IntegerAxis():
             return pa.int64()
         case _:

@@ -10,6 +10,7 @@ from typing import Final
 
 from cube.axis import Axis, BooleanAxis, CategoryAxis, DateAxis, LevelValue, NumericAxis
 from cube.refusals import InvalidRequest
+from cube.timestamps import TimestampAxis
 from planner.sql.messages import shortened, suggestion
 from proxy.api.axis_text import describe_levels
 
@@ -61,6 +62,8 @@ def _value(axis: Axis, text: str) -> LevelValue:
                 return _TRUTHS.get(text.lower())
             case DateAxis():
                 return dt.date.fromisoformat(text)
+            case TimestampAxis():
+                return dt.datetime.fromisoformat(text)
             case _:
                 return float(text)
     except ValueError:

@@ -25,11 +25,6 @@ ExtentName: TypeAlias = tuple[int | None, tuple[int, ...]]
 class HorizonMoved(SourceUnavailable):
     """What was planned is of a table that has grown since: plan again, nothing is lost."""
 
-    def __init__(self, table: str) -> None:
-        super().__init__(
-            f"More of {table} has become readable meanwhile.", hint="Ask again: nothing is lost."
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Extent:
@@ -90,7 +85,10 @@ class Extent:
     def check_is_of(self, charges: TableHistory) -> None:
         """Raise HorizonMoved if the history reaches further."""
         if not self.is_of(charges):
-            raise HorizonMoved(self.schema.table)
+            raise HorizonMoved(
+                f"The readable rows of {self.schema.table} have changed meanwhile.",
+                hint="Ask again: nothing is lost.",
+            )
 
     def kept(self, plan: Sequence[PlannedMeasurement]) -> tuple[PlannedMeasurement, ...]:
         """A plan as the ledger has it."""

@@ -18,9 +18,11 @@ from cube.pieces import pieces_of
 from cube.query import Factor, LinearQuery, Term, counting
 from cube.schema import Schema
 from cube.tiles import tiled
+from cube.timestamps import TimestampAxis
 from tests.support.cubes import dense_rows
 
 N_DAYS, N_CITIES = 7, 3
+NIGHT = dt.datetime(2025, 12, 31, 21)  # noqa: DTZ001 - levels have no zone
 DAY = DateAxis(name="day", low=dt.date(2026, 1, 1), high=dt.date(2026, 1, N_DAYS))
 CITY = CategoryAxis(name="city", values=("a", "b", "c"))
 SCHEMA = Schema(table="orders", axes=(CITY, DAY), n_records_max=100, grows="day")
@@ -116,7 +118,13 @@ def test_rows_beyond_the_horizon_are_on_no_cut_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "axis", [DAY, IntegerAxis(name="day", low=10, high=16)], ids=["days", "numbers"]
+    "axis",
+    [
+        DAY,
+        IntegerAxis(name="day", low=10, high=16),
+        TimestampAxis(name="day", low=NIGHT, high=NIGHT + dt.timedelta(hours=6), step="hour"),
+    ],
+    ids=["days", "numbers", "hours"],
 )
 def test_a_cut_schema_has_the_first_levels(axis: Axis) -> None:
     schema = Schema(table="orders", axes=(CITY, axis), n_records_max=100, grows="day")
@@ -137,3 +145,16 @@ def test_days_are_closed_by_months() -> None:
     assert list(spans(axis, 0, 40)) == [(0, 2), (2, 33), (33, 40)]
     assert list(spans(axis, 40, 41)) == [(40, 41)]
     assert list(spans(IntegerAxis(name="n", low=0, high=9), 2, 7)) == [(2, 7)]
+
+
+@pytest.mark.parametrize(("step", "a_day"), [("minute", 1440), ("hour", 24), ("day", 1)])
+def test_moments_are_closed_by_months(step: str, a_day: int) -> None:
+    low, high = dt.datetime(2025, 12, 30), dt.datetime(2026, 3, 31)  # noqa: DTZ001 - levels have no zone
+    axis = TimestampAxis(name="at", low=low, high=high, step=step)
+    whole = [(0, 2), (2, 33), (33, 40)]
+    expected = [(start * a_day, end * a_day) for start, end in whole]
+    assert list(spans(axis, 0, 40 * a_day)) == expected
+    assert list(spans(axis, 2 * a_day - 1, 2 * a_day + 1)) == [
+        (2 * a_day - 1, 2 * a_day),
+        (2 * a_day, 2 * a_day + 1),
+    ]

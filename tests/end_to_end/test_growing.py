@@ -244,7 +244,7 @@ def test_a_declaration_that_cannot_be_is_a_problem(folder: Path, closed: str, sa
 
 
 @pytest.mark.parametrize(
-    ("axis", "says"), [("city", "date or integer"), ("nowhere", "date or integer")]
+    ("axis", "says"), [("city", "date, timestamp or"), ("nowhere", "date, timestamp or")]
 )
 def test_it_grows_along_an_ordered_column(folder: Path, axis: str, says: str) -> None:
     text = CONFIG.format(closed=SEPTEMBER).replace('axis = "day"', f'axis = "{axis}"')

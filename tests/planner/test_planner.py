@@ -188,7 +188,7 @@ def test_conditions_on_many_columns_stay_apart(wide: Planner) -> None:
         ("SELECT key, COUNT(*) FROM wide GROUP BY key", "1000000 groups"),
         ("SELECT key, i0, COUNT(*) FROM wide GROUP BY 1, 2", "200000000 groups"),
         ("SELECT i0, i1, i2, i3, COUNT(*) FROM wide WHERE i0 < 2 GROUP BY 1, 2, 3, 4", "groups"),
-        ("SELECT i0 > 1, i1 > 1, i2 > 1, COUNT(*) FROM wide GROUP BY 1, 2, 3", "i0, i1, i2"),
+        ("SELECT i0 + i1, i1 + i2, COUNT(*) FROM wide GROUP BY 1, 2", "i0, i1, i2"),
         ("SELECT COUNT(*) * 1e999999999 FROM wide", "1e999999999"),
         ("SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon => 1e-999999999) 1 FROM wide", "1e-99"),
         ("SELECT " + "9999999999 * " * 100 + "COUNT(*) FROM wide", "9999999999"),

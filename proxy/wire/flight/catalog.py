@@ -59,6 +59,7 @@ SQL_TYPES: Final[dict[str, SqlType]] = {
     "BOOLEAN": SqlType(pa.bool_(), -7, 1, None),
     "DATE": SqlType(pa.date32(), 91, 10, "'"),
     "DOUBLE": SqlType(pa.float64(), 8, 53, None, 2),
+    "TIMESTAMP": SqlType(pa.timestamp("us"), 93, 26, "'"),
     "VARCHAR": SqlType(pa.string(), 12, None, "'"),
 }
 

@@ -64,6 +64,20 @@ BY_CALENDAR: dict[str, Callable[[dt.date], object]] = {
     "DATE(d + INTERVAL '5 hours') = d": lambda _: True,
     "d < TIMESTAMP '2024-02-29 00:00:01'": lambda day: day <= dt.date(2024, 2, 29),
     "DATE_TRUNC('week', d) = d": lambda day: day.isoweekday() == 1,
+    # DuckDB counts buckets of days from a Monday, and of months from the beginning of 2000.
+    "d - TIME_BUCKET(INTERVAL '7 days', d)": lambda day: day.weekday(),
+    "TIME_BUCKET('10 days', d, DATE '2021-01-01') - d": lambda day: (
+        -((day - dt.date(2021, 1, 1)).days % 10)
+    ),
+    "EXTRACT(MONTH FROM TIME_BUCKET(INTERVAL '3 months', d))": lambda day: (
+        3 * (quarter(day) - 1) + 1
+    ),
+    "DATE(DATE_BIN('10 days', d, TIMESTAMP '2021-01-01')) - d": lambda day: (
+        -((day - dt.date(2021, 1, 1)).days % 10)
+    ),
+    "EXTRACT(HOUR FROM DATE_BIN('18 hours', d, DATE '2020-01-01'))": lambda day: (
+        (18 * ((day - dt.date(2020, 1, 1)).days * 24 // 18)) % 24
+    ),
 }
 
 
@@ -93,6 +107,21 @@ def test_an_age_is_that_of_postgres(later: str, earlier: str, age: str) -> None:
         scalar(f"CAST(AGE(DATE '{later}', DATE '{earlier}') AS VARCHAR)"), table="t"
     )
     assert found.values.item() == age
+
+
+@pytest.mark.parametrize(
+    ("origin", "beginning"),
+    [
+        # From PostgreSQL's documentation.
+        ("2001-01-01", "2020-02-11 15:30:00"),
+        ("2001-01-01 00:02:30", "2020-02-11 15:32:30"),
+    ],
+)
+def test_a_bin_is_that_of_postgres(origin: str, beginning: str) -> None:
+    for stride in ("INTERVAL '15 minutes'", "'15 minutes'"):
+        moment = f"DATE_BIN({stride}, TIMESTAMP '2020-02-11 15:44:17', TIMESTAMP '{origin}')"
+        found = SCRATCHPAD.evaluate(scalar(f"CAST({moment} AS VARCHAR)"), table="t")
+        assert found.values.item() == beginning
 
 
 def test_the_year_of_an_age_is_that_of_a_birthday() -> None:

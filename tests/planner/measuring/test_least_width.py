@@ -8,8 +8,10 @@ import pytest
 
 from cube.axis import BooleanAxis, IntegerAxis
 from cube.block import Partition, QueryBlock
+from cube.pieces import runs_of
 from cube.query import Factor, Scope, counting
 from cube.schema import Schema
+from cube.tiles import tiled
 from planner.measuring.candidates import families, may_be_whole
 from planner.measuring.hindsight import Demand, Hindsight
 from planner.measuring.least_width import least_width
@@ -85,3 +87,19 @@ def test_nothing_is_said_of_groups_that_leave_cells_out() -> None:
     block = QueryBlock(counting(), Partition(("z",), labels))
     assert may_be_whole(("z",), SCHEMA)
     assert least_width(families(("z",), SCHEMA)[0], block, 0.95, SCHEMA) == 0
+
+
+def test_groups_of_two_long_columns_are_never_written_out() -> None:
+    """Of 2**40 cells, the groups of their halves: as wide as a count of a half of each."""
+    size = 2**20
+    axes = tuple(IntegerAxis(name=name, low=0, high=size - 1) for name in "ab")
+    schema = Schema(table="t", axes=axes, n_records_max=10**6)
+    halves = runs_of((np.arange(size) >= size // 2).astype(np.int64))
+    tiles = tiled((halves, halves), np.arange(4, dtype=np.int64).reshape(2, 2))
+    grouped = QueryBlock(counting(), Partition(("a", "b"), tiles))
+    held = (np.arange(size) < size // 2).astype(np.int64)
+    alone = QueryBlock(counting([Factor((name,), held) for name in "ab"]))
+    (family, *_) = families(("a", "b"), schema)
+    widths = [least_width(family, block, 0.95, schema) for block in (grouped, alone)]
+    assert widths[0] == pytest.approx(widths[1])
+    assert widths[0] > 0

@@ -1,5 +1,6 @@
 """`tacit init`: drafts that say what is missing, and what was looked at."""
 
+import datetime as dt
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import duckdb
 import pytest
 
 from cube.refusals import ConfigurationInvalid
+from cube.timestamps import TimestampAxis
 from proxy.cli import app as cli
 from proxy.config.settings import load
 from proxy.sources.duckdb_source import DuckDbSource
@@ -49,10 +51,10 @@ def test_a_draft_holds_names_and_types_and_nothing_of_the_rows(people: Path) -> 
         "pay": {"kind": "measure"},
         "member": {"kind": "boolean"},
         "born": {"kind": "date"},
+        "seen": {"kind": "timestamp"},
         'an "odd" name': {"kind": "category"},
     }
     assert "What was looked at: the names and types" in text
-    assert "a TIMESTAMP column cannot be served" in text
     for value in (CANARY, "Grace", "85", "36", "2.25", "1815", "1906"):
         assert value not in text
 
@@ -72,6 +74,9 @@ def test_loading_a_draft_lists_exactly_what_is_missing(people: Path) -> None:
             "columns.pay.high",
             "columns.born.low",
             "columns.born.high",
+            "columns.seen.low",
+            "columns.seen.high",
+            "columns.seen.step",
             'columns."an "odd" name".levels',
         )
     ]
@@ -88,6 +93,27 @@ def test_reading_levels_says_that_it_is_not_private_and_serves_every_row(people:
     assert columns["pay"] == {"kind": "measure", "low": 0, "high": 2.5, "step": 0.01}
     born = columns["born"]
     assert (born["low"].isoformat(), born["high"].isoformat()) == ("1815-01-01", "1906-12-31")
+    first, last = dt.date(2020, 1, 1), dt.date(2020, 12, 31)
+    assert columns["seen"] == {"kind": "timestamp", "low": first, "high": last, "step": "hour"}
+
+
+def test_moments_with_a_zone_are_drafted_with_one_and_unserved_types_are_said(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE people AS SELECT TIMESTAMPTZ '2020-01-01 10:00:00Z' AS a, "
+            "TIMESTAMP_NS '1900-02-03 04:05:06' AS b, TIME '10:00' AS c"
+        )
+    output = drafted(path, "--read-levels-from-data", "--n-records-max", "10")
+    assert "a TIME column cannot be served" in output.read_text()
+    (table,) = load(output).tables
+    zoned, early = table.schema.axes
+    assert isinstance(zoned, TimestampAxis)
+    assert isinstance(early, TimestampAxis)
+    assert (zoned.time_zone, early.time_zone) == ("UTC", None)
+    assert DuckDbSource(table.schema, table.location).measure(()).counts.tolist() == [1]
 
 
 def test_levels_are_left_open_where_there_are_none_or_far_too_many(tmp_path: Path) -> None:

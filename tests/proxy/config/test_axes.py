@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cube.axis import BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, MeasureAxis, NumericAxis
 from cube.refusals import ConfigurationInvalid
+from cube.timestamps import TimestampAxis
 from proxy.config.axes import read_axis
 from proxy.config.levels_from import LevelFiles
 from proxy.sources.problems import Problems
@@ -34,6 +35,19 @@ kind = "date"
 low = 1900-01-01
 high = 2020-12-31
 other = 1800-01-01
+[tables.people.columns.seen]
+kind = "timestamp"
+low = 2024-01-01
+high = 2024-01-31
+step = "minute"
+null = true
+[tables.people.columns.left]
+kind = "timestamp"
+low = 2024-01-01T06:00:00
+high = 2024-01-01T22:00:00
+step = "hour"
+time_zone = "Europe/Oslo"
+other = 1970-01-01T00:00:00
 [tables.people.columns.pay]
 kind = "measure"
 low = -0.5
@@ -61,8 +75,41 @@ def test_every_kind_of_column_becomes_its_axis(folder: Path) -> None:
             high=dt.date(2020, 12, 31),
             other=dt.date(1800, 1, 1),
         ),
+        TimestampAxis(
+            name="seen",
+            low=dt.datetime(2024, 1, 1),  # noqa: DTZ001 - levels have no zone
+            high=dt.datetime(2024, 1, 31, 23, 59),  # noqa: DTZ001
+            step="minute",
+            null=True,
+        ),
+        TimestampAxis(
+            name="left",
+            low=dt.datetime(2024, 1, 1, 6),  # noqa: DTZ001
+            high=dt.datetime(2024, 1, 1, 22),  # noqa: DTZ001
+            step="hour",
+            time_zone="Europe/Oslo",
+            other=dt.datetime(1970, 1, 1),  # noqa: DTZ001
+        ),
         MeasureAxis(name="pay", low=Fraction(-1, 2), high=1000, step=Fraction(1, 10), null=True),
     )
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        ('low = 2024-01-01\nhigh = 2024-02-01\nstep = "second"', "'minute', 'hour' or 'day'"),
+        ('low = 2024-01-01\nhigh = 2024-02-01T00:30:00\nstep = "hour"', "begins at 2024-02-01"),
+        ('low = 2024-01-01\nhigh = 2024-02-01T00:00:00Z\nstep = "hour"', "without an offset"),
+        ('low = 2020-01-01\nhigh = 2024-01-01\nstep = "minute"', "1 to 1048576 are allowed"),
+        (
+            'low = 2024-01-01\nhigh = 2024-02-01\nstep = "hour"\ntime_zone = "Europe/Atlantis"',
+            "no zone",
+        ),
+    ],
+)
+def test_timestamps_that_make_no_sense_are_problems(folder: Path, lines: str, what: str) -> None:
+    text = GOOD + f'[tables.people.columns.at]\nkind = "timestamp"\n{lines}\n'
+    assert what in problems(folder, text)[0]
 
 
 def test_columns_may_not_share_a_name(folder: Path) -> None:
@@ -98,7 +145,9 @@ def test_columns_may_not_share_a_name(folder: Path) -> None:
         ),
         max_leaves=8,
     ),
-    st.sampled_from(["category", "integer", "numeric", "boolean", "date", "measure", None]),
+    st.sampled_from(
+        ["category", "integer", "numeric", "boolean", "date", "measure", "timestamp", None]
+    ),
 )
 def test_any_value_in_a_column_is_an_axis_or_a_problem(value: Any, kind: str | None) -> None:
     if isinstance(value, dict) and kind is not None:

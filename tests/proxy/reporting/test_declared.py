@@ -16,6 +16,7 @@ from cube.axis import (
 )
 from cube.declaration import declare
 from cube.schema import Schema
+from cube.timestamps import TimestampAxis
 from proxy.reporting.declared import DeclaredTable
 
 AXES: tuple[Axis, ...] = (
@@ -23,6 +24,13 @@ AXES: tuple[Axis, ...] = (
     IntegerAxis(name="age", low=-2, high=5, null=True),
     BooleanAxis(name="member"),
     DateAxis(name="since", low=dt.date(2024, 2, 28), high=dt.date(2024, 3, 1)),
+    TimestampAxis(
+        name="at",
+        low=dt.datetime(2024, 2, 28, 22),  # noqa: DTZ001 - levels have no zone
+        high=dt.datetime(2024, 2, 29, 1),  # noqa: DTZ001
+        step="hour",
+        null=True,
+    ),
 )
 
 

@@ -26,6 +26,7 @@ from cube.axis import (
     NumericAxis,
 )
 from cube.schema import Schema
+from cube.timestamps import TimestampAxis
 from proxy.sources import duckdb_source as module
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
@@ -34,6 +35,8 @@ Row: TypeAlias = tuple[Any, ...]
 Writer: TypeAlias = Callable[[Path, Schema, Sequence[Row]], SourceLocation]
 
 EDGES = (-1.5, 0.0, 0.1, 2.5, 10.0)
+EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - levels have no zone
+LOW_HOUR, HIGH_HOUR = EPOCH - dt.timedelta(hours=3), EPOCH + dt.timedelta(hours=3)
 LOW_DAY, HIGH_DAY = dt.date(2019, 12, 30), dt.date(2020, 3, 2)
 ODD_TEXTS = ("a", "B", "b", "it's", 'say "so"', "x,y", "two\nlines", "é", "NULL", " a", "-")
 ARROW_TYPES = {
@@ -42,6 +45,7 @@ ARROW_TYPES = {
     NumericAxis: pa.float64(),
     BooleanAxis: pa.bool_(),
     DateAxis: pa.date32(),
+    TimestampAxis: pa.timestamp("us"),
 }
 VALUES: dict[type[Axis], st.SearchStrategy[Any]] = {
     CategoryAxis: st.sampled_from(ODD_TEXTS),
@@ -56,6 +60,11 @@ VALUES: dict[type[Axis], st.SearchStrategy[Any]] = {
     DateAxis: st.one_of(
         st.dates(dt.date(2019, 12, 28), dt.date(2020, 3, 4)),
         st.sampled_from((dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2020, 2, 29))),
+    ),
+    TimestampAxis: st.one_of(
+        st.datetimes(LOW_HOUR - dt.timedelta(hours=3), HIGH_HOUR + dt.timedelta(hours=3)),
+        st.sampled_from((LOW_HOUR, HIGH_HOUR, HIGH_HOUR + dt.timedelta(hours=1))),
+        st.sampled_from((LOW_HOUR - dt.timedelta(microseconds=1), EPOCH)),
     ),
 }
 
@@ -77,6 +86,11 @@ def axes(draw: st.DrawFn, name: str) -> Axis:
     if kind is NumericAxis:
         below = draw(st.sampled_from((None, -2.0)))
         return NumericAxis(name=name, null=null, other=below, edges=EDGES)
+    if kind is TimestampAxis:
+        step = draw(st.sampled_from(("hour", "minute")))
+        last = HIGH_HOUR + (dt.timedelta(minutes=59) if step == "minute" else dt.timedelta())
+        never = draw(st.sampled_from((None, EPOCH - dt.timedelta(days=9, seconds=5))))
+        return TimestampAxis(name=name, null=null, other=never, low=LOW_HOUR, high=last, step=step)
     if kind is DateAxis:
         epoch = draw(st.sampled_from((None, dt.date(1970, 1, 1))))
         return DateAxis(name=name, null=null, other=epoch, low=LOW_DAY, high=HIGH_DAY)
@@ -99,7 +113,9 @@ def position(axis: Axis, value: Any) -> int | None:
     if value is None:
         return axis.other_position if axis.null_position is None else axis.null_position
     found: int | None = None
-    if isinstance(axis, NumericAxis):
+    if isinstance(axis, TimestampAxis):
+        found = axis.position_of(axis.floor(value))
+    elif isinstance(axis, NumericAxis):
         if axis.edges[0] <= value <= axis.edges[-1]:
             found = min(bisect_right(axis.edges, value), len(axis.edges) - 1) - 1
     elif value in axis.regular:

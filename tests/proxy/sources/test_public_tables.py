@@ -263,12 +263,13 @@ def test_every_type_is_one_that_results_and_duckdb_call_the_same(sql_type: str) 
 @pytest.mark.parametrize(
     ("column", "named"),
     [
-        (pa.array([dt.datetime(2020, 1, 1)], pa.timestamp("us")), "TIMESTAMP"),  # noqa: DTZ001 - has no zone
+        (pa.array([0], pa.timestamp("us", tz="UTC")), "TIMESTAMP WITH TIME ZONE"),
+        (pa.array([0], pa.timestamp("ns")), "TIMESTAMP_NS"),
         (pa.array([b"x"], pa.binary()), "BLOB"),
         (pa.array([[1]], pa.list_(pa.int64())), "BIGINT[]"),
         (pa.array([{"a": 1}]), "STRUCT"),
     ],
-    ids=["timestamp", "binary", "list", "struct"],
+    ids=["with a zone", "nanoseconds", "binary", "list", "struct"],
 )
 def test_columns_of_other_types_are_refused_with_a_way_out(
     folder: Path, column: pa.Array, named: str

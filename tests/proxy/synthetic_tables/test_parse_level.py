@@ -15,6 +15,7 @@ from cube.axis import (
     NumericAxis,
 )
 from cube.refusals import InvalidRequest
+from cube.timestamps import TimestampAxis
 from proxy.cli.rendering import general
 from proxy.synthetic_tables.parse_level import level_place
 
@@ -24,6 +25,13 @@ AXES: list[Axis] = [
     IntegerAxis(name="age", low=-2, high=30, other=99, null=True),
     NumericAxis(name="pay", edges=(0.0, 10.0, 99.5), other=-1.0, null=True),
     DateAxis(name="since", low=dt.date(2020, 2, 28), high=dt.date(2020, 3, 2), null=True),
+    TimestampAxis(
+        name="at",
+        low=dt.datetime(2024, 2, 28, 22),  # noqa: DTZ001 - levels have no zone
+        high=dt.datetime(2024, 2, 29, 1),  # noqa: DTZ001
+        step="hour",
+        null=True,
+    ),
     MeasureAxis(name="hours", low=0, high=4, step=Fraction(1, 2)),
 ]
 

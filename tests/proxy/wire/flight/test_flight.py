@@ -342,6 +342,7 @@ def test_sql_types_are_listed_by_their_odbc_codes(
         "DOUBLE": 8,
         "VARCHAR": 12,
         "DATE": 91,
+        "TIMESTAMP": 93,
     }
     one = metadata(stub, engine, sql.CommandGetXdbcTypeInfo(data_type=91))
     assert one["type_name"].to_pylist() == ["DATE"]

@@ -1,0 +1,24 @@
+"""A column of a source as SQL sees it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of the source.
+
+    Parameters
+    ----------
+    sql : str
+        The SQL that names it.
+    type_name : str
+        Its type, without parameters.
+    is_csv : bool
+    decimal_places : int, optional
+        The digits behind the point, if it is a DECIMAL.
+    """
+
+    sql: str
+    type_name: str
+    is_csv: bool
+    decimal_places: int | None = None
