@@ -44,6 +44,8 @@ def check_plain(table: exp.Table) -> None:
     for part, value in table.args.items():
         if not value or part in ("this", "db", "alias"):
             continue
+        if part == "version" and value.args["kind"] == "AS OF":
+            continue
         if part == "sample":
             raise unsupported(
                 table,

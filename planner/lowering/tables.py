@@ -20,6 +20,7 @@ from planner.domain.public import (
     synthetic_table,
 )
 from planner.domain.table_names import SyntheticName, WrittenName
+from planner.lowering.as_of import as_of
 from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.rows import Rows
 from planner.sql.messages import listed, origin, position, shown, suggestion, unsupported
@@ -69,6 +70,12 @@ class Tables:
         ------
         UnknownName, UnsupportedSql
         """
+        found = self._found(table, names)
+        if table.args.get("version") is not None:
+            raise unsupported(table, "is the same at all times", "Leave AS OF out.")
+        return found
+
+    def _found(self, table: exp.Table, names: Names) -> Relation:
         argument = _remaining_argument(table)
         if argument is not None:
             return self._remaining(table, argument)
@@ -83,6 +90,9 @@ class Tables:
         if isinstance(known, str) and known in self._world.schemas:
             columns = column_names(table.args.get("alias"))
             rows = replace(self._world.rows[known], allowance=self.allowance)
+            ending = as_of(table, rows.schema)
+            if ending is not None:
+                rows = rows.where((ending,))
             return rows.renamed(table.alias_or_name, columns)
         relation = public_table(known) if isinstance(known, str) else synthetic_table(known)
         table.meta[IS_PUBLIC] = relation

@@ -43,6 +43,16 @@ class TacitParser(PostgresParser):
         "LISTAGG": exp.GroupConcat.from_arg_list,
     }
 
+    # Overridden by its name: "AS OF" and a moment, which other dialects write with FOR SYSTEM_TIME.
+    def _parse_version(self) -> exp.Version | None:
+        moments = {TokenType.STRING, TokenType.NUMBER, TokenType.DATE, TokenType.TIMESTAMP}
+        after = self._tokens[self._index + 2 : self._index + 3]
+        if after and after[0].token_type in moments and self._match_text_seq("AS", "OF"):
+            return self.expression(
+                exp.Version(this="TIMESTAMP", expression=self._parse_bitwise(), kind="AS OF")
+            )
+        return super()._parse_version()
+
     # Overridden by its name: right after SELECT is where the base grammar looks for optional hints.
     def _parse_hint(self) -> exp.Hint | None:
         if not self._match_text_seq("WITH", "DIFFERENTIAL_PRIVACY"):
