@@ -2,8 +2,9 @@
 
 Disjoint groups that were counted together are a partition of the cells of a few axes. A query is
 read from the cells of one scope, from a hierarchy of partitions of one scope, and, if it is about
-one column or none, from the margins of all scopes with it. Each way is exact about its noise; which
-one is the narrowest, the estimator finds out. Readers are kept between queries.
+one column or none, from the margins of all scopes with it. On a table that grows, it is read from
+the same query on other stretches of time. Each way is exact about its noise; which one is the
+narrowest, the estimator finds out. Readers are kept between queries.
 
 Nothing here chooses among estimates, or knows what accuracy is asked for.
 """
@@ -17,6 +18,7 @@ from cube.schema import Schema
 from inference.blue.hierarchy_reader import HierarchyReader
 from inference.blue.margin_reader import MarginReader
 from inference.blue.partition_reader import N_READ_CELLS_MAX, PartitionReader, Reading
+from inference.blue.stretches_reader import StretchesReader
 from inference.history import History
 
 N_READINGS_TRIED = 4  # scopes from which to read a query, the most promising first
@@ -38,6 +40,8 @@ class CountedGroups:
         self._cells: dict[Scope, PartitionReader] = {}
         self._hierarchies: dict[Scope, HierarchyReader] = {}
         self._margins: dict[Scope, MarginReader] = {}
+        axis = schema.grows
+        self._stretches = None if axis is None else StretchesReader(axis, schema.by_name[axis].size)
 
     def forked(self, history: History) -> "CountedGroups":
         """The same for a copy of the history, which grows independently."""
@@ -45,10 +49,18 @@ class CountedGroups:
         other._cells = self._cells.copy()
         other._hierarchies = self._hierarchies.copy()
         other._margins = self._margins.copy()
+        other._stretches = None if self.stretches is None else self.stretches.forked()
         return other
 
+    @property
+    def stretches(self) -> StretchesReader | None:
+        """What is known along the axis by which the table grows; None if it does not."""
+        if self._stretches is not None:
+            self._stretches.take_in(self._history)
+        return self._stretches
+
     def readings(self, block: QueryBlock) -> Iterator[Reading]:
-        """A block in lowest terms as sums of groups that were counted on one scope."""
+        """A block in lowest terms as sums of groups counted on one scope, or of its stretches."""
         scope = block.scope
         for axes in self.scopes_of_cells(scope):
             yield self._cells_of(axes).read(block)
@@ -56,6 +68,8 @@ class CountedGroups:
             self._hierarchy(axes).read_with_rest(block, self._measured)
             for axes in self._scopes_of_hierarchies(scope)
         ]
+        if self.stretches is not None:
+            others.append(self.stretches.read(block))
         yield from (reading for reading in others if reading is not None)
 
     def of_margins(self, block: QueryBlock) -> Reading | None:
