@@ -21,6 +21,7 @@ from cube.measurement import Measurement
 from cube.query import Scope
 from cube.schema import Schema
 from inference.blue.partition_reader import Reading
+from inference.blue.stretches_reader import StretchesReader
 from inference.blue.workspace import LinearEstimates, Workspace
 from inference.combined_rows import CombinedRows
 from inference.counted_groups import CountedGroups
@@ -34,6 +35,7 @@ from inference.scaling import Scaling, posteriors_of, split_dust
 # Times the deviation of what is known: with more, an estimate is wider at any usual confidence,
 # whatever the laws are, and sums of a thousand noises are not tried.
 DEVIATION_MAX = 1.5
+N_MEASUREMENTS_RELATED = 128  # on a table that grows; their relations take ten milliseconds
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond this the factorisation is refreshed
 
 
@@ -196,6 +198,11 @@ class Estimator:
         """For each hierarchy, by its axes, what it leaves of a row in lowest terms."""
         return self._groups.rests(row)
 
+    @property
+    def stretches(self) -> StretchesReader | None:
+        """What is known along the axis by which the table grows; None if it does not."""
+        return self._groups.stretches
+
     def _scaling(self, block: QueryBlock) -> Scaling:
         scaling = self._scalings.get(block)
         if scaling is None:
@@ -221,12 +228,14 @@ class Estimator:
         rows = self._alone(measured, scaling)
         for reading in self._groups.readings(measured):
             rows = narrowest(rows, posteriors_of(reading, scaling), confidence)
+        now = before.narrowed(rows, confidence, is_narrowest=False, n_seen=n_seen)
+        if self._grows_long and widest(now.rows, confidence) <= half_width:
+            return now
         if self._combined.has_no_relations(measured) or self._has_only_been_measured(
             measured, before
         ):
             rows = self._with_margins(measured, rows, scaling, confidence)
             return before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
-        now = before.narrowed(rows, confidence, is_narrowest=False, n_seen=n_seen)
         if widest(now.rows, confidence) <= half_width and self._combined.takes_long(measured):
             return now
         workspace = self._combined.workspace(measured)
@@ -240,6 +249,14 @@ class Estimator:
         if not before.rows and widest(rows, confidence) > half_width:
             rows = self._as_promised(block, confidence, half_width, rows)
         return before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
+
+    @property
+    def _grows_long(self) -> bool:
+        """Whether so much was measured on a table that grows that finding relations takes long.
+
+        Every day leaves measurements of every query, and all of them are related.
+        """
+        return self._schema.grows is not None and len(self._history) > N_MEASUREMENTS_RELATED
 
     def _with_margins(
         self,

@@ -156,14 +156,18 @@ class _Sieve:
         self._scopes = scopes
         self._wide = wide
         self._own = own
+        self._is_shared: dict[Cut, bool] = {}
 
     def left_beside(self, asked: Sequence[Row]) -> frozenset[str] | None:
         """The blocks of the rows left, if any asked row is left; None if not easily decided."""
         cuts_asked = {cut for row in asked for cut in row}
         left = {id(row): (self._own, row) for row in asked}
-        seen, pending = set(left), list(asked)
+        seen, pending, followed = set(left), list(asked), set[Cut]()
         while pending:
             for cut in pending.pop():
+                if cut in followed:
+                    continue  # many rows may have it: one for each day of a table that grows
+                followed.add(cut)
                 for name, row in self._index.rows_with(cut, self._scopes):
                     if name == self._own or id(row) in seen:
                         continue
@@ -200,12 +204,15 @@ class _Sieve:
 
     def _is_alone(self, row: Row, cuts_asked: set[Cut]) -> bool:
         """Whether a row is the only one with some cut, so that it can be put aside at once."""
-        for cut in row:
-            if cut not in cuts_asked and not self._is_wide(cut):
-                others = self._index.rows_with(cut, self._scopes)
-                if next(islice(others, 1, None), None) is None:
-                    return True
-        return False
+        return any(cut not in cuts_asked and not self._may_cancel(cut) for cut in row)
+
+    def _may_cancel(self, cut: Cut) -> bool:
+        """Whether two rows have a cut, or a row that is not examined may."""
+        if cut not in self._is_shared:
+            rows = self._index.rows_with(cut, self._scopes)
+            is_shared = next(islice(rows, 1, None), None) is not None
+            self._is_shared[cut] = is_shared or self._is_wide(cut)
+        return self._is_shared[cut]
 
     def _is_wide(self, cut: Cut) -> bool:
         """Whether a row that is not examined may have the cut."""

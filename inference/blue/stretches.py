@@ -74,18 +74,23 @@ def stretches_of(block: QueryBlock, axis: str, size: int) -> tuple[Stretch, ...]
 
 
 def on_stretch(block: QueryBlock, axis: str, size: int, start: int, end: int) -> QueryBlock:
-    """A block in lowest terms without a condition on the axis, on an interval of its levels.
+    """A block with one stretch, on another interval of the axis, in lowest terms.
 
-    With a condition that is an interval, the block on another interval.
+    Groups by the axis must have all of that interval in their stretch.
     """
     inside = np.zeros(size, dtype=np.int64)
     inside[start:end] = 1
-    beside = (Factor((axis,), inside),)
+    partition = block.partition
+    beside: tuple[Factor, ...] = (Factor((axis,), inside),)
+    if partition is not None and axis in partition.axes:
+        sizes = [size if one == axis else 1 for one in partition.axes]
+        labels = np.where(inside.reshape(sizes) == 1, partition.labels, -1)
+        partition, beside = Partition(partition.axes, labels), ()
     terms = tuple(
         Term(term.scale, (*(one for one in term.factors if one.axes != (axis,)), *beside))
         for term in block.query.terms
     )
-    return QueryBlock(LinearQuery(terms), block.partition).primitive[0]
+    return QueryBlock(LinearQuery(terms), partition).primitive[0]
 
 
 def _condition(query: LinearQuery, axis: str, size: int) -> Integers | None:

@@ -68,8 +68,8 @@ class StretchesReader:
     """
 
     def __init__(self, axis: str, size: int) -> None:
-        self._axis = axis
-        self._size = size
+        self.axis = axis
+        self.size = size
         self._n_seen = 0
         self._of_shape: dict[bytes, _Measured] = {}
         self._graphs: dict[bytes, _Graph] = {}
@@ -77,7 +77,7 @@ class StretchesReader:
 
     def forked(self) -> "StretchesReader":
         """A copy for a copy of the history, which grows independently."""
-        other = StretchesReader(self._axis, self._size)
+        other = StretchesReader(self.axis, self.size)
         other._n_seen = self._n_seen
         other._of_shape = self._of_shape.copy()
         other._graphs = self._graphs.copy()
@@ -108,7 +108,7 @@ class StretchesReader:
     def stretches_of(self, block: QueryBlock) -> tuple[Stretch, ...]:
         """The stretches of a block in lowest terms."""
         if block not in self._stretches:
-            self._stretches[block] = stretches_of(block, self._axis, self._size)
+            self._stretches[block] = stretches_of(block, self.axis, self.size)
         return self._stretches[block]
 
     def read(self, block: QueryBlock) -> Reading | None:

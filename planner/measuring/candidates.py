@@ -8,6 +8,8 @@
                  is a sum of a few intervals; above some number of cells only intervals, and what
                  they leave of the query is a row beside them
     rest         that row alone, where the intervals are measured already
+    stretches    on a table that grows: the same rows on the days before, raised, and on the new
+    new          on a table that grows: the rows of groups by time that are not known yet
 
 A candidate is only a list of blocks. The weight that each block needs, and its price, are computed
 in `choose.py`. Nothing here sees a noisy value.

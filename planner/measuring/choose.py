@@ -36,6 +36,7 @@ from planner.measuring.savings import Savings
 from planner.measuring.ski_rental import rent_at_most
 from planner.measuring.strategy import Strategy
 from planner.measuring.weighing import Weighing
+from planner.measuring.what_is_new import WhatIsNew
 from planner.workload import Wanted
 
 N_LOOKS_MAX = 3  # at a whole plan; a second one is rarely needed
@@ -214,8 +215,11 @@ class _Chooser:
 
     def _narrow(self) -> list[Offer]:
         """The query itself and, where there is one, the earlier measurement to top up."""
+        offers = self._what_is_new()
+        if any(not offer.epsilon for offer in offers):
+            return offers  # on most days, and the others take time to weigh
         candidate = query_itself(self._block)
-        offers = self._offered(candidate)
+        offers += self._offered(candidate)
         place = self._context.forecast.estimator.noisiest(self._block)
         if place is not None:
             earlier = self._context.forecast.estimator.history[place]
@@ -226,6 +230,23 @@ class _Chooser:
         for candidate in rests(self._row, self._context):
             with suppress(InvalidTarget):  # the intervals are too noisy
                 offers += self._offered(candidate)
+        return offers
+
+    def _what_is_new(self) -> list[Offer]:
+        """On a table that grows, what the history does not say beside what it says."""
+        known = self._weighing.now.estimator.stretches
+        if known is None:
+            return []
+        new, offers = WhatIsNew(self._weighing, known), list[Offer]()
+        for plan, n_served in new.plans():
+            if self._weighing.half_width(plan) <= self._target.half_width:
+                offer = self._offer(new.candidate, plan)
+                offers.append(replace(offer, n_served=n_served))
+                if not offer.epsilon:
+                    return offers
+        if new.rows is not None:
+            with suppress(InvalidTarget):  # they are too noisy beside the others
+                offers += self._offered(new.rows)
         return offers
 
     def _offered(self, candidate: Candidate) -> list[Offer]:

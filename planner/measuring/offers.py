@@ -43,8 +43,8 @@ class Offer:
     is_gaussian : bool
         Whether it would be measured with Gaussian noise; Laplace otherwise.
     is_chosen : bool
-    is_gaussian : bool
-        Whether it buys Gaussian noise.
+    n_served : int
+        How many refreshes it serves, this one included, on a table that grows (`what_is_new.py`).
     """
 
     name: str
@@ -56,11 +56,12 @@ class Offer:
     worth: Fraction = Fraction(0)
     is_gaussian: bool = False
     is_chosen: bool = False
+    n_served: int = 1
 
     @property
     def weighed(self) -> Fraction:
         """What it is compared by: whether to open the Gaussian account is decided beforehand."""
-        return self.epsilon - self.opening
+        return (self.epsilon - self.opening) / self.n_served
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from cube.query import Scope
 from cube.schema import Schema
 from inference.history import counts_groups
 from planner.measuring.candidates import families
+from planner.measuring.horizons import BoughtBlock, Horizons
 
 # After so many purchases on a scope, half of its rent is taken to come again: on one scope of many,
 # and on the only one. Measured with `benchmarks/dashboard_day.py` and `paper_section6.py`.
@@ -113,11 +114,12 @@ class SkiRental:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        self._levels: dict[Scope, dict[str, bool]] = {}
+        self._levels: dict[tuple[Scope, tuple[int, ...]], dict[str, bool]] = {}
         self._n_charges = 0
         self._weights: dict[_Rented, int] = {}  # of each block, the weight that it was raised to
         self._n_purchases: Counter[Scope] = Counter()
         self._rented: dict[Scope, dict[_Rented, RentedRows]] = {}
+        self._horizons = Horizons(schema)
 
     def copy(self) -> "SkiRental":
         """A copy that does not change when this one does."""
@@ -125,6 +127,7 @@ class SkiRental:
         other._n_charges, other._weights = self._n_charges, self._weights.copy()
         other._n_purchases = self._n_purchases.copy()
         other._rented = {scope: rows.copy() for scope, rows in self._rented.items()}
+        other._horizons = self._horizons.copy()
         return other
 
     @property
@@ -141,11 +144,16 @@ class SkiRental:
         """Take in charges, in order."""
         for charge in charges:
             self._n_charges += 1
-            wide = [one for one in charge.blocks if self._is_finest(one.block) is not None]
+            then = self._horizons.as_bought([one.block for one in charge.blocks])
+            wide, rows = [], []
+            for one, bought in zip(charge.blocks, then, strict=True):
+                if self._is_finest(bought) is not None:
+                    wide.append((one, bought))
+                elif not bought.is_past:
+                    rows.append(one)
             self._redeem(wide)
-            for one in charge.blocks:
-                if self._is_finest(one.block) is None:
-                    self._rent(one, charge.terms if one.is_gaussian else None)
+            for one in rows:
+                self._rent(one, charge.terms if one.is_gaussian else None)
 
     def on(self, scope: Scope) -> tuple[RentedRows, ...]:
         """The rows rented within a scope; wide purchases of smaller scopes are not among them."""
@@ -180,15 +188,17 @@ class SkiRental:
         self._weights[name] = held
         return held - before, held
 
-    def _is_finest(self, block: QueryBlock) -> bool | None:
+    def _is_finest(self, bought: BoughtBlock) -> bool | None:
         """Whether a block is the finest of a wide purchase; None if it is no part of any."""
+        block, schema = bought.block, bought.schema
         if not counts_groups(block):
             return None
-        known = self._levels.get(block.scope)
+        name = block.scope, schema.sizes(block.scope)
+        known = self._levels.get(name)
         if known is None:
-            known = self._levels[block.scope] = {
+            known = self._levels[name] = {
                 fingerprint(one): place == 0
-                for blocks in families(block.scope, self._schema)
+                for blocks in families(block.scope, schema)
                 for place, one in enumerate(blocks)
             }
         return known.get(fingerprint(block))
@@ -198,19 +208,19 @@ class SkiRental:
         axes = frozenset(scope)
         return sum(n for one, n in self._n_purchases.items() if axes.issuperset(one))
 
-    def _redeem(self, wide: Sequence[ChargedBlock]) -> None:
+    def _redeem(self, wide: Sequence[tuple[ChargedBlock, BoughtBlock]]) -> None:
         """Rows are replaced by wide purchases, but not those with less noise than all of these."""
-        bought: defaultdict[Scope, Fraction] = defaultdict(Fraction)
-        for one in wide:
+        paid: defaultdict[Scope, Fraction] = defaultdict(Fraction)
+        for one, bought in wide:
             _, held = self._raised(one)
-            bought[one.block.scope] += _inverse_variance(held, is_gaussian=one.is_gaussian)
-        for scope in (one.block.scope for one in wide if self._is_finest(one.block)):
+            paid[bought.block.scope] += _inverse_variance(held, is_gaussian=one.is_gaussian)
+        for scope in (bought.block.scope for _, bought in wide if self._is_finest(bought)):
             self._n_purchases[scope] += 1
             axes = frozenset(scope)
             for within in [within for within in self._rented if axes.issuperset(within)]:
                 rows = self._rented.pop(within)
                 kept = {
-                    name: one for name, one in rows.items() if one.inverse_variance > bought[scope]
+                    name: one for name, one in rows.items() if one.inverse_variance > paid[scope]
                 }
                 if kept:
                     self._rented[within] = kept
