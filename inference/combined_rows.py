@@ -101,6 +101,10 @@ class CombinedRows:
         axes = self._axes_of(measured, places)
         return self._workspaces.of_block(fingerprint(measured), axes, places, self._history)
 
+    def is_crowded(self, measured: QueryBlock) -> bool:
+        """Whether more rows are relevant to a block than are combined in milliseconds."""
+        return self._relevant(measured.scope).n_rows > N_WORKING_ROWS_MAX
+
     def takes_long(self, measured: QueryBlock) -> bool:
         """Whether that workspace has many rows to add."""
         places = self._places(measured)

@@ -35,7 +35,6 @@ from inference.scaling import Scaling, posteriors_of, split_dust
 # Times the deviation of what is known: with more, an estimate is wider at any usual confidence,
 # whatever the laws are, and sums of a thousand noises are not tried.
 DEVIATION_MAX = 1.5
-N_MEASUREMENTS_RELATED = 128  # on a table that grows; their relations take ten milliseconds
 BIAS_SHARE_MAX = 1e-6  # of the half-width; beyond this the factorisation is refreshed
 
 
@@ -185,7 +184,7 @@ class Estimator:
     def noisiest(self, block: QueryBlock) -> int | None:
         """The place of the measurement that contributes most of the noise of the joint estimate."""
         measured, _ = block.primitive
-        if self._combined.has_no_relations(measured):
+        if self._grows_long(measured) or self._combined.has_no_relations(measured):
             return self._history.most_precise(measured)
         workspace = self._combined.workspace(measured)
         estimates = None if workspace.is_apart(measured) else workspace.estimate(measured)
@@ -229,7 +228,10 @@ class Estimator:
         for reading in self._groups.readings(measured):
             rows = narrowest(rows, posteriors_of(reading, scaling), confidence)
         now = before.narrowed(rows, confidence, is_narrowest=False, n_seen=n_seen)
-        if self._grows_long and widest(now.rows, confidence) <= half_width:
+        if self._grows_long(measured):
+            if widest(now.rows, confidence) > half_width:
+                rows = self._with_margins(measured, rows, scaling, confidence)
+                now = before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
             return now
         if self._combined.has_no_relations(measured) or self._has_only_been_measured(
             measured, before
@@ -250,13 +252,13 @@ class Estimator:
             rows = self._as_promised(block, confidence, half_width, rows)
         return before.narrowed(rows, confidence, is_narrowest=True, n_seen=n_seen)
 
-    @property
-    def _grows_long(self) -> bool:
-        """Whether so much was measured on a table that grows that finding relations takes long.
+    def _grows_long(self, measured: QueryBlock) -> bool:
+        """Whether a table that grows has too many rows beside a block to combine them.
 
-        Every day leaves measurements of every query, and all of them are related.
+        Every day leaves some for every query, and all of them are related: what they say along the
+        axis of time is read, and no more.
         """
-        return self._schema.grows is not None and len(self._history) > N_MEASUREMENTS_RELATED
+        return self._schema.grows is not None and self._combined.is_crowded(measured)
 
     def _with_margins(
         self,
