@@ -28,6 +28,7 @@ from planner.measuring.weighing import Weighing
 
 N_WEIGHTS_TRIED = 4
 N_LOOKED_BACK = 64  # the latest rows rented
+N_LOOKED_BACK_GROWING = 16  # the same on a table that grows: every day they are looked at anew
 NOTHING = Fraction(-1)  # what a purchase is worth that must not be made even if it costs nothing
 
 
@@ -83,7 +84,9 @@ class Savings:
         first = self._first_units(candidate, kind)
         if first is None:
             return None
-        rented = answerable(candidate, self._context)[-N_LOOKED_BACK:]
+        grows = self._context.schema.grows is not None
+        n_latest = N_LOOKED_BACK_GROWING if grows else N_LOOKED_BACK
+        rented = answerable(candidate, self._context)[-n_latest:]
         found = self._worth_it(candidate, kind, first, rented)
         if found is None and every_offer:
             return Saving(first, self._rent(rented), NOTHING)
