@@ -47,6 +47,7 @@ class Horizon:
     n_levels: int
     n_readable: int
     _known: _Blocks = field(default_factory=WeakKeyDictionary, init=False, repr=False)
+    _cut: _Blocks = field(default_factory=WeakKeyDictionary, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.n_readable <= self.n_levels:
@@ -78,9 +79,12 @@ class Horizon:
         ValueError
             If the block touches a level beyond the horizon.
         """
-        if self.n_readable < (reach(block, self.axis) or self.n_levels):
-            raise ValueError("rows beyond the horizon")
-        return self._written(block, self.n_readable)
+        found = self._cut.get(block)  # a charge and its measurement have the same rows
+        if found is None:
+            if self.n_readable < (reach(block, self.axis) or self.n_levels):
+                raise ValueError("rows beyond the horizon")
+            found = self._cut[block] = self._written(block, self.n_readable)
+        return found
 
     def _written(self, block: QueryBlock, new_size: int) -> QueryBlock:
         """The same rows over so many levels of the axis."""

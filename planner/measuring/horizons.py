@@ -25,7 +25,7 @@ class BoughtBlock:
     Parameters
     ----------
     block : QueryBlock
-        On the levels that there were.
+        On the levels that there were; a block that cannot count a whole scope, as it is.
     schema : Schema
         With these levels.
     is_past : bool
@@ -69,6 +69,16 @@ class Horizons:
         then = Horizon(axis, size, self._reached)
         schema = then.cut_schema(self._schema)
         return [
-            BoughtBlock(then.cut(block), schema, is_past=end == self._reached)
+            BoughtBlock(
+                then.cut(block) if _may_be_wide(block, axis) else block,
+                schema,
+                is_past=end == self._reached,
+            )
             for block, end in zip(blocks, ends, strict=True)
         ]
+
+
+def _may_be_wide(block: QueryBlock, axis: str) -> bool:
+    """Whether a block has no condition but on the axis: only then it may count all of a scope."""
+    factors = (factor for term in block.query.terms for factor in term.factors)
+    return all(factor.axes == (axis,) for factor in factors)
