@@ -29,18 +29,6 @@ def touches(block: QueryBlock, axis: str, levels: Indicator) -> bool:
     return not restricted(block, axis, levels).query.is_constant
 
 
-def n_levels_along(block: QueryBlock, axis: str) -> int | None:
-    """The number of levels of an axis, if something of a block is written along it."""
-    for term in block.query.terms:
-        for factor in term.factors:
-            if axis in factor.axes:
-                return factor.shape[factor.axes.index(axis)]
-    partition = block.partition
-    if partition is not None and axis in partition.axes:
-        return partition.shape[partition.axes.index(axis)]
-    return None
-
-
 def _restricted_term(term: Term, axis: str, levels: Indicator) -> Term:
     factors = [
         _restricted_factor(one, axis, levels) if axis in one.axes else one for one in term.factors

@@ -50,6 +50,7 @@ class Opened:
     rows_per_unit: int = 1  # at most, among what is read
     shared_budget: str = ""  # the name of the budget, if tables share it
     grows: str = ""  # the axis along which it grows, if it does
+    grows_levels: int = 0  # how many levels it has
     rows_at_level: AtLevel | None = None  # at most, of a unit, at each level of a column
 
 
@@ -201,6 +202,7 @@ def _opened(value: Json) -> Opened:
         "rows_per_unit_by",
         "shared_budget",
         "grows",
+        "grows_levels",
     )
     fields = fields_of(value, required, optional_ones)
     text(fields, "schema_digest")
@@ -214,9 +216,12 @@ def _opened(value: Json) -> Opened:
     if at_level is not None and at_level.n_rows >= n_rows:
         raise Wrong("no fewer rows of a unit at one level than in all")
     grows = check_name(text(fields, "grows")) if "grows" in fields else ""
+    if ("grows_levels" in fields) != bool(grows):
+        raise Wrong("a number of levels for a table that grows, and only for one")
+    n_levels = whole(fields, "grows_levels", 1) if grows else 0
     if grows and is_pinned:
         raise Wrong("the rows of a table that grows, recorded as if it did not")
-    return Opened(data, budget, is_pinned or bool(grows), n_rows, shared, grows, at_level)
+    return Opened(data, budget, is_pinned or bool(grows), n_rows, shared, grows, n_levels, at_level)
 
 
 def _at_level(value: Json) -> AtLevel:

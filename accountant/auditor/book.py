@@ -62,7 +62,7 @@ class Book:
         self._finding = Finding(0, exact=True)
         self._is_pinned = opened.is_pinned
         self.shared_budget = opened.shared_budget
-        self._readable = Readable(opened.grows) if opened.grows else None
+        self._readable = Readable(opened.grows, opened.grows_levels) if opened.grows else None
 
     def take(self, entry: Entry, body: Body, sharing: "Sequence[Book]" = ()) -> None:
         """Apply an entry about the table; Wrong if it cannot follow those before it.
@@ -117,11 +117,7 @@ class Book:
         readable.check_closed(body.periods)
         self._accounts.accept(seq, body.units_before, body.units_after)
         self._purchases.unit_counts.forget()
-        axis = readable.axis
-        n_levels = self._purchases.n_levels(axis)
-        if n_levels is None:
-            return
-        changed = ChangedLevels.of(axis, n_levels, body.periods)
+        changed = ChangedLevels.of(readable.axis, readable.n_all, body.periods)
         rows = [row for one in self._paid for row in one.rows]
         inside = changed.inside(rows)
         if self._unit.at_level is not None and any(row.price.power > 1 for row in inside):

@@ -26,6 +26,8 @@ class Readable:
     ----------
     axis : str
         The axis along which the table grows.
+    n_all : int
+        How many levels it has.
     n_levels : int
         How many levels are readable, from the first.
     closed : list of (int, int)
@@ -33,6 +35,7 @@ class Readable:
     """
 
     axis: str
+    n_all: int
     n_levels: int = 0
     closed: list[tuple[int, int]] = field(default_factory=list)
 
@@ -41,6 +44,8 @@ class Readable:
         for start, end in body.periods:
             if start != self.n_levels:
                 raise Wrong(f"a period from level {start} where {self.n_levels} were readable")
+            if end > self.n_all:
+                raise Wrong(f"a period up to level {end} of {self.n_all}")
             self.n_levels = end
             self.closed.append((start, end))
 
@@ -62,6 +67,8 @@ class Readable:
 
     def _ends_within(self, share: Share) -> bool:
         """Whether every term is 0 beyond the readable levels, or no cell beyond is inside."""
+        if self.n_levels == self.n_all:
+            return True
         if share.inside is not None and self._is_zero_beyond(share.inside):
             return True
         return all(any(map(self._is_zero_beyond, term.arrays)) for term in share.terms)

@@ -99,10 +99,6 @@ class Purchases:
             if not charge.statistics and not any(is_of(one.block.share) for one in charge.bought)
         }
 
-    def n_levels(self, axis: str) -> int | None:
-        """The number of levels of an axis, once something was charged that is about it."""
-        return self._n_levels.get(axis)
-
     def take_over(self, seq: int, body: TakenOver) -> None:
         """Begin a new turn to measure a charge; Wrong if the charge is not pending."""
         if body.charge not in self.pending:

@@ -88,6 +88,7 @@ def open_table(
         schema.rows_per_unit_max,
         funds.shared,
         schema.grows or "",
+        0 if schema.grows is None else schema.by_name[schema.grows].size,
         schema.rows_per_unit_max_by,
     )
     if opened is None:
@@ -126,7 +127,7 @@ def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> Non
             "by which everything spent on it was counted.",
             hint=f"Restore that. {forgetting}",
         )
-    if opened.grows != seen.grows:
+    if (opened.grows, opened.grows_levels) != (seen.grows, seen.grows_levels):
         raise LedgerMismatch(
             f"The ledger knows {table} as a table that "
             f"{f'grows along {opened.grows}' if opened.grows else 'does not grow'}.",

@@ -25,7 +25,7 @@ from accountant.ledger.table_history import TableHistory
 from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, counting
-from cube.restriction import Indicator, n_levels_along, restricted, touches
+from cube.restriction import Indicator, restricted, touches
 
 
 def acceptance(history: TableHistory, periods: Sequence[Period], by: str) -> ChangesAccepted:
@@ -45,9 +45,6 @@ def acceptance(history: TableHistory, periods: Sequence[Period], by: str) -> Cha
         If Gaussian noise was bought on a table whose units have bounded rows at each level.
     """
     changed = _Changed.of(history, periods)
-    if changed is None:
-        units = history.units_spent
-        return ChangesAccepted(tuple(periods), 0, units, units, by)
     flat = changed.flat_cost().units
     weight_units = -(-flat // changed.times)
     cost = _fresh(history).charged(changed.paid_with(weight_units)).table_cost()
@@ -58,20 +55,10 @@ def acceptance(history: TableHistory, periods: Sequence[Period], by: str) -> Cha
 
 def after_acceptance(history: TableHistory, body: ChangesAccepted) -> TableHistory:
     """The history after changes were accepted; ValueError if they cannot follow it."""
-    if history.growth is None:
-        raise ValueError("changes of a table that does not grow")
+    changed, growth = _Changed.of(history, body.periods), history.growth
     if body.units_before != history.units_spent:
         raise ValueError(
             f"accepted on top of {body.units_before} units, but {history.units_spent} were spent"
-        )
-    changed = _Changed.of(history, body.periods)
-    if changed is None:
-        pending = {seq: one for seq, one in history.pending.items() if not one.statistics}
-        return replace(
-            history,
-            growth=history.growth.accepted(body.periods, ()),
-            pending=MappingProxyType(pending),
-            unit_counts=history.unit_counts.forgotten(),
         )
     found = changed.flat_cost()
     if found.exact and changed.times * body.weight_units < found.units:
@@ -80,7 +67,7 @@ def after_acceptance(history: TableHistory, body: ChangesAccepted) -> TableHisto
     dropped = changed.dropped()
     after = replace(
         history,
-        growth=history.growth.accepted(body.periods, dropped),
+        growth=None if growth is None else growth.accepted(body.periods, dropped),
         superseded=history.superseded.joined_by(dropped),
         pending=MappingProxyType(changed.still_pending()),
         paid=AppendOnly(paid),
@@ -109,17 +96,15 @@ class _Changed:
     levels: Indicator
 
     @classmethod
-    def of(cls, history: TableHistory, periods: Sequence[Period]) -> "_Changed | None":
-        """The levels of some periods; None if nothing was ever paid for."""
-        axis = "" if history.growth is None else history.growth.axis
-        sizes = (n_levels_along(one.block, axis) for one in history.paid)
-        size = next((one for one in sizes if one is not None), None)
-        if size is None:
-            return None
-        levels = np.zeros(size, dtype=np.int64)
+    def of(cls, history: TableHistory, periods: Sequence[Period]) -> "_Changed":
+        """The levels of some periods; ValueError if the table does not grow."""
+        growth = history.growth
+        if growth is None:
+            raise ValueError("changes of a table that does not grow")
+        levels = np.zeros(growth.n_levels, dtype=np.int64)
         for one in periods:
             levels[one.start : one.end] = 1
-        return cls(history, axis, levels)
+        return cls(history, growth.axis, levels)
 
     @property
     def times(self) -> int:

@@ -70,7 +70,7 @@ class TableOpened:
     `rows_per_unit` is the most rows of a unit that are among them, and `rows_per_unit_by` the most
     at each level of an axis. Tables with the same `shared_budget` spend from one budget together;
     empty for a budget of its own. `grows` is the axis along which it grows; its rows are then known
-    by their periods. Empty if it does not.
+    by their periods; `grows_levels` is how many levels it has. Empty if it does not grow.
     """
 
     schema_digest: str
@@ -80,6 +80,7 @@ class TableOpened:
     rows_per_unit: int = 1
     shared_budget: str = ""
     grows: str = ""
+    grows_levels: int = 0
     rows_per_unit_by: RowsByLevel | None = None
 
     def __post_init__(self) -> None:

@@ -80,7 +80,7 @@ def _write_opened(body: TableOpened) -> Fields:
     if body.shared_budget:
         encoded["shared_budget"] = body.shared_budget
     if body.grows:
-        encoded["grows"] = body.grows
+        encoded |= {"grows": body.grows, "grows_levels": body.grows_levels}
     return encoded
 
 
@@ -93,6 +93,7 @@ def _read_opened(fields: Fields) -> TableOpened:
         typed(fields.get("rows_per_unit", 1), int),
         typed(fields.get("shared_budget", ""), str),
         typed(fields.get("grows", ""), str),
+        typed(fields["grows_levels"], int) if "grows" in fields else 0,
         RowsByLevel.declared(typed(fields.get("rows_per_unit_by", {}), dict)),
     )
 

@@ -26,6 +26,8 @@ class Growth:
     ----------
     axis : str
         The axis along which it grows.
+    n_levels : int
+        How many levels it has.
     horizon : int
         The number of its levels, from the first, that are readable.
     periods : tuple of Period
@@ -35,6 +37,7 @@ class Growth:
     """
 
     axis: str
+    n_levels: int
     horizon: int = 0
     periods: tuple[Period, ...] = ()
     dropped: tuple[int, ...] = ()
@@ -46,6 +49,8 @@ class Growth:
             if period.start != at:
                 raise ValueError("a period that does not begin where the one before ends")
             at = period.end
+        if at > self.n_levels:
+            raise ValueError("a period beyond the last level")
         return replace(self, horizon=at, periods=(*self.periods, *body.periods))
 
     def accepted(self, periods: Sequence[Period], dropped: Iterable[int]) -> Self:
@@ -72,5 +77,5 @@ class Growth:
             blocks.append(statistic.block)
         for block in blocks:
             reached = reach(block, self.axis)
-            if reached is None or reached > self.horizon:
+            if (self.n_levels if reached is None else reached) > self.horizon:
                 raise ValueError("rows beyond the horizon")

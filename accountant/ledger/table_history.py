@@ -273,7 +273,7 @@ class TableHistory:
             cost=CostState(rows_per_unit=body.rows_per_unit, by=body.rows_per_unit_by),
             gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
             unit_counts=UnitCounts(body.rows_per_unit),
-            growth=Growth(body.grows) if body.grows else None,
+            growth=Growth(body.grows, body.grows_levels) if body.grows else None,
         )
 
     def _declared(self, body: TableDeclared | BudgetSet) -> "TableHistory":

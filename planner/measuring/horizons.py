@@ -59,7 +59,7 @@ class Horizons:
     def as_bought(self, blocks: Sequence[QueryBlock]) -> list[BoughtBlock]:
         """The blocks of the next charge."""
         axis = self._schema.grows
-        if axis is None:
+        if axis is None or not blocks:  # a charge for statistics alone
             return [BoughtBlock(block, self._schema) for block in blocks]
         size = self._schema.by_name[axis].size
         ends = [reach(block, axis) or size for block in blocks]

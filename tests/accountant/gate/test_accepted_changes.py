@@ -297,3 +297,18 @@ def test_a_horizon_and_changes_together(ledger: Ledger, table: GrowingTable, gat
     buy(gate, up_to, 1)
     assert spent(gate) == 2
     check(ledger)
+
+
+def test_changes_once_every_level_is_readable(ledger: Ledger, table: GrowingTable) -> None:
+    """Rows about everything have no end on the axis, and are cut at the changes all the same."""
+    gate = opened(ledger, table, 3)
+    gate.advance(N_DAYS, "owner")
+    buy(gate, rows(), 2)
+    buy(gate, rows(days(7)), 1)
+    table.records = np.append(RECORDS, LATE, axis=0)
+    gate.accept_changes(0, 3, "owner")
+    assert gate.history.growth is not None
+    assert gate.history.growth.dropped == (0,)
+    buy(gate, rows(), 1)
+    assert spent(gate) == 4  # the last day: 2 and 1 before, and 1 now
+    check(ledger)

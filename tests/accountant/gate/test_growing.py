@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
 from accountant.ledger.entries import HorizonAdvanced, Period
@@ -167,7 +168,7 @@ def test_a_table_grows_from_its_opening_on_or_never(ledger: Ledger) -> None:
 def test_periods_leave_no_gap(periods: list[tuple[int, int]]) -> None:
     body = HorizonAdvanced(tuple(Period(*one, "x") for one in periods), "owner")
     with pytest.raises(ValueError, match="begin where"):
-        Growth("day").advanced(body)
+        Growth("day", N_DAYS).advanced(body)
 
 
 def test_what_is_spent_of_new_days_is_at_most_what_their_rows_cost(ledger: Ledger) -> None:
@@ -178,3 +179,18 @@ def test_what_is_spent_of_new_days_is_at_most_what_their_rows_cost(ledger: Ledge
         alone = np.array([0 if one == day else -1 for one in range(N_DAYS)], dtype=np.int64)
         buy(gate, PlannedMeasurement(QueryBlock(counting(), Partition(("day",), alone)), QUARTER))
     assert Fraction(gate.history.units_spent, UNITS_PER_EPSILON) == QUARTER.exact
+
+
+def test_the_last_level_is_readable_too(ledger: Ledger) -> None:
+    """Then rows need no end: there is nothing beyond."""
+    gate = opened(ledger, GrowingTable(), N_DAYS, NoNoise())
+    everything = QueryBlock(counting())
+    assert buy(gate, PlannedMeasurement(everything, QUARTER)) == [[len(RECORDS)]]
+    verdict = verify(ledger._store.entries_after(0))
+    assert verdict.problem is None
+
+
+def test_no_period_is_beyond_the_last_level() -> None:
+    body = HorizonAdvanced((Period(0, N_DAYS + 1, "x"),), "owner")
+    with pytest.raises(ValueError, match="beyond the last level"):
+        Growth("day", N_DAYS).advanced(body)
