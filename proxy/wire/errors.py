@@ -28,6 +28,7 @@ from proxy.monitoring.events import (
     Stage,
     Watcher,
 )
+from proxy.tables.extent import HorizonMoved
 from proxy.wire.incidents import incident_text, log_request, note_incident
 from proxy.wire.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
 
@@ -64,6 +65,7 @@ STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
     refusals.NotAuthenticated: grpc.StatusCode.UNAUTHENTICATED,
     refusals.NotAllowed: grpc.StatusCode.PERMISSION_DENIED,
     refusals.SourceUnavailable: grpc.StatusCode.UNAVAILABLE,
+    HorizonMoved: grpc.StatusCode.UNAVAILABLE,
     refusals.StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
     refusals.LedgerUnavailable: grpc.StatusCode.UNAVAILABLE,
     refusals.LedgerLost: grpc.StatusCode.UNAVAILABLE,
