@@ -25,6 +25,7 @@ from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub
 from proxy.protocol.tacit_pb2_grpc import TacitStub
+from proxy.tables.extent import HorizonMoved
 from proxy.wire.errors import (
     DETAILS_BYTES_MAX,
     INCIDENT_KEY,
@@ -152,6 +153,7 @@ def test_statuses_are_the_ones_clients_act_on() -> None:
         refusals.NotAuthenticated: grpc.StatusCode.UNAUTHENTICATED,
         refusals.NotAllowed: grpc.StatusCode.PERMISSION_DENIED,
         refusals.SourceUnavailable: grpc.StatusCode.UNAVAILABLE,
+        HorizonMoved: grpc.StatusCode.UNAVAILABLE,
         refusals.StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
         refusals.LedgerUnavailable: grpc.StatusCode.UNAVAILABLE,
         refusals.LedgerLost: grpc.StatusCode.UNAVAILABLE,
