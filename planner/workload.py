@@ -40,6 +40,8 @@ class RequestedTarget:
         Whether counts below 0 are shown as 0.
     integer_counts : bool, optional
         Whether the counts of the result are shown in whole numbers.
+    as_of : str, optional
+        The last day, moment or number whose rows are meant, of tables that grow.
     """
 
     half_width: float | None = None
@@ -51,6 +53,7 @@ class RequestedTarget:
     fallback: Fallback | None = None
     nonnegative_counts: bool | None = None
     integer_counts: bool | None = None
+    as_of: str | None = None
 
     def over(self, other: "RequestedTarget") -> "RequestedTarget":
         """Fill in what this request leaves open from `other`.
@@ -74,6 +77,7 @@ class RequestedTarget:
             integer_counts=other.integer_counts
             if self.integer_counts is None
             else self.integer_counts,
+            as_of=other.as_of if self.as_of is None else self.as_of,
         )
 
 

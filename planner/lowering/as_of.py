@@ -15,8 +15,16 @@ from cube.timestamps import TimestampAxis
 from planner.sql.messages import position, shown, unsupported
 
 
-def as_of(table: exp.Table, schema: Schema) -> exp.Expr | None:
+def as_of(table: exp.Table, schema: Schema, otherwise: str | None = None) -> exp.Expr | None:
     """The condition that a table's AS OF sets, which is taken off it; None if it has none.
+
+    Parameters
+    ----------
+    table : Table
+        In FROM.
+    schema : Schema
+    otherwise : str, optional
+        The moment of a session, for a table that grows and has none of its own.
 
     Raises
     ------
@@ -26,15 +34,13 @@ def as_of(table: exp.Table, schema: Schema) -> exp.Expr | None:
         If its rows do not go as far.
     """
     version = table.args.get("version")
-    if version is None:
+    if version is None and (otherwise is None or schema.grows is None):
         return None
-    moment = version.expression
     if schema.grows is None:
-        raise unsupported(
-            table, "does not grow, so that it is the same at all times", "Leave AS OF out."
-        )
+        raise unsupported(table, "does not grow", "Leave AS OF out.")
     table.set("version", None)
     axis = schema.by_name[schema.grows]
+    moment = _written(otherwise or "", axis) if version is None else version.expression
     _check_reached(moment, axis, schema.table)
     column = exp.column(axis.name, quoted=True)
     if isinstance(axis, IntegerAxis):
@@ -45,6 +51,17 @@ def as_of(table: exp.Table, schema: Schema) -> exp.Expr | None:
     if isinstance(axis, TimestampAxis):
         return exp.LT(this=column, expression=exp.Add(this=day, expression=exp.Literal.number(1)))
     return exp.LTE(this=column, expression=day)
+
+
+def _written(moment: str, axis: Axis) -> exp.Expr:
+    """A session's moment as SQL for an axis; OutsideDomain if it is of another kind."""
+    is_number = moment.lstrip("-").isdigit()
+    if is_number != isinstance(axis, IntegerAxis):
+        raise OutsideDomain(
+            f"tacit.as_of = {moment} is no value of {axis.name}.",
+            hint="RESET tacit.as_of, or say AS OF behind the table.",
+        )
+    return exp.Literal.number(moment) if is_number else exp.Literal.string(moment)
 
 
 def _is_day(moment: exp.Expr) -> bool:

@@ -60,7 +60,7 @@ class Splitter:
         self._requested = requested
         self.parts: list[PartBuilder] = []
         self.notes: list[str] = []  # for the receipt
-        self.tables = Tables(world)
+        self.tables = Tables(world, requested.as_of)
         self._held: list[tuple[exp.Expr, _Scope]] = []
 
     def statement(self, query: QueryTree) -> tuple[exp.Query, Mapping[str, ShownAnswer]]:

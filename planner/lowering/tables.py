@@ -54,10 +54,13 @@ class Tables:
     ----------
     world : PlanningContext
         The private and public tables, and the views.
+    moment : str, optional
+        What tables that grow are read as of, where they do not say it themselves.
     """
 
-    def __init__(self, world: PlanningContext) -> None:
+    def __init__(self, world: PlanningContext, moment: str | None = None) -> None:
         self._world = world
+        self._moment = moment
         self.allowance = (
             Allowance()
         )  # every private table of a statement is found through this object
@@ -90,7 +93,7 @@ class Tables:
         if isinstance(known, str) and known in self._world.schemas:
             columns = column_names(table.args.get("alias"))
             rows = replace(self._world.rows[known], allowance=self.allowance)
-            ending = as_of(table, rows.schema)
+            ending = as_of(table, rows.schema, self._moment)
             if ending is not None:
                 rows = rows.where((ending,))
             return rows.renamed(table.alias_or_name, columns)

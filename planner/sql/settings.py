@@ -22,12 +22,14 @@ from planner.sql.options import SWITCHES, fallback_named, switched
 from planner.sql.words import WordReader, is_name, keyword
 
 NAMESPACE: Final = "tacit."
+AS_OF: Final = "as_of"
 NOTICES: Final = f"{NAMESPACE}notices"
 # A fraction comes before the size that goes with it, since settings are applied in this order.
 SETTING_NAMES: Final = (
     *("half_width", "confidence", "epsilon", "relative", "at_least"),
-    *("fallback", *SWITCHES),
+    *("fallback", *SWITCHES, AS_OF),
 )
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?|-?\d{1,18}", re.ASCII)
 N_WORDS_MAX = 1000  # of one setting
 
 # What drivers and tools send when they connect, and what SHOW says of it; none of it could change
@@ -80,7 +82,7 @@ _DECIMAL = re.compile(
 )
 
 
-SettingValue: TypeAlias = Fraction | Fallback | bool
+SettingValue: TypeAlias = Fraction | Fallback | bool | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,19 @@ def setting_value(setting: str, name: str, text: str) -> SettingValue:
         return fallback_named(text.strip())
     if setting in SWITCHES:
         return switched(name, text.strip())
+    if setting == AS_OF:
+        return _moment(name, text.strip())
     return exact_setting(name, text)
+
+
+def _moment(name: str, text: str) -> str:
+    """The text of a day, a moment or a whole number."""
+    if _MOMENT.fullmatch(text) is None:
+        raise InvalidTarget(
+            f"{name} must be a day, not {shortened(text)!a}.",
+            hint="Write it like '2026-10-31'; of a table that grows by numbers, the number.",
+        )
+    return text
 
 
 def _set(reader: WordReader) -> SettingStatement:
@@ -267,6 +281,10 @@ def _value(setting: str, name: str, reader: WordReader) -> SettingValue:
             is_word = kind == TokenType.STRING or is_name(reader.rest[0])
             if is_word or setting in SWITCHES:  # ON is a keyword
                 return setting_value(setting, name, text)
+    if setting == AS_OF:
+        raise InvalidTarget(
+            f"{name} must be one day, or DEFAULT.", hint=f"Write SET {name} = '2026-10-31'."
+        )
     if setting == "fallback":
         raise InvalidTarget(
             f"{name} must be one word, or DEFAULT.", hint=f"Write SET {name} = 'history'."

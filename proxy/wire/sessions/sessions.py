@@ -34,6 +34,7 @@ from planner.fallback import Fallback
 from planner.sql.messages import suggestion
 from planner.sql.options import SWITCHES, check_relative
 from planner.sql.settings import (
+    AS_OF,
     NAMESPACE,
     READ_ONLY,
     SETTING_NAMES,
@@ -290,7 +291,8 @@ _LEFT_OUT: Final[Mapping[tuple[str, bool], Mapping[str, float | None]]] = {
     ("relative", False): {"half_width": None},
     ("relative", True): {"at_least": None},
 }
-_WORDS: Final = {"fallback": Fallback, **dict.fromkeys(SWITCHES, bool)}  # settings without a number
+# Settings without a number.
+_WORDS: Final = {"fallback": Fallback, AS_OF: str, **dict.fromkeys(SWITCHES, bool)}
 
 
 def _with(target: RequestedTarget, name: str, value: SettingValue | None) -> RequestedTarget:
@@ -340,6 +342,8 @@ def setting_text(target: RequestedTarget, name: str) -> str | None:
     }
     if name == "fallback":
         return None if target.fallback is None else target.fallback.value
+    if name == AS_OF:
+        return target.as_of
     if name in SWITCHES:
         return {None: None, True: "on", False: "off"}[getattr(target, name)]
     value = values[name]

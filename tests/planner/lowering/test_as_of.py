@@ -11,6 +11,7 @@ from cube.schema import Schema
 from cube.target import AccuracyTarget
 from cube.timestamps import TimestampAxis
 from planner.planner import Planner
+from planner.workload import RequestedTarget
 
 DAYS = DateAxis(name="day", low=dt.date(2026, 1, 1), high=dt.date(2026, 3, 31))
 MOMENTS = TimestampAxis(
@@ -98,3 +99,39 @@ def test_a_table_that_does_not_grow_has_no_moments() -> None:
 def test_no_moment_is_left_out_of_account(sql: str) -> None:
     with pytest.raises(UnsupportedSql):
         planner(DAYS).plan(sql)
+
+
+@pytest.mark.parametrize(
+    ("axis", "moment", "written"),
+    [
+        (DAYS, "2026-02-15", "'2026-02-15'"),
+        (MOMENTS, "2026-01-15 07:00", "TIMESTAMP '2026-01-15 07:00:00'"),
+        (NUMBERS, "17", "17"),
+    ],
+)
+def test_a_session_has_a_moment(axis: Axis, moment: str, written: str) -> None:
+    plans, sql = planner(axis), "SELECT city, COUNT(*) FROM orders{} GROUP BY city"
+    found = plans.plan(sql.format(""), RequestedTarget(as_of=moment))
+    (aggregate,) = found.parts[0].aggregates
+    assert [fingerprint(one) for one in aggregate.blocks] == blocks(
+        plans, sql.format(f" AS OF {written}")
+    )
+
+
+def test_a_table_s_own_moment_counts() -> None:
+    plans = planner(DAYS)
+    found = plans.plan(
+        "SELECT COUNT(*) FROM orders AS OF '2026-01-31'", RequestedTarget(as_of="2026-02-15")
+    )
+    (aggregate,) = found.parts[0].aggregates
+    assert [fingerprint(one) for one in aggregate.blocks] == blocks(
+        plans, "SELECT COUNT(*) FROM orders WHERE day <= '2026-01-31'"
+    )
+
+
+def test_a_session_s_moment_is_for_tables_that_grow() -> None:
+    target = RequestedTarget(as_of="2026-02-15")
+    plans = planner(DAYS, grows=False)
+    assert plans.plan("SELECT COUNT(*) FROM orders", target).parts
+    with pytest.raises(OutsideDomain, match="no value of day"):
+        planner(NUMBERS).plan("SELECT COUNT(*) FROM orders", target)
