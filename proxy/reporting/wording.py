@@ -1,5 +1,7 @@
 """Texts for changes of the rules and for the state of credentials. Values in, text out."""
 
+from fractions import Fraction
+
 from accountant.ledger.credentials import EVERY_TABLE, AccessBook, Credential
 from accountant.ledger.entries import (
     AccessGranted,
@@ -7,14 +9,17 @@ from accountant.ledger.entries import (
     Body,
     BudgetJoined,
     BudgetSet,
+    ChangesAccepted,
     DataPinned,
     Entry,
+    HorizonAdvanced,
     LimitSet,
     TableDeclared,
     TableOpened,
 )
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Window
+from cube.measurement import UNITS_PER_EPSILON
 from proxy.reporting.amounts import exact_text
 from proxy.reporting.model import RuleChange
 
@@ -48,6 +53,16 @@ def change(entry: Entry, body: Body, before: Limit | None) -> RuleChange | None:
             detail = limit_text(body.limit)
             if before is not None:
                 detail = f"{detail}; before: {limit_text(before)}"
+        case HorizonAdvanced(periods=periods):
+            kind, by = "horizon advanced", body.by
+            detail = f"its first {periods[-1].end} levels are readable"
+        case ChangesAccepted(periods=periods):
+            kind, by = "CHANGES ACCEPTED", body.by
+            more = Fraction(body.units_after - body.units_before, UNITS_PER_EPSILON)
+            detail = (
+                f"closed rows of its levels {periods[0].start + 1} to {periods[-1].end} are others "
+                f"now; ε {exact_text(more)} more is spent"
+            )
         case _:
             return _of_the_ledger(entry, body)
     return RuleChange(entry.seq, entry.at, entry.table, kind, subject, detail, by)

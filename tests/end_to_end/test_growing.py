@@ -2,6 +2,7 @@
 
 import csv
 import datetime as dt
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -307,3 +308,26 @@ def test_accepted_changes_are_answered_and_nothing_else_is_measured_anew(
         assert known.receipt is not None
         assert known.receipt.epsilon_spent == 0
     check_ledger(folder)
+
+
+def test_a_report_says_how_far_a_table_is_readable_and_what_was_accepted(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config, rows = str(folder / "tacit.toml"), orders(N_DAYS)
+    with served(folder) as service:
+        ask(service, BY_CITY, RequestedTarget(half_width=50))
+    write(folder, [*rows, (N_UNITS + 1, dt.date(2026, 9, 12), "Oslo")])
+    period = ("--period", "2026-09", "--by", "ann")
+    assert tacit("table", "accept-changes", "orders", *period, "--config", config) == 0
+    report = folder / "report.json"
+    assert tacit("audit", "report", str(folder / "a.ledger"), "-o", str(report)) == 0
+    capsys.readouterr()
+    said = [
+        (one["kind"], one["by"], one["detail"]) for one in json.loads(report.read_text())["changes"]
+    ]
+    assert ("horizon advanced", "closed_through", "its first 30 levels are readable") in said
+    assert said[-1] == (
+        "CHANGES ACCEPTED",
+        "ann",
+        "closed rows of its levels 1 to 30 are others now; ε 0 more is spent",
+    )
