@@ -60,8 +60,7 @@ class RequestedTarget:
 
         Of two caps the smaller one applies, so that no cap can be overruled.
         """
-        names_width = self.half_width is not None or self.relative is not None
-        width = self if names_width else other
+        width = other if self.half_width is None and self.relative is None else self
         caps = [one.epsilon_cap for one in (self, other) if one.epsilon_cap is not None]
         return RequestedTarget(
             half_width=width.half_width,
