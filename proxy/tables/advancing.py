@@ -8,6 +8,7 @@ meanwhile. Nothing here sees rows.
 import datetime as dt
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -18,8 +19,10 @@ from proxy.config.growing import Closing
 from proxy.monitoring.logs import write_log
 
 LOOK_SECONDS: Final = 60.0  # between looks at the clock
+RETRY_SECONDS: Final = 600.0  # after a failure: every attempt reads all of the data
 BY_CLOCK: Final = "closed_after"  # who says so, for the ledger
 BY_OWNER: Final = "closed_through"
+UNEXPECTED: Final = "internal_error"  # its text may quote a row, and is dropped
 CHANGED: Final = "rows_changed"  # the log's code for closed rows that read otherwise now
 
 
@@ -69,6 +72,7 @@ class Advancing:
 
     def __init__(self, tables: Sequence[Growing]) -> None:
         self._tables = [one for one in tables if one.closing.after is not None]
+        self._not_before: dict[str, float] = {}  # for tables whose horizon could not be moved
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="advancing", daemon=True)
 
@@ -85,16 +89,21 @@ class Advancing:
     def look(self) -> None:
         """Move the horizons that are due."""
         for one in self._tables:
+            table = one.gate.schema.table
+            if time.monotonic() < self._not_before.get(table, 0.0):
+                continue
             try:
                 _advanced(one.gate, one.closing)
-            except SourceUnavailable:
-                log_unread(one.gate)
             except LedgerUnavailable:  # which is logged where it is watched
                 continue
-            except TacitError as error:
-                write_log(
-                    logging.ERROR, "not_advanced", table=one.gate.schema.table, code=error.code
-                )
+            except SourceUnavailable:
+                log_unread(one.gate)
+            except Exception as error:  # noqa: BLE001 - or the thread would end, and no horizon move
+                code = error.code if isinstance(error, TacitError) else UNEXPECTED
+                write_log(logging.ERROR, "not_advanced", table=table, code=code)
+            else:
+                continue
+            self._not_before[table] = time.monotonic() + RETRY_SECONDS
 
     def _run(self) -> None:
         while not self._is_over.wait(LOOK_SECONDS):

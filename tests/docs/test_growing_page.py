@@ -3,8 +3,10 @@
 import datetime as dt
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from inference.noise_law.law import law_of_noise
 from planner.workload import RequestedTarget
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.bootstrap import build
@@ -44,3 +46,20 @@ def test_it_does_as_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert ended.value.code == 1
     assert capsys.readouterr().out.splitlines() == [READABLE, LATE]
     assert f"{READABLE}\n    {LATE}" in PAGE
+
+
+def test_the_table_of_stretches_is_that_of_sums_of_noises() -> None:
+    """In plain answers: the weight at which so many noises together are as narrow as one."""
+
+    def half_width(n_stretches: int) -> float:
+        return law_of_noise(np.ones(n_stretches)).half_width(0.95)
+
+    rows = {
+        cells[0].strip(): [cell.strip() for cell in cells[1:]]
+        for line in PAGE.splitlines()
+        if len(cells := line.strip("| ").split("|")) == 7
+    }
+    days = [int(cell) for cell in rows["days"]]
+    assert [int(cell) for cell in rows["bought anew each day"]] == days
+    found = [round(half_width(n) / half_width(1), 1) for n in days]
+    assert [float(cell) for cell in rows["stretches"]] == found

@@ -331,3 +331,31 @@ def test_a_report_says_how_far_a_table_is_readable_and_what_was_accepted(
         "ann",
         "closed rows of its levels 1 to 30 are others now; ε 0 more is spent",
     )
+
+
+def test_whatever_fails_the_clock_goes_on_and_says_nothing_of_the_rows(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    through = [dt.date(2026, 9, 20)]
+    monkeypatch.setattr(Closing, "horizon", lambda *_: (through[0] - LOW).days + 1)
+    with served(folder, 'closed_after = "3 days"') as service:
+        gate = service.engine._tables["orders"].gate
+        through[0] = dt.date(2026, 9, 25)
+        n_tried = []
+
+        def fails(*_: object) -> bool:
+            n_tried.append(1)
+            raise ZeroDivisionError("customer 7 of Oslo")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(gate), "advance", fails)
+            service.advancing.look()
+            service.advancing.look()  # not again at once: every attempt reads all of the data
+        assert len(n_tried) == 1
+        said = capsys.readouterr()
+        assert "not_advanced" in said.out + said.err
+        assert "customer 7" not in said.out + said.err
+        service.advancing._not_before.clear()
+        service.advancing.look()
+        assert gate.history.growth is not None
+        assert gate.history.growth.horizon == 25
