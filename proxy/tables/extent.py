@@ -6,12 +6,13 @@ passes between the two is written anew here. Nothing here decides anything.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from accountant.ledger.entries import Charge
 from accountant.ledger.table_history import TableHistory
+from cube.block import QueryBlock
 from cube.gaussian import Asked, PlannedGaussian
 from cube.horizon import Horizon
 from cube.measurement import Measurement, PlannedMeasurement
@@ -92,15 +93,9 @@ class Extent:
 
     def kept(self, plan: Sequence[PlannedMeasurement]) -> tuple[PlannedMeasurement, ...]:
         """A plan as the ledger has it."""
-        horizon = self.horizon
-        if horizon is None:
+        if self.horizon is None:
             return tuple(plan)
-        return tuple(
-            replace(
-                one, block=horizon.whole(one.block), raised_from=self._kept_or_none(one.raised_from)
-            )
-            for one in plan
-        )
+        return _rewritten(plan, self.horizon.whole, self._kept_or_none)
 
     def kept_count(self, count: UnitCount) -> UnitCount:
         """A count of units as the ledger has it."""
@@ -113,15 +108,9 @@ class Extent:
 
     def served_plan(self, plan: Sequence[PlannedMeasurement]) -> tuple[PlannedMeasurement, ...]:
         """A plan of the ledger, about what is served."""
-        horizon = self.horizon
-        if horizon is None:
+        if self.horizon is None:
             return tuple(plan)
-        return tuple(
-            replace(
-                one, block=horizon.cut(one.block), raised_from=self._served_or_none(one.raised_from)
-            )
-            for one in plan
-        )
+        return _rewritten(plan, self.horizon.cut, self._served_or_none)
 
     def n_served(self, n_measurements: int) -> int:
         """How many of the first measurements of the ledger say something about what is served."""
@@ -185,3 +174,14 @@ class Extent:
             return asked
         distance = replace(asked.statistic, block=horizon.whole(asked.statistic.block))
         return replace(asked, statistic=distance)
+
+
+def _rewritten(
+    plan: Sequence[PlannedMeasurement],
+    written: Callable[[QueryBlock], QueryBlock],
+    place: Callable[[int | None], int | None],
+) -> tuple[PlannedMeasurement, ...]:
+    """A plan with its rows, and the places of what it raises, written anew."""
+    return tuple(
+        replace(one, block=written(one.block), raised_from=place(one.raised_from)) for one in plan
+    )
