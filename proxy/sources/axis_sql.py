@@ -22,6 +22,7 @@ from cube.axis import (
 from cube.timestamps import STEPS, TimestampAxis
 from proxy.sources.closed import text_sql
 from proxy.sources.number_sql import number_sql
+from proxy.sources.searching import Search
 from proxy.sources.source_column import SourceColumn
 
 LEFT_OUT = -1
@@ -47,8 +48,8 @@ class AxisSql:
     ----------
     position : str
         SQL for the position of a level, or one of the two codes.
-    join : str
-        A join that `position` needs, or empty.
+    search : Search, optional
+        A search that `position` needs.
     setup : str
         A statement to run beforehand, or empty.
     listed : pyarrow.Table, optional
@@ -56,7 +57,7 @@ class AxisSql:
     """
 
     position: str
-    join: str = ""
+    search: Search | None = None
     setup: str = ""
     listed: pa.Table | None = None
 
@@ -91,7 +92,7 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
     """The encoding of the axis at a place of the schema."""
     is_text = column.is_csv
     value, wrong = _typed_text(axis, column.sql) if is_text else _typed_native(axis, column)
-    join, setup, listed = "", "", None
+    search, setup, listed = None, "", None
     match axis:
         case CategoryAxis():
             # The codes of an ENUM are the positions of its values.
@@ -102,7 +103,7 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
             found = f"CASE WHEN {value} BETWEEN {axis.low} AND {axis.high} "
             found += f"THEN {value} - ({axis.low}) END"
         case NumericAxis() | MeasureAxis():
-            found, join, setup, listed = number_sql(axis, value, place, column)
+            found, search = number_sql(axis, value, place, column)
         case BooleanAxis():
             found = f"CAST({value} AS TINYINT)"
         case DateAxis():
@@ -121,7 +122,7 @@ def axis_sql(axis: Axis, column: SourceColumn, place: int) -> AxisSql:
         f"CAST(CASE WHEN {column.sql} IS NULL THEN {null} WHEN {wrong} THEN {WRONG_TYPE} "
         f"ELSE coalesce({found}, {outside}) END AS {code_type(axis)})"
     )
-    return AxisSql(position, join, setup, listed)
+    return AxisSql(position, search, setup, listed)
 
 
 def _typed_native(axis: Axis, column: SourceColumn) -> tuple[str, str]:

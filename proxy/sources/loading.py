@@ -5,7 +5,8 @@ reads the file, or the result of the owner's view, and encodes it; the other rec
 Proof that the rows stay the same: accountant/proofs/refinement.md, "The same data".
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from cube.axis import Axis
@@ -32,8 +33,10 @@ from proxy.sources.bounding import (
 from proxy.sources.closed import Connection, closed_database
 from proxy.sources.location import Location, PrivateView, SourceLocation
 from proxy.sources.problems import Problems
+from proxy.sources.searching import Search, edges_table, searched
 from proxy.sources.source_column import SourceColumn
 
+EDGES = "edges"  # the table of the edges that numbers are searched among
 ABSENT = "the source has no such column"
 
 
@@ -105,18 +108,21 @@ def _encode(
     if columns is None:
         described = connection.execute(f"DESCRIBE FROM {relation.sql}").fetchall()
         columns = files.typed_columns(described)
-    encodings = _encodings(schema, columns, problems, view)
+    read = _columns(schema, columns, problems, view)
     unit = _unit(schema, columns, problems)
     problems.raise_if_any()
-    for encoding in encodings:
-        _set_up(encoding, connection)
-    named = ", ".join(f"{sql.position} AS axis_{place}" for place, sql in enumerate(encodings))
+    encodings = {
+        place: axis_sql(axis, replace(column, sql=f"column_{place}"), place)
+        for place, (axis, column) in enumerate(zip(schema.axes, read, strict=True))
+    }
+    given = ", ".join(f"{column.sql} AS column_{place}" for place, column in enumerate(read))
+    named = ", ".join(f"{sql.position} AS axis_{place}" for place, sql in encodings.items())
     if unit is not None and schema.rows_per_unit_max > 1:
-        named += f", {unit.sql} AS {UNIT}"
-    joins = " ".join(sql.join for sql in encodings)
-    connection.execute(
-        f"CREATE TABLE encoded AS SELECT {named} FROM {relation.sql} AS source {joins}"  # noqa: S608 - from the public schema and quoted names
-    )
+        given, named = f"{given}, {unit.sql} AS {UNIT}", f"{named}, {UNIT}"
+    searches = {place: sql.search for place, sql in encodings.items() if sql.search is not None}
+    _set_up(encodings.values(), searches, connection)
+    rows = searched(f"SELECT {given} FROM {relation.sql} AS source", searches, EDGES)  # noqa: S608 - quoted names
+    connection.execute(f"CREATE TABLE encoded AS SELECT {named} FROM ({rows})")  # noqa: S608 - from the public schema and quoted names
     if unit is not None:
         (found,) = connection.execute(
             f"SELECT count(*) > count({unit.sql}), count({unit.sql}) > count(DISTINCT {unit.sql}) "  # noqa: S608 - a quoted name
@@ -151,12 +157,12 @@ def _unit(
     return column
 
 
-def _encodings(
+def _columns(
     schema: Schema, columns: Mapping[str, SourceColumn], problems: Problems, view: str | None
-) -> list[AxisSql]:
-    """The encoding of each axis; columns that are absent or of another type are problems."""
-    encodings = []
-    for place, axis in enumerate(schema.axes):
+) -> list[SourceColumn]:
+    """The column of each axis; columns that are absent or of another type are problems."""
+    found = []
+    for axis in schema.axes:
         column = columns.get(axis.name.casefold())
         keys = ("tables", schema.table, "columns", axis.name)
         if column is None:
@@ -164,8 +170,8 @@ def _encodings(
         elif not can_read(axis, column):
             problems.add(keys, _unlike(axis, column, view))
         else:
-            encodings.append(axis_sql(axis, column, place))
-    return encodings
+            found.append(column)
+    return found
 
 
 def _unlike(axis: Axis, column: SourceColumn, view: str | None) -> str:
@@ -189,11 +195,18 @@ def _absent(axis: Axis, columns: Mapping[str, SourceColumn], view: str | None) -
     return f"the view has no such column{there}. {nearest}".removesuffix(". ")
 
 
-def _set_up(encoding: AxisSql, connection: Connection) -> None:
-    """Make the type or table of levels that an encoding refers to."""
-    if encoding.setup:
-        connection.register("listed", encoding.listed)
-        connection.execute(encoding.setup)
+def _set_up(
+    encodings: Iterable[AxisSql], searches: Mapping[int, Search], connection: Connection
+) -> None:
+    """Make the types of levels and the table of edges that encodings refer to."""
+    for encoding in encodings:
+        if encoding.setup:
+            connection.register("listed", encoding.listed)
+            connection.execute(encoding.setup)
+            connection.unregister("listed")
+    if searches:
+        connection.register("listed", edges_table(searches))
+        connection.execute(f"CREATE TABLE {EDGES} AS FROM listed")
         connection.unregister("listed")
 
 

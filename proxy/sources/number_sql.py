@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from cube.axis import MeasureAxis, NumericAxis, Rounding
+from proxy.sources.searching import Search, found
 from proxy.sources.source_column import SourceColumn
 
 DECIMAL_DIGITS: Final = 38  # the most that a DECIMAL has
@@ -22,8 +23,8 @@ DECIMAL_MAX: Final = 10**DECIMAL_DIGITS - 1  # in units of its last digit
 
 def number_sql(
     axis: NumericAxis | MeasureAxis, value: str, place: int, column: SourceColumn
-) -> tuple[str, str, str, pa.Table | None]:
-    """SQL for a position, the join and the setup it needs, and the table the setup refers to.
+) -> tuple[str, Search | None]:
+    """SQL for a position, NULL where a number has none, and the search that it needs.
 
     Parameters
     ----------
@@ -33,60 +34,46 @@ def number_sql(
     place : int
         The axis's place in the schema.
     column : SourceColumn
-
-    Notes
-    -----
-    The position is NULL where a number has none.
     """
-    setup, join = f"CREATE TABLE levels_{place} AS FROM listed", _search(value, place)
-    level = f"levels_{place}.position"
     if isinstance(axis, NumericAxis) and column.decimal_places is not None:
-        listed, last = _decimal_edges(axis, column.decimal_places)
-        found = f"CASE WHEN {column.sql} <= {last} THEN {level} END"
-        return found, _search(column.sql, place), setup, listed
+        search, last = _among_decimals(axis, column.sql, column.decimal_places)
+        return f"CASE WHEN {column.sql} <= {last} THEN {found(place)} END", search
     if isinstance(axis, NumericAxis):
-        last = _double(axis.edges[-1])
-        return f"CASE WHEN {value} <= {last} THEN {level} END", join, setup, _edges(axis.regular)
+        search, last = _among(value, axis.regular), _double(axis.edges[-1])
+        return f"CASE WHEN value_{place} <= {last} THEN {found(place)} END", search
     exact = _decimal_level(axis, column)
     if exact is not None:
-        return exact, "", "", None
+        return exact, None
     if axis.rounding is not None:
-        return _rounded(value, axis.n_regular, axis.rounding), "", "", None
+        return _rounded(value, axis.n_regular, axis.rounding), None
     # The lowest level has no lower edge: values clamped to it are below every edge.
-    return level, join, setup, _edges((-math.inf, *axis.rounding_points))
+    return found(place), _among(value, (-math.inf, *axis.rounding_points))
 
 
-def _edges(edges: Sequence[float]) -> pa.Table:
-    """The lower edge of every level, and its position."""
-    begins = pa.array(edges, pa.float64())
-    return pa.table({"edge": begins, "position": pa.array(range(len(begins)), pa.int32())})
+def _among(value: str, edges: Sequence[float]) -> Search:
+    """A search among the lower edges of levels."""
+    return Search(value, pa.array(edges, pa.float64()))
 
 
-def _decimal_edges(axis: NumericAxis, places: int) -> tuple[pa.Table, str]:
-    """The least decimal of every bin and the bin's position, and SQL for the largest of the last.
+def _among_decimals(axis: NumericAxis, value: str, places: int) -> tuple[Search, str]:
+    """A search among the least decimals of bins, and SQL for the largest decimal of the last.
 
-    Edges are the decimals that the owner wrote, compared exactly. Bins that no decimal of so few
-    places lies in are left out.
+    Edges are the decimals that the owner wrote, compared exactly. Of bins that begin at the same
+    decimal, as no decimal of so few places lies between them, the last is found.
     """
     written = [Fraction(repr(edge)) * 10**places for edge in axis.edges]
     end = min(math.floor(written[-1]), DECIMAL_MAX)
-    first = {max(math.ceil(edge), -DECIMAL_MAX): place for place, edge in enumerate(written[:-1])}
-    kept = {edge: place for edge, place in first.items() if edge <= end}
+    first = [max(math.ceil(edge), -DECIMAL_MAX) for edge in written[:-1]]
     exact = Context(prec=DECIMAL_DIGITS)
-    decimals = [Decimal(edge).scaleb(-places, exact) for edge in kept]
-    begins = pa.array(decimals, pa.decimal128(DECIMAL_DIGITS, places))
-    last = Decimal(end).scaleb(-places, exact)
-    listed = pa.table({"edge": begins, "position": pa.array(kept.values(), pa.int32())})
-    return listed, f"CAST('{last:f}' AS {_decimal(places)})"
+    # A bin that begins beyond every decimal is found by none: its edge is NULL.
+    decimals = [Decimal(edge).scaleb(-places, exact) if edge <= end else None for edge in first]
+    last = Decimal(max(end, -DECIMAL_MAX)).scaleb(-places, exact)
+    edges = pa.array(decimals, pa.decimal128(DECIMAL_DIGITS, places))
+    return Search(value, edges), f"CAST('{last:f}' AS {_decimal(places)})"
 
 
 def _decimal(places: int) -> str:
     return f"DECIMAL({DECIMAL_DIGITS}, {places})"
-
-
-def _search(value: str, place: int) -> str:
-    """SQL to join the level with the greatest edge that is at most `value`."""
-    return f"ASOF LEFT JOIN levels_{place} ON {value} >= levels_{place}.edge"
 
 
 def _rounded(value: str, n_levels: int, rounding: Rounding) -> str:

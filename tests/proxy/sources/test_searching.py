@@ -1,0 +1,49 @@
+"""The search among edges in SQL, against bisection."""
+
+import math
+from bisect import bisect_right
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from proxy.sources.searching import Search, edges_table, found, searched
+
+SPECIAL = (0.0, -0.0, 5e-324, 1e308, -1e308)
+
+
+def edges_of(rng: np.random.Generator, n_edges: int) -> list[float]:
+    """Some edges in order, a few of them twice."""
+    drawn = np.round(rng.normal(scale=10.0, size=n_edges), int(rng.integers(0, 4)))
+    return sorted(drawn.tolist())
+
+
+@pytest.mark.parametrize("n_edges", [1, 2, 3, 4, 5, 7, 8, 9, 31, 33, 1000])
+def test_the_last_edge_at_or_below_a_value_is_found(n_edges: int) -> None:
+    rng = np.random.default_rng(n_edges)
+    edges = {place: edges_of(rng, n) for place, n in ((0, n_edges), (4, int(rng.integers(1, 70))))}
+    columns: dict[int, list[float | None]] = {}
+    for place, some in edges.items():
+        beside = [math.nextafter(edge, way) for edge in some for way in (-math.inf, math.inf)]
+        values = [*some, *beside, *SPECIAL]
+        columns[place] = [None, *rng.choice(values, size=300).tolist()]
+    searches = {
+        place: Search(f"x_{place}", pa.array(some, pa.float64())) for place, some in edges.items()
+    }
+    with duckdb.connect() as connection:
+        rows = pa.table({f"x_{place}": pa.array(some) for place, some in columns.items()})
+        connection.register("rows", rows)
+        connection.register("edges", edges_table(searches))
+        table = connection.sql(
+            f"SELECT {found(0)} AS at_0, {found(4)} AS at_4, x_0, x_4 "  # noqa: S608 - of this test
+            f"FROM ({searched('FROM rows', searches, 'edges')})"
+        ).to_arrow_table()
+    for place, some in edges.items():
+        for at, value in zip(*(table[name].to_pylist() for name in (f"at_{place}", f"x_{place}"))):  # noqa: B905
+            reached = 0 if value is None else bisect_right(some, value)
+            assert at == (reached - 1 if reached else None)
+
+
+def test_a_relation_without_numbers_is_as_it_was() -> None:
+    assert searched("FROM rows", {}, "edges") == "FROM rows"
