@@ -74,6 +74,11 @@ class DuckDbSource:
             self._states = files.states_of(location.files)
             load(schema, location, self._states, self._connection, read)
             changed = files.states_of(location.files) != self._states
+        except duckdb.OutOfMemoryException:
+            raise ConfigurationInvalid(
+                f"{location.label} takes more memory than there is.",
+                hint="Declare fewer columns, or serve it where there is more memory.",
+            ) from None
         except (duckdb.Error, csv.Error, OSError, UnicodeError):
             # The driver's text may quote a row, so it is dropped.
             raise unreadable from None

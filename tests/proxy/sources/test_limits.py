@@ -15,6 +15,7 @@ import pytest
 from cube.axis import Axis, BooleanAxis, CategoryAxis, DateAxis, IntegerAxis, NumericAxis
 from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
 from cube.schema import Schema
+from proxy.sources import closed
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.location import SourceLocation
 
@@ -266,3 +267,15 @@ def test_a_location_knows_its_kind_and_checks_itself() -> None:
     for path, table in (("x.txt", None), ("x.duckdb", None), ("x.csv", "t")):
         with pytest.raises(ValueError, match="source"):
             SourceLocation(path=Path(path), source_table=table)
+
+
+def test_a_table_that_needs_more_memory_than_there_is_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(closed.SETTINGS, "memory_limit", "12MB")
+    path = tmp_path / "large.parquet"
+    columns = {f"c{place}": pa.array(range(300_000), pa.int64()) for place in range(8)}
+    pq.write_table(pa.table(columns), path)
+    axes = [IntegerAxis(name=name, low=0, high=300_000) for name in columns]
+    said = refusal(schema_of(*axes, n_records_max=10**6), SourceLocation(path=path))
+    assert "takes more memory than there is" in said
