@@ -143,17 +143,32 @@ RowEstimate = Posterior | NotEstimable
 
 def widest(rows: Sequence[RowEstimate], confidence: float) -> float:
     """The largest half-width among rows; infinite if any of them is not estimable."""
-    return max(
-        (row.half_width(confidence) if isinstance(row, Posterior) else math.inf for row in rows),
-        default=0.0,
-    )
+    return max(half_widths(rows, confidence), default=0.0)
 
 
 def narrowest(
     first: Sequence[RowEstimate], second: Sequence[RowEstimate], confidence: float
 ) -> tuple[RowEstimate, ...]:
-    """Row by row, the narrower of two estimates."""
+    """Row by row, the narrower of two estimates; the first if neither is."""
+    widths = half_widths(first, confidence), half_widths(second, confidence)
     return tuple(
-        min(rows, key=lambda row: widest((row,), confidence))
-        for rows in zip(first, second, strict=True)
+        one if width <= other_width else other
+        for one, other, width, other_width in zip(first, second, *widths, strict=True)
     )
+
+
+def half_widths(rows: Sequence[RowEstimate], confidence: float) -> list[float]:
+    """The half-width of each row; infinite if it is not estimable.
+
+    Rows that were counted together share a law, which is asked once.
+    """
+    found: list[float] = []
+    law, of_law = None, 0.0
+    for row in rows:
+        if isinstance(row, NotEstimable):
+            found.append(math.inf)
+            continue
+        if row.law is not law:
+            law, of_law = row.law, row.law.half_width(confidence)
+        found.append(of_law + row.lattice_widening)
+    return found

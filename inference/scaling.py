@@ -91,12 +91,10 @@ class Scaling:
     def of_own(self, measurement: Measurement, place: int) -> tuple[Posterior, ...]:
         """From a measurement of the very same rows, at its place in the history."""
         law = self.law_of(np.array([measurement.noise_scale]), np.array([measurement.is_gaussian]))
-        places, one = np.array([place]), np.ones(1)
-        every = np.arange(measurement.block.n_rows)[:, np.newaxis]
-        widening = measurement.lattice_widening
+        every = ErrorTerms.of_rows(place, measurement.block.n_rows)
         return tuple(
-            self.posterior(float(value), law, widening, ErrorTerms(places, row, one))
-            for value, row in zip(measurement.values, every, strict=True)
+            self.posterior(value, law, measurement.lattice_widening, terms)
+            for value, terms in zip(measurement.values.tolist(), every, strict=True)
         )
 
     def constant(self) -> Posterior:

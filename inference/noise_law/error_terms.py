@@ -49,6 +49,21 @@ class ErrorTerms:
         object.__setattr__(self, "row", _locked(row))
         object.__setattr__(self, "coefficient", _locked(coefficient))
 
+    @classmethod
+    def of_rows(cls, place: int, n_rows: int) -> list[Self]:
+        """The terms of each row of a measurement by itself: its own noise, once."""
+        arrays = [np.array([place]), np.arange(n_rows), np.ones(1)]
+        places, rows, ones = map(_locked, arrays)
+        found = []
+        for row in range(n_rows):
+            # What is checked of each is true of all; and the array that they share is theirs.
+            terms = object.__new__(cls)
+            object.__setattr__(terms, "place", places)
+            object.__setattr__(terms, "row", rows[row : row + 1])
+            object.__setattr__(terms, "coefficient", ones)
+            found.append(terms)
+        return found
+
     def times(self, multiplier: float) -> Self:
         """The terms of the answer times a number."""
         if multiplier == 1.0:

@@ -55,3 +55,15 @@ def test_with_a_raise_an_interval_from_the_parts_covers(shares: tuple[float, flo
         held = float((np.abs(drawn) <= law.half_width(confidence)).mean())
         # Of 40,000 draws, a share has a standard deviation of at most .0025.
         assert held > confidence - 0.01
+
+
+def test_the_terms_of_every_row_are_those_of_each() -> None:
+    together = ErrorTerms.of_rows(7, 3)
+    for row, terms in enumerate(together):
+        alone = ErrorTerms(np.array([7]), np.array([row]), np.ones(1))
+        for part in ("place", "row", "coefficient"):
+            one, other = getattr(terms, part), getattr(alone, part)
+            assert one.dtype == other.dtype
+            assert not one.flags.writeable
+            np.testing.assert_array_equal(one, other)
+    assert ErrorTerms.of_rows(7, 0) == []

@@ -1,6 +1,7 @@
 """The posterior: intervals, probabilities and bins, from the law of the noise and nothing else."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inference.noise_law.law import NoiseLaw, law_of_noise
-from inference.posterior import NotEstimable, Posterior
+from inference.posterior import (
+    NotEstimable,
+    Posterior,
+    RowEstimate,
+    half_widths,
+    narrowest,
+    widest,
+)
 
 N_REPLICATES = 40_000
 FALSE_ALARM = 1e-9  # probability that the coverage test fails although all is right
@@ -198,3 +206,25 @@ def test_not_estimable_says_why() -> None:
     assert NotEstimable("age has never been measured").reason == "age has never been measured"
     with pytest.raises(ValueError, match="reason"):
         NotEstimable("")
+
+
+def test_the_widths_of_many_rows_are_those_of_each() -> None:
+    """Laws that rows share, laws of their own, and rows of which nothing is known."""
+    shared = law_of_noise(np.array([2.0]))
+    rows: list[RowEstimate] = [
+        Posterior(1.0, shared),
+        Posterior(2.0, shared, lattice_widening=0.25),
+        Posterior(3.0, law_of_noise(np.array([1.0, 3.0]))),
+        NotEstimable("nothing was measured"),
+        Posterior(4.0, shared),
+    ]
+    expected = [row.half_width(0.9) if isinstance(row, Posterior) else math.inf for row in rows]
+    assert half_widths(rows, 0.9) == expected
+    assert widest(rows, 0.9) == math.inf
+    assert widest(rows[:3], 0.9) == max(expected[:3])
+    assert widest((), 0.9) == 0.0
+    turned = rows[::-1]
+    kept = narrowest(rows, turned, 0.9)
+    assert half_widths(kept, 0.9) == list(map(min, expected, expected[::-1]))
+    again = [replace(one) if isinstance(one, Posterior) else one for one in rows]
+    assert narrowest(rows, again, 0.9) == tuple(rows), "the first, if neither is narrower"
