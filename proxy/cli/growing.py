@@ -17,7 +17,8 @@ from planner.sql.messages import listed
 from proxy.admin import growing
 from proxy.admin.open_ledger import open_configured
 from proxy.cli.options import ConfigOption
-from proxy.config.settings import Settings, TableSettings, load
+from proxy.config.settings import Settings, load
+from proxy.config.table_settings import TableSettings
 
 DEFAULT_CONFIG: Final = Path("tacit.toml")
 _MONTH: Final = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
