@@ -15,6 +15,7 @@ from cube.horizon import Span
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
 from cube.timestamps import STEPS, TimestampAxis
+from proxy.config.moments import LastLevel
 from proxy.sources.problems import Problems, Section
 from proxy.sources.time_zones import local_time
 
@@ -36,7 +37,7 @@ class GrowsSection(Section):
     """How the file says it."""
 
     axis: str = Field(min_length=1)
-    closed_through: dt.datetime | dt.date | int | None = None
+    closed_through: LastLevel | None = None
     closed_after: str | None = None
 
     @field_validator("closed_after")
