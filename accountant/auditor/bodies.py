@@ -36,7 +36,7 @@ from cube.measurement import UNITS_PER_EPSILON
 
 N_WIDTHS: Final = 5  # bins of the share of the promised width, by which answers are counted
 VALUE_MAX: Final = 2**63 - 1  # noisy values are clamped within it
-WINDOWS: Final = ("day", "week", "month", "year", "never")
+WINDOWS: Final = ("day", "week", "month", "quarter", "year", "never")
 SUBJECTS: Final = ("analyst", "group", "each_analyst")
 
 
@@ -52,6 +52,7 @@ class Opened:
     grows: str = ""  # the axis along which it grows, if it does
     grows_levels: int = 0  # how many levels it has
     rows_at_level: AtLevel | None = None  # at most, of a unit, at each level of a column
+    renews: str = "never"  # the window in which the budget may be spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +86,10 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Another budget."""
+    """Another budget, and the window in which it may be spent."""
 
     budget: Fraction
+    renews: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +205,7 @@ def _opened(value: Json) -> Opened:
         "shared_budget",
         "grows",
         "grows_levels",
+        "renews",
     )
     fields = fields_of(value, required, optional_ones)
     text(fields, "schema_digest")
@@ -221,7 +224,9 @@ def _opened(value: Json) -> Opened:
     n_levels = whole(fields, "grows_levels", 1) if grows else 0
     if grows and is_pinned:
         raise Wrong("the rows of a table that grows, recorded as if it did not")
-    return Opened(data, budget, is_pinned or bool(grows), n_rows, shared, grows, n_levels, at_level)
+    is_pinned = is_pinned or bool(grows)
+    growing = grows, n_levels
+    return Opened(data, budget, is_pinned, n_rows, shared, *growing, at_level, _renews(fields))
 
 
 def _at_level(value: Json) -> AtLevel:
@@ -271,7 +276,13 @@ def _declared(value: Json) -> InformationalEntry:
 
 
 def _budget(value: Json) -> Budget:
-    return Budget(_epsilon(fields_of(value, ("budget",)), "budget"))
+    fields = fields_of(value, ("budget",), ("renews",))
+    return Budget(_epsilon(fields, "budget"), _renews(fields))
+
+
+def _renews(fields: Fields) -> str:
+    """The window of a budget; one that never renews is written without it."""
+    return one_of(fields, "renews", WINDOWS[:-1]) if "renews" in fields else WINDOWS[-1]
 
 
 def _limit(value: Json) -> Limit:

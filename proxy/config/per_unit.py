@@ -6,9 +6,8 @@ costs add up is the ledger's work; that the columns are the same in all rows of 
 when the data is read (proxy/sources/unit_rows.py).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
-from fractions import Fraction
 
 from cube.axis import Axis
 from cube.schema import Schema
@@ -21,7 +20,7 @@ from proxy.sources.problems import Problems
 
 
 def with_units(
-    tables: Iterable[TableSettings], budgets: Mapping[str, Fraction], problems: Problems
+    tables: Iterable[TableSettings], budgets: Collection[str], problems: Problems
 ) -> tuple[TableSettings, ...]:
     """The tables, each that says `per_unit` followed by the table of its units.
 
@@ -29,8 +28,8 @@ def with_units(
     ----------
     tables : iterable of TableSettings
         As the file declares them.
-    budgets : mapping of str to Fraction
-        The epsilon of each budget that the file names.
+    budgets : collection of str
+        The names of budgets that the file declares.
     problems : Problems
         Where problems are recorded; the tables are of no use then.
     """
@@ -45,7 +44,7 @@ def with_units(
 def _expanded(
     table: TableSettings,
     names: set[str],
-    budgets: Mapping[str, Fraction],
+    budgets: Collection[str],
     problems: Problems,
 ) -> Iterator[TableSettings]:
     """A table and that of its units, both with the budget that they share."""

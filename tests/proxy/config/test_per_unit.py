@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from accountant.ledger.limits import Window
 from proxy.config.sharing import Sharing
 from proxy.sources.location import SourceLocation, UnitRows
 from tests.support.config_files import loaded, problems
@@ -75,6 +76,16 @@ def test_both_spend_from_the_budget_that_the_first_one_names(folder: Path) -> No
     for table in loaded(folder, changed('budget = "2"', 'budget = "people"')).tables:
         assert table.funds.shared == "people"
         assert table.budget == Fraction(3)
+
+
+def test_what_renews_renews_for_both(folder: Path) -> None:
+    """They share one budget, which has one window."""
+    own = changed("half_width", 'budget_renews = "quarter"\nhalf_width')
+    named = changed('budget = "2"', 'budget = "people"')
+    for text in (own, named.replace('epsilon = "3"', 'epsilon = "3"\nrenews = "quarter"')):
+        orders, units = loaded(folder, text).tables
+        assert orders.funds == units.funds
+        assert units.funds.renews is Window.QUARTER
 
 
 def test_everything_else_is_as_the_first_one_says(folder: Path) -> None:
