@@ -312,3 +312,15 @@ def test_changes_once_every_level_is_readable(ledger: Ledger, table: GrowingTabl
     buy(gate, rows(), 1)
     assert spent(gate) == 4  # the last day: 2 and 1 before, and 1 now
     check(ledger)
+
+
+def test_what_is_bought_after_changes_that_came_first_is_added_up(
+    ledger: Ledger, table: GrowingTable, gate: Gate
+) -> None:
+    table.records = np.append(RECORDS, LATE, axis=0)
+    gate.accept_changes(0, 3, "owner")
+    buy(gate, rows(days(0)), 2)
+    check(ledger)
+    written = entries(ledger)
+    (seq,) = [one.seq for one in written if one.kind == "charge"]
+    assert "cost" in problem_with(written, seq, to(ONE.units, "units_after"))
