@@ -37,7 +37,7 @@ from cube.measurement import UNITS_PER_EPSILON
 
 N_WIDTHS: Final = 5  # bins of the share of the promised width, by which answers are counted
 VALUE_MAX: Final = 2**63 - 1  # noisy values are clamped within it
-WINDOWS: Final = ("day", "week", "month", "year", "never")
+WINDOWS: Final = ("day", "week", "month", "quarter", "year", "never")
 SUBJECTS: Final = ("analyst", "group", "each_analyst")
 
 
@@ -54,6 +54,7 @@ class Opened:
     grows_levels: int = 0  # how many levels it has
     rows_at_level: AtLevel | None = None  # at most, of a unit, at each level of a column
     rows_fingerprint: str = ""  # of what is read from the data, if that is recorded
+    renews: str = "never"  # the window in which the budget may be spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,10 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Another budget."""
+    """Another budget, and the window in which it may be spent."""
 
     budget: Fraction
+    renews: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,7 @@ def _opened(value: Json) -> Opened:
         "shared_budget",
         "grows",
         "grows_levels",
+        "renews",
     )
     fields = fields_of(value, required, optional_ones)
     text(fields, "schema_digest")
@@ -227,7 +230,8 @@ def _opened(value: Json) -> Opened:
         raise Wrong("the rows of a table that grows, recorded as if it did not")
     is_pinned = is_pinned or bool(grows)
     growing = grows, n_levels
-    return Opened(data, budget, is_pinned, n_rows, shared, *growing, at_level, rows)
+    renews = _renews(fields)
+    return Opened(data, budget, is_pinned, n_rows, shared, *growing, at_level, rows, renews)
 
 
 def _at_level(value: Json) -> AtLevel:
@@ -276,7 +280,13 @@ def _declared(value: Json) -> InformationalEntry:
 
 
 def _budget(value: Json) -> Budget:
-    return Budget(_epsilon(fields_of(value, ("budget",)), "budget"))
+    fields = fields_of(value, ("budget",), ("renews",))
+    return Budget(_epsilon(fields, "budget"), _renews(fields))
+
+
+def _renews(fields: Fields) -> str:
+    """The window of a budget; one that never renews is written without it."""
+    return one_of(fields, "renews", WINDOWS[:-1]) if "renews" in fields else WINDOWS[-1]
 
 
 def _limit(value: Json) -> Limit:

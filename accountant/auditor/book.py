@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from accountant.auditor.accounts import Accounts
+from accountant.auditor.accounts import Accounts, window_start
 from accountant.auditor.bodies import (
     Accepted,
     Advanced,
@@ -33,7 +33,7 @@ from accountant.auditor.growth import Readable
 from accountant.auditor.prices import Price
 from accountant.auditor.purchases import Purchases
 from accountant.auditor.unit_rows import UnitRows
-from accountant.auditor.verdict import TableVerdict
+from accountant.auditor.verdict import Renewal, TableVerdict
 from accountant.auditor.wrong import Wrong
 from accountant.ledger.entries import Entry
 from cube.measurement import UNITS_PER_EPSILON
@@ -51,7 +51,7 @@ class Book:
 
     def __init__(self, opened_by: int, opened: Opened) -> None:
         self.opened_by = opened_by
-        self._accounts = Accounts(opened_by, opened.budget)
+        self._accounts = Accounts(opened_by, opened.budget, opened.renews)
         self._unit = UnitRows(opened.rows_per_unit, opened.rows_at_level)
         self._purchases = Purchases(self._unit)
         self._gaussian = GaussianAccount(opened.rows_per_unit)
@@ -76,11 +76,11 @@ class Book:
             case Pinned():
                 self._pin(body)
             case Budget():
-                self._accounts.set_budget(entry.seq, body.budget)
+                self._accounts.set_budget(entry.seq, body.budget, body.renews)
             case Joined():
                 self._join(body)
             case Advanced() | Accepted() | Begun():
-                self._grow(entry.seq, body)
+                self._grow(entry, body)
             case Limit():
                 self._accounts.set_limit(body)
             case Charge():
@@ -110,21 +110,22 @@ class Book:
             raise Wrong("a table that leaves a shared budget, where its spending counts")
         self.shared_budget = body.shared_budget
 
-    def _grow(self, seq: int, body: Advanced | Accepted | Begun) -> None:
+    def _grow(self, entry: Entry, body: Advanced | Accepted | Begun) -> None:
         """Make more of the table readable, or go on with other rows."""
         if isinstance(body, Begun):
-            self._begin(seq, body)
+            self._begin(entry, body)
         elif self._readable is None:
             raise Wrong("periods of a table that does not grow")
         elif isinstance(body, Advanced):
             self._readable.advance(body)
         else:
-            self._accept(seq, body, self._readable)
+            self._accept(entry, body, self._readable)
 
-    def _accept(self, seq: int, body: Accepted, readable: Readable) -> None:
+    def _accept(self, entry: Entry, body: Accepted, readable: Readable) -> None:
         """Go on with other rows at some levels, which keep what their dearest cell has cost."""
         readable.check_closed(body.periods)
-        self._accounts.accept(seq, body.units_before, body.units_after)
+        seq = entry.seq
+        self._accounts.accept(seq, entry.at, body.units_before, body.units_after)
         self._purchases.unit_counts.forget()
         changed = ChangedLevels.of(readable.axis, readable.n_all, body.periods)
         rows = [row for one in self._paid for row in one.rows]
@@ -142,20 +143,21 @@ class Book:
         self._purchases.drop(changed.are_of)
         self._n_given_up += [seq] * (n_before - len(self._purchases.pending))
 
-    def _begin(self, seq: int, body: Begun) -> None:
+    def _begin(self, entry: Entry, body: Begun) -> None:
         """Go on with other data, and with all that is spent."""
         if self._readable is not None:
             raise Wrong("a generation of a table that grows")
-        self._accounts.accept(seq, body.units_before, body.units_before)
+        seq = entry.seq
+        self._accounts.accept(seq, entry.at, body.units_before, body.units_before)
         self._paid_before.append(_Stretch(self._generations.present, self._unit, self._paid))
         self._generations.begin(seq, body, self._paid[-1].units if self._paid else 0)
         self._paid = []
         self._n_given_up += [seq] * len(self._purchases.pending)
         self._purchases.begin_anew()
 
-    def correct_clock(self, at: str) -> None:
-        """Count all charges so far at time `at` or earlier, as the clock was corrected."""
-        self._accounts.correct_clock(at)
+    def correct_clock(self, entry: Entry) -> None:
+        """Count all charges so far at the entry's time or earlier, as the clock was corrected."""
+        self._accounts.correct_clock(entry.seq, entry.at)
 
     def _charge(self, seq: int, body: Charge) -> None:
         """Apply a charge; for rows is what was paid, without Gaussian noise and counts of units."""
@@ -194,8 +196,8 @@ class Book:
                 )
         return None
 
-    def verdict(self, table: str, n_entries: int, *, has_columns: bool) -> TableVerdict:
-        """The verdict on the table, after the first entries."""
+    def verdict(self, table: str, n_entries: int, at: str, *, has_columns: bool) -> TableVerdict:
+        """The verdict on the table, after the first entries, of which the last has time `at`."""
         every = (*self._purchases.earlier, *self._purchases.measurements)
         measured = [one for one in every if one.seq <= n_entries]
         n_given_up = sum(seq <= n_entries for seq in self._n_given_up)
@@ -204,9 +206,11 @@ class Book:
         of_counts = self._purchases.unit_counts.units_after(n_entries)
         findings = self._findings.values()
         recomputed = sum(one.units for one in findings) + gaussian_units + of_counts
+        budget, renews = self._accounts.budget_after(n_entries)
         return TableVerdict(
             table=table,
-            budget=self._accounts.budget_after(n_entries),
+            budget=budget,
+            renewal=None if renews == "never" else self._renewal(renews, n_entries, at),
             spent=Fraction(self._accounts.spent_after(n_entries), UNITS_PER_EPSILON),
             recomputed=Fraction(recomputed, UNITS_PER_EPSILON),
             gaussian=Fraction(gaussian_units, UNITS_PER_EPSILON),
@@ -220,6 +224,12 @@ class Book:
             shared_budget=self.shared_budget,
             n_generations=self._generations.after(n_entries),
         )
+
+    def _renewal(self, renews: str, n_entries: int, at: str) -> Renewal:
+        """What counts towards a budget that renews, and what was spent in a year."""
+        starts = window_start(renews, at), f"{int(at[:4]) - 1:04}{at[4:]}"
+        units = (self._accounts.spent_since(one, n_entries) for one in starts)
+        return Renewal(renews, *(Fraction(one, UNITS_PER_EPSILON) for one in units))
 
     def _columns(self, n_entries: int) -> tuple[ColumnCost, ...]:
         """What each column has cost after the first entries, once they were added up."""

@@ -124,12 +124,13 @@ class _Audit:
         """The verdict."""
         n_good = self._n_good
         books = [one for one in sorted(self._books.items()) if one[1].opened_by <= n_good]
+        at = self._times[n_good - 1] if n_good else ""
         return Verdict(
             n_entries=n_good,
             head=self._chain.digest_after(n_good),
-            at=self._times[n_good - 1] if n_good else "",
+            at=at,
             tables=tuple(
-                book.verdict(table, n_good, has_columns=has_columns) for table, book in books
+                book.verdict(table, n_good, at, has_columns=has_columns) for table, book in books
             ),
             problem=None if self._problem is None else "entry {}: {}".format(*self._problem),
             notes=(
@@ -181,7 +182,7 @@ class _Audit:
         self._events.take(entry, body, digest=digest, at=self._chain.at)
         if isinstance(body, ClockCorrected):
             for book in self._books.values():
-                book.correct_clock(entry.at)
+                book.correct_clock(entry)
 
     def _open(self, entry: Entry, body: Opened) -> None:
         self._check_data(entry.table, body.data_fingerprint, body.shared_budget)

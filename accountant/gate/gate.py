@@ -37,6 +37,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import BindingLimit, Payment
 from accountant.ledger.raises import StalePlan
+from accountant.ledger.renewal import Renewal
 from accountant.ledger.table_history import TableHistory
 from accountant.noise.laplace import NoiseSource
 from accountant.source import CellCounts, GrowingSource, ReadRows, Source
@@ -49,11 +50,15 @@ __all__ = ["Budget", "CellCounts", "Gate", "Price", "Source", "StalePlan"]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A table's budget, in epsilon. What tables that share it have spent counts, too."""
+    """A table's budget, in epsilon. What tables that share it have spent counts, too.
+
+    If it renews, `spent` is what was spent in the present window, and `renewal` tells the rest.
+    """
 
     limit: Fraction
     spent: Fraction
     n_measurements: int
+    renewal: Renewal | None = None
 
     @property
     def left(self) -> Fraction:
@@ -97,12 +102,13 @@ class Gate:
 
     def budget(self) -> Budget:
         """The present budget."""
-        history = self.history
+        history = self.history_now()
         spent = Fraction(history.units_used, UNITS_PER_EPSILON)
-        return Budget(history.budget, spent, len(history.measurements))
+        n_measurements = len(history.measurements)
+        return Budget(history.budget, spent, n_measurements, Renewal.of(history))
 
     def history_now(self) -> TableHistory:
-        """The history, with the present moment as the time at which limits are checked."""
+        """The history, with the present moment as the time at which spending is counted."""
         return replace(self.history, now=self._ledger.now())
 
     def price(self, plan: Sequence[PlannedMeasurement]) -> Price:

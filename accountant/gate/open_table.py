@@ -21,6 +21,7 @@ from accountant.ledger.entries import (
     TableOpened,
 )
 from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Window
 from accountant.noise.laplace import NoiseSource
 from accountant.source import GrowingSource, Source
 from cube.declaration import declare
@@ -38,8 +39,11 @@ class Funds:
     ----------
     budget : Fraction
         In epsilon.
+    renews : Window
+        The window in which it may be spent, and after which it is there anew.
     shared : str
-        The name of the budget, if tables share it; all of them declare the same epsilon.
+        The name of the budget, if tables share it; all of them declare the same epsilon and
+        window.
     separate : str
         Why a table about the same units has a budget of its own; for readers of the ledger only.
     """
@@ -47,6 +51,7 @@ class Funds:
     budget: Fraction
     shared: str = ""
     separate: str = ""
+    renews: Window = Window.NEVER
 
 
 def open_table(
@@ -91,7 +96,12 @@ def open_table(
         _check_same_rows(ledger, schema.table, rows)
     _share(ledger, schema.table, funds.shared)
     ledger.append(
-        schema.table, lambda history: None if history.budget == budget else BudgetSet(budget)
+        schema.table,
+        lambda history: (
+            None
+            if (history.budget, history.renews) == (budget, funds.renews)
+            else BudgetSet(budget, funds.renews)
+        ),
     )
     declaration = declare(schema, version=version("tacit-dp"), separate_budget=funds.separate)
     ledger.append(
@@ -116,6 +126,7 @@ def as_seen(schema: Schema, funds: Funds, data: str, rows: str | None) -> TableO
         schema.grows or "",
         0 if schema.grows is None else schema.by_name[schema.grows].size,
         schema.rows_per_unit_max_by,
+        funds.renews,
     )
 
 

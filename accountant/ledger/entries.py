@@ -43,7 +43,7 @@ from accountant.ledger.charged import (
 from accountant.ledger.credentials import Credential
 from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import EventBody
-from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer
+from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer, Window
 from cube.encoding import canonical_json
 from cube.gaussian_terms import GaussianTerms
 from cube.measurement import PlannedMeasurement
@@ -72,7 +72,8 @@ class TableOpened:
     `rows_per_unit` is the most rows of a unit that are among them, and `rows_per_unit_by` the most
     at each level of an axis. Tables with the same `shared_budget` spend from one budget together;
     empty for a budget of its own. `grows` is the axis along which it grows; its rows are then known
-    by their periods; `grows_levels` is how many levels it has. Empty if it does not grow.
+    by their periods; `grows_levels` is how many levels it has. Empty if it does not grow. `renews`
+    is the window in which the budget may be spent, and after which it is there anew.
     """
 
     schema_digest: str
@@ -84,6 +85,7 @@ class TableOpened:
     grows: str = ""
     grows_levels: int = 0
     rows_per_unit_by: RowsByLevel | None = None
+    renews: Window = Window.NEVER
 
     def __post_init__(self) -> None:
         if self.rows_per_unit < 1:
@@ -170,9 +172,10 @@ class TableDeclared:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSet:
-    """The owner set another budget; what is spent stays spent."""
+    """The owner set another budget, or another window for it; what is spent stays spent."""
 
     budget: Fraction
+    renews: Window = Window.NEVER
 
 
 @dataclass(frozen=True, slots=True)

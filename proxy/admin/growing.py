@@ -15,7 +15,7 @@ from cube.axis import Axis
 from cube.horizon import until
 from cube.refusals import CannotStart, InvalidRequest, SourceUnavailable
 from cube.schema import Schema
-from proxy.config.growing import horizon_of, read_level
+from proxy.config.growing import horizon_of, levels_through, read_level
 from proxy.config.settings import TableSettings
 from proxy.sources.growing_source import GrowingFile
 
@@ -81,7 +81,7 @@ def advance(ledger: Ledger, table: TableSettings, to: str, *, by: str) -> Growth
 def accept_changes(
     ledger: Ledger, table: TableSettings, first: str, last: str, *, by: str
 ) -> tuple[Period, ...]:
-    """Take the closed rows from one level through another as they are now.
+    """Take the closed rows from one level, or day, through another as they are now.
 
     Returns
     -------
@@ -99,10 +99,9 @@ def accept_changes(
     """
     gate, _ = _opened(ledger, table)
     axis = _axis(table.schema)
-    start = horizon_of(axis, read_level(axis, first)) - 1
-    end = horizon_of(axis, read_level(axis, last))
+    start, end = levels_through(axis, read_level(axis, first), read_level(axis, last))
     try:
-        return gate.accept_changes(max(start, 0), end, by)
+        return gate.accept_changes(start, end, by)
     except SourceUnavailable as refusal:
         raise _why(gate, axis, refusal) from None
     except ValueError as wrong:

@@ -58,7 +58,8 @@ def accept_changes(
     period: Annotated[
         str,
         typer.Option(
-            metavar="PERIOD", help="A month, such as 2026-10; a day or number; or FIRST..LAST."
+            metavar="PERIOD",
+            help="A month, such as 2026-10; a day, moment or number; or FIRST..LAST.",
         ),
     ],
     by: Annotated[
@@ -118,12 +119,19 @@ def _ends(period: str) -> tuple[str, str]:
 
     >>> _ends("2026-02"), _ends("2026-02-03"), _ends("3..7")
     (('2026-02-01', '2026-02-28'), ('2026-02-03', '2026-02-03'), ('3', '7'))
+    >>> _ends("2026-02..2026-03")
+    ('2026-02-01', '2026-03-31')
     """
     first, _, last = period.partition("..")
-    if last or _MONTH.fullmatch(first) is None:
-        return first, last or first
-    year, month = map(int, first.split("-"))
-    return f"{first}-01", f"{first}-{calendar.monthrange(year, month)[1]}"
+    return _days(first)[0], _days(last or first)[1]
+
+
+def _days(written: str) -> tuple[str, str]:
+    """The first and the last day of a month; a level twice."""
+    if _MONTH.fullmatch(written) is None:
+        return written, written
+    year, month = map(int, written.split("-"))
+    return f"{written}-01", f"{written}-{calendar.monthrange(year, month)[1]}"
 
 
 @app.command(epilog="Example: tacit table status")

@@ -23,6 +23,7 @@ from cube.axis import (
 from cube.target import SumTarget
 from cube.timestamps import STEPS, TimestampAxis
 from proxy.config.levels_from import LevelFiles
+from proxy.config.moments import Day, Moment
 from proxy.sources.problems import Problems, Section
 from proxy.sources.time_zones import is_time_zone
 
@@ -92,9 +93,9 @@ class DateColumn(ColumnSection):
     """Days from low to high."""
 
     kind: Literal["date"]
-    low: dt.date
-    high: dt.date
-    other: dt.date | None = None
+    low: Day
+    high: Day
+    other: Day | None = None
 
     def axis(self, name: str) -> Axis:
         """Every day of the range."""
@@ -105,11 +106,11 @@ class TimestampColumn(ColumnSection):
     """Moments from low to high, cut down to whole steps."""
 
     kind: Literal["timestamp"]
-    low: dt.datetime | dt.date
-    high: dt.datetime | dt.date
+    low: Moment
+    high: Moment
     step: Literal["minute", "hour", "day"]
     time_zone: str | None = None
-    other: dt.datetime | None = None
+    other: Moment | None = None
 
     def axis(self, name: str) -> Axis:
         """Every step of the range; a day alone is its first step as low, its last as high."""
@@ -121,7 +122,7 @@ class TimestampColumn(ColumnSection):
         return TimestampAxis(
             name=name,
             null=self.null,
-            other=self.other,
+            other=None if self.other is None else _midnight(self.other),
             low=low,
             high=high,
             step=self.step,

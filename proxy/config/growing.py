@@ -11,9 +11,11 @@ from typing import Any, Final, Self
 from pydantic import Field, field_validator, model_validator
 
 from cube.axis import Axis, DateAxis, IntegerAxis
+from cube.horizon import Span
 from cube.refusals import InvalidRequest
 from cube.schema import Schema
 from cube.timestamps import STEPS, TimestampAxis
+from proxy.config.moments import LastLevel
 from proxy.sources.problems import Problems, Section
 from proxy.sources.time_zones import local_time
 
@@ -35,7 +37,7 @@ class GrowsSection(Section):
     """How the file says it."""
 
     axis: str = Field(min_length=1)
-    closed_through: dt.datetime | dt.date | int | None = None
+    closed_through: LastLevel | None = None
     closed_after: str | None = None
 
     @field_validator("closed_after")
@@ -97,20 +99,36 @@ def horizon_of(axis: Axis, last: dt.date | int | None) -> int:
     InvalidRequest
         If it is not of the axis's type.
     """
+    return max(0, min(_place(axis, last, dt.time.max) + 1, axis.size))
+
+
+def levels_through(axis: Axis, first: dt.date | int, last: dt.date | int) -> Span:
+    """The levels from one through another; of a timestamp, a day stands for all of its levels.
+
+    Raises
+    ------
+    InvalidRequest
+        If one is not of the axis's type, or the first comes after the last.
+    """
+    start = max(0, min(_place(axis, first, dt.time.min), axis.size))
+    end = horizon_of(axis, last)
+    if _place(axis, first, dt.time.min) > _place(axis, last, dt.time.max):
+        raise InvalidRequest(f"{first} comes after {last}.", hint="Write FIRST..LAST.")
+    return start, end
+
+
+def _place(axis: Axis, level: dt.date | int | None, of_a_day: dt.time) -> int:
+    """Which level of an unbounded axis this is; of a day, the one that has this time of it."""
     match axis:
-        case DateAxis(low=low) if type(last) is dt.date:
-            place = (last - low).days + 1
-        case IntegerAxis(low=low) if type(last) is int:
-            place = last - low + 1
-        case TimestampAxis(low=low) if isinstance(last, dt.date) and not _has_offset(last):
-            moment = last
-            if not isinstance(moment, dt.datetime):  # the last moment of that day
-                moment = dt.datetime.combine(moment, dt.time.max)
-            place = (moment - low) // STEPS[axis.step] + 1
-        case _:
-            kind = _KINDS[type(axis)]
-            raise InvalidRequest(f"{axis.name} is closed through {kind}, not {last}.")
-    return max(0, min(place, axis.size))
+        case DateAxis(low=low) if type(level) is dt.date:
+            return (level - low).days
+        case IntegerAxis(low=low) if type(level) is int:
+            return level - low
+        case TimestampAxis(low=low) if isinstance(level, dt.date) and not _has_offset(level):
+            is_moment = isinstance(level, dt.datetime)
+            moment = level if is_moment else dt.datetime.combine(level, of_a_day)
+            return (moment - low) // STEPS[axis.step]
+    raise InvalidRequest(f"{axis.name} is closed through {_KINDS[type(axis)]}, not {level}.")
 
 
 def read_level(axis: Axis, written: str) -> dt.date | int:

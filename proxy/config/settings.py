@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from accountant.gate.open_table import Funds
+from accountant.ledger.limits import Window
 from cube.axis import Axis
 from cube.refusals import ConfigurationInvalid
 from cube.rows_by_level import RowsByLevel
@@ -23,7 +24,13 @@ from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.strategy import Strategy
 from proxy.config.axes import read_axis, read_sum_target
-from proxy.config.budgets import check_same_people, funds_of, is_budget_name, read_budgets
+from proxy.config.budgets import (
+    check_same_people,
+    checked_renewal,
+    funds_of,
+    is_budget_name,
+    read_budgets,
+)
 from proxy.config.exact import EPSILON_MAX, parse_delta, parse_epsilon
 from proxy.config.growing import Closing, GrowsSection, closing_of, grows_section
 from proxy.config.ledger import LedgerSettings, read_ledger
@@ -120,6 +127,7 @@ class TableSection(Section):
         default_factory=dict, max_length=1
     )
     budget: str | int | float
+    budget_renews: str | None = None
     separate_budget: str | None = Field(default=None, min_length=1)
     n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
     half_width: float = Field(gt=0)
@@ -141,6 +149,11 @@ class TableSection(Section):
                 "or the name of a budget in [budgets]"
             )
         return value
+
+    @field_validator("budget_renews")
+    @classmethod
+    def _renewal_is_a_window(cls, value: str | None) -> str | None:
+        return checked_renewal(value)
 
     @field_validator("delta", mode="before")
     @classmethod
@@ -238,7 +251,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _read_tables(
-    values: Any, folder: Path, budgets: Mapping[str, Fraction], problems: Problems
+    values: Any, folder: Path, budgets: Mapping[str, Funds], problems: Problems
 ) -> tuple[TableSettings, ...]:
     if not isinstance(values, Mapping) or not values:
         problems.add(("tables",), "should hold at least one table, as [tables.NAME]")
@@ -266,7 +279,7 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
     values: Any,
     location: Location | None,
     files: LevelFiles,
-    budgets: Mapping[str, Fraction],
+    budgets: Mapping[str, Funds],
     problems: Problems,
 ) -> TableSettings | None:
     keys = ("tables", name)
@@ -280,7 +293,8 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
     schema = _build_schema(name, axes, section, grows, problems) if axes else None
     if section is None or location is None or schema is None or columns is None:
         return None
-    funds = funds_of(section.budget, section.separate_budget or "", budgets, keys, problems)
+    separate = section.separate_budget or ""
+    funds = funds_of(section.budget, section.budget_renews, separate, budgets, keys, problems)
     target = AccuracyTarget(half_width=section.half_width, confidence=section.confidence)
     return TableSettings(
         schema=schema,
@@ -289,7 +303,7 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
         default=target,
         sums=_read_sums(columns),
         strategy=Strategy(section.strategy),
-        gaussian=_read_gaussian(section, funds.budget, problems, keys),
+        gaussian=_read_gaussian(section, funds, problems, keys),
         sharing=Sharing(section.history),
         has_previews=section.preview == PreviewRows.SYNTHETIC,
         closing=None if grows is None else closing_of(grows, schema, problems),
@@ -297,18 +311,19 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
 
 
 def _read_gaussian(
-    section: TableSection, budget: Fraction, problems: Problems, keys: tuple[str, ...]
+    section: TableSection, funds: Funds, problems: Problems, keys: tuple[str, ...]
 ) -> GaussianOffer | None:
     """The offer of Gaussian noise; where nothing is said, a part of the budget is expected."""
     delta, expected = parse_delta(section.delta), parse_epsilon(section.expected_epsilon)
     if expected is not None and not delta:
         problems.add((*keys, "expected_epsilon"), "is for a table with a delta")
-    if expected is not None and expected > budget:
+    is_lasting = funds.renews is Window.NEVER  # one that renews may be spent many times over
+    if expected is not None and is_lasting and expected > funds.budget:
         problems.add((*keys, "expected_epsilon"), "should be at most the budget")
     if not delta:
         return None
     if expected is None:
-        return GaussianOffer(delta, budget * EXPECTED_SHARE)
+        return GaussianOffer(delta, funds.budget * EXPECTED_SHARE)
     return GaussianOffer(delta, expected, is_declared=True)
 
 

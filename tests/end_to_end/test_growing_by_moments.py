@@ -72,11 +72,16 @@ def count(service: Service) -> tuple[int, str]:
     return round(found.data.column(0)[0].as_py()), note
 
 
-def advance(to: str, folder: Path) -> None:
-    arguments = ("table", "advance", "visits", "--to", to, "--config", str(folder / "tacit.toml"))
+def tacit(command: str, option: str, value: str, folder: Path) -> int:
+    """Run a command of `tacit table`; its exit code."""
+    config = ("--config", str(folder / "tacit.toml"))
     with pytest.raises(SystemExit) as ended:
-        cli.main(arguments)
-    assert not ended.value.code
+        cli.main(("table", command, "visits", option, value, *config))
+    return int(ended.value.code or 0)
+
+
+def advance(to: str, folder: Path) -> None:
+    assert tacit("advance", "--to", to, folder) == 0
 
 
 def test_a_horizon_is_a_day_or_an_hour(folder: Path) -> None:
@@ -96,6 +101,23 @@ def test_a_horizon_is_a_day_or_an_hour(folder: Path) -> None:
             n_visits("2026-04-02T00:00+02:00"),
             "visits has rows through at 2026-04-01 23:00:00.",
         )
+        assert verify(service.ledger.entries()).problem is None
+
+
+def test_the_changes_of_a_day_are_those_of_all_its_hours(folder: Path) -> None:
+    """The 30th was closed in two parts; the row that is late is in the first of them."""
+    closed = "closed_through = 2026-03-29"
+    with served(folder, closed):
+        pass
+    advance("2026-03-30T05:00", folder)
+    advance("2026-03-31", folder)
+    with (folder / "visits.csv").open("a", newline="") as file:
+        csv.writer(file).writerow(["2026-03-30T01:10+02:00"])
+    assert tacit("accept-changes", "--period", "2026-03-31", folder) == 1
+    assert tacit("accept-changes", "--period", "2026-03-30", folder) == 0
+    with served(folder, closed) as service:
+        n_before = n_visits("2026-04-01T00:00+02:00")
+        assert count(service) == (n_before + 1, "visits has rows through at 2026-03-31 23:00:00.")
         assert verify(service.ledger.entries()).problem is None
 
 

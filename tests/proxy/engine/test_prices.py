@@ -87,8 +87,10 @@ def test_groups_without_records_set_no_price(tmp_path: Path) -> None:
         assert [value is None for value in values[LAST_MONTH:]] == [True] * len(values[LAST_MONTH:])
         assert not any(value is None for value in values[:LAST_MONTH])
         assert any("a is NULL in 2" in note for note in release.receipt.notes) == (name == "all")
-    # Widths are simulated, and their noise differs; an empty group used to cost a hundredfold.
-    assert prices[0] == pytest.approx(prices[1], rel=0.5)
+    # What the first round says decides what the next asks for, so prices have noise of their own:
+    # 80 of them had mean 0.57 and deviation 0.05, and the farthest that was ever seen is 0.91. A
+    # factor of three is ten deviations of their ratio away; an empty group used to cost a hundred.
+    assert max(prices) < 3 * min(prices)
 
 
 def test_averages_and_shares_stay_in_their_range(engine: Engine) -> None:
