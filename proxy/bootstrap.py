@@ -1,6 +1,7 @@
 """Builds a running engine from settings. The only module that knows every part."""
 
 from contextlib import suppress
+from functools import partial
 
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
@@ -23,6 +24,7 @@ from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.advancing import Advancing, Growing, open_periods
 from proxy.tables.private_table import ServedTable
+from proxy.tables.renewing import Renewable, Renewing
 
 
 class Service:
@@ -34,10 +36,10 @@ class Service:
         ledger: Ledger,
         public: tuple[PublicTable, ...],
         signer: HeadSigner | None = None,
-        advancing: Advancing | None = None,
+        moving: tuple[Advancing, Renewing] | None = None,
     ) -> None:
         self.engine = engine
-        self.advancing = advancing or Advancing(())
+        self.advancing, self.renewing = moving or (Advancing(()), Renewing(()))
         self.ledger = ledger
         self.public = public
         self._signer = signer
@@ -80,7 +82,7 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
             signer.check(ledger)
         ledger.check_clock()
         # Read before the ledger is told of any: a table that cannot be served leaves no trace.
-        sources = {table.schema.table: _source(table, ledger.key) for table in settings.tables}
+        sources = {table.schema.table: _source(table, ledger) for table in settings.tables}
         tables = {
             table.schema.table: ServedTable(
                 table.schema,
@@ -101,7 +103,13 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
             for one in settings.tables
             if one.closing is not None
         ]
-        return Service(engine, ledger, public, signer, Advancing(growing))
+        renewable = [
+            Renewable(tables[one.schema.table].gate, partial(_snapshot, one, ledger))
+            for one in settings.tables
+            if one.closing is None
+        ]
+        moving = Advancing(growing), Renewing(renewable)
+        return Service(engine, ledger, public, signer, moving)
     except BaseException:
         ledger.close()
         raise
@@ -121,11 +129,11 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
     return None if folder is None else SyntheticStore(folder, settings.server.synthetic_limits)
 
 
-def _source(table: TableSettings, key: bytes) -> DuckDbSource | GrowingFile:
+def _source(table: TableSettings, ledger: Ledger) -> DuckDbSource | GrowingFile:
     """The rows of a table; of one that grows, they are read once it is known up to where."""
     if table.closing is not None:
-        return GrowingFile(table.schema, table.location, key)
-    return DuckDbSource(table.schema, table.location, RowsRead(key))
+        return GrowingFile(table.schema, table.location, ledger.key)
+    return _snapshot(table, ledger)
 
 
 def _open_gate(table: TableSettings, source: DuckDbSource | GrowingFile, ledger: Ledger) -> Gate:
@@ -133,3 +141,8 @@ def _open_gate(table: TableSettings, source: DuckDbSource | GrowingFile, ledger:
     if table.closing is not None:
         open_periods(gate, table.closing)
     return gate
+
+
+def _snapshot(table: TableSettings, ledger: Ledger) -> DuckDbSource:
+    """The data of a table that does not grow, as it is now."""
+    return DuckDbSource(table.schema, table.location, RowsRead(ledger.key))

@@ -69,6 +69,7 @@ class Pricing:
         added = history.raises.added(on_terms(plan, account.terms))
         price = price_of(history.cost, history.units_of_rows, [*added, *rows_costing(statistics)])
         beside = account.units + units_of_counts(statistics, history.unit_counts)
+        beside += history.generations.units
         return Price(history.units_spent, price.units_after + beside, price.exact)
 
     def refuse(self, price: Price, payer: Payer, epsilon_cap: Fraction | None) -> None:

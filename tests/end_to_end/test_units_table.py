@@ -29,6 +29,7 @@ from proxy import bootstrap
 from proxy.admin.limits import LimitChange, change_limit
 from proxy.api.requests import LOCAL, QueryRequest
 from proxy.bootstrap import Service, build
+from proxy.cli import app as cli
 from proxy.config.settings import load
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
@@ -199,6 +200,36 @@ def test_an_attribute_that_varies_is_refused_before_the_ledger_is_told(folder: P
     assert CANARY not in said
     with open_ledger(folder / "orders.ledger") as ledger:
         assert len(list(ledger.entries())) == n_entries
+
+
+def test_both_go_on_with_data_that_was_replaced_or_neither(folder: Path) -> None:
+    """One command for both; where a column now varies, the ledger is told of neither."""
+    with served(folder) as service:
+        ask(service, COUNT.format("orders.units"))
+        before = spent(service)
+    orders, renew = folder / "orders.csv", ["table", "renew", "orders", "--config"]
+    whole = orders.read_text()
+    orders.write_text(whole + "new,web,Oslo,true\nnew,web,Voss,true\n")
+    assert ended([*renew, str(folder / "tacit.toml")]) != 0
+    with open_ledger(folder / "orders.ledger") as ledger:
+        for table in ("orders", "orders.units"):
+            assert ledger.history(table).generations.number == 1
+    orders.write_text(whole + "new,web,Oslo,true\nnew,web,Oslo,true\n")
+    assert ended([*renew, str(folder / "tacit.toml")]) == 0
+    with served(folder) as service:
+        assert spent(service) == before
+        for table in ("orders", "orders.units"):
+            assert service.ledger.history(table).generations.number == 2
+            ask(service, COUNT.format(table))
+        assert spent(service) > before
+        assert verify(service.ledger.entries()).problem is None
+
+
+def ended(arguments: list[str]) -> int:
+    """The exit code of a command."""
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    return int(caught.value.code or 0)
 
 
 def test_no_unit_is_named_in_a_ledger_or_an_answer(folder: Path) -> None:
