@@ -17,6 +17,7 @@ from synthesis.tables import Floats, Integers
 
 N_SWEEPS = 10  # further sweeps change two-way tables by less than rounding does
 RATIO_MAX = 1e6  # of one step: tables that contradict each other would push shares out of range
+SUM_MIN = 1e-200  # of a row, before it is scaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,11 +126,11 @@ def fit_conditional(
             factors[place] = _scaled(factors[place] * ratio)
             np.take(partner.groups.expanded(ratio), partner.levels, axis=0, out=step)
             shares *= step
-            weights = ratio_or_zero(n_rows, shares.sum(axis=1))
+            weights = ratio_or_zero(n_rows, _row_sums(shares))
         ratio = _ratio(wanted, weights @ shares)
         own = _scaled((own * ratio)[np.newaxis])[0]
         shares *= ratio
-        shares *= ratio_or_zero(np.ones(len(shares)), shares.sum(axis=1))[:, np.newaxis]
+        shares *= ratio_or_zero(np.ones(len(shares)), _row_sums(shares))[:, np.newaxis]
         weights = np.where(shares.any(axis=1), n_rows, 0.0)
     return Conditional(
         base, base * own, tuple(factors), tuple(partner.groups for partner in partners)
@@ -174,8 +175,22 @@ class _Partner:
 
 
 def _ratio(wanted: Floats, found: Floats) -> Floats:
-    """By how much to multiply what was found."""
-    return np.minimum(ratio_or_zero(wanted, found), RATIO_MAX)
+    """By how much to multiply what was found; 0 where nothing was found."""
+    most = np.where(found > 0, RATIO_MAX, 0.0)
+    return np.divide(wanted, found, out=most, where=wanted < found * RATIO_MAX)
+
+
+def _row_sums(shares: Floats) -> Floats:
+    """The sum of each row; rows that have become tiny are first scaled, in place, to the sum 1.
+
+    Only proportions within a row matter, and one over the least numbers there are is infinite.
+    """
+    sums: Floats = shares.sum(axis=1)
+    is_tiny = (sums > 0) & (sums < SUM_MIN)
+    if is_tiny.any():
+        shares[is_tiny] /= sums[is_tiny, np.newaxis]
+        sums[is_tiny] = 1.0
+    return sums
 
 
 def _scaled(factor: Floats) -> Floats:

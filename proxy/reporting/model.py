@@ -158,6 +158,8 @@ class TableReport:
     found: TableVerdict | None
     shared_budget: str = ""  # the name of the budget, if tables share it
     spent_elsewhere: Fraction = Fraction(0)  # of a shared budget, by the other tables
+    # When the data was replaced, and what each of the earlier generations had cost.
+    generations: tuple[tuple[str, Fraction], ...] = ()
 
     @property
     def budget(self) -> Fraction:
