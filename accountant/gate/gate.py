@@ -21,6 +21,7 @@ Only release.py reads; nothing else has exact values or recovered noise. Proof: 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Self
 
 from accountant.cost.history_cost import Price
 from accountant.gate.growing import ClosedPeriods
@@ -63,6 +64,12 @@ class Budget:
         """What may still be spent."""
         return max(Fraction(0), self.limit - self.spent)
 
+    @classmethod
+    def of(cls, history: TableHistory) -> Self:
+        """The budget at the moment `now` of a history."""
+        spent = Fraction(history.units_used, UNITS_PER_EPSILON)
+        return cls(history.budget, spent, len(history.measurements), Renewal.of(history))
+
 
 class Gate:
     """The only caller of a source, and the only spender of one table's budget. Thread-safe."""
@@ -95,10 +102,7 @@ class Gate:
 
     def budget(self) -> Budget:
         """The present budget."""
-        history = self.history_now()
-        spent = Fraction(history.units_used, UNITS_PER_EPSILON)
-        n_measurements = len(history.measurements)
-        return Budget(history.budget, spent, n_measurements, Renewal.of(history))
+        return Budget.of(self.history_now())
 
     def history_now(self) -> TableHistory:
         """The history, with the present moment as the time at which spending is counted."""

@@ -5,7 +5,7 @@ sum, and so it is told wherever such a budget is. Values only; what may be spent
 table_history.py. Proof: proofs/gate.md, "Budgets that renew".
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Self
 
@@ -23,19 +23,25 @@ class Renewal:
     window : Window
     next_at : str
         When it renews next, as UTC text.
-    spent_in_year, spent_in_all : Fraction
-        What was spent in the last twelve months, and since the first entry.
+    spent_in_year, spent_in_all : Fraction, optional
+        What was spent in the last twelve months, and since the first entry; None for a reader who
+        may not learn it.
     """
 
     window: Window
     next_at: str
-    spent_in_year: Fraction
-    spent_in_all: Fraction
+    spent_in_year: Fraction | None
+    spent_in_all: Fraction | None
 
     @property
     def next_day(self) -> str:
         """The day on which it renews next, at midnight UTC."""
         return self.next_at[: len("2027-01-01")]
+
+    @property
+    def without_sums(self) -> "Renewal":
+        """The same for a reader who may not learn what was spent: what the owner declared."""
+        return replace(self, spent_in_year=None, spent_in_all=None)
 
     @classmethod
     def of(cls, history: TableHistory) -> Self | None:
