@@ -1,6 +1,7 @@
 """Builds a running engine from settings. The only module that knows every part."""
 
 from contextlib import suppress
+from functools import partial
 
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
@@ -22,6 +23,7 @@ from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.advancing import Advancing, Growing, open_periods
 from proxy.tables.private_table import ServedTable
+from proxy.tables.renewing import Renewable, Renewing
 
 
 class Service:
@@ -33,10 +35,10 @@ class Service:
         ledger: Ledger,
         public: tuple[PublicTable, ...],
         signer: HeadSigner | None = None,
-        advancing: Advancing | None = None,
+        moving: tuple[Advancing, Renewing] | None = None,
     ) -> None:
         self.engine = engine
-        self.advancing = advancing or Advancing(())
+        self.advancing, self.renewing = moving or (Advancing(()), Renewing(()))
         self.ledger = ledger
         self.public = public
         self._signer = signer
@@ -98,7 +100,13 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
             for one in settings.tables
             if one.closing is not None
         ]
-        return Service(engine, ledger, public, signer, Advancing(growing))
+        renewable = [
+            Renewable(tables[one.schema.table].gate, partial(_snapshot, one, ledger))
+            for one in settings.tables
+            if one.closing is None
+        ]
+        moving = Advancing(growing), Renewing(renewable)
+        return Service(engine, ledger, public, signer, moving)
     except BaseException:
         ledger.close()
         raise
@@ -121,9 +129,14 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
 def _open_gate(table: TableSettings, ledger: Ledger) -> Gate:
     schema, location = table.schema, table.location
     if table.closing is None:
-        source = DuckDbSource(schema, location, RowsRead(ledger.key))
+        source = _snapshot(table, ledger)
         return open_table(ledger, schema, table.funds, source, SystemNoise())
     growing = GrowingFile(schema, location, ledger.key)
     gate = open_table(ledger, schema, table.funds, growing, SystemNoise())
     open_periods(gate, table.closing)
     return gate
+
+
+def _snapshot(table: TableSettings, ledger: Ledger) -> DuckDbSource:
+    """The data of a table that does not grow, as it is now."""
+    return DuckDbSource(table.schema, table.location, RowsRead(ledger.key))

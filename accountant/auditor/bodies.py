@@ -27,6 +27,7 @@ from accountant.auditor.fields import (
     whole,
 )
 from accountant.auditor.gaussian import RowNoise, Terms, row_noise_of, terms_of
+from accountant.auditor.generations import Begun, begun
 from accountant.auditor.noises import Noise, noise_of
 from accountant.auditor.rows import Block, BlockReader
 from accountant.auditor.statistics import Gaussian, Statistic, statistic_of
@@ -52,6 +53,7 @@ class Opened:
     grows: str = ""  # the axis along which it grows, if it does
     grows_levels: int = 0  # how many levels it has
     rows_at_level: AtLevel | None = None  # at most, of a unit, at each level of a column
+    rows_fingerprint: str = ""  # of what is read from the data, if that is recorded
     renews: str = "never"  # the window in which the budget may be spent
 
 
@@ -82,6 +84,8 @@ class Accepted:
 @dataclass(frozen=True, slots=True)
 class Pinned:
     """The rows read from a table's data, by a keyed fingerprint, recorded after its opening."""
+
+    rows_fingerprint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +176,7 @@ TableBody: TypeAlias = (
     | Joined
     | Advanced
     | Accepted
+    | Begun
     | Limit
     | Charge
     | TakenOver
@@ -210,8 +215,7 @@ def _opened(value: Json) -> Opened:
     fields = fields_of(value, required, optional_ones)
     text(fields, "schema_digest")
     is_pinned = "rows_fingerprint" in fields
-    if is_pinned:
-        text(fields, "rows_fingerprint")
+    rows = text(fields, "rows_fingerprint") if is_pinned else ""
     n_rows = whole(fields, "rows_per_unit", 2) if "rows_per_unit" in fields else 1
     shared = check_name(text(fields, "shared_budget")) if "shared_budget" in fields else ""
     data, budget = text(fields, "data_fingerprint"), _epsilon(fields, "budget")
@@ -226,7 +230,8 @@ def _opened(value: Json) -> Opened:
         raise Wrong("the rows of a table that grows, recorded as if it did not")
     is_pinned = is_pinned or bool(grows)
     growing = grows, n_levels
-    return Opened(data, budget, is_pinned, n_rows, shared, *growing, at_level, _renews(fields))
+    renews = _renews(fields)
+    return Opened(data, budget, is_pinned, n_rows, shared, *growing, at_level, rows, renews)
 
 
 def _at_level(value: Json) -> AtLevel:
@@ -266,8 +271,7 @@ def _joined(value: Json) -> Joined:
 
 
 def _pinned(value: Json) -> Pinned:
-    text(fields_of(value, ("rows_fingerprint",)), "rows_fingerprint")
-    return Pinned()
+    return Pinned(text(fields_of(value, ("rows_fingerprint",)), "rows_fingerprint"))
 
 
 def _declared(value: Json) -> InformationalEntry:
@@ -376,6 +380,7 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "budget_joined": _joined,
     "changes_accepted": _accepted,
     "horizon_advanced": _advanced,
+    "generation_begun": begun,
     "limit_set": _limit,
     "taken_over": _taken_over,
     "measurement": _measured,

@@ -56,6 +56,8 @@ class TableVerdict:
         The cost along each column; None unless the audit was asked for it.
     shared_budget : str
         The name of the budget, if tables share it: what is charged to all of them counts.
+    n_generations : int
+        How many times its data was replaced, and once; `recomputed` is the sum over all of them.
     renewal : Renewal, optional
         What counts towards a budget that renews; None for one that does not.
     """
@@ -73,6 +75,7 @@ class TableVerdict:
     delta: Fraction | None = None
     columns: tuple[ColumnCost, ...] | None = None
     shared_budget: str = ""
+    n_generations: int = 1
     renewal: Renewal | None = None
 
 

@@ -22,8 +22,8 @@ from accountant.gate.statistics import (
     units_of_counts,
 )
 from accountant.gate.terms import account_with, on_terms
+from accountant.ledger.budget import Renewal
 from accountant.ledger.limits import Payer, Window
-from accountant.ledger.renewal import Renewal
 from accountant.ledger.table_history import TableHistory
 from cube.encoding import fingerprint
 from cube.gaussian import Asked
@@ -69,6 +69,7 @@ class Pricing:
         added = history.raises.added(on_terms(plan, account.terms))
         price = price_of(history.cost, history.units_of_rows, [*added, *rows_costing(statistics)])
         beside = account.units + units_of_counts(statistics, history.unit_counts)
+        beside += history.generations.units
         return Price(history.units_spent, price.units_after + beside, price.exact)
 
     def refuse(self, price: Price, payer: Payer, epsilon_cap: Fraction | None) -> None:

@@ -8,6 +8,7 @@
     horizon_advanced  more of a table that grows is readable, and what was read of it
     changes_accepted  closed rows of some periods are others now: what was measured of the earlier
                     ones is no history of these, and what it cost stays spent
+    generation_begun  all of a table's data is other data now; see generations.py
     limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: by whom, which, at which weight, cost before and after;
                     a row that was measured before may be raised, and names that measurement;
@@ -40,6 +41,7 @@ from accountant.ledger.charged import (
     ChargedUnitCount,
 )
 from accountant.ledger.credentials import Credential
+from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import EventBody
 from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer, Window
 from cube.encoding import canonical_json
@@ -319,7 +321,8 @@ RuleBody: TypeAlias = (
     TableOpened | DataPinned | TableDeclared | BudgetSet | BudgetJoined | HorizonAdvanced | LimitSet
 )
 SimpleBody: TypeAlias = RuleBody | Charge | TakenOver | Measured | Served
-TableBody: TypeAlias = SimpleBody | ChangesAccepted  # the last rewrites a history: acceptance.py
+RewritingBody: TypeAlias = ChangesAccepted | GenerationBegun  # see acceptance.py
+TableBody: TypeAlias = SimpleBody | RewritingBody
 Body: TypeAlias = TableBody | AccessBody | EventBody
 
 

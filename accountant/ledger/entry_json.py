@@ -31,6 +31,7 @@ from accountant.ledger.entries import (
     TakenOver,
     Tally,
 )
+from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.json_fields import Fields, typed
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Payer, Subject, Window
@@ -272,6 +273,15 @@ def _read_rollback(fields: Fields) -> RollbackAccepted:
     )
 
 
+def _read_begun(fields: Fields) -> GenerationBegun:
+    return GenerationBegun(
+        typed(fields["data_fingerprint"], str),
+        typed(fields["rows_fingerprint"], str),
+        typed(fields["units_before"], int),
+        typed(fields["by"], str),
+    )
+
+
 _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     TableOpened: ("table_opened", _write_opened),
     DataPinned: ("data_pinned", lambda body: {"rows_fingerprint": body.rows_fingerprint}),
@@ -280,6 +290,7 @@ _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     BudgetJoined: ("budget_joined", lambda body: {"shared_budget": body.shared_budget}),
     HorizonAdvanced: ("horizon_advanced", _write_advanced),
     ChangesAccepted: ("changes_accepted", dataclasses.asdict),
+    GenerationBegun: ("generation_begun", dataclasses.asdict),
     LimitSet: ("limit_set", _write_limit),
     Charge: ("charge", write_charge),
     TakenOver: ("taken_over", lambda body: {"charge": body.charge}),
@@ -298,6 +309,7 @@ _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "budget_joined": lambda fields: BudgetJoined(typed(fields["shared_budget"], str)),
     "horizon_advanced": _read_advanced,
     "changes_accepted": _read_accepted,
+    "generation_begun": _read_begun,
     "limit_set": _read_limit,
     "charge": read_charge,
     "taken_over": lambda fields: TakenOver(typed(fields["charge"], int)),

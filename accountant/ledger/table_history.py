@@ -31,6 +31,7 @@ from accountant.ledger.entries import (
     TableOpened,
     TakenOver,
 )
+from accountant.ledger.generations import Generations
 from accountant.ledger.growth import Growth
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.payments import (
@@ -101,6 +102,11 @@ class TableHistory:
         How far it has grown, if it grows.
     paid : sequence of PlannedMeasurement
         Of a table that grows, the rows of which `cost` is the cost.
+    generations : Generations
+        Of a table that is renewed. What is measured, pending, released and superseded, and `cost`,
+        are of the present one alone.
+    earlier : tuple of TableHistory
+        The history of each earlier generation at its end.
     """
 
     opened: TableOpened | None = None
@@ -127,6 +133,8 @@ class TableHistory:
     read: GrowingSet = field(default_factory=GrowingSet)
     growth: Growth | None = None
     paid: AppendOnly[PlannedMeasurement] = field(default_factory=AppendOnly)
+    generations: Generations = field(default_factory=Generations)
+    earlier: "tuple[TableHistory, ...]" = ()
 
     @property
     def units_max(self) -> int:
@@ -154,8 +162,9 @@ class TableHistory:
 
     @property
     def units_of_rows(self) -> int:
-        """What was charged for rows, and for statistics that are priced as rows."""
-        return self.units_spent - self.gaussian.units - self.unit_counts.units
+        """What was charged for rows of this generation, and for statistics priced as rows."""
+        beside = self.gaussian.units + self.unit_counts.units + self.generations.units
+        return self.units_spent - beside
 
     def after(self, seq: int, at: str, body: SimpleBody) -> "TableHistory":
         """The history after entry number `seq`, made at `at`, with content `body`.
@@ -270,6 +279,7 @@ class TableHistory:
             renews=body.renews,
             shared_budget=body.shared_budget,
             rows_fingerprint=body.rows_fingerprint,
+            generations=self.generations.followed_by(body.data_fingerprint, self.now, 0, 0),
             cost=CostState(rows_per_unit=body.rows_per_unit, by=body.rows_per_unit_by),
             gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
             unit_counts=UnitCounts(body.rows_per_unit),
@@ -324,7 +334,8 @@ class TableHistory:
             gaussian = gaussian.followed_by(charge.rho_units, charge.terms)
         waiting = tuple(self.pending.values())
         unit_counts, statistics = self.unit_counts.charged(charge, waiting)
-        if charge.units_after - gaussian.units - unit_counts.units < self.units_of_rows:
+        beside = gaussian.units + unit_counts.units + self.generations.units
+        if charge.units_after - beside < self.units_of_rows:
             raise ValueError("a charge that does not pay for its Gaussian noise or counts of units")
         blocks = tuple(raises.checked(charged, waiting) for charged in charge.blocks)
         checked = replace(charge, blocks=blocks, statistics=statistics)

@@ -12,9 +12,9 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
+from accountant.ledger.budget import Renewal
 from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.limits import Payer
-from accountant.ledger.renewal import Renewal
 from cube.refusals import UnknownName
 from cube.schema import Schema
 from cube.target import AccuracyTarget, SumTarget

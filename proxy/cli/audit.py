@@ -229,7 +229,7 @@ def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
         shown.add_column(heading, justify="left" if heading == "table" else "right")
     for verdict in verdicts:
         shown.add_row(
-            rendering.plain(verdict.table),
+            f"{rendering.plain(verdict.table)}{_generations(verdict)}",
             f"{float(verdict.budget):.6g}{_renewing(verdict)}{_shared_by(verdict)}",
             f"{float(verdict.spent):.6g}",
             f"{'' if verdict.exact else 'at most '}{float(verdict.recomputed):.6g}",
@@ -248,6 +248,12 @@ def _renewing(verdict: TableVerdict) -> str:
 def _shared_by(verdict: TableVerdict) -> str:
     """That a limit is for several tables together."""
     return f" ({rendering.plain(verdict.shared_budget)})" if verdict.shared_budget else ""
+
+
+def _generations(verdict: TableVerdict) -> str:
+    """That its sums are over several generations."""
+    n_generations = verdict.n_generations
+    return f" ({n_generations} generations)" if n_generations > 1 else ""
 
 
 def _verified(location: str, heads: Sequence[SignedHead] = ()) -> Verdict:

@@ -66,6 +66,7 @@ def serve(
     try:
         with (
             service.advancing,
+            service.renewing,
             watching(
                 service, metrics, readiness, settings.server.metrics_listen
             ) as metrics_address,

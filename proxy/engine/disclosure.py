@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from accountant.gate.gate import Budget
+from accountant.ledger.budget import Budget
 from accountant.ledger.limits import Payer
 from cube.refusals import CostAboveCap, NotCovered
 from cube.shortfall import Shortfall

@@ -15,7 +15,8 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from accountant.gate.gate import Budget, Gate
+from accountant.gate.gate import Gate
+from accountant.ledger.budget import Budget
 from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Window
 from accountant.ledger.payments import Payment

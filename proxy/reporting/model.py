@@ -180,6 +180,8 @@ class TableReport:
     spent_elsewhere: Fraction = Fraction(0)  # of a shared budget, by the other tables
     renewing: RenewingBudget | None = None  # what counts, if the budget renews
     units_accepted: int = 0  # the table's cost after changes were accepted last
+    # When the data was replaced, and what each of the earlier generations had cost.
+    generations: tuple[tuple[str, Fraction], ...] = ()
 
     @property
     def budget(self) -> Fraction:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from accountant.auditor.columns import ColumnCost
@@ -31,6 +31,7 @@ from accountant.ledger.entries import (
     TableOpened,
 )
 from accountant.ledger.entry_json import read
+from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import ClockCorrected
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from proxy.reporting import wording
@@ -200,6 +201,8 @@ class _TableReader:
     payers: dict[tuple[str, tuple[str, ...]], Payer] = field(default_factory=dict)
     purchases: list[ReportedCharge] = field(default_factory=list)
     waiting: dict[int, int] = field(default_factory=dict)  # how many blocks, of each charge
+    generations: list[tuple[str, int]] = field(default_factory=list)  # what was spent before each
+    data_fingerprint: str = ""
     n_measurements: int = 0
     n_raised: int = 0
     units_accepted: int = 0
@@ -214,6 +217,10 @@ class _TableReader:
                 self.budgets.append((at, body.budget))
             case ChangesAccepted():
                 self.units_accepted = body.units_after
+            case GenerationBegun():
+                self.generations.append((at, body.units_before))
+                self.data_fingerprint = body.data_fingerprint
+                self.waiting.clear()  # given up: what they wait for is gone
             case BudgetJoined():
                 self.shared_budget = body.shared_budget
             case TableDeclared():
@@ -287,7 +294,7 @@ class _TableReader:
             name=name,
             opened_at=self.opened_at,
             schema_digest=self.opened.schema_digest,
-            data_fingerprint=self.opened.data_fingerprint,
+            data_fingerprint=self.data_fingerprint or self.opened.data_fingerprint,
             declared=self.declared,
             budgets=tuple(self.budgets),
             purchases=tuple(self.purchases),
@@ -308,6 +315,10 @@ class _TableReader:
             found=found,
             shared_budget=self.shared_budget,
             units_accepted=self.units_accepted,
+            generations=tuple(
+                (at, of_units(units - before))
+                for (_, before), (at, units) in pairwise([("", 0), *self.generations])
+            ),
         )
 
     def _allowances(self, as_of: str, counted: Sequence[ReportedCharge]) -> tuple[LimitUse, ...]:

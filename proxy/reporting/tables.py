@@ -158,6 +158,9 @@ def _table(table: TableReport) -> dict[str, Any]:
         "shared_budget": table.shared_budget or None,
         "spent_elsewhere": exact_text(table.spent_elsewhere),
         "renewal": _renewal(table.renewing),
+        "generations": [
+            {"until": at, "spent": exact_text(spent)} for at, spent in table.generations
+        ],
         "recomputed": None if found is None else exact_text(found.recomputed),
         "recomputed_exactly": None if found is None else found.exact,
         "spent_on_normal_noise": None if found is None else exact_text(found.gaussian),

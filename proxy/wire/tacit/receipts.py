@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from accountant.ledger.budget import Renewal
 from accountant.ledger.limits import Window
-from accountant.ledger.renewal import Renewal
 from proxy.api.requests import BudgetStatus, LimitStatus, Receipt
 from proxy.protocol import tacit_pb2
 

@@ -314,6 +314,18 @@ def test_changes_once_every_level_is_readable(ledger: Ledger, table: GrowingTabl
     check(ledger)
 
 
+def test_what_is_bought_after_changes_that_came_first_is_added_up(
+    ledger: Ledger, table: GrowingTable, gate: Gate
+) -> None:
+    table.records = np.append(RECORDS, LATE, axis=0)
+    gate.accept_changes(0, 3, "owner")
+    buy(gate, rows(days(0)), 2)
+    check(ledger)
+    written = entries(ledger)
+    (seq,) = [one.seq for one in written if one.kind == "charge"]
+    assert "cost" in problem_with(written, seq, to(ONE.units, "units_after"))
+
+
 def test_what_changes_cost_counts_in_the_window_in_which_they_are_accepted(ledger: Ledger) -> None:
     """A unit with a row on two days loses 3 + 2 before, and may lose 3 + 3 after."""
     schema = Schema(

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.gate.gate import Budget, Gate
+from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
+from accountant.ledger.budget import Budget
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise

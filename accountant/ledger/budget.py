@@ -1,8 +1,8 @@
-"""What is told of a budget that renews: its window, and what was spent beyond that window.
+"""What is told of a table's budget at one moment: what is spent of it, and when it renews.
 
-The budget bounds what one window adds to the tables' cost. The guarantee over more time is the
-sum, and so it is told wherever such a budget is. Values only; what may be spent is decided in
-table_history.py. Proof: proofs/gate.md, "Budgets that renew".
+A budget that renews bounds what one window adds to the tables' cost. The guarantee over more time
+is the sum, and so it is told wherever such a budget is. Values only; what may be spent is decided
+in table_history.py. Proof: proofs/gate.md, "Budgets that renew".
 """
 
 from dataclasses import dataclass, replace
@@ -56,3 +56,27 @@ class Renewal:
             Fraction(history.units_used_since(a_year_ago), UNITS_PER_EPSILON),
             Fraction(history.units_used_since(""), UNITS_PER_EPSILON),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A table's budget, in epsilon. What tables that share it have spent counts, too.
+
+    If it renews, `spent` is what was spent in the present window, and `renewal` tells the rest.
+    """
+
+    limit: Fraction
+    spent: Fraction
+    n_measurements: int
+    renewal: Renewal | None = None
+
+    @property
+    def left(self) -> Fraction:
+        """What may still be spent."""
+        return max(Fraction(0), self.limit - self.spent)
+
+    @classmethod
+    def of(cls, history: TableHistory) -> Self:
+        """The budget at the moment `now` of a history."""
+        spent = Fraction(history.units_used, UNITS_PER_EPSILON)
+        return cls(history.budget, spent, len(history.measurements), Renewal.of(history))
