@@ -136,6 +136,9 @@ def test_budgets_add_up(record: TableRecord) -> None:
             "left": 0.5625,
             "n_measurements": 4,
             "window": "NEVER",
+            "renews_at": None,
+            "spent_in_year": None,
+            "spent_in_all": None,
         }
     ]
 
