@@ -92,6 +92,9 @@ class Shortfall:
     free, fitting : OfferedWidth, optional
         What the history answers for nothing, and the narrowest that was found to be within what
         is left. None if there is none, if it was not found in time, or if it may not be learned.
+    renews_on : str
+        The day on which the budget renews, if it is the budget that is too small and would then
+        cover this; empty otherwise, and if hidden.
     is_synthetic : bool
         Whether it is a synthetic table that is asked for: its epsilon is chosen, and it has no
         half-width.
@@ -104,6 +107,7 @@ class Shortfall:
     window: str = ""
     free: OfferedWidth | None = None
     fitting: OfferedWidth | None = None
+    renews_on: str = ""
     is_synthetic: bool = False
 
     def __post_init__(self) -> None:
@@ -115,7 +119,8 @@ class Shortfall:
                 raise ValueError(f"an epsilon is never negative, and this is {epsilon}")
         if left is not None and self.epsilon_needed <= left:
             raise ValueError("what is left covers what is needed")
-        if left is None and (self.account or self.window or self.free or self.fitting):
+        told = (self.account, self.window, self.free, self.fitting, self.renews_on)
+        if left is None and any(told):
             raise ValueError("where what is left is hidden, what it follows from is hidden too")
 
     @property
@@ -151,9 +156,10 @@ class Shortfall:
     @property
     def way_out(self) -> str:
         """What to do about a budget or a limit that is too small."""
+        when = [f"The budget renews on {self.renews_on}."] if self.renews_on else []
         if self.is_synthetic:
-            return _SMALLER
-        offers = self._offers("What is left pays for")
+            return " ".join([*when, _SMALLER])
+        offers = [*self._offers("What is left pays for"), *when]
         return " ".join([*offers, _WIDER_UNSEEN if self.epsilon_left is None else _WIDER])
 
     @property

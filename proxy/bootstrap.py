@@ -1,6 +1,7 @@
 """Builds a running engine from settings. The only module that knows every part."""
 
 from contextlib import suppress
+from functools import partial
 
 from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
@@ -11,7 +12,8 @@ from proxy.admin.head_signing import HeadSigner
 from proxy.admin.open_ledger import open_configured
 from proxy.api.requests import LOCAL, BudgetStatus
 from proxy.config.ledger import LedgerSettings
-from proxy.config.settings import Settings, TableSettings
+from proxy.config.settings import Settings
+from proxy.config.table_settings import TableSettings
 from proxy.engine.engine import Engine
 from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.sources.bounding import RowsRead
@@ -22,6 +24,7 @@ from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.store import SyntheticStore
 from proxy.tables.advancing import Advancing, Growing, open_periods
 from proxy.tables.private_table import ServedTable
+from proxy.tables.renewing import Renewable, Renewing
 
 
 class Service:
@@ -33,10 +36,10 @@ class Service:
         ledger: Ledger,
         public: tuple[PublicTable, ...],
         signer: HeadSigner | None = None,
-        advancing: Advancing | None = None,
+        moving: tuple[Advancing, Renewing] | None = None,
     ) -> None:
         self.engine = engine
-        self.advancing = advancing or Advancing(())
+        self.advancing, self.renewing = moving or (Advancing(()), Renewing(()))
         self.ledger = ledger
         self.public = public
         self._signer = signer
@@ -78,11 +81,13 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
         if signer is not None:
             signer.check(ledger)
         ledger.check_clock()
+        # Read before the ledger is told of any: a table that cannot be served leaves no trace.
+        sources = {table.schema.table: _source(table, ledger) for table in settings.tables}
         tables = {
             table.schema.table: ServedTable(
                 table.schema,
                 table.default,
-                _open_gate(table, ledger),
+                _open_gate(table, sources[table.schema.table], ledger),
                 table.strategy,
                 watcher,
                 sums=table.sums,
@@ -98,7 +103,13 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
             for one in settings.tables
             if one.closing is not None
         ]
-        return Service(engine, ledger, public, signer, Advancing(growing))
+        renewable = [
+            Renewable(tables[one.schema.table].gate, partial(_snapshot, one, ledger))
+            for one in settings.tables
+            if one.closing is None
+        ]
+        moving = Advancing(growing), Renewing(renewable)
+        return Service(engine, ledger, public, signer, moving)
     except BaseException:
         ledger.close()
         raise
@@ -118,12 +129,20 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
     return None if folder is None else SyntheticStore(folder, settings.server.synthetic_limits)
 
 
-def _open_gate(table: TableSettings, ledger: Ledger) -> Gate:
-    schema, location = table.schema, table.location
-    if table.closing is None:
-        source = DuckDbSource(schema, location, RowsRead(ledger.key))
-        return open_table(ledger, schema, table.funds, source, SystemNoise())
-    growing = GrowingFile(schema, location, ledger.key)
-    gate = open_table(ledger, schema, table.funds, growing, SystemNoise())
-    open_periods(gate, table.closing)
+def _source(table: TableSettings, ledger: Ledger) -> DuckDbSource | GrowingFile:
+    """The rows of a table; of one that grows, they are read once it is known up to where."""
+    if table.closing is not None:
+        return GrowingFile(table.schema, table.location, ledger.key)
+    return _snapshot(table, ledger)
+
+
+def _open_gate(table: TableSettings, source: DuckDbSource | GrowingFile, ledger: Ledger) -> Gate:
+    gate = open_table(ledger, table.schema, table.funds, source, SystemNoise())
+    if table.closing is not None:
+        open_periods(gate, table.closing)
     return gate
+
+
+def _snapshot(table: TableSettings, ledger: Ledger) -> DuckDbSource:
+    """The data of a table that does not grow, as it is now."""
+    return DuckDbSource(table.schema, table.location, RowsRead(ledger.key))

@@ -49,6 +49,8 @@ class Detail:
     account, window : str, optional
         Whose limit it is, and how long it lasts.
     free, fitting : OfferedWidth, optional
+    renews_on : str, optional
+        The day on which the budget renews, if it would then cover the cost.
     epsilon_spent : float, optional
         Of a search that ended short of its target.
     free_widths : mapping of str to float
@@ -64,6 +66,7 @@ class Detail:
     window: str | None = None
     free: OfferedWidth | None = None
     fitting: OfferedWidth | None = None
+    renews_on: str | None = None
     epsilon_spent: float | None = None
     free_widths: Mapping[str, float]
 
@@ -109,6 +112,7 @@ def _detail(values: dict[int, list[protobuf.Value]]) -> Detail:
         window=protobuf.text_of(shortfall, 5) or None,
         free=_width(next(protobuf.messages_of(shortfall, 6), None)),
         fitting=_width(next(protobuf.messages_of(shortfall, 7), None)),
+        renews_on=protobuf.text_of(shortfall, 8) or None,
         epsilon_spent=_amount(values, 6),
         free_widths={
             protobuf.text_of(one, 1) or "": protobuf.double_of(one, 2) or 0.0 for one in widths

@@ -27,6 +27,7 @@ from accountant.auditor.fields import (
     whole,
 )
 from accountant.auditor.gaussian import RowNoise, Terms, row_noise_of, terms_of
+from accountant.auditor.generations import Begun, begun
 from accountant.auditor.noises import Noise, noise_of
 from accountant.auditor.rows import Block, BlockReader
 from accountant.auditor.statistics import Gaussian, Statistic, statistic_of
@@ -36,7 +37,7 @@ from cube.measurement import UNITS_PER_EPSILON
 
 N_WIDTHS: Final = 5  # bins of the share of the promised width, by which answers are counted
 VALUE_MAX: Final = 2**63 - 1  # noisy values are clamped within it
-WINDOWS: Final = ("day", "week", "month", "year", "never")
+WINDOWS: Final = ("day", "week", "month", "quarter", "year", "never")
 SUBJECTS: Final = ("analyst", "group", "each_analyst")
 
 
@@ -52,6 +53,8 @@ class Opened:
     grows: str = ""  # the axis along which it grows, if it does
     grows_levels: int = 0  # how many levels it has
     rows_at_level: AtLevel | None = None  # at most, of a unit, at each level of a column
+    rows_fingerprint: str = ""  # of what is read from the data, if that is recorded
+    renews: str = "never"  # the window in which the budget may be spent
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +85,15 @@ class Accepted:
 class Pinned:
     """The rows read from a table's data, by a keyed fingerprint, recorded after its opening."""
 
+    rows_fingerprint: str
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Another budget."""
+    """Another budget, and the window in which it may be spent."""
 
     budget: Fraction
+    renews: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +176,7 @@ TableBody: TypeAlias = (
     | Joined
     | Advanced
     | Accepted
+    | Begun
     | Limit
     | Charge
     | TakenOver
@@ -203,12 +210,12 @@ def _opened(value: Json) -> Opened:
         "shared_budget",
         "grows",
         "grows_levels",
+        "renews",
     )
     fields = fields_of(value, required, optional_ones)
     text(fields, "schema_digest")
     is_pinned = "rows_fingerprint" in fields
-    if is_pinned:
-        text(fields, "rows_fingerprint")
+    rows = text(fields, "rows_fingerprint") if is_pinned else ""
     n_rows = whole(fields, "rows_per_unit", 2) if "rows_per_unit" in fields else 1
     shared = check_name(text(fields, "shared_budget")) if "shared_budget" in fields else ""
     data, budget = text(fields, "data_fingerprint"), _epsilon(fields, "budget")
@@ -221,7 +228,10 @@ def _opened(value: Json) -> Opened:
     n_levels = whole(fields, "grows_levels", 1) if grows else 0
     if grows and is_pinned:
         raise Wrong("the rows of a table that grows, recorded as if it did not")
-    return Opened(data, budget, is_pinned or bool(grows), n_rows, shared, grows, n_levels, at_level)
+    is_pinned = is_pinned or bool(grows)
+    growing = grows, n_levels
+    renews = _renews(fields)
+    return Opened(data, budget, is_pinned, n_rows, shared, *growing, at_level, rows, renews)
 
 
 def _at_level(value: Json) -> AtLevel:
@@ -261,8 +271,7 @@ def _joined(value: Json) -> Joined:
 
 
 def _pinned(value: Json) -> Pinned:
-    text(fields_of(value, ("rows_fingerprint",)), "rows_fingerprint")
-    return Pinned()
+    return Pinned(text(fields_of(value, ("rows_fingerprint",)), "rows_fingerprint"))
 
 
 def _declared(value: Json) -> InformationalEntry:
@@ -271,7 +280,13 @@ def _declared(value: Json) -> InformationalEntry:
 
 
 def _budget(value: Json) -> Budget:
-    return Budget(_epsilon(fields_of(value, ("budget",)), "budget"))
+    fields = fields_of(value, ("budget",), ("renews",))
+    return Budget(_epsilon(fields, "budget"), _renews(fields))
+
+
+def _renews(fields: Fields) -> str:
+    """The window of a budget; one that never renews is written without it."""
+    return one_of(fields, "renews", WINDOWS[:-1]) if "renews" in fields else WINDOWS[-1]
 
 
 def _limit(value: Json) -> Limit:
@@ -365,6 +380,7 @@ _READERS: Final[dict[str, Callable[[Json], Body]]] = {
     "budget_joined": _joined,
     "changes_accepted": _accepted,
     "horizon_advanced": _advanced,
+    "generation_begun": begun,
     "limit_set": _limit,
     "taken_over": _taken_over,
     "measurement": _measured,

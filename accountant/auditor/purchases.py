@@ -53,7 +53,9 @@ class Purchases:
     pending : dict of int to Charge
         Charges without a measurement, by their numbers.
     measurements : list of Measurement
-        In the order of purchase; raises name them by their places.
+        Of the present generation, in the order of purchase; raises name them by their places.
+    earlier : list of Measurement
+        Of all earlier generations.
     completed : list of int
         The numbers of the measurement entries, ascending.
     unit_counts : UnitCounts
@@ -64,6 +66,7 @@ class Purchases:
         self._unit = unit
         self.pending: dict[int, Charge] = {}
         self.measurements: list[Measurement] = []
+        self.earlier: list[Measurement] = []
         self.completed: list[int] = []
         self.unit_counts = UnitCounts(unit.n_rows)
         self._raised: set[int] = set()
@@ -98,6 +101,12 @@ class Purchases:
             for seq, charge in self.pending.items()
             if not charge.statistics and not any(is_of(one.block.share) for one in charge.bought)
         }
+
+    def begin_anew(self) -> None:
+        """Go on with other data: nothing is raised from before, and what waits is given up."""
+        self.earlier += self.measurements
+        self.measurements, self._raised, self.pending, self._turns = [], set(), {}, {}
+        self.unit_counts.begin_anew()
 
     def take_over(self, seq: int, body: TakenOver) -> None:
         """Begin a new turn to measure a charge; Wrong if the charge is not pending."""

@@ -48,6 +48,10 @@ class UnitCounts:
         """Let nothing be raised from what was measured: rows have changed. All stays paid."""
         self._raised.update(range(len(self._measured)))
 
+    def begin_anew(self) -> None:
+        """Name counts by their places from the first again, as there is other data."""
+        self._measured, self._raised = [], set()
+
     def _reach(self, count: UnitCount) -> int:
         """In how many groups a unit counts."""
         return min(count.block.n_rows, count.groups_max, self._rows_per_unit)

@@ -7,6 +7,25 @@ from accountant.auditor.columns import ColumnCost
 
 
 @dataclass(frozen=True, slots=True)
+class Renewal:
+    """What one table has spent of a budget that renews, at the time of the last valid entry.
+
+    Parameters
+    ----------
+    renews : str
+        The window in which the budget may be spent, and after which it is there anew.
+    spent : Fraction
+        What was charged in the present window: what counts towards the budget.
+    spent_in_year : Fraction
+        What was charged in the last twelve months.
+    """
+
+    renews: str
+    spent: Fraction
+    spent_in_year: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class TableVerdict:
     """What the valid entries show about one table.
 
@@ -16,7 +35,7 @@ class TableVerdict:
     budget : Fraction
         The budget at the end, in epsilon.
     spent : Fraction
-        What was charged.
+        What was charged, in all.
     recomputed : Fraction
         The cost of the rows for the most expensive cell, plus what Gaussian noise and counts of
         units cost beside.
@@ -37,6 +56,10 @@ class TableVerdict:
         The cost along each column; None unless the audit was asked for it.
     shared_budget : str
         The name of the budget, if tables share it: what is charged to all of them counts.
+    n_generations : int
+        How many times its data was replaced, and once; `recomputed` is the sum over all of them.
+    renewal : Renewal, optional
+        What counts towards a budget that renews; None for one that does not.
     """
 
     table: str
@@ -52,6 +75,8 @@ class TableVerdict:
     delta: Fraction | None = None
     columns: tuple[ColumnCost, ...] | None = None
     shared_budget: str = ""
+    n_generations: int = 1
+    renewal: Renewal | None = None
 
 
 @dataclass(frozen=True, slots=True)

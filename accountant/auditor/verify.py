@@ -19,6 +19,7 @@ from accountant.auditor.chain import Chain
 from accountant.auditor.credentials import Granted, Revoked
 from accountant.auditor.events import ClockCorrected, EventBody, Events, RollbackAccepted
 from accountant.auditor.fields import parsed
+from accountant.auditor.generations import Begun
 from accountant.auditor.rows import BlockReader
 from accountant.auditor.signed_head import Head, SignedHead
 from accountant.auditor.verdict import Verdict
@@ -123,12 +124,13 @@ class _Audit:
         """The verdict."""
         n_good = self._n_good
         books = [one for one in sorted(self._books.items()) if one[1].opened_by <= n_good]
+        at = self._times[n_good - 1] if n_good else ""
         return Verdict(
             n_entries=n_good,
             head=self._chain.digest_after(n_good),
-            at=self._times[n_good - 1] if n_good else "",
+            at=at,
             tables=tuple(
-                book.verdict(table, n_good, has_columns=has_columns) for table, book in books
+                book.verdict(table, n_good, at, has_columns=has_columns) for table, book in books
             ),
             problem=None if self._problem is None else "entry {}: {}".format(*self._problem),
             notes=(
@@ -155,6 +157,9 @@ class _Audit:
         elif isinstance(body, RollbackAccepted | ClockCorrected):
             self._take_event(entry, body)
         elif entry.table in self._books:
+            if isinstance(body, Begun):
+                shared = self._books[entry.table].shared_budget
+                self._check_data(entry.table, body.data_fingerprint, shared)
             self._books[entry.table].take(entry, body, self._sharing(entry.table))
         elif not entry.table or not isinstance(body, Opened):
             raise Wrong(
@@ -177,14 +182,18 @@ class _Audit:
         self._events.take(entry, body, digest=digest, at=self._chain.at)
         if isinstance(body, ClockCorrected):
             for book in self._books.values():
-                book.correct_clock(entry.at)
+                book.correct_clock(entry)
 
     def _open(self, entry: Entry, body: Opened) -> None:
-        for table, book in self._books.items():
-            is_shared = body.shared_budget and body.shared_budget == book.shared_budget
-            if book.data_fingerprint == body.data_fingerprint and not is_shared:
-                raise Wrong(f"the data of {table} under another name, with another budget")
+        self._check_data(entry.table, body.data_fingerprint, body.shared_budget)
         self._books[entry.table] = Book(entry.seq, body)
+
+    def _check_data(self, name: str, data: str, shared_budget: str) -> None:
+        """Wrong if data has been that of another table with another budget, in any generation."""
+        for table, book in self._books.items():
+            is_shared = shared_budget and shared_budget == book.shared_budget
+            if data in book.data_fingerprints and not is_shared and table != name:
+                raise Wrong(f"the data of {table} under another name, with another budget")
 
     def _tell(self, table: str, n_charges: int) -> None:
         if n_charges % N_BETWEEN_REPORTS == 0:

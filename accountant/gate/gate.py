@@ -15,20 +15,23 @@ as rows that cost every cell no less, charged, then read; counts of units at a p
 Gaussian noise is priced on the terms of the table's account of it (`zcdp_account.py`): of rows cell
 by cell, of statistics on top of that.
 
-Only release.py reads; nothing else has exact values or recovered noise. Proof: proofs/gate.md.
+What is read is compared with the ledger first (growing.py, snapshots.py). Only release.py reads;
+nothing else has exact values or recovered noise. Proof: proofs/gate.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price
 from accountant.gate.growing import ClosedPeriods
 from accountant.gate.pricing import Pricing
 from accountant.gate.release import Release
+from accountant.gate.snapshots import Snapshot
 from accountant.gate.statistics import charged_statistic
 from accountant.gate.terms import terms_of
 from accountant.ledger.acceptance import acceptance
+from accountant.ledger.budget import Budget
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge, HorizonAdvanced, Measured, Period, TakenOver
 from accountant.ledger.ledger import Ledger
@@ -39,36 +42,27 @@ from accountant.ledger.table_history import TableHistory
 from accountant.noise.laplace import NoiseSource
 from accountant.source import CellCounts, GrowingSource, ReadRows, Source
 from cube.gaussian import Asked
-from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
+from cube.measurement import Measurement, PlannedMeasurement
 from cube.schema import Schema
 
-__all__ = ["Budget", "CellCounts", "Gate", "Price", "Source", "StalePlan"]
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """A table's budget, in epsilon. What tables that share it have spent counts, too."""
-
-    limit: Fraction
-    spent: Fraction
-    n_measurements: int
-
-    @property
-    def left(self) -> Fraction:
-        """What may still be spent."""
-        return max(Fraction(0), self.limit - self.spent)
+__all__ = ["CellCounts", "Gate", "Price", "Source", "StalePlan"]
 
 
 class Gate:
     """The only caller of a source, and the only spender of one table's budget. Thread-safe."""
 
     def __init__(
-        self, ledger: Ledger, schema: Schema, source: Source | GrowingSource, noise: NoiseSource
+        self,
+        ledger: Ledger,
+        schema: Schema,
+        source: Source | GrowingSource,
+        noise: NoiseSource,
+        rows_fingerprint: str | None = None,
     ) -> None:
         self.schema = schema
         self._ledger = ledger
         self._release = Release(schema, noise)
-        self._source = _closed(ledger, schema, source)
+        self._source = _checked(ledger, schema, source, rows_fingerprint)
         self._turns: dict[int, int] = {}  # of charges that this process will measure
 
     @property
@@ -90,12 +84,10 @@ class Gate:
 
     def budget(self) -> Budget:
         """The present budget."""
-        history = self.history
-        spent = Fraction(history.units_used, UNITS_PER_EPSILON)
-        return Budget(history.budget, spent, len(history.measurements))
+        return Budget.of(self.history_now())
 
     def history_now(self) -> TableHistory:
-        """The history, with the present moment as the time at which limits are checked."""
+        """The history, with the present moment as the time at which spending is counted."""
         return replace(self.history, now=self._ledger.now())
 
     def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
@@ -167,6 +159,8 @@ class Gate:
         Raises
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan, LedgerUnavailable
+        SourceUnavailable
+            If the rows are not there that the ledger is about.
         InvalidRequest
             If Gaussian noise is requested at another delta than the table's.
         """
@@ -174,9 +168,11 @@ class Gate:
         def charged(history: TableHistory) -> Charge:
             if n_read not in (None, len(history.read)):
                 raise StalePlan("another process has charged or measured meanwhile")
+            if isinstance(self._source, Snapshot):
+                self._source.rows(history)  # or it would be charged for rows that are not there
             return self._charged(history, plan, statistics, payer, epsilon_cap)
 
-        self._rows()
+        self._rows(self.history)
         seq = self._ledger.append(self.schema.table, charged)
         payment = next(one for one in reversed(self.payments()) if one.seq == seq)
         self._turns[payment.seq] = 0
@@ -195,9 +191,10 @@ class Gate:
             pending.
         """
         turn = self._turns.pop(seq, None)
-        charge = self.history.pending.get(seq)
+        known = self.history
+        charge = known.pending.get(seq)
         if charge is not None and turn is not None:
-            values, released = self._release.noisy_values(self._rows(), charge, self.history)
+            values, released = self._release.noisy_values(self._rows(known), charge, known)
             body = Measured(seq, values, turn, released)
             self._ledger.append(
                 self.schema.table, lambda history: body if _is_turn(history, seq, turn) else None
@@ -275,7 +272,19 @@ class Gate:
         SourceUnavailable
             If they cannot be read, or have changed.
         """
-        self._rows()
+        self._rows(self.history)
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether a new generation has begun whose rows were not read yet."""
+        source = self._source
+        return isinstance(source, Snapshot) and not source.is_of(self.history)
+
+    def read_from(self, source: Source) -> None:
+        """Measure from another snapshot; nothing, unless it is of the present generation."""
+        if not isinstance(self._source, Snapshot):
+            raise TypeError("a table that grows reads its rows by itself")
+        self._source.replace(source)
 
     def changed_periods(self) -> tuple[Period, ...]:
         """Periods of a growing table whose rows are not what they were; for its owner alone."""
@@ -288,8 +297,10 @@ class Gate:
 
         Raises
         ------
-        LedgerUnavailable
+        LedgerUnavailable, SourceUnavailable
+            If it could not be measured here: then another process had better try.
         """
+        self._rows(self.history)
         new = self._ledger.append(
             self.schema.table,
             lambda history: TakenOver(seq) if _is_turn(history, seq, turn) else None,
@@ -313,17 +324,17 @@ class Gate:
                 self.complete(seq)
         return len(waiting)
 
-    def _rows(self) -> Source | ReadRows:
-        """What is read now; of a growing table, as far as the ledger says.
+    def _rows(self, history: TableHistory) -> Source | ReadRows:
+        """What a history is about; of a growing table, as far as it says.
 
         Raises
         ------
         SourceUnavailable
-            If a table that grows cannot be read, or its rows have changed.
+            If that is not what can be read.
         """
-        source, growth = self._source, self.history.growth
+        source, growth = self._source, history.growth
         if not isinstance(source, ClosedPeriods):
-            return source
+            return source.rows(history)
         if growth is None:
             raise RuntimeError("a table that grows is opened as one")
         return source.rows(growth)
@@ -349,15 +360,15 @@ class Gate:
         return Charge(payer, blocks, price.units_before, price.units_after, charged, terms)
 
 
-def _closed(
-    ledger: Ledger, schema: Schema, source: Source | GrowingSource
-) -> Source | ClosedPeriods:
-    """A source whose rows are checked, if the table grows; TypeError if only one of them does."""
+def _checked(
+    ledger: Ledger, schema: Schema, source: Source | GrowingSource, rows_fingerprint: str | None
+) -> Snapshot | ClosedPeriods:
+    """A source whose rows are compared with the ledger; TypeError if only one of them grows."""
     if isinstance(source, GrowingSource) and schema.grows is not None:
         return ClosedPeriods(schema.table, schema.by_name[schema.grows], source, ledger.key)
     if isinstance(source, GrowingSource) or schema.grows is not None:
         raise TypeError(f"{schema.table} grows, or its source does; but not both")
-    return source
+    return Snapshot(schema.table, source, ledger.key, rows_fingerprint)
 
 
 def _is_turn(history: TableHistory, seq: int, turn: int) -> bool:

@@ -1,7 +1,8 @@
 """Opening a table: checks that it is the table, and the data, with which the ledger began.
 
-A new table is entered; a changed one is refused, because a budget belongs to one table's data for
-ever. Proof: proofs/gate.md, "The history".
+A new table is entered; a changed one is refused, because a budget belongs to one table's data: what
+it has spent stays spent when its owner replaces the data (next_snapshot.py).
+Proof: proofs/gate.md, "The history".
 """
 
 import hashlib
@@ -20,6 +21,7 @@ from accountant.ledger.entries import (
     TableOpened,
 )
 from accountant.ledger.ledger import Ledger
+from accountant.ledger.limits import Window
 from accountant.noise.laplace import NoiseSource
 from accountant.source import GrowingSource, Source
 from cube.declaration import declare
@@ -37,8 +39,11 @@ class Funds:
     ----------
     budget : Fraction
         In epsilon.
+    renews : Window
+        The window in which it may be spent, and after which it is there anew.
     shared : str
-        The name of the budget, if tables share it; all of them declare the same epsilon.
+        The name of the budget, if tables share it; all of them declare the same epsilon and
+        window.
     separate : str
         Why a table about the same units has a budget of its own; for readers of the ledger only.
     """
@@ -46,6 +51,7 @@ class Funds:
     budget: Fraction
     shared: str = ""
     separate: str = ""
+    renews: Window = Window.NEVER
 
 
 def open_table(
@@ -80,40 +86,52 @@ def open_table(
     ledger.refresh()
     opened = ledger.history(schema.table).opened
     rows = None if isinstance(source, GrowingSource) else source.rows_fingerprint(ledger.key)
-    seen = TableOpened(
-        _schema_digest(schema),
-        source.fingerprint(ledger.key),
-        budget,
-        rows,
-        schema.rows_per_unit_max,
-        funds.shared,
-        schema.grows or "",
-        0 if schema.grows is None else schema.by_name[schema.grows].size,
-        schema.rows_per_unit_max_by,
-    )
+    seen = as_seen(schema, funds, source.fingerprint(ledger.key), rows)
     if opened is None:
-        _check_new_data(schema.table, ledger, seen)
+        check_new_data(schema.table, ledger, seen)
         ledger.append(schema.table, lambda history: None if history.opened else seen)
-    opened = ledger.history(schema.table).opened or seen
-    _check_same_table(schema.table, opened, seen)
+    check_declared(schema.table, ledger.history(schema.table).opened or seen, seen)
+    _check_same_data(schema.table, ledger, seen)
     if rows is not None:
         _check_same_rows(ledger, schema.table, rows)
     _share(ledger, schema.table, funds.shared)
     ledger.append(
-        schema.table, lambda history: None if history.budget == budget else BudgetSet(budget)
+        schema.table,
+        lambda history: (
+            None
+            if (history.budget, history.renews) == (budget, funds.renews)
+            else BudgetSet(budget, funds.renews)
+        ),
     )
     declaration = declare(schema, version=version("tacit-dp"), separate_budget=funds.separate)
     ledger.append(
         schema.table,
         lambda history: None if history.declaration == declaration else TableDeclared(declaration),
     )
-    gate = Gate(ledger, schema, source, noise)
+    gate = Gate(ledger, schema, source, noise, rows)
     with suppress(SourceUnavailable, LedgerUnavailable, RuntimeError):
         gate.complete_pending()  # on failure charges stay pending; history answers either way
     return gate
 
 
-def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> None:
+def as_seen(schema: Schema, funds: Funds, data: str, rows: str | None) -> TableOpened:
+    """A table as it is declared, with the fingerprints of its data and of what is read of it."""
+    return TableOpened(
+        _schema_digest(schema),
+        data,
+        funds.budget,
+        rows,
+        schema.rows_per_unit_max,
+        funds.shared,
+        schema.grows or "",
+        0 if schema.grows is None else schema.by_name[schema.grows].size,
+        schema.rows_per_unit_max_by,
+        funds.renews,
+    )
+
+
+def check_declared(table: str, opened: TableOpened, seen: TableOpened) -> None:
+    """Raise LedgerMismatch unless a table is declared as its ledger began with it."""
     forgetting = "A new ledger would forget what was already spent on this data."
     if opened.schema_digest != seen.schema_digest:
         raise LedgerMismatch(
@@ -133,14 +151,19 @@ def _check_same_table(table: str, opened: TableOpened, seen: TableOpened) -> Non
             f"{f'grows along {opened.grows}' if opened.grows else 'does not grow'}.",
             hint=f"Restore that. {forgetting}",
         )
+
+
+def _check_same_data(table: str, ledger: Ledger, seen: TableOpened) -> None:
+    """Refuse other data than that of the present generation."""
     # What a growing table's data was is known by its periods, which the gate compares.
-    is_same = hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint)
-    if not opened.grows and not is_same:
-        raise DataChanged(
-            f"The data of {table} is not the data its ledger began with.",
-            hint="Restore that data; changed data is a new table, with a ledger and a budget "
-            f"of its own. {forgetting}",
-        )
+    known = ledger.history(table).generations.data[-1:]
+    if seen.grows or all(hmac.compare_digest(one, seen.data_fingerprint) for one in known):
+        return
+    raise DataChanged(
+        f"The data of {table} is not the data that its ledger knows.",
+        hint=f"Restore that data; or go on with the new one: `tacit table renew {table}` begins a "
+        "generation under the same budget. A new ledger would forget what was already spent.",
+    )
 
 
 def _as_declared(n_rows: int, by: RowsByLevel | None) -> str:
@@ -176,14 +199,15 @@ def _share(ledger: Ledger, table: str, shared: str) -> None:
         )
 
 
-def _check_new_data(table: str, ledger: Ledger, seen: TableOpened) -> None:
+def check_new_data(table: str, ledger: Ledger, seen: TableOpened) -> None:
     """Refuse a second budget for data that already has one, under whatever name."""
     shared = ledger.shared_budgets()
-    for known, opened in ledger.openings().items():
+    for known in ledger.tables():
         is_shared = seen.shared_budget and shared.get(known) == seen.shared_budget
-        if is_shared:
+        if is_shared or known == table:
             continue
-        if hmac.compare_digest(opened.data_fingerprint, seen.data_fingerprint):
+        every = ledger.history(known).generations.data
+        if any(hmac.compare_digest(one, seen.data_fingerprint) for one in every):
             raise LedgerMismatch(
                 f"The ledger knows the data of {table} as {known}.",
                 hint=f"Call it {known}: under a second name it would be given a second budget. "

@@ -22,6 +22,7 @@ from accountant.gate.statistics import (
     units_of_counts,
 )
 from accountant.gate.terms import account_with, on_terms
+from accountant.ledger.budget import Renewal
 from accountant.ledger.limits import Payer, Window
 from accountant.ledger.table_history import TableHistory
 from cube.encoding import fingerprint
@@ -68,6 +69,7 @@ class Pricing:
         added = history.raises.added(on_terms(plan, account.terms))
         price = price_of(history.cost, history.units_of_rows, [*added, *rows_costing(statistics)])
         beside = account.units + units_of_counts(statistics, history.unit_counts)
+        beside += history.generations.units
         return Price(history.units_spent, price.units_after + beside, price.exact)
 
     def refuse(self, price: Price, payer: Payer, epsilon_cap: Fraction | None) -> None:
@@ -81,7 +83,8 @@ class Pricing:
         units = price.units_after - price.units_before
         if units > history.units_left:
             left = Fraction(history.units_left, UNITS_PER_EPSILON)
-            raise BudgetExhausted(self._shortfall(price, left))
+            shortfall = self._shortfall(price, left)
+            raise BudgetExhausted(replace(shortfall, renews_on=self._renews_on(units)))
         for allowance in history.allowances(payer):
             left_units = allowance.units_left
             if left_units is not None and units > left_units:
@@ -96,6 +99,11 @@ class Pricing:
                 )
         if epsilon_cap is not None and price.epsilon > epsilon_cap:
             raise CostAboveCap(self._shortfall(price, epsilon_cap))
+
+    def _renews_on(self, units: int) -> str:
+        """The day on which the budget renews, if it could then be spent on this; empty if not."""
+        renewal = Renewal.of(self._history)
+        return "" if renewal is None or units > self._history.units_max else renewal.next_day
 
     def _shortfall(self, price: Price, left: Fraction) -> Shortfall:
         return Shortfall(table=self._schema.table, epsilon_needed=price.epsilon, epsilon_left=left)

@@ -72,7 +72,7 @@ def after_acceptance(history: TableHistory, body: ChangesAccepted) -> TableHisto
         pending=MappingProxyType(changed.still_pending()),
         paid=AppendOnly(paid),
         cost=_fresh(history).charged(paid),
-        units_spent=body.units_after,
+        spending=history.spending.raised(history.now, body.units_after - body.units_before),
         unit_counts=history.unit_counts.forgotten(),
     )
     after.check_cost()

@@ -8,6 +8,7 @@
     horizon_advanced  more of a table that grows is readable, and what was read of it
     changes_accepted  closed rows of some periods are others now: what was measured of the earlier
                     ones is no history of these, and what it cost stays spent
+    generation_begun  all of a table's data is other data now; see generations.py
     limit_set       the owner changed what an analyst or a group may spend
     charge          rows were paid for: by whom, which, at which weight, cost before and after;
                     a row that was measured before may be raised, and names that measurement;
@@ -40,8 +41,9 @@ from accountant.ledger.charged import (
     ChargedUnitCount,
 )
 from accountant.ledger.credentials import Credential
+from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import EventBody
-from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer
+from accountant.ledger.limits import NAME_LENGTH_MAX, Limit, Payer, Window
 from cube.encoding import canonical_json
 from cube.gaussian_terms import GaussianTerms
 from cube.measurement import PlannedMeasurement
@@ -70,7 +72,8 @@ class TableOpened:
     `rows_per_unit` is the most rows of a unit that are among them, and `rows_per_unit_by` the most
     at each level of an axis. Tables with the same `shared_budget` spend from one budget together;
     empty for a budget of its own. `grows` is the axis along which it grows; its rows are then known
-    by their periods; `grows_levels` is how many levels it has. Empty if it does not grow.
+    by their periods; `grows_levels` is how many levels it has. Empty if it does not grow. `renews`
+    is the window in which the budget may be spent, and after which it is there anew.
     """
 
     schema_digest: str
@@ -82,6 +85,7 @@ class TableOpened:
     grows: str = ""
     grows_levels: int = 0
     rows_per_unit_by: RowsByLevel | None = None
+    renews: Window = Window.NEVER
 
     def __post_init__(self) -> None:
         if self.rows_per_unit < 1:
@@ -168,9 +172,10 @@ class TableDeclared:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSet:
-    """The owner set another budget; what is spent stays spent."""
+    """The owner set another budget, or another window for it; what is spent stays spent."""
 
     budget: Fraction
+    renews: Window = Window.NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +321,8 @@ RuleBody: TypeAlias = (
     TableOpened | DataPinned | TableDeclared | BudgetSet | BudgetJoined | HorizonAdvanced | LimitSet
 )
 SimpleBody: TypeAlias = RuleBody | Charge | TakenOver | Measured | Served
-TableBody: TypeAlias = SimpleBody | ChangesAccepted  # the last rewrites a history: acceptance.py
+RewritingBody: TypeAlias = ChangesAccepted | GenerationBegun  # see acceptance.py
+TableBody: TypeAlias = SimpleBody | RewritingBody
 Body: TypeAlias = TableBody | AccessBody | EventBody
 
 

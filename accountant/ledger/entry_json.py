@@ -31,6 +31,7 @@ from accountant.ledger.entries import (
     TakenOver,
     Tally,
 )
+from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.json_fields import Fields, typed
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Payer, Subject, Window
@@ -81,7 +82,7 @@ def _write_opened(body: TableOpened) -> Fields:
         encoded["shared_budget"] = body.shared_budget
     if body.grows:
         encoded |= {"grows": body.grows, "grows_levels": body.grows_levels}
-    return encoded
+    return encoded | _write_renewal(body.renews)
 
 
 def _read_opened(fields: Fields) -> TableOpened:
@@ -95,7 +96,24 @@ def _read_opened(fields: Fields) -> TableOpened:
         typed(fields.get("grows", ""), str),
         typed(fields["grows_levels"], int) if "grows" in fields else 0,
         RowsByLevel.declared(typed(fields.get("rows_per_unit_by", {}), dict)),
+        _read_renewal(fields),
     )
+
+
+def _write_budget(body: BudgetSet) -> Fields:
+    return {"budget": str(body.budget)} | _write_renewal(body.renews)
+
+
+def _read_budget(fields: Fields) -> BudgetSet:
+    return BudgetSet(Fraction(typed(fields["budget"], str)), _read_renewal(fields))
+
+
+def _write_renewal(renews: Window) -> Fields:
+    return {} if renews is Window.NEVER else {"renews": renews.value}
+
+
+def _read_renewal(fields: Fields) -> Window:
+    return Window(typed(fields.get("renews", Window.NEVER.value), str))
 
 
 _SPENDING: Final = ("weight_units", "units_before", "units_after")
@@ -255,14 +273,24 @@ def _read_rollback(fields: Fields) -> RollbackAccepted:
     )
 
 
+def _read_begun(fields: Fields) -> GenerationBegun:
+    return GenerationBegun(
+        typed(fields["data_fingerprint"], str),
+        typed(fields["rows_fingerprint"], str),
+        typed(fields["units_before"], int),
+        typed(fields["by"], str),
+    )
+
+
 _WRITERS: Final[dict[type[Any], tuple[str, Callable[[Any], Fields]]]] = {
     TableOpened: ("table_opened", _write_opened),
     DataPinned: ("data_pinned", lambda body: {"rows_fingerprint": body.rows_fingerprint}),
     TableDeclared: ("table_declared", lambda body: {"declaration": body.declaration}),
-    BudgetSet: ("budget_set", lambda body: {"budget": str(body.budget)}),
+    BudgetSet: ("budget_set", _write_budget),
     BudgetJoined: ("budget_joined", lambda body: {"shared_budget": body.shared_budget}),
     HorizonAdvanced: ("horizon_advanced", _write_advanced),
     ChangesAccepted: ("changes_accepted", dataclasses.asdict),
+    GenerationBegun: ("generation_begun", dataclasses.asdict),
     LimitSet: ("limit_set", _write_limit),
     Charge: ("charge", write_charge),
     TakenOver: ("taken_over", lambda body: {"charge": body.charge}),
@@ -277,10 +305,11 @@ _READERS: Final[dict[str, Callable[[Fields], Body]]] = {
     "table_opened": _read_opened,
     "data_pinned": lambda fields: DataPinned(typed(fields["rows_fingerprint"], str)),
     "table_declared": lambda fields: TableDeclared(typed(fields["declaration"], str)),
-    "budget_set": lambda fields: BudgetSet(Fraction(typed(fields["budget"], str))),
+    "budget_set": _read_budget,
     "budget_joined": lambda fields: BudgetJoined(typed(fields["shared_budget"], str)),
     "horizon_advanced": _read_advanced,
     "changes_accepted": _read_accepted,
+    "generation_begun": _read_begun,
     "limit_set": _read_limit,
     "charge": read_charge,
     "taken_over": lambda fields: TakenOver(typed(fields["charge"], int)),

@@ -19,7 +19,7 @@ from typing import Self
 
 from accountant.ledger.clock import ClockGuard, utc_now
 from accountant.ledger.credentials import AccessBook
-from accountant.ledger.entries import NO_TABLE, AccessBody, Body, Entry, TableBody, TableOpened
+from accountant.ledger.entries import NO_TABLE, AccessBody, Body, Entry, TableBody
 from accountant.ledger.group_commit import GroupCommit
 from accountant.ledger.ledger_events import EventBody, LedgerEnd
 from accountant.ledger.replay import Replay
@@ -108,10 +108,9 @@ class Ledger:
         histories = self._replay.histories.items()
         return {table: one.shared_budget for table, one in histories if one.shared_budget}
 
-    def openings(self) -> dict[str, TableOpened]:
-        """The opening entry of each table, by its name."""
-        histories = self._replay.histories.items()
-        return {table: one.opened for table, one in histories if one.opened is not None}
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables that were opened."""
+        return tuple(self._replay.histories)
 
     @property
     def access(self) -> AccessBook:

@@ -1,8 +1,9 @@
 """Limits: what one analyst or one group may spend of a table's budget, in a window of time.
 
-The table's budget is the guarantee: it applies to the sum of what everybody spends, for ever,
-because analysts may pool what they know. A limit only divides it. When the window of a limit ends,
-every day or month, its holder may spend again; a limit is no promise about what is learnt in total.
+The table's budget is the guarantee: it applies to the sum of what everybody spends, because
+analysts may pool what they know; for ever, or, if the budget renews, in each of its windows. A
+limit only divides it. When the window of a limit ends, every day or month, its holder may spend
+again; a limit is no promise about what is learnt in total.
 
 What an analyst spent is the sum of what their charges added to the table's cost. Values only; the
 history (table_history.py) keeps the sums and refuses a charge beyond a limit. Proof:
@@ -19,11 +20,12 @@ NAME_LENGTH_MAX: Final = 200
 
 
 class Window(StrEnum):
-    """How long spending counts towards a limit. All windows begin at midnight UTC."""
+    """How long spending counts towards a limit, or a budget. Windows begin at midnight UTC."""
 
     DAY = "day"
     WEEK = "week"  # from Monday
     MONTH = "month"
+    QUARTER = "quarter"  # from January, April, July and October
     YEAR = "year"
     NEVER = "never"  # it counts for ever
 
@@ -37,16 +39,45 @@ class Window(StrEnum):
         """
         if self is Window.NEVER:
             return ""
+        return _midnight(self._first_day(at))
+
+    def end(self, at: str) -> str:
+        """The beginning of the window after that of `at`; empty if it never ends.
+
+        >>> Window.QUARTER.end("2026-11-21T20:07:49.123+00:00")
+        '2027-01-01T00:00:00.000+00:00'
+        """
+        if self is Window.NEVER:
+            return ""
+        within = self._first_day(at) + dt.timedelta(days=_LONGEST[self])
+        return self.start(_midnight(within))
+
+    def _first_day(self, at: str) -> dt.date:
         day = dt.datetime.fromisoformat(at).date()
         match self:
             case Window.WEEK:
                 day -= dt.timedelta(days=day.weekday())
             case Window.MONTH:
                 day = day.replace(day=1)
+            case Window.QUARTER:
+                day = day.replace(month=day.month - (day.month - 1) % 3, day=1)
             case Window.YEAR:
                 day = day.replace(month=1, day=1)
-        midnight = dt.datetime.combine(day, dt.time(), dt.UTC)
-        return midnight.isoformat(timespec="milliseconds")
+        return day
+
+
+# The days of the longest window of a kind: from its first day they lead into the next one.
+_LONGEST: Final = {
+    Window.DAY: 1,
+    Window.WEEK: 7,
+    Window.MONTH: 31,
+    Window.QUARTER: 92,
+    Window.YEAR: 366,
+}
+
+
+def _midnight(day: dt.date) -> str:
+    return dt.datetime.combine(day, dt.time(), dt.UTC).isoformat(timespec="milliseconds")
 
 
 class SubjectKind(StrEnum):

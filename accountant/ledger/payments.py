@@ -4,15 +4,12 @@ Values that the history (table_history.py) consists of, and that the gate return
 proofs/gate.md, "Limits" and "Statistics".
 """
 
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 
 import numpy as np
 
-from accountant.ledger.append_only import AppendOnly
 from accountant.ledger.charged import ChargedGaussian, ChargedStatistic, ChargedUnitCount
 from accountant.ledger.entries import Charge
 from accountant.ledger.limits import Limit, Subject
@@ -124,26 +121,3 @@ def checked_budget(value: Fraction) -> Fraction:
 def units_of(epsilon: Fraction) -> int:
     """An epsilon that may be spent, in whole units of 2**-40, rounded down."""
     return int(epsilon * UNITS_PER_EPSILON)
-
-
-Spendings = AppendOnly[tuple[str, int]]
-"""The times of an account's charges, in order, and what it had spent after each."""
-
-
-def debited(accounts: Mapping[Subject, Spendings], payment: Payment) -> Mapping[Subject, Spendings]:
-    """What each account has spent once a payment is made."""
-    after = dict(accounts)
-    for account in payment.charge.payer.subjects:
-        spendings: Spendings = after.get(account, AppendOnly())
-        before = spendings[-1][1] if spendings else 0
-        after[account] = spendings.followed_by([(payment.at, before + payment.units)])
-    return MappingProxyType(after)
-
-
-def none_later(spendings: Spendings, at: str) -> Spendings:
-    """The same, with all charges of a later time counted at time `at`: the clock was corrected."""
-    n_earlier = bisect_right(spendings, at, key=lambda spending: spending[0])
-    if n_earlier == len(spendings):
-        return spendings
-    later = ((at, units) for _, units in spendings[n_earlier:])
-    return AppendOnly([*spendings[:n_earlier], *later])

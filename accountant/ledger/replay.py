@@ -20,11 +20,14 @@ from accountant.ledger.entries import (
     Body,
     ChangesAccepted,
     Entry,
+    TableBody,
     TableOpened,
     chained_digest,
 )
 from accountant.ledger.entry_json import read_text, write
+from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import EVENTS, ClockCorrected, EventBody, LedgerEnd
+from accountant.ledger.next_generation import with_next_generation
 from accountant.ledger.table_history import TableHistory
 
 _UNOPENED = TableHistory()
@@ -106,17 +109,23 @@ class Replay:
         elif isinstance(body, EVENTS):
             self._take_event(entry, body)
         else:
-            if isinstance(body, TableOpened):
-                self._check_new_data(entry.table, body)
-            before = self.history(entry.table)
-            after = (
-                after_acceptance(replace(before, now=entry.at), body)
-                if isinstance(body, ChangesAccepted)
-                else before.after(entry.seq, entry.at, body)
-            )
+            after = self._after(entry, body)
             # Kept without the others: what they are now is looked up whenever it is asked for.
             self.histories[entry.table] = replace(after, sharing=()) if after.sharing else after
         self.n_entries, self.head, self.at = entry.seq, entry.digest, entry.at
+
+    def _after(self, entry: Entry, body: TableBody) -> TableHistory:
+        """The history of an entry's table after it."""
+        before = self.history(entry.table)
+        match body:
+            case ChangesAccepted():
+                return after_acceptance(replace(before, now=entry.at), body)
+            case GenerationBegun():
+                self._check_new_data(entry.table, body.data_fingerprint, before.shared_budget)
+                return with_next_generation(replace(before, now=entry.at), body)
+            case TableOpened():
+                self._check_new_data(entry.table, body.data_fingerprint, body.shared_budget)
+        return before.after(entry.seq, entry.at, body)
 
     def _take_access(self, entry: Entry, body: AccessBody) -> None:
         if entry.table != NO_TABLE:
@@ -135,11 +144,11 @@ class Replay:
             for table, history in self.histories.items():
                 self.histories[table] = history.at_corrected(entry.at)
 
-    def _check_new_data(self, table: str, opened: TableOpened) -> None:
+    def _check_new_data(self, table: str, data: str, shared_budget: str) -> None:
+        """Refuse data that has spent of another budget, now or in an earlier generation."""
         if table == NO_TABLE:
             raise ValueError("a table without a name")
         for known, history in self.histories.items():
-            same = history.opened and history.opened.data_fingerprint == opened.data_fingerprint
-            is_shared = opened.shared_budget and opened.shared_budget == history.shared_budget
-            if same and not is_shared and known != table:
+            is_shared = shared_budget and shared_budget == history.shared_budget
+            if data in history.generations.data and not is_shared and known != table:
                 raise ValueError(f"the data of {table} is known as {known}")

@@ -7,7 +7,6 @@ while serving is the same as what is read back.
 Nothing here does input or output. Proof: proofs/gate.md, "The history".
 """
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -32,19 +31,18 @@ from accountant.ledger.entries import (
     TableOpened,
     TakenOver,
 )
+from accountant.ledger.generations import Generations
 from accountant.ledger.growth import Growth
-from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
+from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.payments import (
     BindingLimit,
     Payment,
     ReleasedStatistics,
-    Spendings,
     checked_budget,
-    debited,
-    none_later,
     units_of,
 )
 from accountant.ledger.raises import Raises
+from accountant.ledger.spending import Spending
 from accountant.ledger.unit_counts import UnitCounts
 from cube.measurement import Measurement, PlannedMeasurement
 
@@ -63,6 +61,8 @@ class TableHistory:
         The latest public declaration, as JSON text.
     budget : Fraction
         The budget of the table, in epsilon; of all tables that share it.
+    renews : Window
+        The window in which it may be spent, and after which it is there anew.
     shared_budget : str
         The name of the budget that it shares with others; empty for a budget of its own.
     sharing : tuple of TableHistory
@@ -77,8 +77,8 @@ class TableHistory:
         Charges without a measurement, by sequence number.
     turns : mapping of int to int
         For pending charges that were taken over, their latest turn.
-    units_spent : int
-        The table's cost as it was charged, in units of 2**-40 epsilon.
+    spending : Spending
+        What was spent, when, and by whom.
     cost : CostState
         The cost of every cell, computed from the rows of every charge.
     gaussian : GaussianAccount
@@ -102,12 +102,18 @@ class TableHistory:
         How far it has grown, if it grows.
     paid : sequence of PlannedMeasurement
         Of a table that grows, the rows of which `cost` is the cost.
+    generations : Generations
+        Of a table that is renewed. What is measured, pending, released and superseded, and `cost`,
+        are of the present one alone.
+    earlier : tuple of TableHistory
+        The history of each earlier generation at its end.
     """
 
     opened: TableOpened | None = None
     rows_fingerprint: str | None = None
     declaration: str | None = None
     budget: Fraction = Fraction(0)
+    renews: Window = Window.NEVER
     shared_budget: str = ""
     sharing: "tuple[TableHistory, ...]" = ()
     limits: Mapping[Subject, Limit] = field(default_factory=lambda: MappingProxyType({}))
@@ -115,7 +121,7 @@ class TableHistory:
     paid_by: AppendOnly[int] = field(default_factory=AppendOnly)
     pending: Mapping[int, Charge] = field(default_factory=lambda: MappingProxyType({}))
     turns: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
-    units_spent: int = 0
+    spending: Spending = field(default_factory=Spending)
     cost: CostState = field(default_factory=CostState)
     gaussian: GaussianAccount = field(default_factory=GaussianAccount)
     unit_counts: UnitCounts = field(default_factory=UnitCounts)
@@ -127,7 +133,8 @@ class TableHistory:
     read: GrowingSet = field(default_factory=GrowingSet)
     growth: Growth | None = None
     paid: AppendOnly[PlannedMeasurement] = field(default_factory=AppendOnly)
-    _accounts: Mapping[Subject, Spendings] = field(default_factory=lambda: MappingProxyType({}))
+    generations: Generations = field(default_factory=Generations)
+    earlier: "tuple[TableHistory, ...]" = ()
 
     @property
     def units_max(self) -> int:
@@ -135,9 +142,18 @@ class TableHistory:
         return units_of(self.budget)
 
     @property
+    def units_spent(self) -> int:
+        """The table's cost as it was charged, in units of 2**-40 epsilon."""
+        return self.spending.units
+
+    @property
     def units_used(self) -> int:
-        """What is spent of the budget, by this table and by those that share it."""
-        return self.units_spent + sum(other.units_spent for other in self.sharing)
+        """What counts towards the budget at the moment `now`: what is spent in its window."""
+        return self.units_used_since(self.renews.start(self.now))
+
+    def units_used_since(self, moment: str) -> int:
+        """What is spent since a moment, by this table and by those that share its budget."""
+        return sum(one.spending.since(moment) for one in (self, *self.sharing))
 
     @property
     def units_left(self) -> int:
@@ -146,8 +162,9 @@ class TableHistory:
 
     @property
     def units_of_rows(self) -> int:
-        """What was charged for rows, and for statistics that are priced as rows."""
-        return self.units_spent - self.gaussian.units - self.unit_counts.units
+        """What was charged for rows of this generation, and for statistics priced as rows."""
+        beside = self.gaussian.units + self.unit_counts.units + self.generations.units
+        return self.units_spent - beside
 
     def after(self, seq: int, at: str, body: SimpleBody) -> "TableHistory":
         """The history after entry number `seq`, made at `at`, with content `body`.
@@ -179,6 +196,8 @@ class TableHistory:
             opened=self.opened,
             declaration=self.declaration,
             budget=self.budget,
+            renews=self.renews,
+            now=self.now,
             cost=CostState(rows_per_unit=rows_per_unit, by=by),
             gaussian=GaussianAccount(rows_per_unit=rows_per_unit),
             unit_counts=UnitCounts(rows_per_unit),
@@ -187,26 +206,16 @@ class TableHistory:
 
     def at_corrected(self, at: str) -> "TableHistory":
         """The history after a clock was corrected: no charge counts at a later time than `at`."""
-        accounts = {who: none_later(spendings, at) for who, spendings in self._accounts.items()}
-        return replace(self, now=at, _accounts=MappingProxyType(accounts))
+        return replace(self, now=at, spending=self.spending.corrected(at))
 
     def spent_by(self, account: Subject, since: str = "") -> int:
         """What an analyst or a group has spent of the budget since a moment, in units."""
-        return sum(one._own_spent_by(account, since) for one in (self, *self.sharing))  # noqa: SLF001 - of this class
-
-    def _own_spent_by(self, account: Subject, since: str) -> int:
-        """The same on this table alone."""
-        spendings = self._accounts.get(account, AppendOnly())
-        if not spendings:
-            return 0
-        first = bisect_left(spendings, since, key=lambda spending: spending[0])
-        before = spendings[first - 1][1] if first else 0
-        return spendings[-1][1] - before
+        return sum(one.spending.by(account, since) for one in (self, *self.sharing))
 
     @property
     def accounts(self) -> tuple[Subject, ...]:
         """Every analyst and group that has paid for something, here or where budgets are shared."""
-        found = {who for one in (self, *self.sharing) for who in one._accounts}  # noqa: SLF001 - the same
+        found = {who for one in (self, *self.sharing) for who in one.spending.by_account}
         return tuple(sorted(found))
 
     def allowances(self, payer: Payer) -> tuple[BindingLimit, ...]:
@@ -268,8 +277,10 @@ class TableHistory:
             self,
             opened=body,
             budget=checked_budget(body.budget),
+            renews=body.renews,
             shared_budget=body.shared_budget,
             rows_fingerprint=body.rows_fingerprint,
+            generations=self.generations.followed_by(body.data_fingerprint, self.now, 0, 0),
             cost=CostState(rows_per_unit=body.rows_per_unit, by=body.rows_per_unit_by),
             gaussian=GaussianAccount(rows_per_unit=body.rows_per_unit),
             unit_counts=UnitCounts(body.rows_per_unit),
@@ -279,7 +290,7 @@ class TableHistory:
     def _declared(self, body: TableDeclared | BudgetSet) -> "TableHistory":
         if isinstance(body, TableDeclared):
             return replace(self, declaration=body.declaration)
-        return replace(self, budget=checked_budget(body.budget))
+        return replace(self, budget=checked_budget(body.budget), renews=body.renews)
 
     def _joined(self, body: BudgetJoined) -> "TableHistory":
         if self.shared_budget:
@@ -324,7 +335,8 @@ class TableHistory:
             gaussian = gaussian.followed_by(charge.rho_units, charge.terms)
         waiting = tuple(self.pending.values())
         unit_counts, statistics = self.unit_counts.charged(charge, waiting)
-        if charge.units_after - gaussian.units - unit_counts.units < self.units_of_rows:
+        beside = gaussian.units + unit_counts.units + self.generations.units
+        if charge.units_after - beside < self.units_of_rows:
             raise ValueError("a charge that does not pay for its Gaussian noise or counts of units")
         blocks = tuple(raises.checked(charged, waiting) for charged in charge.blocks)
         checked = replace(charge, blocks=blocks, statistics=statistics)
@@ -332,12 +344,11 @@ class TableHistory:
             self,
             pending=MappingProxyType({**self.pending, seq: checked}),
             payments=self.payments.followed_by([replace(payment, charge=checked)]),
-            units_spent=charge.units_after,
+            spending=self.spending.after(payment),
             cost=self.cost.charged(added),
             paid=self.paid.followed_by(added if self.growth is not None else ()),
             gaussian=gaussian,
             unit_counts=unit_counts,
-            _accounts=debited(self._accounts, payment),
         )
 
     def _check_payment(self, payment: Payment) -> None:

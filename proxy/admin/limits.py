@@ -30,7 +30,7 @@ class LimitChange:
     epsilon, per_query : str, optional
         Decimal numbers.
     window : str, optional
-        ``day``, ``week``, ``month``, ``year`` or ``never``.
+        ``day``, ``week``, ``month``, ``quarter``, ``year`` or ``never``.
     clear : bool
         Whether the existing limit is removed first.
     """

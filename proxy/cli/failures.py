@@ -120,6 +120,7 @@ def _shortfall(shortfall: tacit_pb2.Shortfall) -> dict[str, Any]:
         "window": shortfall.window or None,
         "free": _offered(shortfall.free) if shortfall.HasField("free") else None,
         "fitting": _offered(shortfall.fitting) if shortfall.HasField("fitting") else None,
+        "renews_on": shortfall.renews_on or None,
     }
 
 

@@ -1,4 +1,4 @@
-"""The commands `tacit table`: how far tables that grow are readable.
+"""The commands `tacit table`: how far tables that grow are readable, and data that is replaced.
 
 They read the data and write to the ledger that a configuration names, with or without a running
 server, which follows within about a second.
@@ -13,17 +13,21 @@ import typer
 
 from accountant.ledger.ledger import Ledger
 from cube.refusals import InvalidRequest
+from planner.domain.table_names import units_table
 from planner.sql.messages import listed
-from proxy.admin import growing
+from proxy.admin import growing, renewing
 from proxy.admin.open_ledger import open_configured
 from proxy.cli.options import ConfigOption
-from proxy.config.settings import Settings, TableSettings, load
+from proxy.config.settings import Settings, load
+from proxy.config.table_settings import TableSettings
 
 DEFAULT_CONFIG: Final = Path("tacit.toml")
 _MONTH: Final = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 COMMAND_LINE: Final = "command line"  # the author that the ledger records
 
-app = typer.Typer(no_args_is_help=True, help="See and move how far tables that grow are readable.")
+app = typer.Typer(
+    no_args_is_help=True, help="Move on how far a table is readable, or replace its data."
+)
 
 
 @app.command(epilog="Example: tacit table advance orders --to 2026-11-30")
@@ -84,6 +88,40 @@ def accept_changes(
     typer.echo(f"{table} goes on with its rows from {start} through {end} as they are now.")
 
 
+@app.command(epilog="Example: tacit table renew customers")
+def renew(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A table without `grows`.")],
+    *,
+    by: Annotated[
+        str, typer.Option(metavar="NAME", help="Who says so; recorded in the ledger.")
+    ] = COMMAND_LINE,
+    config: ConfigOption = DEFAULT_CONFIG,
+) -> None:
+    """Go on with data that was replaced: a new generation of a table, under the same budget.
+
+    What was measured of the earlier data answers only AS OF a day of its own. What it cost stays
+    spent: a person may be in both, and has paid for both.
+    """
+    settings = load(config)
+    with open_configured(settings.ledger) as ledger:
+        tables = _with_units(settings, _named(settings, table))
+        found = renewing.renew(ledger, tables, by=by)
+    for one, begun in zip(tables, found, strict=True):
+        _say_begun(one.schema.table, begun)
+
+
+def _say_begun(table: str, begun: renewing.GenerationStatus | None) -> None:
+    if begun is None:
+        typer.echo(f"The data of {table} is what it was.")
+        return
+    typer.echo(f"{table} begins generation {begun.number}, with its data as it is now.")
+    typer.echo(
+        f"  budget: {float(begun.spent):.6g} of {float(begun.budget):.6g} spent, "
+        f"{float(begun.left):.6g} left, for all generations together"
+    )
+    typer.echo(f"  earlier answers: FROM {table} AS OF a day before {begun.since}")
+
+
 def _ends(period: str) -> tuple[str, str]:
     """The first and the last level of a period, as text.
 
@@ -107,23 +145,33 @@ def _days(written: str) -> tuple[str, str]:
 @app.command(epilog="Example: tacit table status")
 def status(
     table: Annotated[
-        str | None, typer.Argument(metavar="TABLE", help="A table with `grows`; all, if left out.")
+        str | None, typer.Argument(metavar="TABLE", help="A private table; all, if left out.")
     ] = None,
     config: ConfigOption = DEFAULT_CONFIG,
 ) -> None:
-    """Show how far tables are readable, and whether their closed rows are what they were.
+    """Show how far tables are readable, and whether their data is what it was.
 
-    Exits with 1 if some are not: nothing is measured of such a table.
+    Exits with 1 if some is not: nothing is measured of such a table.
     """
     settings = load(config)
-    tables = [one for one in settings.tables if one.closing is not None]
-    chosen = tables if table is None else [_named(settings, table)]
+    chosen = settings.tables if table is None else [_named(settings, table)]
     with open_configured(settings.ledger) as ledger:
-        has_changed = [_show(ledger, one) for one in chosen]
-    if not chosen:
-        typer.echo("No table grows.")
+        has_changed = [
+            _show_generation(ledger, one) if one.closing is None else _show(ledger, one)
+            for one in chosen
+        ]
     if any(has_changed):
         raise typer.Exit(1)
+
+
+def _show_generation(ledger: Ledger, table: TableSettings) -> bool:
+    """Print the generation of a table that does not grow; whether its data has changed."""
+    found, is_same = renewing.generation(ledger, table)
+    name = table.schema.table
+    typer.echo(f"{name} is in generation {found.number}, since {found.since}.")
+    if not is_same:
+        typer.echo(f"  its data was replaced since: `tacit table renew {name}` goes on with it")
+    return not is_same
 
 
 def _show(ledger: Ledger, table: TableSettings) -> bool:
@@ -146,3 +194,9 @@ def _named(settings: Settings, name: str) -> TableSettings:
             return table
     known = listed([one.schema.table for one in settings.tables])
     raise InvalidRequest(f"There is no table {name}.", hint=f"Tables are {known}.")
+
+
+def _with_units(settings: Settings, table: TableSettings) -> list[TableSettings]:
+    """A table, and that of its units, which has the same data."""
+    own = units_table(table.schema.table)
+    return [table, *(one for one in settings.tables if one.schema.table == own)]

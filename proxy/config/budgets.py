@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import field_validator
 
 from accountant.gate.open_table import Funds
+from accountant.ledger.limits import Window
 from cube.schema import Schema
 from planner.sql.messages import listed
 from proxy.config.exact import EPSILON_MAX, parse_epsilon
@@ -18,6 +19,7 @@ from proxy.sources.location import Location
 from proxy.sources.problems import Problems, Section
 
 NAME_LENGTH_MAX = 63
+RENEWALS = tuple(window.value for window in Window if window is not Window.NEVER)
 NOTHING = Fraction(1)  # stands for a budget with a problem, which is recorded
 
 
@@ -25,6 +27,7 @@ class BudgetSection(Section):
     """One budget as the file declares it."""
 
     epsilon: str | int | float
+    renews: str | None = None
 
     @field_validator("epsilon", mode="before")
     @classmethod
@@ -32,6 +35,11 @@ class BudgetSection(Section):
         if parse_epsilon(value) is None:
             raise ValueError(f'should be a positive decimal up to {EPSILON_MAX}, such as "1.0"')
         return value
+
+    @field_validator("renews")
+    @classmethod
+    def _renewal_is_a_window(cls, value: str | None) -> str | None:
+        return checked_renewal(value)
 
 
 def is_budget_name(value: Any) -> bool:
@@ -45,8 +53,15 @@ def is_budget_name(value: Any) -> bool:
     return value.isprintable() and value == value.strip() and value[0].isalpha()
 
 
-def read_budgets(values: Any, problems: Problems) -> dict[str, Fraction]:
-    """The epsilon of each budget, by its name.
+def checked_renewal(value: str | None) -> str | None:
+    """How often a budget renews; ValueError if it is no window that ends."""
+    if value is not None and value not in RENEWALS:
+        raise ValueError(f"should be one of {', '.join(RENEWALS)}")
+    return value
+
+
+def read_budgets(values: Any, problems: Problems) -> dict[str, Funds]:
+    """What tables may spend of each budget, by its name.
 
     Parameters
     ----------
@@ -65,14 +80,21 @@ def read_budgets(values: Any, problems: Problems) -> dict[str, Fraction]:
         section = problems.section(BudgetSection, value, ("budgets", name))
         epsilon = None if section is None else parse_epsilon(section.epsilon)
         if epsilon is not None:
-            found[name] = epsilon
+            renews = Window.NEVER if section is None else window_of(section.renews)
+            found[name] = Funds(epsilon, shared=name, renews=renews)
     return found
 
 
-def funds_of(
+def window_of(renews: str | None) -> Window:
+    """The window in which a budget may be spent; never ending if nothing is declared."""
+    return Window.NEVER if renews is None else Window(renews)
+
+
+def funds_of(  # noqa: PLR0913, PLR0917 - what the file says, and where to say what is wrong
     budget: str | int | float,  # noqa: PYI041 - what the file may hold
+    renews: str | None,
     separate: str,
-    budgets: Mapping[str, Fraction],
+    budgets: Mapping[str, Funds],
     keys: tuple[str, ...],
     problems: Problems,
 ) -> Funds:
@@ -82,9 +104,12 @@ def funds_of(
     ----------
     budget : str, int or float
         An epsilon or a name.
+    renews : str, optional
+        How often a budget of its own renews.
     separate : str
         Why the table has a budget of its own beside another about the same units.
-    budgets : mapping of str to Fraction
+    budgets : mapping of str to Funds
+        What tables may spend of each shared budget.
     keys : tuple of str
         Of the table in the file.
     problems : Problems
@@ -92,14 +117,16 @@ def funds_of(
     """
     own = parse_epsilon(budget)
     if own is not None:
-        return Funds(own, separate=separate)
+        return Funds(own, separate=separate, renews=window_of(renews))
     if separate:
         problems.add((*keys, "separate_budget"), "is for a table with a budget of its own")
+    if renews is not None:
+        problems.add((*keys, "budget_renews"), "is for a table with a budget of its own")
     name = str(budget)
     if name not in budgets:
         known = f"; there is {listed(list(budgets))}" if budgets else ""
         problems.add((*keys, "budget"), f"names no budget of [budgets]{known}")
-    return Funds(budgets.get(name, NOTHING), shared=name)
+    return budgets.get(name, Funds(NOTHING, shared=name))
 
 
 def check_same_people(tables: Iterable[tuple[Schema, Location, Funds]], problems: Problems) -> None:

@@ -7,7 +7,7 @@ opens the data; whether a declared column exists is checked when the source open
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 
 from accountant.gate.open_table import Funds
+from accountant.ledger.limits import Window
 from cube.axis import Axis
 from cube.refusals import ConfigurationInvalid
 from cube.rows_by_level import RowsByLevel
@@ -23,66 +24,28 @@ from cube.target import CONFIDENCE_MAX, AccuracyTarget, SumTarget
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.strategy import Strategy
 from proxy.config.axes import read_axis, read_sum_target
-from proxy.config.budgets import check_same_people, funds_of, is_budget_name, read_budgets
+from proxy.config.budgets import (
+    check_same_people,
+    checked_renewal,
+    funds_of,
+    is_budget_name,
+    read_budgets,
+)
 from proxy.config.exact import EPSILON_MAX, parse_delta, parse_epsilon
-from proxy.config.growing import Closing, GrowsSection, closing_of, grows_section
+from proxy.config.growing import GrowsSection, closing_of, grows_section
 from proxy.config.ledger import LedgerSettings, read_ledger
 from proxy.config.levels_from import LevelFiles
 from proxy.config.location import read_location
+from proxy.config.per_unit import with_units
 from proxy.config.public import read_public
 from proxy.config.server import ServerSettings, read_server
 from proxy.config.sharing import PreviewRows, Sharing
+from proxy.config.table_settings import TableSettings
 from proxy.sources.location import Location
 from proxy.sources.problems import Problems, Section
 from proxy.sources.public_file import PublicSettings
 
 EXPECTED_SHARE = Fraction(1, 4)  # of the budget, that is spent before the owner looks again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableSettings:
-    """One private table: its public schema, its location, and its budget.
-
-    Parameters
-    ----------
-    schema : Schema
-        Its public schema.
-    location : SourceLocation or PrivateView
-        The file it is read from, or the SQL over several.
-    funds : Funds
-        The total epsilon that may be spent on it, exactly as written, and with whom it is shared.
-    default : AccuracyTarget
-        The target of counts in requests that name none.
-    sums : mapping
-        The declared targets for sums of measures, by their names.
-    strategy : Strategy
-        How measurements are chosen when the history is not enough.
-    gaussian : GaussianOffer, optional
-        The delta under which Gaussian noise may be bought, and what is expected to be spent; None
-        to allow no Gaussian noise.
-    sharing : Sharing
-        Whether analysts may see what others have asked; `history` in the file.
-    has_previews : bool
-        Whether a few rows asked for are those of a synthetic table; `preview` in the file.
-    closing : Closing, optional
-        Of a table that grows, up to where its rows are closed.
-    """
-
-    schema: Schema
-    location: Location
-    funds: Funds
-    default: AccuracyTarget
-    sums: Mapping[str, SumTarget] = field(default_factory=dict)
-    strategy: Strategy = Strategy.AUTO
-    gaussian: GaussianOffer | None = None
-    sharing: Sharing = Sharing.SHARED
-    has_previews: bool = False
-    closing: Closing | None = None
-
-    @property
-    def budget(self) -> Fraction:
-        """The total epsilon that may be spent on it, by all tables that share it."""
-        return self.funds.budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +82,9 @@ class TableSection(Section):
     rows_per_unit_max_by: dict[str, Annotated[int, Field(strict=True, ge=1)]] = Field(
         default_factory=dict, max_length=1
     )
+    per_unit: list[str] | None = Field(default=None, min_length=1)
     budget: str | int | float
+    budget_renews: str | None = None
     separate_budget: str | None = Field(default=None, min_length=1)
     n_records_max: int = Field(ge=1, le=N_RECORDS_MAX)
     half_width: float = Field(gt=0)
@@ -141,6 +106,11 @@ class TableSection(Section):
                 "or the name of a budget in [budgets]"
             )
         return value
+
+    @field_validator("budget_renews")
+    @classmethod
+    def _renewal_is_a_window(cls, value: str | None) -> str | None:
+        return checked_renewal(value)
 
     @field_validator("delta", mode="before")
     @classmethod
@@ -197,6 +167,7 @@ def load(path: Path) -> Settings:
     tables = _read_tables(values["tables"], folder, budgets, problems) if "tables" in values else ()
     private = values.get("tables")
     names = list(private) if isinstance(private, Mapping) else []
+    names += [table.schema.table for table in tables if table.schema.table not in names]
     public = read_public(values.get("public", {}), folder, names, problems)
     _check_public(public, tables, problems)
     problems.raise_if_any()
@@ -238,7 +209,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 
 def _read_tables(
-    values: Any, folder: Path, budgets: Mapping[str, Fraction], problems: Problems
+    values: Any, folder: Path, budgets: Mapping[str, Funds], problems: Problems
 ) -> tuple[TableSettings, ...]:
     if not isinstance(values, Mapping) or not values:
         problems.add(("tables",), "should hold at least one table, as [tables.NAME]")
@@ -256,9 +227,9 @@ def _read_tables(
         _read_table(name, table, locations.get(name), files, budgets, problems)
         for name, table in values.items()
     )
-    tables = tuple(table for table in read if table is not None)
+    tables = [table for table in read if table is not None]
     check_same_people([(table.schema, table.location, table.funds) for table in tables], problems)
-    return tables
+    return with_units(tables, budgets, problems)
 
 
 def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to say what is wrong
@@ -266,7 +237,7 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
     values: Any,
     location: Location | None,
     files: LevelFiles,
-    budgets: Mapping[str, Fraction],
+    budgets: Mapping[str, Funds],
     problems: Problems,
 ) -> TableSettings | None:
     keys = ("tables", name)
@@ -280,7 +251,8 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
     schema = _build_schema(name, axes, section, grows, problems) if axes else None
     if section is None or location is None or schema is None or columns is None:
         return None
-    funds = funds_of(section.budget, section.separate_budget or "", budgets, keys, problems)
+    separate = section.separate_budget or ""
+    funds = funds_of(section.budget, section.budget_renews, separate, budgets, keys, problems)
     target = AccuracyTarget(half_width=section.half_width, confidence=section.confidence)
     return TableSettings(
         schema=schema,
@@ -289,26 +261,28 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
         default=target,
         sums=_read_sums(columns),
         strategy=Strategy(section.strategy),
-        gaussian=_read_gaussian(section, funds.budget, problems, keys),
+        gaussian=_read_gaussian(section, funds, problems, keys),
         sharing=Sharing(section.history),
         has_previews=section.preview == PreviewRows.SYNTHETIC,
         closing=None if grows is None else closing_of(grows, schema, problems),
+        per_unit=tuple(section.per_unit or ()),
     )
 
 
 def _read_gaussian(
-    section: TableSection, budget: Fraction, problems: Problems, keys: tuple[str, ...]
+    section: TableSection, funds: Funds, problems: Problems, keys: tuple[str, ...]
 ) -> GaussianOffer | None:
     """The offer of Gaussian noise; where nothing is said, a part of the budget is expected."""
     delta, expected = parse_delta(section.delta), parse_epsilon(section.expected_epsilon)
     if expected is not None and not delta:
         problems.add((*keys, "expected_epsilon"), "is for a table with a delta")
-    if expected is not None and expected > budget:
+    is_lasting = funds.renews is Window.NEVER  # one that renews may be spent many times over
+    if expected is not None and is_lasting and expected > funds.budget:
         problems.add((*keys, "expected_epsilon"), "should be at most the budget")
     if not delta:
         return None
     if expected is None:
-        return GaussianOffer(delta, budget * EXPECTED_SHARE)
+        return GaussianOffer(delta, funds.budget * EXPECTED_SHARE)
     return GaussianOffer(delta, expected, is_declared=True)
 
 

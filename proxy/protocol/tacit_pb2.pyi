@@ -189,20 +189,34 @@ class GetBudgetReply(_message.Message):
     def __init__(self, budgets: _Optional[_Iterable[_Union[Budget, _Mapping]]] = ...) -> None: ...
 
 class Budget(_message.Message):
-    __slots__ = ("table", "epsilon_limit", "epsilon_spent", "epsilon_left", "n_measurements", "limits")
+    __slots__ = ("table", "epsilon_limit", "epsilon_spent", "epsilon_left", "n_measurements", "limits", "renewal")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     EPSILON_LIMIT_FIELD_NUMBER: _ClassVar[int]
     EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
     EPSILON_LEFT_FIELD_NUMBER: _ClassVar[int]
     N_MEASUREMENTS_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
+    RENEWAL_FIELD_NUMBER: _ClassVar[int]
     table: str
     epsilon_limit: float
     epsilon_spent: float
     epsilon_left: float
     n_measurements: int
     limits: _containers.RepeatedCompositeFieldContainer[LimitStatus]
-    def __init__(self, table: _Optional[str] = ..., epsilon_limit: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., epsilon_left: _Optional[float] = ..., n_measurements: _Optional[int] = ..., limits: _Optional[_Iterable[_Union[LimitStatus, _Mapping]]] = ...) -> None: ...
+    renewal: Renewal
+    def __init__(self, table: _Optional[str] = ..., epsilon_limit: _Optional[float] = ..., epsilon_spent: _Optional[float] = ..., epsilon_left: _Optional[float] = ..., n_measurements: _Optional[int] = ..., limits: _Optional[_Iterable[_Union[LimitStatus, _Mapping]]] = ..., renewal: _Optional[_Union[Renewal, _Mapping]] = ...) -> None: ...
+
+class Renewal(_message.Message):
+    __slots__ = ("window", "renews_on", "epsilon_spent_in_year", "epsilon_spent_in_all")
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    RENEWS_ON_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_SPENT_IN_YEAR_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_SPENT_IN_ALL_FIELD_NUMBER: _ClassVar[int]
+    window: str
+    renews_on: str
+    epsilon_spent_in_year: float
+    epsilon_spent_in_all: float
+    def __init__(self, window: _Optional[str] = ..., renews_on: _Optional[str] = ..., epsilon_spent_in_year: _Optional[float] = ..., epsilon_spent_in_all: _Optional[float] = ...) -> None: ...
 
 class LimitStatus(_message.Message):
     __slots__ = ("subject", "window", "epsilon_limit", "epsilon_spent", "epsilon_left", "per_query", "note")
@@ -655,7 +669,7 @@ class TextPosition(_message.Message):
     def __init__(self, line: _Optional[int] = ..., column: _Optional[int] = ...) -> None: ...
 
 class Shortfall(_message.Message):
-    __slots__ = ("table", "epsilon_needed", "epsilon_left", "account", "window", "free", "fitting")
+    __slots__ = ("table", "epsilon_needed", "epsilon_left", "account", "window", "free", "fitting", "renews_on")
     TABLE_FIELD_NUMBER: _ClassVar[int]
     EPSILON_NEEDED_FIELD_NUMBER: _ClassVar[int]
     EPSILON_LEFT_FIELD_NUMBER: _ClassVar[int]
@@ -663,6 +677,7 @@ class Shortfall(_message.Message):
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     FREE_FIELD_NUMBER: _ClassVar[int]
     FITTING_FIELD_NUMBER: _ClassVar[int]
+    RENEWS_ON_FIELD_NUMBER: _ClassVar[int]
     table: str
     epsilon_needed: str
     epsilon_left: str
@@ -670,7 +685,8 @@ class Shortfall(_message.Message):
     window: str
     free: OfferedWidth
     fitting: OfferedWidth
-    def __init__(self, table: _Optional[str] = ..., epsilon_needed: _Optional[str] = ..., epsilon_left: _Optional[str] = ..., account: _Optional[str] = ..., window: _Optional[str] = ..., free: _Optional[_Union[OfferedWidth, _Mapping]] = ..., fitting: _Optional[_Union[OfferedWidth, _Mapping]] = ...) -> None: ...
+    renews_on: str
+    def __init__(self, table: _Optional[str] = ..., epsilon_needed: _Optional[str] = ..., epsilon_left: _Optional[str] = ..., account: _Optional[str] = ..., window: _Optional[str] = ..., free: _Optional[_Union[OfferedWidth, _Mapping]] = ..., fitting: _Optional[_Union[OfferedWidth, _Mapping]] = ..., renews_on: _Optional[str] = ...) -> None: ...
 
 class OfferedWidth(_message.Message):
     __slots__ = ("factor", "half_width")

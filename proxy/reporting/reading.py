@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Final
 
 from accountant.auditor.columns import ColumnCost
@@ -23,6 +23,7 @@ from accountant.ledger.entries import (
     Body,
     BudgetJoined,
     BudgetSet,
+    ChangesAccepted,
     Entry,
     LimitSet,
     Served,
@@ -30,8 +31,9 @@ from accountant.ledger.entries import (
     TableOpened,
 )
 from accountant.ledger.entry_json import read
+from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import ClockCorrected
-from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
+from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from proxy.reporting import wording
 from proxy.reporting.amounts import of_units
 from proxy.reporting.declared import DeclaredTable
@@ -40,6 +42,7 @@ from proxy.reporting.model import (
     AnswerCounts,
     LedgerReport,
     LimitUse,
+    RenewingBudget,
     ReportedCharge,
     RuleChange,
     TableReport,
@@ -84,7 +87,14 @@ def read_report(
         tables.append(table.finished(name, reader.at, found.get(name), counted))
     for one in tables:
         _check_agreement(one)
-    tables = [replace(one, spent_elsewhere=_elsewhere(one, tables)) for one in tables]
+    tables = [
+        replace(
+            one,
+            spent_elsewhere=_elsewhere(one, tables),
+            renewing=_renewing(one, tables, reader.at),
+        )
+        for one in tables
+    ]
     credentials = tuple(
         (credential, wording.credential_state(reader.access, credential, reader.at))
         for credential in reader.access.issued.values()
@@ -99,6 +109,25 @@ def _elsewhere(table: TableReport, tables: Sequence[TableReport]) -> Fraction:
     shared = table.shared_budget
     others = (one for one in tables if shared and one.name != table.name)
     return sum((one.spent for one in others if one.shared_budget == shared), Fraction(0))
+
+
+def _renewing(
+    table: TableReport, tables: Sequence[TableReport], as_of: str
+) -> RenewingBudget | None:
+    """What the auditor found to count towards a table's budget, if it renews."""
+    if table.found is None or table.found.renewal is None:
+        return None
+    shared = table.shared_budget
+    same = [one for one in tables if one is table or (shared and one.shared_budget == shared)]
+    found = [one.found.renewal for one in same if one.found and one.found.renewal]
+    window = Window(table.found.renewal.renews)
+    return RenewingBudget(
+        window=window.value,
+        renews_on=window.end(as_of)[: len("2027-01-01")],
+        spent=sum((one.spent for one in found), Fraction(0)),
+        spent_in_year=sum((one.spent_in_year for one in found), Fraction(0)),
+        spent_in_all=sum((one.spent for one in same), Fraction(0)),
+    )
 
 
 def _check_agreement(table: TableReport) -> None:
@@ -172,8 +201,11 @@ class _TableReader:
     payers: dict[tuple[str, tuple[str, ...]], Payer] = field(default_factory=dict)
     purchases: list[ReportedCharge] = field(default_factory=list)
     waiting: dict[int, int] = field(default_factory=dict)  # how many blocks, of each charge
+    generations: list[tuple[str, int]] = field(default_factory=list)  # what was spent before each
+    data_fingerprint: str = ""
     n_measurements: int = 0
     n_raised: int = 0
+    units_accepted: int = 0
     answers: dict[tuple[str, str], AnswerCounts] = field(
         default_factory=dict
     )  # by month and analyst
@@ -183,6 +215,12 @@ class _TableReader:
         match body:
             case TableOpened() | BudgetSet():
                 self.budgets.append((at, body.budget))
+            case ChangesAccepted():
+                self.units_accepted = body.units_after
+            case GenerationBegun():
+                self.generations.append((at, body.units_before))
+                self.data_fingerprint = body.data_fingerprint
+                self.waiting.clear()  # given up: what they wait for is gone
             case BudgetJoined():
                 self.shared_budget = body.shared_budget
             case TableDeclared():
@@ -256,7 +294,7 @@ class _TableReader:
             name=name,
             opened_at=self.opened_at,
             schema_digest=self.opened.schema_digest,
-            data_fingerprint=self.opened.data_fingerprint,
+            data_fingerprint=self.data_fingerprint or self.opened.data_fingerprint,
             declared=self.declared,
             budgets=tuple(self.budgets),
             purchases=tuple(self.purchases),
@@ -276,6 +314,11 @@ class _TableReader:
             columns=_columns(found),
             found=found,
             shared_budget=self.shared_budget,
+            units_accepted=self.units_accepted,
+            generations=tuple(
+                (at, of_units(units - before))
+                for (_, before), (at, units) in pairwise([("", 0), *self.generations])
+            ),
         )
 
     def _allowances(self, as_of: str, counted: Sequence[ReportedCharge]) -> tuple[LimitUse, ...]:

@@ -17,6 +17,7 @@ from accountant.ledger.entries import (
     TableDeclared,
     TableOpened,
 )
+from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import ClockCorrected, RollbackAccepted
 from accountant.ledger.limits import Limit, Window
 from cube.measurement import UNITS_PER_EPSILON
@@ -39,13 +40,13 @@ def change(entry: Entry, body: Body, before: Limit | None) -> RuleChange | None:
     match body:
         case TableOpened():
             shared = f", {body.shared_budget}, which it shares" if body.shared_budget else ""
-            kind, detail = "table opened", f"budget ε {exact_text(body.budget)}{shared}"
+            kind, detail = "table opened", f"{_budget_text(body)}{shared}"
         case DataPinned():
             kind, detail = "data pinned", "the rows that are read, by a keyed fingerprint"
         case TableDeclared():
             kind, detail = "table declared", "the public declaration of its columns"
         case BudgetSet():
-            kind, detail = "budget set", f"budget ε {exact_text(body.budget)}"
+            kind, detail = "budget set", _budget_text(body)
         case BudgetJoined():
             kind, detail = "budget shared", f"spends from the budget {body.shared_budget}"
         case LimitSet():
@@ -53,19 +54,30 @@ def change(entry: Entry, body: Body, before: Limit | None) -> RuleChange | None:
             detail = limit_text(body.limit)
             if before is not None:
                 detail = f"{detail}; before: {limit_text(before)}"
-        case HorizonAdvanced(periods=periods):
-            kind, by = "horizon advanced", body.by
-            detail = f"its first {periods[-1].end} levels are readable"
-        case ChangesAccepted(periods=periods):
-            kind, by = "CHANGES ACCEPTED", body.by
-            more = Fraction(body.units_after - body.units_before, UNITS_PER_EPSILON)
-            detail = (
-                f"closed rows of its levels {periods[0].start + 1} to {periods[-1].end} are others "
-                f"now; ε {exact_text(more)} more is spent"
-            )
+        case HorizonAdvanced() | ChangesAccepted() | GenerationBegun():
+            by = body.by
+            kind, detail = _of_rows(body)
         case _:
             return _of_the_ledger(entry, body)
     return RuleChange(entry.seq, entry.at, entry.table, kind, subject, detail, by)
+
+
+def _of_rows(body: HorizonAdvanced | ChangesAccepted | GenerationBegun) -> tuple[str, str]:
+    """The kind and the text for an entry after which other rows are read."""
+    match body:
+        case HorizonAdvanced(periods=periods):
+            return "horizon advanced", f"its first {periods[-1].end} levels are readable"
+        case ChangesAccepted(periods=periods):
+            more = Fraction(body.units_after - body.units_before, UNITS_PER_EPSILON)
+            return "CHANGES ACCEPTED", (
+                f"closed rows of its levels {periods[0].start + 1} to {periods[-1].end} are others "
+                f"now; ε {exact_text(more)} more is spent"
+            )
+        case GenerationBegun():
+            spent = Fraction(body.units_before, UNITS_PER_EPSILON)
+            return "GENERATION BEGUN", (
+                f"its data was replaced; ε {exact_text(spent)}, spent until then, stays spent"
+            )
 
 
 def _of_the_ledger(entry: Entry, body: Body) -> RuleChange | None:
@@ -127,3 +139,9 @@ def credential_state(access: AccessBook, credential: Credential, as_of: str) -> 
     if credential.id in access.revoked:
         return "revoked"
     return "expired" if credential.is_expired(as_of) else "in force"
+
+
+def _budget_text(body: TableOpened | BudgetSet) -> str:
+    """A budget, and how often it renews."""
+    often = "" if body.renews is Window.NEVER else f" a {body.renews}"
+    return f"budget ε {exact_text(body.budget)}{often}"

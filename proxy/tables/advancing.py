@@ -7,16 +7,16 @@ meanwhile. Nothing here sees rows.
 
 import datetime as dt
 import logging
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 from accountant.gate.gate import Gate
 from cube.refusals import CannotStart, LedgerUnavailable, SourceUnavailable, TacitError
 from proxy.config.growing import Closing
 from proxy.monitoring.logs import write_log
+from proxy.tables.background import Background
 
 LOOK_SECONDS: Final = 60.0  # between looks at the clock
 RETRY_SECONDS: Final = 600.0  # after a failure: every attempt reads all of the data
@@ -62,7 +62,7 @@ class Growing:
     closing: Closing
 
 
-class Advancing:
+class Advancing(Background):
     """A thread that moves horizons by the clock; a context manager.
 
     Parameters
@@ -71,20 +71,14 @@ class Advancing:
     """
 
     def __init__(self, tables: Sequence[Growing]) -> None:
+        super().__init__("advancing", LOOK_SECONDS)
         self._tables = [one for one in tables if one.closing.after is not None]
         self._not_before: dict[str, float] = {}  # for tables whose horizon could not be moved
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="advancing", daemon=True)
 
-    def __enter__(self) -> Self:
-        if self._tables:
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        if self._thread.ident is not None:
-            self._thread.join()
+    @property
+    def has_work(self) -> bool:
+        """Whether any horizon follows the clock."""
+        return bool(self._tables)
 
     def look(self) -> None:
         """Move the horizons that are due."""
@@ -104,10 +98,6 @@ class Advancing:
             else:
                 continue
             self._not_before[table] = time.monotonic() + RETRY_SECONDS
-
-    def _run(self) -> None:
-        while not self._is_over.wait(LOOK_SECONDS):
-            self.look()
 
 
 def _advanced(gate: Gate, closing: Closing) -> bool:

@@ -85,6 +85,7 @@ class DirectPurchases:
         payment = self._carried_out(payer, epsilon_cap, lambda _snapshot: (), statistics)
         released = self._table.gate.history.released_under(payment.seq)
         if released is None:
+            self._table.state.extent.check_is_of(self._table.gate.history)  # given up
             raise RuntimeError("statistics that were measured are not in the history")
         return released.values, Fraction(payment.units, UNITS_PER_EPSILON)
 

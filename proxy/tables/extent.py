@@ -20,11 +20,11 @@ from cube.refusals import SourceUnavailable
 from cube.schema import Schema
 from cube.statistic import Choice, PlannedUnitCount, UnitCount
 
-ExtentName: TypeAlias = tuple[int | None, tuple[int, ...]]
+ExtentName: TypeAlias = tuple[int | None, tuple[int, ...], int]
 
 
 class HorizonMoved(SourceUnavailable):
-    """What was planned is of a table that has grown since: plan again, nothing is lost."""
+    """What was planned is of a table that was renewed, or has grown, since: plan again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +41,22 @@ class Extent:
         Where it ends, if the table grows.
     dropped : tuple of int
         Places of measurements that say nothing about what is served: closed rows have changed.
+    generation : int
+        The number of its generation, which is 1 for ever for a table that grows.
     """
 
     whole_schema: Schema
     schema: Schema
     horizon: Horizon | None = None
     dropped: tuple[int, ...] = ()
+    generation: int = 1
 
     @classmethod
     def of(cls, schema: Schema, charges: TableHistory) -> "Extent":
         """What may be served of a table with this history."""
         growth = charges.growth
         if growth is None:
-            return cls(schema, schema)
+            return cls(schema, schema, generation=charges.generations.number)
         size = schema.by_name[growth.axis].size
         horizon = Horizon(growth.axis, size, growth.horizon)
         return cls(schema, horizon.cut_schema(schema), horizon, growth.dropped)
@@ -61,7 +64,7 @@ class Extent:
     @property
     def name(self) -> ExtentName:
         """Equal for equal extents of one table."""
-        return self.n_readable, self.dropped
+        return self.n_readable, self.dropped, self.generation
 
     @property
     def n_readable(self) -> int | None:
@@ -77,14 +80,14 @@ class Extent:
         return f"{self.schema.table} has rows through {self.horizon.axis} {last}."
 
     def is_of(self, charges: TableHistory) -> bool:
-        """Whether a history reaches as far as this."""
+        """Whether a history reaches as far as this, and is of the same generation."""
         growth = charges.growth
         if growth is None:
-            return self.horizon is None
-        return self.name == (growth.horizon, growth.dropped)
+            return self.name == (None, (), charges.generations.number)
+        return self.name == (growth.horizon, growth.dropped, 1)
 
     def check_is_of(self, charges: TableHistory) -> None:
-        """Raise HorizonMoved if the history reaches further."""
+        """Raise HorizonMoved if the history is of something else."""
         if not self.is_of(charges):
             raise HorizonMoved(
                 f"The readable rows of {self.schema.table} have changed meanwhile.",

@@ -1,7 +1,7 @@
-"""The private tables of a server as they are now: one that has grown is served anew.
+"""The private tables of a server as they are now: one that grew or was renewed is served anew.
 
-A statement works on the tables that it began with; if one of them grows meanwhile, it begins again
-(`steadily`). Nothing here knows statements.
+A statement works on the tables that it began with; if one of them changes meanwhile, it begins
+again (`steadily`). Nothing here knows statements.
 """
 
 import threading
@@ -46,7 +46,7 @@ class LiveTables(Mapping[str, ServedTable]):
 
 
 def steadily(work: Callable[[], Result]) -> Result:
-    """Do what is done again from its beginning if a table grows meanwhile.
+    """Do what is done again from its beginning if a table grows or is renewed meanwhile.
 
     What was measured until then is in the history, and is not bought again.
 

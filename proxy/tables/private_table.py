@@ -58,7 +58,7 @@ class ServedTable:
     sharing : Sharing
         Whether analysts are shown what others have asked.
     before : ServedTable, optional
-        The same table as it was served before it grew.
+        The same table as it was served before it grew, or was renewed.
     """
 
     def __init__(  # noqa: PLR0913 - all that its owner has said of it
@@ -84,7 +84,7 @@ class ServedTable:
         self._state = TableState(extent, gate, strategy, watcher, None if is_private else gaussian)
         self.purchasing: Purchasing = (
             Purchasing(gate, self._state, Purchases(gate, watcher), watcher)
-            if before is None
+            if before is None or before.extent.generation < extent.generation
             else replace(before.purchasing, state=self._state)  # what is being bought goes on
         )
         self._grown = partial(
@@ -103,11 +103,11 @@ class ServedTable:
 
     @property
     def is_current(self) -> bool:
-        """Whether this is all of the table that is readable."""
-        return self.extent.horizon is None or self.extent.is_of(self.gate.history)
+        """Whether this is what is readable of the table, of its present generation."""
+        return self.extent.is_of(self.gate.history)
 
     def grown(self) -> "ServedTable":
-        """The table as it is served now that more of it is readable."""
+        """The table as it is served now that more of it is readable, or that it was renewed."""
         return self._grown(before=self)
 
     @property
@@ -205,6 +205,7 @@ class ServedTable:
             limit=budget.limit,
             spent=budget.spent,
             n_measurements=budget.n_measurements,
+            renewal=budget.renewal,
             limits=tuple(_limit_status(one) for one in binding),
         )
 

@@ -83,6 +83,8 @@ class TableState:
         """
         with self._watcher.stage(Stage.LOOK):
             history = self._gate.history
+            if not self.extent.is_of(history):
+                return None
             rows = [one for one in wanted if unit_count_of(one) is None]
             n_measurements = self.extent.n_served(len(history.measurements))
             recalled = self._estimator.recalled([one.asked for one in rows], n_measurements)
@@ -128,7 +130,8 @@ class TableState:
         self.extent.check_is_of(charges)
         n_known = self._estimator.n_measurements
         self._estimator.add(self.extent.served(charges.measurements, n_known))
-        new = charges.payments[self._ski_rental.n_charges :]
+        n_known = charges.generations.n_payments + self._ski_rental.n_charges
+        new = charges.payments[n_known:]
         self._ski_rental.add(self.extent.served_charges([payment.charge for payment in new]))
 
     @contextmanager

@@ -103,6 +103,7 @@ def _shortfall(shortfall: Shortfall) -> tacit_pb2.Shortfall:
         window=shortfall.window,
         free=_offered(shortfall.free),
         fitting=_offered(shortfall.fitting),
+        renews_on=shortfall.renews_on,
     )
 
 

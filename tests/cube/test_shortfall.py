@@ -42,6 +42,15 @@ def test_what_could_be_asked_instead_comes_before_the_general_advice() -> None:
     assert replace(SHORTFALL, free=one).unadvised == SHORTFALL
 
 
+def test_a_budget_that_renews_says_when() -> None:
+    renewing = replace(SHORTFALL, renews_on="2027-01-01")
+    assert renewing.way_out.startswith("The budget renews on 2027-01-01. Ask for a wider")
+    made = replace(renewing, is_synthetic=True)
+    assert made.way_out.startswith("The budget renews on 2027-01-01. Ask for a smaller")
+    with pytest.raises(ValueError, match="is hidden too"):
+        replace(renewing, epsilon_left=None)
+
+
 def test_of_what_is_hidden_no_sentence_speaks() -> None:
     hidden = replace(SHORTFALL, epsilon_left=None)
     said = (

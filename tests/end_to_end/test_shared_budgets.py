@@ -221,6 +221,17 @@ def test_a_table_joins_a_budget_later_and_never_leaves_it(folder: Path) -> None:
         (TWO, "", "tables.customers.budget: names no budget of \\[budgets\\]"),
         (TWO, '[budgets.people]\nepsilon = "0"\n', "budgets.people.epsilon: should be a positive"),
         (TWO, '[budgets.9]\nepsilon = "1"\n', "budgets.9: should have a name that begins"),
+        (TWO, SHARED + 'renews = "never"\n', "budgets.people.renews: should be one of day, week"),
+        (
+            (TWO[0], table("orders", OF_PEOPLE + '\nbudget_renews = "day"')),
+            SHARED,
+            "orders.budget_renews: is for a table with a budget of its own",
+        ),
+        (
+            (table("orders", OWN + '\nbudget_renews = "decade"'),),
+            "",
+            "orders.budget_renews: should be one of day, week, month, quarter, year",
+        ),
         (
             (TWO[0], TWO[1].replace('unit = "customer"\n', "")),
             SHARED,

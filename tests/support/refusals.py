@@ -14,6 +14,7 @@ SHORTFALL = Shortfall(
     window="day",
     free=OfferedWidth.widened(2.0, {50.0}),
     fitting=OfferedWidth.widened(1.5, {50.0}),
+    renews_on="2027-01-01",
 )
 ONE_WIRE = "proxy.wire.postgres."  # has refusals of its own, which no other wire sees
 FREE = (FreeWidth("a", 12.5), FreeWidth("b", 0.25))

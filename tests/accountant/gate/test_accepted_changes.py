@@ -9,17 +9,17 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.gate.gate import Gate
-from accountant.gate.open_table import open_table
+from accountant.gate.open_table import Funds, open_table
 from accountant.ledger.entries import Entry
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.limits import Payer
+from accountant.ledger.limits import Payer, Window
 from accountant.ledger.raises import StalePlan
 from accountant.noise.laplace import SystemNoise
 from cube.block import Partition, QueryBlock
 from cube.horizon import Horizon
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import Factor, counting
-from cube.refusals import SourceUnavailable
+from cube.refusals import BudgetExhausted, SourceUnavailable
 from cube.rows_by_level import RowsByLevel
 from cube.schema import Schema
 from tests.support.audited import assert_not_opened, problem_with, to
@@ -311,4 +311,47 @@ def test_changes_once_every_level_is_readable(ledger: Ledger, table: GrowingTabl
     assert gate.history.growth.dropped == (0,)
     buy(gate, rows(), 1)
     assert spent(gate) == 4  # the last day: 2 and 1 before, and 1 now
+    check(ledger)
+
+
+def test_what_is_bought_after_changes_that_came_first_is_added_up(
+    ledger: Ledger, table: GrowingTable, gate: Gate
+) -> None:
+    table.records = np.append(RECORDS, LATE, axis=0)
+    gate.accept_changes(0, 3, "owner")
+    buy(gate, rows(days(0)), 2)
+    check(ledger)
+    written = entries(ledger)
+    (seq,) = [one.seq for one in written if one.kind == "charge"]
+    assert "cost" in problem_with(written, seq, to(ONE.units, "units_after"))
+
+
+def test_what_changes_cost_counts_in_the_window_in_which_they_are_accepted(ledger: Ledger) -> None:
+    """A unit with a row on two days loses 3 + 2 before, and may lose 3 + 3 after."""
+    schema = Schema(
+        table="orders",
+        axes=(DAY, KIND),
+        n_records_max=1000,
+        unit="who",
+        rows_per_unit_max=2,
+        rows_per_unit_max_by=RowsByLevel("day", 1),
+        grows="day",
+    )
+    table, clock = GrowingTable(schema=schema), ["2026-12-30T12:00:00.000+00:00"]
+    ledger._clock = lambda: clock[0]
+    budget = Funds(5 * ONE.exact, renews=Window.MONTH)
+    gate = open_table(ledger, schema, budget, table, SystemNoise())
+    gate.advance(6, "owner")
+    buy(gate, rows(days(0)), 3)
+    buy(gate, rows(days(3)), 2)
+    assert spent(gate) == 5
+    assert gate.budget().left == 0
+    table.records = np.append(RECORDS, LATE, axis=0)
+    clock[0] = "2027-01-02T12:00:00.000+00:00"
+    gate.accept_changes(0, 6, "owner")
+    assert spent(gate) == 6
+    assert gate.budget().spent == ONE.exact
+    with pytest.raises(BudgetExhausted):
+        buy(gate, rows(days(5)), 8)
+    assert gate.budget().left == 4 * ONE.exact
     check(ledger)

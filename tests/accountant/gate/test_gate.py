@@ -156,7 +156,7 @@ def test_an_owner_may_set_another_budget_and_what_is_spent_stays_spent(
 def test_other_data_or_another_schema_is_refused(ledger: Ledger, gate: Gate) -> None:
     assert gate.budget().limit == BUDGET
     changed = KnownTable(SCHEMA, RECORDS[:-1])
-    with pytest.raises(DataChanged, match="not the data its ledger began with"):
+    with pytest.raises(DataChanged, match="not the data that its ledger knows"):
         open_table(ledger, SCHEMA, BUDGET, changed, SystemNoise())
     older = IntegerAxis(name="age", low=0, high=6)
     other = Schema(table="people", axes=(older, SEX), n_records_max=1000)

@@ -115,7 +115,7 @@ def test_an_older_ledger_opens_with_the_same_data_and_is_strict_from_then_on(
 
 def test_an_older_ledger_does_not_open_with_other_data(ledger: Ledger, table: KnownTable) -> None:
     begun_before(ledger, table)
-    with pytest.raises(DataChanged, match="not the data its ledger began with"):
+    with pytest.raises(DataChanged, match="not the data that its ledger knows"):
         opened(ledger, KnownTable(SCHEMA, FEWER))
     assert "data_pinned" not in kinds(ledger)
 

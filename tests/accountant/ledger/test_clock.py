@@ -23,7 +23,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from accountant.ledger.mending import correct_clock
 from accountant.ledger.open_ledger import open_ledger, open_reader
-from accountant.ledger.payments import none_later
+from accountant.ledger.spending import none_later
 from accountant.ledger.stores.sqlite_store import SqliteStore
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import ClockDoubtful
@@ -178,10 +178,10 @@ def test_a_corrected_ledger_is_the_same_when_it_is_opened_again(tmp_path: Path) 
         correct_clock(ledger, by="owner")
         appended(ledger, BudgetSet(Fraction(3)))
         position, last = ledger.position, ledger.last_at
-        spendings = list(ledger.history("people")._accounts[ANN])
+        spendings = list(ledger.history("people").spending.by_account[ANN])
     with open_ledger(path) as again:
         assert (again.position, again.last_at) == (position, last) == (position, moment(30))
-        assert list(again.history("people")._accounts[ANN]) == spendings
+        assert list(again.history("people").spending.by_account[ANN]) == spendings
         assert again.history("people").now == moment(30)
 
 
@@ -274,7 +274,7 @@ def test_windows_are_what_brute_force_says_in_the_ledger_and_in_its_audit(
         spent = counted(entries, window.start(ledger.now()))
         history = ledger.history("people")
         assert history.spent_by(ANN, window.start(ledger.now())) == spent
-        times = [at for at, _ in history._accounts.get(ANN, ())]
+        times = [at for at, _ in history.spending.by_account.get(ANN, ())]
         assert times == sorted(times)
         limit(ledger, spent + WEIGHT.units - 1, window)
         with pytest.raises(ValueError, match="beyond the limit"):

@@ -8,6 +8,7 @@ import pytest
 
 from accountant.gate.pricing import Pricing
 from accountant.ledger.append_only import AppendOnly
+from accountant.ledger.spending import Spending
 from accountant.ledger.table_history import TableHistory
 from cube.axis import CategoryAxis, IntegerAxis
 from cube.block import Partition, QueryBlock
@@ -56,7 +57,7 @@ def context(
         budget=Fraction(100),
         measurements=AppendOnly(history),
         cost=cost,
-        units_spent=cost.table_cost().units,
+        spending=Spending().raised("", cost.table_cost().units),
     )
     estimator = Estimator(SCHEMA)
     estimator.add(history)

@@ -198,6 +198,7 @@ def test_a_target_that_was_not_reached_is_json_with_its_numbers(
         "window": "day",
         "free": None,
         "fitting": None,
+        "renews_on": "2027-01-01",
     }
 
 

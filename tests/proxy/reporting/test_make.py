@@ -98,7 +98,7 @@ def test_csv_holds_every_charge_and_adds_up(path: Path, entries: list[Entry]) ->
             assert Fraction(line["epsilon_spent"]) == spent[line["table"]]
     with open_ledger(path) as ledger:
         assert spent == {
-            table: Fraction(ledger.history(table).units_spent, 2**40) for table in ledger.openings()
+            table: Fraction(ledger.history(table).units_spent, 2**40) for table in ledger.tables()
         }
 
 

@@ -1,0 +1,108 @@
+"""What an owner does to a table whose data was replaced, beside a running server or without one.
+
+The command reads the data itself, as the server would, and writes one entry to the ledger; running
+servers follow within about a second. Nothing here keeps rows.
+"""
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from accountant.gate.next_snapshot import renew_table
+from accountant.ledger.ledger import Ledger
+from accountant.ledger.table_history import TableHistory
+from cube.measurement import UNITS_PER_EPSILON
+from cube.refusals import InvalidRequest
+from proxy.config.table_settings import TableSettings
+from proxy.sources.bounding import RowsRead
+from proxy.sources.duckdb_source import DuckDbSource
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationStatus:
+    """The present generation of a table.
+
+    Parameters
+    ----------
+    number : int
+    since : str
+        The day on which it began.
+    budget, spent : Fraction
+        In epsilon: what may be spent, and what was spent of it.
+    """
+
+    number: int
+    since: str
+    budget: Fraction
+    spent: Fraction
+
+    @classmethod
+    def of(cls, history: TableHistory) -> "GenerationStatus":
+        """The status of a table that the ledger knows."""
+        generations = history.generations
+        spent = Fraction(history.units_used, UNITS_PER_EPSILON)
+        since = generations.begun_at[-1][: len("2026-11-23")]
+        return cls(generations.number, since, history.budget, spent)
+
+    @property
+    def left(self) -> Fraction:
+        """What may still be spent."""
+        return max(Fraction(0), self.budget - self.spent)
+
+
+def renew(
+    ledger: Ledger, tables: Sequence[TableSettings], *, by: str
+) -> list[GenerationStatus | None]:
+    """Begin a generation of each table with its data as it is now; None where it is what it was.
+
+    All of it is read first: if one table cannot go on, none does.
+
+    Raises
+    ------
+    InvalidRequest
+        If a table grows.
+    CannotStart
+        If its data cannot be read; or if the ledger does not know the table, knows it with another
+        declaration, or knows the data as that of another table.
+    LedgerUnavailable
+    """
+    for table in tables:
+        schema = table.schema
+        if schema.grows is not None:
+            raise InvalidRequest(
+                f"{schema.table} grows: its rows come by {schema.grows}, and it has one "
+                "generation.",
+                hint="`tacit table accept-changes` goes on with closed rows that are others now.",
+            )
+    read = [(table, _data(table, ledger)) for table in tables]
+    begun = [renew_table(ledger, table.schema, table.funds, data, by=by) for table, data in read]
+    return [
+        GenerationStatus.of(ledger.history(table.schema.table)) if is_new else None
+        for table, is_new in zip(tables, begun, strict=True)
+    ]
+
+
+def generation(ledger: Ledger, table: TableSettings) -> tuple[GenerationStatus, bool]:
+    """The present generation of a table that does not grow, and whether its data is what it was.
+
+    Raises
+    ------
+    InvalidRequest
+        If the ledger does not know the table.
+    CannotStart
+        If its data cannot be read.
+    """
+    ledger.refresh()
+    history = ledger.history(table.schema.table)
+    if history.opened is None:
+        raise InvalidRequest(
+            f"The ledger does not know {table.schema.table} yet.", hint="`tacit serve` enters it."
+        )
+    found = _data(table, ledger).fingerprint(ledger.key)
+    is_same = hmac.compare_digest(history.generations.data[-1], found)
+    return GenerationStatus.of(history), is_same
+
+
+def _data(table: TableSettings, ledger: Ledger) -> DuckDbSource:
+    return DuckDbSource(table.schema, table.location, RowsRead(ledger.key))
