@@ -163,6 +163,7 @@ def test_any_value_in_a_column_is_an_axis_or_a_problem(value: Any, kind: str | N
 
 @pytest.mark.parametrize("key", ["low", "high", "step"])
 def test_a_number_that_is_none_is_one_problem(key: str, tmp_path: Path) -> None:
+    write_people(tmp_path)
     pay = {"low": "0", "high": "100", "step": "1"} | {key: '"1"'}
     text = "".join(f"{name} = {value}\n" for name, value in pay.items())
     declared = f'{GOOD}\n[tables.people.columns.pay]\nkind = "measure"\n{text}'
