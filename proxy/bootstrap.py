@@ -12,7 +12,8 @@ from proxy.admin.head_signing import HeadSigner
 from proxy.admin.open_ledger import open_configured
 from proxy.api.requests import LOCAL, BudgetStatus
 from proxy.config.ledger import LedgerSettings
-from proxy.config.settings import Settings, TableSettings
+from proxy.config.settings import Settings
+from proxy.config.table_settings import TableSettings
 from proxy.engine.engine import Engine
 from proxy.monitoring.events import UNWATCHED, Watcher
 from proxy.sources.bounding import RowsRead
@@ -80,11 +81,13 @@ def build(settings: Settings, watcher: Watcher = UNWATCHED) -> Service:
         if signer is not None:
             signer.check(ledger)
         ledger.check_clock()
+        # Read before the ledger is told of any: a table that cannot be served leaves no trace.
+        sources = {table.schema.table: _source(table, ledger) for table in settings.tables}
         tables = {
             table.schema.table: ServedTable(
                 table.schema,
                 table.default,
-                _open_gate(table, ledger),
+                _open_gate(table, sources[table.schema.table], ledger),
                 table.strategy,
                 watcher,
                 sums=table.sums,
@@ -126,14 +129,17 @@ def _synthetic_store(settings: Settings) -> SyntheticStore | None:
     return None if folder is None else SyntheticStore(folder, settings.server.synthetic_limits)
 
 
-def _open_gate(table: TableSettings, ledger: Ledger) -> Gate:
-    schema, location = table.schema, table.location
-    if table.closing is None:
-        source = _snapshot(table, ledger)
-        return open_table(ledger, schema, table.funds, source, SystemNoise())
-    growing = GrowingFile(schema, location, ledger.key)
-    gate = open_table(ledger, schema, table.funds, growing, SystemNoise())
-    open_periods(gate, table.closing)
+def _source(table: TableSettings, ledger: Ledger) -> DuckDbSource | GrowingFile:
+    """The rows of a table; of one that grows, they are read once it is known up to where."""
+    if table.closing is not None:
+        return GrowingFile(table.schema, table.location, ledger.key)
+    return _snapshot(table, ledger)
+
+
+def _open_gate(table: TableSettings, source: DuckDbSource | GrowingFile, ledger: Ledger) -> Gate:
+    gate = open_table(ledger, table.schema, table.funds, source, SystemNoise())
+    if table.closing is not None:
+        open_periods(gate, table.closing)
     return gate
 
 

@@ -20,7 +20,7 @@ nothing else has exact values or recovered noise. Proof: proofs/gate.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price
@@ -31,39 +31,21 @@ from accountant.gate.snapshots import Snapshot
 from accountant.gate.statistics import charged_statistic
 from accountant.gate.terms import terms_of
 from accountant.ledger.acceptance import acceptance
+from accountant.ledger.budget import Budget
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge, HorizonAdvanced, Measured, Period, TakenOver
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import BindingLimit, Payment
 from accountant.ledger.raises import StalePlan
-from accountant.ledger.renewal import Renewal
 from accountant.ledger.table_history import TableHistory
 from accountant.noise.laplace import NoiseSource
 from accountant.source import CellCounts, GrowingSource, ReadRows, Source
 from cube.gaussian import Asked
-from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
+from cube.measurement import Measurement, PlannedMeasurement
 from cube.schema import Schema
 
-__all__ = ["Budget", "CellCounts", "Gate", "Price", "Source", "StalePlan"]
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """A table's budget, in epsilon. What tables that share it have spent counts, too.
-
-    If it renews, `spent` is what was spent in the present window, and `renewal` tells the rest.
-    """
-
-    limit: Fraction
-    spent: Fraction
-    n_measurements: int
-    renewal: Renewal | None = None
-
-    @property
-    def left(self) -> Fraction:
-        """What may still be spent."""
-        return max(Fraction(0), self.limit - self.spent)
+__all__ = ["CellCounts", "Gate", "Price", "Source", "StalePlan"]
 
 
 class Gate:
@@ -102,10 +84,7 @@ class Gate:
 
     def budget(self) -> Budget:
         """The present budget."""
-        history = self.history_now()
-        spent = Fraction(history.units_used, UNITS_PER_EPSILON)
-        n_measurements = len(history.measurements)
-        return Budget(history.budget, spent, n_measurements, Renewal.of(history))
+        return Budget.of(self.history_now())
 
     def history_now(self) -> TableHistory:
         """The history, with the present moment as the time at which spending is counted."""

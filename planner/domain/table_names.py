@@ -2,7 +2,9 @@
 
 Private and public tables have one name each. A synthetic table belongs to its private table:
 ``source.name`` always refers to it. The name alone refers to it if no private or public table has
-that name, and no other source has a synthetic table with that name.
+that name, and no other source has a synthetic table with that name. A table with one row for each
+unit of a private table is a private table whose name is ``source.units``; catalogs show it as
+`units` in the schema `source`, as they show synthetic tables.
 """
 
 from collections.abc import Iterable
@@ -15,6 +17,36 @@ from planner.sql.messages import listed, shortened
 SCHEMAS: Final = frozenset(
     {"main", "public"}
 )  # which clients of DuckDB and PostgreSQL put before names
+UNITS: Final = "units"  # the table with a row for each unit of another
+
+
+def units_table(owner: str) -> str:
+    """The name of the table with one row for each unit of a private table.
+
+    >>> units_table("orders")
+    'orders.units'
+    """
+    return f"{owner}.{UNITS}"
+
+
+def owner_of(table: str) -> str | None:
+    """The table whose units a table has rows for; None of a table by another name.
+
+    >>> owner_of("orders.units"), owner_of("orders"), owner_of("units")
+    ('orders', None, None)
+    """
+    owner = table.removesuffix(f".{UNITS}")
+    return None if owner in {table, ""} else owner
+
+
+def placed(table: str, schema: str) -> tuple[str, str]:
+    """The schema in which catalogs show a declared table, and its name there.
+
+    >>> placed("orders", "public"), placed("orders.units", "public")
+    (('public', 'orders'), ('orders', 'units'))
+    """
+    owner = owner_of(table)
+    return (schema, table) if owner is None else (owner, UNITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +111,14 @@ class TableNames:
             declared = word.among(self.declared)
             if declared is not None:
                 return declared
-        return self.synthetic_meaning(word, qualifier)
+        return self._units_meaning(word, qualifier) or self.synthetic_meaning(word, qualifier)
+
+    def _units_meaning(self, word: WrittenName, qualifier: WrittenName | None) -> str | None:
+        """The table of another's units that ``source.units`` refers to, if there is one."""
+        if qualifier is None or not word.means(UNITS):
+            return None
+        owners = {owner: name for name in self.declared if (owner := owner_of(name))}
+        return owners.get(qualifier.among(owners) or "")
 
     def synthetic_meaning(
         self, word: WrittenName, qualifier: WrittenName | None = None

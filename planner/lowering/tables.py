@@ -19,7 +19,7 @@ from planner.domain.public import (
     remaining_of,
     synthetic_table,
 )
-from planner.domain.table_names import SyntheticName, WrittenName
+from planner.domain.table_names import UNITS, SyntheticName, WrittenName, units_table
 from planner.lowering.as_of import as_of
 from planner.lowering.generations import generation_as_of
 from planner.lowering.parts import PartBuilder, PlanningContext
@@ -164,6 +164,7 @@ class Tables:
                 position=position(table),
             )
         own = [one.name for one in self._world.names.synthetic if one.source == source]
+        own += [UNITS] if units_table(source) in self._world.schemas else []
         raise UnknownName(
             f"{source} has no synthetic table {shown(table.this)}.",
             hint=suggestion(table.name, own)

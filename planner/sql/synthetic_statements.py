@@ -156,7 +156,7 @@ class _Reader(WordReader):
         self._expect("TABLE")
         name = self._new_name()
         self._expect("FROM")
-        table = self._name("a table")
+        table = ".".join(self._dotted("a table"))
         found: dict[str, _Value] = {}
         if self.passed("WITH"):
             self._expect("(")
@@ -173,11 +173,9 @@ class _Reader(WordReader):
     def drop(self) -> DropSynthetic:
         self._expect("TABLE")
         if_exists = self.passed("IF", "EXISTS")
-        name, source = self._name("a synthetic table"), None
-        if self.passed("."):
-            name, source = self._name("a synthetic table"), name
+        *source, name = self._dotted("a synthetic table")
         self._expect_end()
-        return DropSynthetic(name=name, if_exists=if_exists, source=source)
+        return DropSynthetic(name=name, if_exists=if_exists, source=".".join(source) or None)
 
     def _option(self) -> tuple[str, _Value]:
         word = self._next("an option")
@@ -259,6 +257,13 @@ class _Reader(WordReader):
         if not is_name(word):
             raise _expected(what, word)
         return word.text
+
+    def _dotted(self, what: str) -> list[str]:
+        """A name, and those after its dots: a private table's own may be ``orders.units``."""
+        names = [self._name(what)]
+        while self.passed("."):
+            names.append(self._name(what))
+        return names
 
     def _next(self, what: str) -> Token:
         word = self.next_word()

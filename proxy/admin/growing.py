@@ -16,7 +16,7 @@ from cube.horizon import until
 from cube.refusals import CannotStart, InvalidRequest, SourceUnavailable
 from cube.schema import Schema
 from proxy.config.growing import horizon_of, levels_through, read_level
-from proxy.config.settings import TableSettings
+from proxy.config.table_settings import TableSettings
 from proxy.sources.growing_source import GrowingFile
 
 

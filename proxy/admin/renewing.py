@@ -5,6 +5,7 @@ servers follow within about a second. Nothing here keeps rows.
 """
 
 import hmac
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,7 +14,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.table_history import TableHistory
 from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
-from proxy.config.settings import TableSettings
+from proxy.config.table_settings import TableSettings
 from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 
@@ -50,27 +51,36 @@ class GenerationStatus:
         return max(Fraction(0), self.budget - self.spent)
 
 
-def renew(ledger: Ledger, table: TableSettings, *, by: str) -> GenerationStatus | None:
-    """Begin a generation of a table with its data as it is now; None if it is what it was.
+def renew(
+    ledger: Ledger, tables: Sequence[TableSettings], *, by: str
+) -> list[GenerationStatus | None]:
+    """Begin a generation of each table with its data as it is now; None where it is what it was.
+
+    All of it is read first: if one table cannot go on, none does.
 
     Raises
     ------
     InvalidRequest
-        If the table grows.
+        If a table grows.
     CannotStart
         If its data cannot be read; or if the ledger does not know the table, knows it with another
         declaration, or knows the data as that of another table.
     LedgerUnavailable
     """
-    schema = table.schema
-    if schema.grows is not None:
-        raise InvalidRequest(
-            f"{schema.table} grows: its rows come by {schema.grows}, and it has one generation.",
-            hint="`tacit table accept-changes` goes on with closed rows that are others now.",
-        )
-    if not renew_table(ledger, schema, table.funds, _data(table, ledger), by):
-        return None
-    return GenerationStatus.of(ledger.history(schema.table))
+    for table in tables:
+        schema = table.schema
+        if schema.grows is not None:
+            raise InvalidRequest(
+                f"{schema.table} grows: its rows come by {schema.grows}, and it has one "
+                "generation.",
+                hint="`tacit table accept-changes` goes on with closed rows that are others now.",
+            )
+    read = [(table, _data(table, ledger)) for table in tables]
+    begun = [renew_table(ledger, table.schema, table.funds, data, by=by) for table, data in read]
+    return [
+        GenerationStatus.of(ledger.history(table.schema.table)) if is_new else None
+        for table, is_new in zip(tables, begun, strict=True)
+    ]
 
 
 def generation(ledger: Ledger, table: TableSettings) -> tuple[GenerationStatus, bool]:

@@ -6,13 +6,14 @@ Everything is public: declarations, types, and short texts of what columns may h
 import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
 
 from cube.axis import Axis
 from planner.domain.public import PRIVACY_SCHEMA
-from planner.domain.table_names import TableNames
+from planner.domain.table_names import TableNames, owner_of, placed
 from proxy.api.axis_text import axis_kind, describe_levels
 from proxy.api.requests import DB_SCHEMA, TableInfo
 from proxy.catalog.postgresql import CatalogType, types_by_name
@@ -112,25 +113,28 @@ def listed_tables(
     taken: set[int] = set()
     found = [_private(info, taken) for info in private]
     found += [_public(table, taken) for table in public]
-    names = TableNames(
-        tuple(one.name for one in found), tuple(record.full_name for record in synthetic)
-    )
+    declared = (info.schema.table for info in private), (table.name for table in public)
+    names = TableNames(tuple(chain(*declared)), tuple(record.full_name for record in synthetic))
     found += [_synthetic(record, names, taken) for record in synthetic]
     return (*found, *(_view(name, schema, taken) for name, schema in views))
 
 
 def _private(info: TableInfo, taken: set[int]) -> ListedTable:
     schema = info.schema
+    owner = owner_of(schema.table)
     unit = "Each record is a unit of privacy." if schema.unit is None else f"Unit: {schema.unit}."
+    if owner is not None:
+        unit = f"One record for each unit of {owner}: {schema.unit}."
     if schema.rows_per_unit_max > 1:
         unit = f"Unit: {schema.unit}, of whose records at most {schema.rows_per_unit_max} count"
         by = schema.rows_per_unit_max_by
         unit += "." if by is None else f", and {by.rows} for each {by.axis}."
     default = info.default
+    db_schema, name = placed(schema.table, DB_SCHEMA)
     return ListedTable(
-        DB_SCHEMA,
-        schema.table,
-        _number(DB_SCHEMA, schema.table, taken),
+        db_schema,
+        name,
+        _number(db_schema, name, taken),
         is_view=False,
         columns=tuple(_axis(axis) for axis in schema.axes),
         comment=f"Private. {unit} Counts are within {default.half_width:g} of the truth with "

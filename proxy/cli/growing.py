@@ -13,11 +13,13 @@ import typer
 
 from accountant.ledger.ledger import Ledger
 from cube.refusals import InvalidRequest
+from planner.domain.table_names import units_table
 from planner.sql.messages import listed
 from proxy.admin import growing, renewing
 from proxy.admin.open_ledger import open_configured
 from proxy.cli.options import ConfigOption
-from proxy.config.settings import Settings, TableSettings, load
+from proxy.config.settings import Settings, load
+from proxy.config.table_settings import TableSettings
 
 DEFAULT_CONFIG: Final = Path("tacit.toml")
 _MONTH: Final = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
@@ -102,7 +104,13 @@ def renew(
     """
     settings = load(config)
     with open_configured(settings.ledger) as ledger:
-        begun = renewing.renew(ledger, _named(settings, table), by=by)
+        tables = _with_units(ledger, settings, _named(settings, table))
+        found = renewing.renew(ledger, tables, by=by)
+    for one, begun in zip(tables, found, strict=True):
+        _say_begun(one.schema.table, begun)
+
+
+def _say_begun(table: str, begun: renewing.GenerationStatus | None) -> None:
     if begun is None:
         typer.echo(f"The data of {table} is what it was.")
         return
@@ -186,3 +194,11 @@ def _named(settings: Settings, name: str) -> TableSettings:
             return table
     known = listed([one.schema.table for one in settings.tables])
     raise InvalidRequest(f"There is no table {name}.", hint=f"Tables are {known}.")
+
+
+def _with_units(ledger: Ledger, settings: Settings, table: TableSettings) -> list[TableSettings]:
+    """A table, and that of its units, which has the same data, once it has been served."""
+    own = units_table(table.schema.table)
+    if ledger.history(own).opened is None:
+        return [table]
+    return [table, *(one for one in settings.tables if one.schema.table == own)]

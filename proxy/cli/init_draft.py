@@ -5,8 +5,7 @@ Reading levels from the rows is optional, and is not private: what it finds beco
 """
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -16,6 +15,7 @@ import duckdb
 from cube.refusals import ConfigurationInvalid
 from proxy.cli.init_levels import found_levels
 from proxy.cli.init_toml import toml_key, toml_string
+from proxy.cli.init_unit import NamedColumn, ProposedUnit, propose, rows_of_units, unit_lines
 from proxy.sources.axis_sql import INTEGERS, MOMENTS, REALS, ZONED
 from proxy.sources.base_table import SCHEMA, check_base_table
 from proxy.sources.closed import name_sql, text_sql
@@ -65,16 +65,6 @@ PUBLIC = """\
 # source = "cities.csv"
 # key = "city"
 """
-UNIT_NAMES = frozenset({"id", "uuid"})
-
-
-@dataclass(frozen=True, slots=True)
-class DraftColumn:
-    """A column of the file: its name, its DuckDB type, and the kind of axis that fits it."""
-
-    name: str
-    type_name: str
-    kind: str | None
 
 
 def draft(
@@ -117,6 +107,11 @@ def draft(
 
             relation = _relation(location, connection)
             columns = _columns(relation, connection)
+            unit = propose(columns, table)
+            others = [one.name for one in columns if one.kind and _is_column(one, unit)]
+            read = (
+                rows_of_units(unit.column, others, relation, ask) if read_levels and unit else None
+            )
             levels = {
                 column.name: found_levels(relation, column.name, column.kind, ask)
                 for column in columns
@@ -125,13 +120,14 @@ def draft(
     except duckdb.Error:
         raise unreadable from None
     parts = [_header(location, read_levels=read_levels)]
-    unit = next((column.name for column in columns if names_unit(column.name, table)), None)
     parts.append(SERVER)
-    parts.append(_table_section(location, table, folder, n_records_max, unit))
+    lines = unit_lines(unit, table, read)
+    unit_text = [_comment(line) if line.startswith("#") else line for line in lines]
+    parts.append(_table_section(location, table, folder, n_records_max, unit_text))
     parts += [
         _column_section(table, column, levels.get(column.name))
         for column in columns
-        if column.name != unit
+        if _is_column(column, unit)
     ]
     parts.append(PUBLIC)
     return "\n".join(parts)
@@ -151,10 +147,15 @@ def _relation(location: SourceLocation, connection: duckdb.DuckDBPyConnection) -
             return f"{OUTSIDE}.{SCHEMA}.{name_sql(name)}"
 
 
-def _columns(relation: str, connection: duckdb.DuckDBPyConnection) -> list[DraftColumn]:
+def _is_column(column: NamedColumn, unit: ProposedUnit | None) -> bool:
+    """Whether a column of the file is drafted as one of the table: the unit is none."""
+    return unit is None or column.name != unit.column
+
+
+def _columns(relation: str, connection: duckdb.DuckDBPyConnection) -> list[NamedColumn]:
     described = connection.execute(f"DESCRIBE FROM {relation}").fetchall()
     types = [(name, kind.split("(")[0]) for name, kind, *_ in described]
-    return [DraftColumn(name, kind, kind_of(kind)) for name, kind in types]
+    return [NamedColumn(name, kind, kind_of(kind)) for name, kind in types]
 
 
 def kind_of(type_name: str) -> str | None:
@@ -171,17 +172,6 @@ def kind_of(type_name: str) -> str | None:
         return "timestamp"
     named = {"VARCHAR": "category", "ENUM": "category", "BOOLEAN": "boolean", "DATE": "date"}
     return named.get(type_name)
-
-
-def names_unit(column: str, table: str) -> bool:
-    """Whether a column is named as the key of a table is.
-
-    >>> [names_unit(name, "customers") for name in ("ID", "customer_id", "city_id", "age")]
-    [True, True, False, False]
-    """
-    name = column.casefold().replace(" ", "_")
-    stem = table.casefold().removesuffix("s")
-    return name in UNIT_NAMES or name in {f"{stem}_id", f"{stem}id", f"{stem}s_id"}
 
 
 def _header(location: SourceLocation, *, read_levels: bool) -> str:
@@ -203,7 +193,7 @@ def _table_section(
     table: str,
     folder: Path,
     n_records_max: int | None,
-    unit: str | None,
+    unit: Sequence[str],
 ) -> str:
     source = os.path.relpath(location.path.resolve(), folder.resolve())
     lines = [
@@ -215,12 +205,9 @@ def _table_section(
     ]
     if location.source_table is not None:
         lines.append(f"source_table = {toml_string(location.source_table)}")
-    if unit is None:
-        lines.append('# unit = "..."  # the column that says whom a row is about')
-    else:
-        lines.append(f"unit = {toml_string(unit)}  # whom a row is about, by the column's name")
     bound = "# n_records_max = ..." if n_records_max is None else f"n_records_max = {n_records_max}"
     lines += [
+        *unit,
         'budget = "1.0"          # the epsilon that may ever be spent on this table',
         "# So that it lasts, cap what one query may cost, at a twentieth of the budget, say:",
         _comment(f"#   tacit limit set {quote(table)} each_analyst --per-query 0.05"),
@@ -235,15 +222,12 @@ def _table_section(
         "# no level is left out of the table. A column that is not listed here is not served.",
         '# A number that is only summed and averaged is a `kind = "measure"`, with `low`, `high`',
         "# and `step`: values are clamped to these bounds, and rounded to whole steps from low.",
-        "# With `unit`, Tacit refuses to start if somebody has two rows. If people have several:",
-        "# rows_per_unit_max = 10  # of each are kept; every epsilon is for all of them",
-        "# rows_per_unit_max_by = { day = 2 }  # and at most so many for each level of a column",
         "",
     ]
     return "\n".join(lines)
 
 
-def _column_section(table: str, column: DraftColumn, levels: list[str] | None) -> str:
+def _column_section(table: str, column: NamedColumn, levels: list[str] | None) -> str:
     heading = f"[tables.{toml_key(table)}.columns.{toml_key(column.name)}]"
     if column.kind is None:
         return f"# {_comment(heading)}: a {column.type_name} column cannot be served.\n"

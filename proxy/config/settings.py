@@ -7,7 +7,7 @@ opens the data; whether a declared column exists is checked when the source open
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,64 +32,20 @@ from proxy.config.budgets import (
     read_budgets,
 )
 from proxy.config.exact import EPSILON_MAX, parse_delta, parse_epsilon
-from proxy.config.growing import Closing, GrowsSection, closing_of, grows_section
+from proxy.config.growing import GrowsSection, closing_of, grows_section
 from proxy.config.ledger import LedgerSettings, read_ledger
 from proxy.config.levels_from import LevelFiles
 from proxy.config.location import read_location
+from proxy.config.per_unit import with_units
 from proxy.config.public import read_public
 from proxy.config.server import ServerSettings, read_server
 from proxy.config.sharing import PreviewRows, Sharing
+from proxy.config.table_settings import TableSettings
 from proxy.sources.location import Location
 from proxy.sources.problems import Problems, Section
 from proxy.sources.public_file import PublicSettings
 
 EXPECTED_SHARE = Fraction(1, 4)  # of the budget, that is spent before the owner looks again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableSettings:
-    """One private table: its public schema, its location, and its budget.
-
-    Parameters
-    ----------
-    schema : Schema
-        Its public schema.
-    location : SourceLocation or PrivateView
-        The file it is read from, or the SQL over several.
-    funds : Funds
-        The total epsilon that may be spent on it, exactly as written, and with whom it is shared.
-    default : AccuracyTarget
-        The target of counts in requests that name none.
-    sums : mapping
-        The declared targets for sums of measures, by their names.
-    strategy : Strategy
-        How measurements are chosen when the history is not enough.
-    gaussian : GaussianOffer, optional
-        The delta under which Gaussian noise may be bought, and what is expected to be spent; None
-        to allow no Gaussian noise.
-    sharing : Sharing
-        Whether analysts may see what others have asked; `history` in the file.
-    has_previews : bool
-        Whether a few rows asked for are those of a synthetic table; `preview` in the file.
-    closing : Closing, optional
-        Of a table that grows, up to where its rows are closed.
-    """
-
-    schema: Schema
-    location: Location
-    funds: Funds
-    default: AccuracyTarget
-    sums: Mapping[str, SumTarget] = field(default_factory=dict)
-    strategy: Strategy = Strategy.AUTO
-    gaussian: GaussianOffer | None = None
-    sharing: Sharing = Sharing.SHARED
-    has_previews: bool = False
-    closing: Closing | None = None
-
-    @property
-    def budget(self) -> Fraction:
-        """The total epsilon that may be spent on it, by all tables that share it."""
-        return self.funds.budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +82,7 @@ class TableSection(Section):
     rows_per_unit_max_by: dict[str, Annotated[int, Field(strict=True, ge=1)]] = Field(
         default_factory=dict, max_length=1
     )
+    per_unit: list[str] | None = Field(default=None, min_length=1)
     budget: str | int | float
     budget_renews: str | None = None
     separate_budget: str | None = Field(default=None, min_length=1)
@@ -210,6 +167,7 @@ def load(path: Path) -> Settings:
     tables = _read_tables(values["tables"], folder, budgets, problems) if "tables" in values else ()
     private = values.get("tables")
     names = list(private) if isinstance(private, Mapping) else []
+    names += [table.schema.table for table in tables if table.schema.table not in names]
     public = read_public(values.get("public", {}), folder, names, problems)
     _check_public(public, tables, problems)
     problems.raise_if_any()
@@ -269,9 +227,9 @@ def _read_tables(
         _read_table(name, table, locations.get(name), files, budgets, problems)
         for name, table in values.items()
     )
-    tables = tuple(table for table in read if table is not None)
+    tables = [table for table in read if table is not None]
     check_same_people([(table.schema, table.location, table.funds) for table in tables], problems)
-    return tables
+    return with_units(tables, budgets, problems)
 
 
 def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to say what is wrong
@@ -307,6 +265,7 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
         sharing=Sharing(section.history),
         has_previews=section.preview == PreviewRows.SYNTHETIC,
         closing=None if grows is None else closing_of(grows, schema, problems),
+        per_unit=tuple(section.per_unit or ()),
     )
 
 

@@ -38,6 +38,8 @@ def _lines(explanation: Explanation, form: ExplainForm) -> Iterator[str]:
     """A line for the whole statement, and one for what answers each aggregate."""
     budget = explanation.budget
     left = "" if budget is None else f" of {float(budget.left):.6g} left for {budget.table}"
+    if budget is not None and budget.renewal is not None:
+        left += f"; {budget.left_text}"
     yield f"Answer  (epsilon={float(explanation.epsilon):.6g}{left})"
     for row in _chosen(explanation):
         measured = f", epsilon={row['epsilon']:.6g}, {row['candidate']}" if row["candidate"] else ""

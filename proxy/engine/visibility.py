@@ -12,7 +12,9 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from cube.schema import Schema
 from planner.domain.public import Columns, PublicRelation
+from planner.domain.table_names import units_table
 from planner.lowering.generations import TableGenerations
 from planner.planner import Planner
 from proxy.api.requests import Caller
@@ -52,6 +54,11 @@ class VisibleTables:
     synthetic: tuple[SyntheticRecord, ...]
     planner: Planner
     earlier: Mapping[str, ServedTable]
+
+    def units_of(self, table: str) -> Schema | None:
+        """The schema of the table with one row for each unit of a private table, if it is there."""
+        found = self.tables.get(units_table(table))
+        return None if found is None else found.info.schema
 
     @property
     def key(self) -> Key:

@@ -23,6 +23,7 @@ from accountant.ledger.entries import (
     Body,
     BudgetJoined,
     BudgetSet,
+    ChangesAccepted,
     Entry,
     LimitSet,
     Served,
@@ -32,7 +33,7 @@ from accountant.ledger.entries import (
 from accountant.ledger.entry_json import read
 from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import ClockCorrected
-from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
+from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from proxy.reporting import wording
 from proxy.reporting.amounts import of_units
 from proxy.reporting.declared import DeclaredTable
@@ -41,6 +42,7 @@ from proxy.reporting.model import (
     AnswerCounts,
     LedgerReport,
     LimitUse,
+    RenewingBudget,
     ReportedCharge,
     RuleChange,
     TableReport,
@@ -85,7 +87,14 @@ def read_report(
         tables.append(table.finished(name, reader.at, found.get(name), counted))
     for one in tables:
         _check_agreement(one)
-    tables = [replace(one, spent_elsewhere=_elsewhere(one, tables)) for one in tables]
+    tables = [
+        replace(
+            one,
+            spent_elsewhere=_elsewhere(one, tables),
+            renewing=_renewing(one, tables, reader.at),
+        )
+        for one in tables
+    ]
     credentials = tuple(
         (credential, wording.credential_state(reader.access, credential, reader.at))
         for credential in reader.access.issued.values()
@@ -100,6 +109,25 @@ def _elsewhere(table: TableReport, tables: Sequence[TableReport]) -> Fraction:
     shared = table.shared_budget
     others = (one for one in tables if shared and one.name != table.name)
     return sum((one.spent for one in others if one.shared_budget == shared), Fraction(0))
+
+
+def _renewing(
+    table: TableReport, tables: Sequence[TableReport], as_of: str
+) -> RenewingBudget | None:
+    """What the auditor found to count towards a table's budget, if it renews."""
+    if table.found is None or table.found.renewal is None:
+        return None
+    shared = table.shared_budget
+    same = [one for one in tables if one is table or (shared and one.shared_budget == shared)]
+    found = [one.found.renewal for one in same if one.found and one.found.renewal]
+    window = Window(table.found.renewal.renews)
+    return RenewingBudget(
+        window=window.value,
+        renews_on=window.end(as_of)[: len("2027-01-01")],
+        spent=sum((one.spent for one in found), Fraction(0)),
+        spent_in_year=sum((one.spent_in_year for one in found), Fraction(0)),
+        spent_in_all=sum((one.spent for one in same), Fraction(0)),
+    )
 
 
 def _check_agreement(table: TableReport) -> None:
@@ -177,6 +205,7 @@ class _TableReader:
     data_fingerprint: str = ""
     n_measurements: int = 0
     n_raised: int = 0
+    units_accepted: int = 0
     answers: dict[tuple[str, str], AnswerCounts] = field(
         default_factory=dict
     )  # by month and analyst
@@ -186,6 +215,8 @@ class _TableReader:
         match body:
             case TableOpened() | BudgetSet():
                 self.budgets.append((at, body.budget))
+            case ChangesAccepted():
+                self.units_accepted = body.units_after
             case GenerationBegun():
                 self.generations.append((at, body.units_before))
                 self.data_fingerprint = body.data_fingerprint
@@ -283,6 +314,7 @@ class _TableReader:
             columns=_columns(found),
             found=found,
             shared_budget=self.shared_budget,
+            units_accepted=self.units_accepted,
             generations=tuple(
                 (at, of_units(units - before))
                 for (_, before), (at, units) in pairwise([("", 0), *self.generations])

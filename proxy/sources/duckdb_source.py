@@ -27,7 +27,7 @@ from proxy.sources.bounding import UNIT_DIGEST, UNIT_NUMBER, UNIT_WAS_CUT, RowsR
 from proxy.sources.cells_in_order import EVERYTHING, cells_in_order, counting_sql
 from proxy.sources.closed import closed_database
 from proxy.sources.loading import load
-from proxy.sources.location import Location, PrivateView, SourceKind, SourceLocation
+from proxy.sources.location import Location, PrivateView, SourceKind, SourceLocation, UnitRows
 
 ALL_ROWS = RowsRead()
 N_SCOPES_KEPT = 256
@@ -47,8 +47,8 @@ class DuckDbSource:
     ----------
     schema : Schema
         The public columns. Other columns of the file are not read.
-    location : SourceLocation or PrivateView
-        The file, or the SQL over several.
+    location : SourceLocation, PrivateView or UnitRows
+        The file, or the SQL over several, or what says whose units have a row each.
     read : RowsRead
         Which of its rows; with the ledger's key where a unit may have several.
 
@@ -84,8 +84,10 @@ class DuckDbSource:
         """The identity of the data, for holders of the key: HMAC-SHA256 in hexadecimal.
 
         For a file it covers the bytes and the name of the table; for a view also its text and rows.
+        The units of a file are the same data as its rows.
         """
-        match self._location:
+        where = self._location.of if isinstance(self._location, UnitRows) else self._location
+        match where:
             case SourceLocation() as location:
                 return files.fingerprint(location, key, self._states[location.path])
             case PrivateView() as view:
@@ -164,6 +166,8 @@ def _unreadable(location: Location) -> ConfigurationInvalid:
             return ConfigurationInvalid(
                 f"{path} cannot be read as a {kind} file.", hint=HINTS[kind]
             )
+        case UnitRows(of=rows):
+            return _unreadable(rows)
         case PrivateView():
             return ConfigurationInvalid(
                 f"{location.label} cannot be read: a file is missing, or is not what its name says."

@@ -30,9 +30,10 @@ from proxy.sources.bounding import (
     numbered_units_sql,
 )
 from proxy.sources.closed import Connection, closed_database
-from proxy.sources.location import Location, PrivateView, SourceLocation
+from proxy.sources.location import Location, PrivateView, SourceLocation, UnitRows
 from proxy.sources.problems import Problems
 from proxy.sources.source_column import SourceColumn
+from proxy.sources.unit_rows import note_varying, unit_rows_sql
 
 ABSENT = "the source has no such column"
 
@@ -47,13 +48,14 @@ def load(
     """Read a table into the table `cells` of another database.
 
     Where a unit may have several rows, each has a number and a digest of its unit, and says whether
-    rows of it were left out.
+    rows of it were left out. Of a table with one row for each unit of another's rows, that row is
+    made here, of all of them.
 
     Parameters
     ----------
     schema : Schema
         The public columns.
-    location : SourceLocation or PrivateView
+    location : SourceLocation, PrivateView or UnitRows
     states : mapping of Path to FileState
         The state of each file of the location.
     kept : Connection
@@ -66,17 +68,27 @@ def load(
         If it cannot be read as declared. The message contains nothing from its rows.
     """
     problems = Problems(location.label)
-    view = location.sql if isinstance(location, PrivateView) else None
+    where = location.of if isinstance(location, UnitRows) else location
+    view = where.sql if isinstance(where, PrivateView) else None
+    is_of_units = where is not location
     with closed_database(() if view is not None else files.reachable(states)) as reading:
-        relation = _opened(schema, location, states, reading)
+        relation = _opened(schema, where, states, reading)
         _encode(schema, relation, problems, reading, view)
+        if schema.unit is not None:
+            has_several = is_of_units or schema.rows_per_unit_max > 1
+            _check_units(schema, problems, reading, has_several=has_several)
         _check_types(schema, problems, reading)
+        if is_of_units:
+            note_varying(schema, problems, reading)
         problems.raise_if_any()
         # Left out of the whole table, so that every total equals the sum of its parts.
         inside = " AND ".join(f"axis_{place} > {LEFT_OUT}" for place in range(len(schema.axes)))
         if schema.grows is not None and read.n_readable is not None:
             inside += f" AND {axis_column(schema, schema.grows)} < {read.n_readable}"
-        rows = f"SELECT * FROM encoded WHERE {inside}"  # noqa: S608 - generated names only
+        encoded = f"({unit_rows_sql(schema)})" if is_of_units else "encoded"
+        whose = f", {UNIT}" if schema.rows_per_unit_max > 1 else ""
+        axes = ", ".join(f"axis_{place}" for place in range(len(schema.axes)))
+        rows = f"SELECT {axes}{whose} FROM {encoded} WHERE {inside}"  # noqa: S608 - generated names only
         if schema.rows_per_unit_max > 1:
             if read.key is None:
                 raise ValueError("rows of units with several need a key")
@@ -97,10 +109,7 @@ def _encode(
     connection: Connection,
     view: str | None,
 ) -> None:
-    """Make the table `encoded` of positions; record a problem if rows and units do not match.
-
-    Where a unit may have several rows, it says whose each is.
-    """
+    """Make the table `encoded` of positions, which says whose each row is if there are units."""
     columns = relation.columns
     if columns is None:
         described = connection.execute(f"DESCRIBE FROM {relation.sql}").fetchall()
@@ -111,23 +120,17 @@ def _encode(
     for encoding in encodings:
         _set_up(encoding, connection)
     named = ", ".join(f"{sql.position} AS axis_{place}" for place, sql in enumerate(encodings))
-    if unit is not None and schema.rows_per_unit_max > 1:
+    if unit is not None:
         named += f", {unit.sql} AS {UNIT}"
     joins = " ".join(sql.join for sql in encodings)
     connection.execute(
         f"CREATE TABLE encoded AS SELECT {named} FROM {relation.sql} AS source {joins}"  # noqa: S608 - from the public schema and quoted names
     )
-    if unit is not None:
-        (found,) = connection.execute(
-            f"SELECT count(*) > count({unit.sql}), count({unit.sql}) > count(DISTINCT {unit.sql}) "  # noqa: S608 - a quoted name
-            f"FROM {relation.sql} AS source"
-        ).fetchall()
-        _note_unit(schema, found, problems)
 
 
 def _opened(
     schema: Schema,
-    location: Location,
+    location: SourceLocation | PrivateView,
     states: Mapping[Path, files.FileState],
     connection: Connection,
 ) -> files.Relation:
@@ -210,9 +213,13 @@ def _check_types(schema: Schema, problems: Problems, connection: Connection) -> 
             problems.add(keys, f"the source holds a value that is not of type {axis.sql_type}")
 
 
-def _note_unit(schema: Schema, found: tuple[bool, bool], problems: Problems) -> None:
+def _check_units(
+    schema: Schema, problems: Problems, connection: Connection, *, has_several: bool
+) -> None:
     """Record rows without a unit, and units with several rows; which, and how many, is private."""
-    has_several = schema.rows_per_unit_max > 1
+    (found,) = connection.execute(
+        f"SELECT count(*) > count({UNIT}), count({UNIT}) > count(DISTINCT {UNIT}) FROM encoded"  # noqa: S608 - a fixed name
+    ).fetchall()
     rule = "every row should be about a unit"
     if not has_several:
         rule = "it should have one row for each unit; or declare rows_per_unit_max"

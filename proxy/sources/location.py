@@ -1,4 +1,4 @@
-"""The location of a private table: a file, or the result of its owner's SQL on several files.
+"""The location of a private table: a file, its owner's SQL on several, or the units of either.
 
 Pure values; nothing here opens anything.
 """
@@ -102,4 +102,27 @@ class PrivateView:
         return f"The view of {', '.join(str(path) for path in self.files)}"
 
 
-Location: TypeAlias = SourceLocation | PrivateView
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitRows:
+    """One row for each unit that the rows of another table are about, bounded or not.
+
+    Parameters
+    ----------
+    of : SourceLocation or PrivateView
+        Where those rows are.
+    """
+
+    of: SourceLocation | PrivateView
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Every file that is read."""
+        return self.of.files
+
+    @property
+    def label(self) -> str:
+        """The name for it in messages."""
+        return self.of.label
+
+
+Location: TypeAlias = SourceLocation | PrivateView | UnitRows

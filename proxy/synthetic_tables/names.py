@@ -119,7 +119,9 @@ class Names:
         key = (maker.source, name.lower())
         record = there.get(key)
         is_free = record is None or is_replacing
-        if not is_free or key in self._making or name.casefold() in maker.declared:
+        of_source = f"{maker.source}.{name}".casefold()  # which is the table of its units, or none
+        is_declared = not maker.declared.isdisjoint({name.casefold(), of_source})
+        if not is_free or key in self._making or is_declared:
             raise NameTaken(f"The name {name} is taken.", hint="Choose another.")
         return record
 

@@ -213,6 +213,7 @@ class ServedTable:
             limit=budget.limit,
             spent=budget.spent,
             n_measurements=budget.n_measurements,
+            renewal=budget.renewal,
             limits=tuple(_limit_status(one) for one in binding),
         )
 

@@ -1,5 +1,6 @@
 """The page on people with several rows: its configuration runs, and its numbers are right."""
 
+import math
 import re
 from fractions import Fraction
 from pathlib import Path
@@ -13,6 +14,7 @@ from proxy.config.settings import load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "units.md").read_text()
 CONFIGURATION = "\n".join(part.split("```")[0] for part in PAGE.split("```toml\n")[1:])
+PER_UNIT = 'per_unit = ["city"]'
 WIDE = RequestedTarget(half_width=100)
 
 
@@ -90,3 +92,54 @@ def test_people_are_counted_from_the_same_budget(tmp_path: Path) -> None:
 
 def test_the_page_shows_what_a_row_alone_costs() -> None:
     assert ROWS[0] == ("1", "1,000", ".0300")
+
+
+BIASES = re.findall(r"^\| (\d+) \| (\d+) \| ([\d,]+) \|$", PAGE, flags=re.MULTILINE)
+
+
+def test_the_page_weighs_noise_against_what_is_left_out() -> None:
+    """A Laplace variable of scale k / epsilon is within its half-width with 95 %."""
+    n_kept = {n_rows: int(kept.replace(",", "")) for n_rows, kept, _ in ROWS}
+    assert [n_rows for n_rows, _, _ in BIASES] == list(n_kept)
+    for n_rows, half_width, missing in BIASES:
+        assert int(half_width) == pytest.approx(int(n_rows) * math.log(20) / 0.15, rel=0.01)
+        assert int(missing.replace(",", "")) == 5_700 - n_kept[n_rows]
+
+
+CITIES = ("Oslo", "Bergen", "Voss", "Hamar")
+IN_TWO = " WHERE city IN ('Oslo', 'Voss')"
+COSTS = re.findall(r"^\| customers .* \| (\.\d+) \| (\.\d+) \|$", PAGE, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("place", "counts"),
+    [(0, "COUNT(DISTINCT customer) AS n FROM orders"), (1, "COUNT(*) AS n FROM orders.units")],
+)
+def test_counts_by_what_people_are_cost_what_the_page_says(
+    tmp_path: Path, place: int, counts: str
+) -> None:
+    path = write(tmp_path, 5)
+    first, *orders = (tmp_path / "orders.csv").read_text().splitlines()
+    with_city = [f"{line},{CITIES[int(line.split(',')[0]) % 4]}" for line in orders]
+    (tmp_path / "orders.csv").write_text("\n".join([f"{first},city", *with_city]) + "\n")
+    column = f'[tables.orders.columns.city]\nkind = "category"\nlevels = {list(CITIES)}\n'
+    text = path.read_text().replace("rows_per_unit_max = 5", "rows_per_unit_max = 5\n" + PER_UNIT)
+    channel = "[tables.orders.columns.channel]"
+    path.write_text(text.replace(channel, column + channel))
+    service = build(load(path))
+    try:
+        found = []
+        for sql in (
+            f"SELECT city, {counts} GROUP BY city",
+            f"SELECT {counts}{IN_TWO}",
+            f"SELECT {counts}",
+        ):
+            service.engine.answer(QueryRequest(sql=sql, caller=LOCAL, target=WIDE))
+            found.append(f"{float(spent(service)['orders']):.4f}"[1:])
+    finally:
+        service.close()
+    assert [row[place] for row in COSTS] == found
+
+
+def test_the_page_says_how() -> None:
+    assert f"    {PER_UNIT}\n" in PAGE

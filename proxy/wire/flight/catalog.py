@@ -14,7 +14,7 @@ import pyarrow as pa
 from google.protobuf.message import Message
 
 from planner.domain.public import PRIVACY_SCHEMA
-from planner.domain.table_names import TableNames
+from planner.domain.table_names import TableNames, placed
 from proxy.api.axis_text import describe_levels
 from proxy.api.requests import CATALOG, DB_SCHEMA, TableInfo
 from proxy.engine.system_views import VIEW_SCHEMAS
@@ -149,12 +149,11 @@ def _passes(command: sql.CommandGetDbSchemas | sql.CommandGetTables, db_schema: 
 
 def _described(served: Catalog) -> list[tuple[str, str, pa.Schema]]:
     """The schema, the name and the columns of every table, in order."""
-    tables = [(info.schema.table, table_schema(info)) for info in served.private]
-    tables += [(table.name, public_schema(table)) for table in served.public]
-    names = TableNames(
-        tuple(name for name, _ in tables), tuple(record.full_name for record in served.synthetic)
-    )
-    found = [(DB_SCHEMA, name, schema) for name, schema in tables]
+    private = {info.schema.table: table_schema(info) for info in served.private}
+    public = {table.name: public_schema(table) for table in served.public}
+    names = TableNames((*private, *public), tuple(record.full_name for record in served.synthetic))
+    found = [(*placed(name, DB_SCHEMA), schema) for name, schema in private.items()]
+    found += [(DB_SCHEMA, name, schema) for name, schema in public.items()]
     found += [(PRIVACY_SCHEMA, name, schema) for name, schema in VIEW_SCHEMAS.items()]
     for record in served.synthetic:
         is_plain = names.brief(record.full_name) == record.name
