@@ -111,7 +111,6 @@ class Planner:
                 n_entries_max=N_CONDITIONS_MAX, n_bytes_max=N_CONDITION_BYTES_MAX
             ),
             generations=dict(generations),
-            clock=clock,
         )
         self._clock = clock
         self._plans: BoundedCache[PlanKey, Workload] = BoundedCache(

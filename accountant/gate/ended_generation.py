@@ -9,8 +9,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NoReturn
 
-from accountant.gate.gate import Budget, Gate, Price
+from accountant.cost.history_cost import Price
+from accountant.gate.gate import Gate
 from accountant.gate.pricing import Pricing
+from accountant.ledger.budget import Budget
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import BindingLimit, Payment
 from accountant.ledger.table_history import TableHistory

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from cube.refusals import OutsideDomain
-from planner.sql.clock import Clock
+from planner.sql.clock import Clock, utc_now
 from planner.sql.messages import position, shown, unsupported
 
 
@@ -24,10 +24,13 @@ class TableGenerations:
         The tables that are planned on; the last is the table itself.
     begun_at : tuple of datetime
         When each began.
+    clock : callable
+        The moment, in UTC.
     """
 
     names: tuple[str, ...]
     begun_at: tuple[dt.datetime, ...]
+    clock: Clock = utc_now
 
     def __post_init__(self) -> None:
         if not self.names or len(self.names) != len(self.begun_at):
@@ -39,9 +42,7 @@ class TableGenerations:
         return begun[-1] if begun else None
 
 
-def generation_as_of(
-    table: exp.Table, known: TableGenerations, otherwise: str | None, clock: Clock
-) -> str:
+def generation_as_of(table: exp.Table, known: TableGenerations, otherwise: str | None) -> str:
     """The name of the generation that a table's AS OF chooses, which is taken off it.
 
     Parameters
@@ -51,7 +52,6 @@ def generation_as_of(
     known : TableGenerations
     otherwise : str, optional
         The moment of a session, for a table that has none of its own.
-    clock : callable
 
     Raises
     ------
@@ -74,7 +74,7 @@ def generation_as_of(
         raise unsupported(version.expression, "is not a day", "As in AS OF '2026-09-30'.")
     place = None if version is None else position(version.expression)
     table.set("version", None)
-    now = clock()
+    now = known.clock()
     if moment > dt.datetime.combine(now.date(), dt.time.max, dt.UTC):
         raise OutsideDomain(
             f"{said} is still to come.",

@@ -31,7 +31,6 @@ from planner.lowering.grouping import Grouping, check_values, grouping
 from planner.lowering.linear import linear_query
 from planner.lowering.rows import Rows
 from planner.optional_stopping import surer
-from planner.sql.clock import Clock, utc_now
 from planner.sql.messages import DIALECT
 from planner.sql.nodes import counts_cut_units, is_unit_count
 from planner.workload import (
@@ -81,7 +80,6 @@ class PlanningContext:
         The conditions that statements have had in WHERE.
     generations : mapping
         Of each table whose data was replaced.
-    clock : callable
     """
 
     schemas: Mapping[str, Schema]
@@ -95,7 +93,6 @@ class PlanningContext:
     public_rows: PublicRows
     conditions: KnownConditions
     generations: Mapping[str, TableGenerations] = field(default_factory=dict)
-    clock: Clock = utc_now
 
 
 class PartBuilder:

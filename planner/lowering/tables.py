@@ -95,7 +95,7 @@ class Tables:
             columns = column_names(table.args.get("alias"))
             generations = self._world.generations.get(known)
             if generations is not None:
-                known = generation_as_of(table, generations, self._moment, self._world.clock)
+                known = generation_as_of(table, generations, self._moment)
             rows = replace(self._world.rows[known], allowance=self.allowance)
             ending = as_of(table, rows.schema, self._moment)
             if ending is not None:

@@ -24,8 +24,7 @@ def planner() -> Planner:
     return Planner(
         schemas,
         dict.fromkeys(NAMES, AccuracyTarget(half_width=2.0, confidence=0.95, epsilon_cap=None)),
-        clock=lambda: NOW,
-        generations={"customers": TableGenerations(NAMES, BEGUN)},
+        generations={"customers": TableGenerations(NAMES, BEGUN, clock=lambda: NOW)},
     )
 
 
