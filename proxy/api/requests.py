@@ -23,7 +23,7 @@ from planner.sql.parameters import Parameters
 from planner.workload import RequestedTarget
 from proxy.api.best_report import Belief, ReportedCount
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
-from proxy.api.renewal_text import renewal_words, this_window
+from proxy.api.renewal_text import this_window, told
 
 NOTHING_REQUESTED: Final = RequestedTarget()
 
@@ -179,10 +179,7 @@ class BudgetStatus:
         left = f"epsilon {float(self.left):.6g} of {float(self.limit):.6g}"
         if self.renewal is None:
             return f"{left} left"
-        sums = (self.renewal.spent_in_year, self.renewal.spent_in_all)
-        shown = (None if one is None else float(one) for one in sums)
-        when = renewal_words(self.renewal.next_day, *shown)
-        return f"{left} left {this_window(self.renewal.window)}; {when}"
+        return f"{left} left {this_window(self.renewal.window)}; {told(self.renewal)}"
 
 
 @dataclass(frozen=True, slots=True)
