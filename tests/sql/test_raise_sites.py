@@ -7,7 +7,7 @@ that returns one.
 import ast
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -165,7 +165,8 @@ def _name(path: Path) -> str:
     return path.relative_to(PLANNER).as_posix()
 
 
-def sites() -> list[Site]:
+@cache
+def sites() -> tuple[Site, ...]:
     """Every place in the planner that refuses."""
     found = []
     for path in sorted(PLANNER.rglob("*.py")):
@@ -174,7 +175,7 @@ def sites() -> list[Site]:
             if isinstance(node, ast.Raise) and _is_refusal(node.exc):
                 text = ast.unparse(node.exc) if node.exc is not None else ""
                 found.append(Site(_name(path), node.lineno, node.end_lineno or node.lineno, text))
-    return found
+    return tuple(found)
 
 
 def _makers() -> set[str]:
