@@ -7,13 +7,6 @@ has no words here.
 
 from fractions import Fraction
 
-from accountant.ledger.budget import Renewal
-
-
-def told(renewal: Renewal) -> str:
-    """When a budget renews, and what was spent."""
-    return renewal_words(renewal.next_day, renewal.spent_in_year, renewal.spent_in_all)
-
 
 def renewal_words(
     renews_on: str, in_year: Fraction | float | None, in_all: Fraction | float | None

@@ -23,7 +23,7 @@ from planner.sql.parameters import Parameters
 from planner.workload import RequestedTarget
 from proxy.api.best_report import Belief, ReportedCount
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
-from proxy.api.renewal_text import this_window, told
+from proxy.api.renewal_text import renewal_words, this_window
 
 NOTHING_REQUESTED: Final = RequestedTarget()
 
@@ -179,7 +179,9 @@ class BudgetStatus:
         left = f"epsilon {float(self.left):.6g} of {float(self.limit):.6g}"
         if self.renewal is None:
             return f"{left} left"
-        return f"{left} left {this_window(self.renewal.window)}; {told(self.renewal)}"
+        when = self.renewal
+        words = renewal_words(when.next_day, when.spent_in_year, when.spent_in_all)
+        return f"{left} left {this_window(when.window)}; {words}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from planner.domain.table_names import units_table
 from planner.sql.messages import listed
 from proxy.admin import growing, renewing
 from proxy.admin.open_ledger import open_configured
-from proxy.api.renewal_text import told
+from proxy.api.renewal_text import renewal_words
 from proxy.cli.options import ConfigOption
 from proxy.config.settings import Settings, load
 from proxy.config.table_settings import TableSettings
@@ -117,8 +117,9 @@ def _say_begun(table: str, begun: renewing.GenerationStatus | None) -> None:
         return
     typer.echo(f"{table} begins generation {begun.number}, with its data as it is now.")
     budget, renewing_on = begun.budget, ""
-    if budget.renewal is not None:
-        renewing_on = f"; {told(budget.renewal)}"
+    if (when := budget.renewal) is not None:
+        words = renewal_words(when.next_day, when.spent_in_year, when.spent_in_all)
+        renewing_on = f"; {words}"
     typer.echo(
         f"  budget: {float(budget.spent):.6g} of {float(budget.limit):.6g} spent, "
         f"{float(budget.left):.6g} left, for all generations together{renewing_on}"
