@@ -105,7 +105,7 @@ def renew(
     """
     settings = load(config)
     with open_configured(settings.ledger) as ledger:
-        tables = _with_units(settings, _named(settings, table))
+        tables = _with_units(ledger, settings, _named(settings, table))
         found = renewing.renew(ledger, tables, by=by)
     for one, begun in zip(tables, found, strict=True):
         _say_begun(one.schema.table, begun)
@@ -201,7 +201,9 @@ def _named(settings: Settings, name: str) -> TableSettings:
     raise InvalidRequest(f"There is no table {name}.", hint=f"Tables are {known}.")
 
 
-def _with_units(settings: Settings, table: TableSettings) -> list[TableSettings]:
-    """A table, and that of its units, which has the same data."""
+def _with_units(ledger: Ledger, settings: Settings, table: TableSettings) -> list[TableSettings]:
+    """A table, and that of its units, which has the same data, once it has been served."""
     own = units_table(table.schema.table)
+    if ledger.history(own).opened is None:
+        return [table]
     return [table, *(one for one in settings.tables if one.schema.table == own)]

@@ -394,6 +394,6 @@ class Engine:
         for name, table in zip(workload.tables, tables, strict=True):
             priced = shown_instead(table, caller) or table
             with self._large.turn(caller.payer.analyst, workload.parts):
-                parts, schema = workload.of_table(name), table.info.schema
-                found.extend(explained(priced.snapshot(), schema, parts, self._outer))
+                asked = table.info.schema, workload.of_table(name), self._outer
+                found.extend(explained(priced.snapshot(), *asked, seen.units_of(name)))
         return build_explanation(found, [shown_budget(table, caller) for table in tables])

@@ -11,7 +11,9 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from cube.schema import Schema
 from planner.domain.public import Columns, PublicRelation
+from planner.domain.table_names import units_table
 from planner.planner import Planner
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.system_views import VIEW_SCHEMAS
@@ -44,6 +46,11 @@ class VisibleTables:
     public: Mapping[str, Callable[[], pa.Table]]
     synthetic: tuple[SyntheticRecord, ...]
     planner: Planner
+
+    def units_of(self, table: str) -> Schema | None:
+        """The schema of the table with one row for each unit of a private table, if it is there."""
+        found = self.tables.get(units_table(table))
+        return None if found is None else found.info.schema
 
     @property
     def key(self) -> Key:

@@ -150,6 +150,23 @@ def test_one_grouping_answers_what_is_a_union_of_its_groups(folder: Path) -> Non
         assert spent(service) == before
 
 
+def test_explain_names_it_where_it_counts_the_same_people_better(folder: Path) -> None:
+    """Not where the count depends on orders, nor where it is of those with orders left out."""
+    counts = "EXPLAIN PRIVACY SELECT COUNT(DISTINCT customer) AS n FROM orders"
+    with served(folder) as service:
+        for better in ("", " WHERE premium", " WHERE city = 'Oslo' GROUP BY premium"):
+            (row, *_) = ask(service, counts + better)
+            assert "COUNT(*) FROM orders.units counts every customer" in row["advice"]
+        cut = counts.replace(" AS n", " FILTER (WHERE WAS_CUT(customer)) AS n")
+        for other in (f"{counts} WHERE channel = 'web'", f"{counts} GROUP BY channel", cut):
+            assert {row["advice"] for row in ask(service, other)} == {None}
+    own = folder / "own"
+    own.mkdir()
+    shutil.copy(folder / "orders.csv", own)
+    with served(own, per_unit="") as service:
+        assert {row["advice"] for row in ask(service, counts)} == {None}
+
+
 def test_both_tables_spend_from_one_budget_and_one_limit(folder: Path) -> None:
     """A unit is in both, so what both spend adds up: neither goes on once it is spent together."""
     with served(folder, budget="1") as service:
@@ -223,6 +240,19 @@ def test_both_go_on_with_data_that_was_replaced_or_neither(folder: Path) -> None
             ask(service, COUNT.format(table))
         assert spent(service) > before
         assert verify(service.ledger.entries()).problem is None
+
+
+def test_units_that_were_never_served_do_not_stand_in_the_way(folder: Path) -> None:
+    """The owner replaces the data, and says `per_unit` on the same day."""
+    with served(folder, per_unit=""):
+        pass
+    with (folder / "orders.csv").open("a") as orders:
+        orders.write("new,web,Oslo,true\n")
+    (folder / "tacit.toml").write_text(ORDERS.format(budget="10", per_unit=PER_UNIT))
+    assert ended(["table", "renew", "orders", "--config", str(folder / "tacit.toml")]) == 0
+    with served(folder) as service:
+        assert service.ledger.history("orders").generations.number == 2
+        assert service.ledger.history("orders.units").generations.number == 1
 
 
 def ended(arguments: list[str]) -> int:
