@@ -20,7 +20,6 @@ nothing else has exact values or recovered noise. Proof: proofs/gate.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price
@@ -88,7 +87,7 @@ class Gate:
 
     def history_now(self) -> TableHistory:
         """The history, with the present moment as the time at which spending is counted."""
-        return replace(self.history, now=self._ledger.now())
+        return self._ledger.history_now(self.schema.table)
 
     def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
         """What `plan` would cost. Charges nothing.

@@ -5,10 +5,12 @@ Numbers are rounded for people; programs read them where they stand. A budget th
 has no words here.
 """
 
-SEVERAL_DIGITS = ".6g"
+from fractions import Fraction
 
 
-def renewal_words(renews_on: str, in_year: float | None, in_all: float | None) -> str:
+def renewal_words(
+    renews_on: str, in_year: Fraction | float | None, in_all: Fraction | float | None
+) -> str:
     """When a budget renews, and what was spent; a sum that the reader may not learn is None.
 
     >>> renewal_words("2027-01-01", 4.0, 6.0)
@@ -19,8 +21,8 @@ def renewal_words(renews_on: str, in_year: float | None, in_all: float | None) -
     when = f"renews on {renews_on}"
     if in_year is None or in_all is None:
         return when
-    spent = f"{in_year:{SEVERAL_DIGITS}} spent in the last 12 months, {in_all:{SEVERAL_DIGITS}}"
-    return f"{when}; {spent} in all"
+    spent = f"{float(in_year):.6g} spent in the last 12 months, {float(in_all):.6g} in all"
+    return f"{when}; {spent}"
 
 
 def a_window(window: str) -> str:

@@ -179,10 +179,9 @@ class BudgetStatus:
         left = f"epsilon {float(self.left):.6g} of {float(self.limit):.6g}"
         if self.renewal is None:
             return f"{left} left"
-        sums = (self.renewal.spent_in_year, self.renewal.spent_in_all)
-        shown = (None if one is None else float(one) for one in sums)
-        when = renewal_words(self.renewal.next_day, *shown)
-        return f"{left} left {this_window(self.renewal.window)}; {when}"
+        when = self.renewal
+        words = renewal_words(when.next_day, when.spent_in_year, when.spent_in_all)
+        return f"{left} left {this_window(when.window)}; {words}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,9 @@ def _plan(explanation: Explanation, form: ExplainForm) -> dict[str, Any]:
         "Plan Width": 0,
         "Plans": inner,
     }
-    return {"Plan": plan, **({"Note": _NOT_RUN} if form.is_analyzed else {})}
+    budget = explanation.budget
+    renewing = {} if budget is None or budget.renewal is None else {"Budget": budget.left_text}
+    return {"Plan": plan, **renewing, **({"Note": _NOT_RUN} if form.is_analyzed else {})}
 
 
 def _chosen(explanation: Explanation) -> list[dict[str, Any]]:

@@ -184,8 +184,9 @@ def test_clients_of_both_wires_are_refused_and_then_answered(service: Service) -
                 .to_pylist()
             )
             assert left["budget_window"] == "QUARTER"
-            lines = postgres.execute(f"EXPLAIN (FORMAT TEXT) {COUNT['orders']}").fetchall()
-            assert "left this quarter; renews on 2027-04-01" in str(lines)
+            for form in ("TEXT", "JSON"):
+                lines = postgres.execute(f"EXPLAIN (FORMAT {form}) {COUNT['orders']}").fetchall()
+                assert "left this quarter; renews on 2027-04-01" in str(lines)
 
 
 def test_the_command_line_says_the_sum_beside_the_allowance(
@@ -286,3 +287,27 @@ def test_what_others_spent_of_a_private_history_is_in_no_sum(tmp_path: Path) -> 
         with pytest.raises(BudgetExhausted) as refused:
             service.engine.answer(request)
         assert "renews" not in refused.value.explain()
+
+
+def test_data_that_is_replaced_has_no_allowance_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A generation spends what the quarter has left; the next quarter is there for all of them."""
+    with served(tmp_path) as service:
+        count(service, "orders")
+    customers = (tmp_path / "customers.csv").read_text()
+    (tmp_path / "customers.csv").write_text(customers.replace("\n7,", "\n700,"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        cli.main(["table", "renew", "customers", "--by", "ann"])
+    told = capsys.readouterr().out
+    assert "left, for all generations together; renews on" in told
+    service = build(load(tmp_path / "tacit.toml"))
+    try:
+        with pytest.raises(BudgetExhausted):
+            count(service, "customers")
+        at(service, FIRST)
+        count(service, "customers")
+        assert verify(service.ledger.entries()).problem is None
+    finally:
+        service.close()

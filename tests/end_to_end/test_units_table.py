@@ -15,6 +15,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.gate.open_table import Funds, open_table
+from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
@@ -22,12 +23,19 @@ from cube.axis import IntegerAxis
 from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import counting
-from cube.refusals import BudgetExhausted, ConfigurationInvalid, LedgerMismatch, LimitReached
+from cube.refusals import (
+    BudgetExhausted,
+    ConfigurationInvalid,
+    LedgerMismatch,
+    LimitReached,
+    NameTaken,
+    UnknownName,
+)
 from cube.schema import Schema
 from planner.workload import RequestedTarget
 from proxy import bootstrap
 from proxy.admin.limits import LimitChange, change_limit
-from proxy.api.requests import LOCAL, QueryRequest
+from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.bootstrap import Service, build
 from proxy.cli import app as cli
 from proxy.config.settings import load
@@ -42,6 +50,7 @@ from tests.support.serving import serving
 
 CANARY = "8675309"
 COUNT = "SELECT COUNT(*) AS n FROM {0}"
+EXPLAIN = "EXPLAIN PRIVACY SELECT COUNT(DISTINCT customer) AS n FROM orders"
 VIEW = "SELECT * FROM data_privacy.{0}"
 VIEWS = ("budgets", "domains", "history", "losses")
 PER_UNIT = 'per_unit = ["city", "premium"]\n'
@@ -152,7 +161,7 @@ def test_one_grouping_answers_what_is_a_union_of_its_groups(folder: Path) -> Non
 
 def test_explain_names_it_where_it_counts_the_same_people_better(folder: Path) -> None:
     """Not where the count depends on orders, nor where it is of those with orders left out."""
-    counts = "EXPLAIN PRIVACY SELECT COUNT(DISTINCT customer) AS n FROM orders"
+    counts = EXPLAIN
     with served(folder) as service:
         for better in ("", " WHERE premium", " WHERE city = 'Oslo' GROUP BY premium"):
             (row, *_) = ask(service, counts + better)
@@ -323,6 +332,34 @@ def test_a_synthetic_table_can_be_made_of_it(folder: Path) -> None:
         (row,) = ask(service, "SELECT COUNT(*) AS n FROM demo WHERE city = 'Oslo'")
         assert 200 < row["n"] < 600
         ask(service, "DROP SYNTHETIC TABLE orders.units.demo")
+        with pytest.raises(NameTaken, match="units is taken"):
+            ask(service, "CREATE SYNTHETIC TABLE units FROM orders")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("units", "Did you mean 'orders.units'"), ("orders.unit", "Did you mean 'units'")],
+)
+def test_a_name_that_is_nearly_its_own_is_answered_with_its_own(
+    folder: Path, name: str, said: str
+) -> None:
+    with served(folder) as service:
+        with pytest.raises(UnknownName) as refused:
+            ask(service, COUNT.format(name))
+        assert said in refused.value.explain()
+        for own in ('"orders"."units"', '"orders.units"', "Orders.UNITS", "main.orders"):
+            ask(service, COUNT.format(own))
+
+
+def test_who_may_see_one_table_hears_nothing_of_the_other(folder: Path) -> None:
+    """A token opens each by its own name."""
+    bob = Caller(Payer("bob"), Role.ANALYST, ("orders",))
+    with served(folder) as service:
+        assert [one.schema.table for one in service.engine.tables(bob)] == ["orders"]
+        with pytest.raises(UnknownName):
+            service.engine.answer(QueryRequest(sql=COUNT.format("orders.units"), caller=bob))
+        found = service.engine.answer(QueryRequest(sql=EXPLAIN, caller=bob)).data.to_pylist()
+        assert {row["advice"] for row in found} == {None}
 
 
 # An attacker who knows all but one unit, in many worlds at once, as in test_attack.py: the unit has
