@@ -1,8 +1,8 @@
 """A ledger's entries as a report, in one pass, up to the first one that the auditor rejects.
 
 The auditor has checked the entries that are read here; the sums are computed again all the same,
-and a report whose sums differ from the auditor's is refused. Charges are read as text: their rows
-are never built.
+and a report whose sums differ from the auditor's is refused. Charges are read as text: rows are
+built only of those that still wait when closed rows of their table change.
 """
 
 import json
@@ -16,6 +16,7 @@ from typing import Any, Final
 from accountant.auditor.columns import ColumnCost
 from accountant.auditor.signed_head import SignedHead
 from accountant.auditor.verdict import TableVerdict, Verdict
+from accountant.ledger.acceptance import is_given_up, levels_of
 from accountant.ledger.credentials import AccessBook
 from accountant.ledger.entries import (
     AccessGranted,
@@ -24,6 +25,7 @@ from accountant.ledger.entries import (
     BudgetJoined,
     BudgetSet,
     ChangesAccepted,
+    Charge,
     Entry,
     LimitSet,
     Served,
@@ -200,7 +202,7 @@ class _TableReader:
     limits: dict[Subject, Limit] = field(default_factory=dict)
     payers: dict[tuple[str, tuple[str, ...]], Payer] = field(default_factory=dict)
     purchases: list[ReportedCharge] = field(default_factory=list)
-    waiting: dict[int, int] = field(default_factory=dict)  # how many blocks, of each charge
+    waiting: dict[int, dict[str, Any]] = field(default_factory=dict)  # each charge, as text
     generations: list[tuple[str, int]] = field(default_factory=list)  # what was spent before each
     data_fingerprint: str = ""
     n_measurements: int = 0
@@ -217,6 +219,7 @@ class _TableReader:
                 self.budgets.append((at, body.budget))
             case ChangesAccepted():
                 self.units_accepted = body.units_after
+                self._give_up(body)
             case GenerationBegun():
                 self.generations.append((at, body.units_before))
                 self.data_fingerprint = body.data_fingerprint
@@ -256,7 +259,7 @@ class _TableReader:
         blocks, statistics = fields["blocks"], fields.get("statistics", ())
         counts = [one for one in statistics if one["kind"] == "unit_count"]
         self.n_raised += sum("raised_from" in charged for charged in blocks)
-        self.waiting[entry.seq] = len(blocks)
+        self.waiting[entry.seq] = fields
         name = fields["analyst"], tuple(fields.get("groups", ()))
         if name not in self.payers:
             self.payers[name] = Payer(*name)
@@ -279,7 +282,15 @@ class _TableReader:
 
     def measure(self, fields: dict[str, Any]) -> None:
         """Read a measurement."""
-        self.n_measurements += self.waiting.pop(fields["charge"])
+        self.n_measurements += len(self.waiting.pop(fields["charge"])["blocks"])
+
+    def _give_up(self, body: ChangesAccepted) -> None:
+        """Charges that wait for rows that are gone wait no longer."""
+        levels = levels_of(body.periods, self.opened.grows_levels)
+        for seq, fields in list(self.waiting.items()):
+            charge = read("charge", fields)
+            if isinstance(charge, Charge) and is_given_up(charge, self.opened.grows, levels):
+                del self.waiting[seq]
 
     def finished(
         self,

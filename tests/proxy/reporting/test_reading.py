@@ -235,3 +235,24 @@ def test_accepted_changes_that_raise_the_cost_are_in_the_sum(tmp_path: Path) -> 
     assert found.spent == Fraction(6, 16)
     assert found.renewing is not None
     assert found.renewing.spent == Fraction(6, 16)
+
+
+def test_charges_that_accepted_changes_gave_up_wait_no_longer(tmp_path: Path) -> None:
+    """Of three that wait, one is of other days; the others are of changed days, and of all."""
+    schema = Schema(table="orders", axes=(DAY, KIND), n_records_max=1000, grows="day")
+    table = GrowingTable(schema=schema)
+    with open_ledger(tmp_path / "a.ledger") as ledger:
+        gate = open_table(ledger, schema, Funds(Fraction(1)), table, SystemNoise())
+        gate.advance(3, "owner")
+        gate.advance(6, "owner")
+        for days in ((4, 5), (0, 1), range(6)):
+            only = np.array([int(one in days) for one in range(N_DAYS)], dtype=np.int64)
+            block = QueryBlock(counting([Factor(("day",), only)]))
+            planned = PlannedMeasurement(block, Weight.at_least(Fraction(1, 16)))
+            gate.charge([planned], Payer("ann"), epsilon_cap=None)
+        table.records = np.append(table.records, np.array([[2, 1]], dtype=np.int64), axis=0)
+        assert gate.accept_changes(0, 1, "owner")
+        entries = list(ledger.entries())
+    (found,) = read_report(entries, judged(entries)).tables
+    assert found.found is not None
+    assert found.n_pending == found.found.n_pending == 1
