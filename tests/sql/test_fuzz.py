@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from accountant.gate.snapshots import Snapshot
 from cube.refusals import UnsupportedSql
 from cube.schema import Schema
 from planner.lowering.summands import Product, summed
@@ -108,7 +109,9 @@ def an_odd_number_of_records_is_refused(patch: pytest.MonkeyPatch) -> None:
 
     def wrong(engine: Engine, request: QueryRequest) -> QueryResult:
         release = right(engine, request)
-        source = engine._tables[world.SCHEMA.table].gate._source
+        gate = engine._tables[world.SCHEMA.table].gate
+        assert isinstance(gate._source, Snapshot)
+        source = gate._source.rows(gate.history)
         assert isinstance(source, KnownTable)
         if len(source.records) % 2:
             raise UnsupportedSql("That is odd.")
