@@ -34,7 +34,7 @@ from accountant.ledger.budget import Budget
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge, HorizonAdvanced, Measured, Period, TakenOver
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.limits import Payer
+from accountant.ledger.limits import Payer, Window
 from accountant.ledger.payments import BindingLimit, Payment
 from accountant.ledger.raises import StalePlan
 from accountant.ledger.table_history import TableHistory
@@ -83,7 +83,9 @@ class Gate:
 
     def budget(self) -> Budget:
         """The present budget."""
-        return Budget.of(self.history_now())
+        history = self.history
+        # The moment matters to a budget that renews alone; this is asked for by every answer.
+        return Budget.of(history if history.renews is Window.NEVER else self.history_now())
 
     def history_now(self) -> TableHistory:
         """The history, with the present moment as the time at which spending is counted."""
