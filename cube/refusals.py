@@ -14,7 +14,8 @@
     │   ├── NotCovered                                what may be spent does not cover the cost
     │   │   ├── BudgetExhausted   budget_exhausted    the table's budget cannot cover the cost
     │   │   ├── LimitReached      limit_reached       the caller's own limit cannot cover the cost
-    │   │   └── CostAboveCap      cost_above_cap      the request's own epsilon cap cannot cover it
+    │   │   ├── CostAboveCap      cost_above_cap      the request's own epsilon cap cannot cover it
+    │   │   └── GenerationOver    generation_over     of data that was replaced, too little is known
     │   ├── TargetNotReached      target_not_reached  a ratio's or relative target costs too much
     │   ├── InvalidRequest        invalid_request     a call that is malformed outside its SQL
     │   ├── NameTaken             name_taken          something else is called so already
@@ -231,6 +232,16 @@ class CostAboveCap(NotCovered):
     @staticmethod
     def _words(shortfall: Shortfall) -> tuple[str, str]:
         return shortfall.cap_text, shortfall.way_out_of_cap
+
+
+class GenerationOver(NotCovered):
+    """An earlier generation of a table is asked for more than was measured of it."""
+
+    code = "generation_over"
+
+    @staticmethod
+    def _words(shortfall: Shortfall) -> tuple[str, str]:
+        return shortfall.over_text, shortfall.way_out_of_the_past
 
 
 class TargetNotReached(Refused):

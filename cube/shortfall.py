@@ -20,6 +20,7 @@ _WIDER: Final = (
 )
 _WIDER_UNSEEN: Final = "Ask for a wider half_width or a lower confidence."
 _WIDER_OR_DEARER: Final = "Raise the epsilon option, or ask for a wider half_width."
+_WIDER_OR_NOW: Final = "Ask for no more than was known then, or leave AS OF out."
 _SMALLER: Final = "Ask for a smaller epsilon; 0 makes it from history alone."
 _SMALLER_OR_DEARER: Final = "Ask for a smaller epsilon, or raise tacit.epsilon."
 
@@ -168,6 +169,16 @@ class Shortfall:
         if self.is_synthetic:
             return _SMALLER_OR_DEARER
         return " ".join([*self._offers("Within the cap"), _WIDER_OR_DEARER])
+
+    @property
+    def over_text(self) -> str:
+        """The sentence if the data was replaced, so that nothing is spent on it any more."""
+        return f"{self.table} is over: nothing more is measured of data that was replaced."
+
+    @property
+    def way_out_of_the_past(self) -> str:
+        """What to ask of a history that does not grow any more."""
+        return " ".join([*self._offers("Free right now"), _WIDER_OR_NOW])
 
     @property
     def _cost(self) -> str:

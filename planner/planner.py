@@ -20,6 +20,7 @@ from planner.domain.scratchpad import Scratchpad
 from planner.domain.table_names import SyntheticName, TableNames
 from planner.fallback import Fallback
 from planner.lowering.column_types import column_types
+from planner.lowering.generations import TableGenerations
 from planner.lowering.outer import named_columns, outer_sql
 from planner.lowering.parts import PlanningContext
 from planner.lowering.probes import gives_no_rows
@@ -70,6 +71,9 @@ class Planner:
         For some tables, the declared targets for sums of their measures, by their names.
     clock : callable
         The moment, in UTC; read once for a statement that mentions it.
+    generations : mapping
+        For a table whose data was replaced, the names of its generations; all but the last are
+        among the schemas, and only AS OF means them.
     """
 
     def __init__(  # noqa: PLR0913 - all that may be planned on
@@ -82,17 +86,20 @@ class Planner:
         *,
         sums: Mapping[str, Mapping[str, SumTarget]] = MappingProxyType({}),
         clock: Clock = utc_now,
+        generations: Mapping[str, TableGenerations] = MappingProxyType({}),
     ) -> None:
         if set(schemas) != set(defaults):
             raise ValueError("every table has a schema and a default target")
+        earlier = {name for one in generations.values() for name in one.names[:-1]}
+        named = {name: schema for name, schema in schemas.items() if name not in earlier}
         self._world = PlanningContext(
-            schemas=dict(schemas),
+            schemas=named,
             rows={name: Rows.of(schema) for name, schema in schemas.items()},
             defaults=dict(defaults),
             sums=dict(sums),
             public={relation.outer_name: relation for relation in public},
             names=TableNames(
-                (*schemas, *(one.name for one in public if one.source is None)),
+                (*named, *(one.name for one in public if one.source is None)),
                 tuple(
                     SyntheticName(one.source, one.name) for one in public if one.source is not None
                 ),
@@ -103,6 +110,7 @@ class Planner:
             conditions=BoundedCache(
                 n_entries_max=N_CONDITIONS_MAX, n_bytes_max=N_CONDITION_BYTES_MAX
             ),
+            generations=dict(generations),
         )
         self._clock = clock
         self._plans: BoundedCache[PlanKey, Workload] = BoundedCache(

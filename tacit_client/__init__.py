@@ -35,7 +35,7 @@ from tacit_client.errors import (
     Refused,
 )
 from tacit_client.marginals import Marginals
-from tacit_client.receipts import ColumnReceipt, Receipt
+from tacit_client.receipts import ColumnReceipt, Receipt, Renewal
 from tacit_client.result import Result
 
 apilevel: Final = "2.0"
@@ -87,6 +87,7 @@ __all__ = [
     "ProgrammingError",
     "Receipt",
     "Refused",
+    "Renewal",
     "Result",
     "Table",
     "Time",

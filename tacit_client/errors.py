@@ -59,7 +59,13 @@ __all__ = [
 
 CODE_KEY: Final = "tacit-code"
 NOT_COVERED: Final = frozenset(
-    {"budget_exhausted", "limit_reached", "cost_above_cap", "target_not_reached"}
+    {
+        "budget_exhausted",
+        "limit_reached",
+        "cost_above_cap",
+        "generation_over",
+        "target_not_reached",
+    }
 )
 INTERNAL_CODE: Final = "internal_error"
 UNAVAILABLE: Final = "UNAVAILABLE"

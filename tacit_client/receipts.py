@@ -41,6 +41,36 @@ class ColumnReceipt:
         return None if low is None or high is None else (low, high)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewal:
+    """A budget that renews: it bounds what one window adds, and the guarantee is the sum.
+
+    Parameters
+    ----------
+    window : str
+        ``day``, ``week``, ``month``, ``quarter`` or ``year``.
+    renews_on : str
+        The day on which it renews next, at midnight UTC.
+    epsilon_limit : float
+        What may be spent in a window.
+    epsilon_spent_in_year, epsilon_spent_in_all : float, optional
+        In the last twelve months, and in all; None where the history is private.
+    """
+
+    window: str
+    renews_on: str
+    epsilon_limit: float
+    epsilon_spent_in_year: float | None = None
+    epsilon_spent_in_all: float | None = None
+
+    def __str__(self) -> str:
+        year, all_of_it = self.epsilon_spent_in_year, self.epsilon_spent_in_all
+        when = f"renews on {self.renews_on}"
+        if year is None or all_of_it is None:
+            return when
+        return f"{when}; {year:.6g} spent in the last 12 months, {all_of_it:.6g} in all"
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """What an answer rests on, and what it cost.
@@ -50,6 +80,8 @@ class Receipt:
     table : str
         The private table.
     epsilon_spent, epsilon_left : float
+    renewal : Renewal, optional
+        Of a budget that renews; `epsilon_left` is then what is left in the present window.
     columns : tuple of ColumnReceipt
         The columns that are answers; keys of groups have none.
     notes : tuple of str
@@ -60,6 +92,7 @@ class Receipt:
     epsilon_left: float
     columns: tuple[ColumnReceipt, ...] = ()
     notes: tuple[str, ...] = ()
+    renewal: Renewal | None = None
 
 
 def receipt_of(data: pa.Table) -> Receipt | None:
@@ -97,4 +130,5 @@ def _receipt(values: Mapping[str, Any]) -> Receipt:
             for one in values.get("columns", ())
         ),
         notes=tuple(values.get("notes", ())),
+        renewal=Renewal(**values["renewal"]) if "renewal" in values else None,
     )

@@ -126,8 +126,9 @@ def _below(data: pa.Table, receipt: Receipt | None) -> list[str]:
     if receipt is None:
         return more
     cost = f"epsilon spent {receipt.epsilon_spent:.6g}; {receipt.epsilon_left:.6g} left"
+    renewing = "" if receipt.renewal is None else f", {receipt.renewal}"
     return [
         *more,
         *(general(f"note: {note}") for note in receipt.notes),
-        general(f"{cost} for {receipt.table}"),
+        general(f"{cost} for {receipt.table}{renewing}"),
     ]

@@ -20,7 +20,6 @@ nothing else has exact values or recovered noise. Proof: proofs/gate.md.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price
@@ -31,39 +30,21 @@ from accountant.gate.snapshots import Snapshot
 from accountant.gate.statistics import charged_statistic
 from accountant.gate.terms import terms_of
 from accountant.ledger.acceptance import acceptance
+from accountant.ledger.budget import Budget
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.entries import Charge, HorizonAdvanced, Measured, Period, TakenOver
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.limits import Payer
+from accountant.ledger.limits import Payer, Window
 from accountant.ledger.payments import BindingLimit, Payment
 from accountant.ledger.raises import StalePlan
-from accountant.ledger.renewal import Renewal
 from accountant.ledger.table_history import TableHistory
 from accountant.noise.laplace import NoiseSource
 from accountant.source import CellCounts, GrowingSource, ReadRows, Source
 from cube.gaussian import Asked
-from cube.measurement import UNITS_PER_EPSILON, Measurement, PlannedMeasurement
+from cube.measurement import Measurement, PlannedMeasurement
 from cube.schema import Schema
 
-__all__ = ["Budget", "CellCounts", "Gate", "Price", "Source", "StalePlan"]
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """A table's budget, in epsilon. What tables that share it have spent counts, too.
-
-    If it renews, `spent` is what was spent in the present window, and `renewal` tells the rest.
-    """
-
-    limit: Fraction
-    spent: Fraction
-    n_measurements: int
-    renewal: Renewal | None = None
-
-    @property
-    def left(self) -> Fraction:
-        """What may still be spent."""
-        return max(Fraction(0), self.limit - self.spent)
+__all__ = ["CellCounts", "Gate", "Price", "Source", "StalePlan"]
 
 
 class Gate:
@@ -102,14 +83,13 @@ class Gate:
 
     def budget(self) -> Budget:
         """The present budget."""
-        history = self.history_now()
-        spent = Fraction(history.units_used, UNITS_PER_EPSILON)
-        n_measurements = len(history.measurements)
-        return Budget(history.budget, spent, n_measurements, Renewal.of(history))
+        history = self.history
+        # The moment matters to a budget that renews alone; this is asked for by every answer.
+        return Budget.of(history if history.renews is Window.NEVER else self.history_now())
 
     def history_now(self) -> TableHistory:
         """The history, with the present moment as the time at which spending is counted."""
-        return replace(self.history, now=self._ledger.now())
+        return self._ledger.history_now(self.schema.table)
 
     def price(self, plan: Sequence[PlannedMeasurement]) -> Price:
         """What `plan` would cost. Charges nothing.

@@ -22,8 +22,8 @@ from accountant.gate.statistics import (
     units_of_counts,
 )
 from accountant.gate.terms import account_with, on_terms
+from accountant.ledger.budget import Renewal
 from accountant.ledger.limits import Payer, Window
-from accountant.ledger.renewal import Renewal
 from accountant.ledger.table_history import TableHistory
 from cube.encoding import fingerprint
 from cube.gaussian import Asked

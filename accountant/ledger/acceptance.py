@@ -79,6 +79,19 @@ def after_acceptance(history: TableHistory, body: ChangesAccepted) -> TableHisto
     return after
 
 
+def levels_of(periods: Sequence[Period], n_levels: int) -> Indicator:
+    """For each level of an axis, 1 if it is in one of some periods."""
+    levels = np.zeros(n_levels, dtype=np.int64)
+    for one in periods:
+        levels[one.start : one.end] = 1
+    return levels
+
+
+def is_given_up(charge: Charge, axis: str, levels: Indicator) -> bool:
+    """Whether a charge waits for rows of some levels, which are gone; statistics are of all."""
+    return bool(charge.statistics) or any(touches(one.block, axis, levels) for one in charge.blocks)
+
+
 @dataclass(frozen=True, slots=True)
 class _Changed:
     """The changed levels of a table.
@@ -101,10 +114,7 @@ class _Changed:
         growth = history.growth
         if growth is None:
             raise ValueError("changes of a table that does not grow")
-        levels = np.zeros(growth.n_levels, dtype=np.int64)
-        for one in periods:
-            levels[one.start : one.end] = 1
-        return cls(history, growth.axis, levels)
+        return cls(history, growth.axis, levels_of(periods, growth.n_levels))
 
     @property
     def times(self) -> int:
@@ -146,7 +156,7 @@ class _Changed:
         return {
             seq: charge
             for seq, charge in self.history.pending.items()
-            if not charge.statistics and not any(self.are_of(one.block) for one in charge.blocks)
+            if not is_given_up(charge, self.axis, self.levels)
         }
 
     def _parts(self, levels: Indicator) -> list[PlannedMeasurement]:

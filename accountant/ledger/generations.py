@@ -47,12 +47,15 @@ class Generations:
         What was charged for rows of all but the present one.
     n_payments : int
         How many payments there were before the present one.
+    ended_at : str
+        Of an earlier one, as it is kept: when the next began.
     """
 
     data: tuple[str, ...] = ()
     begun_at: tuple[str, ...] = ()
     units: int = 0
     n_payments: int = 0
+    ended_at: str = ""
 
     @property
     def number(self) -> int:

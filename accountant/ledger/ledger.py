@@ -14,7 +14,7 @@ Proof: proofs/gate.md, "The history"; proofs/ledger.md.
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from accountant.ledger.clock import ClockGuard, utc_now
@@ -102,6 +102,10 @@ class Ledger:
     def history(self, table: str) -> TableHistory:
         """The history of `table`, from the entries that this process has read."""
         return self._replay.history(table)
+
+    def history_now(self, table: str) -> TableHistory:
+        """The same, with the present moment as the time at which spending is counted."""
+        return replace(self.history(table), now=self.now())
 
     def shared_budgets(self) -> dict[str, str]:
         """The name of the budget that a table shares with others, by the table's name."""

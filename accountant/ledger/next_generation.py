@@ -60,7 +60,7 @@ def with_next_generation(history: TableHistory, body: GenerationBegun) -> TableH
         generations=generations.followed_by(
             body.data_fingerprint, history.now, units, len(history.payments)
         ),
-        earlier=(*history.earlier, replace(history, sharing=(), earlier=())),
+        earlier=(*history.earlier, _ended(history)),
         measurements=AppendOnly(),
         paid_by=AppendOnly(),
         pending=MappingProxyType({}),
@@ -69,4 +69,16 @@ def with_next_generation(history: TableHistory, body: GenerationBegun) -> TableH
         unit_counts=UnitCounts(counts.rows_per_unit, counts.units),
         superseded=GrowingSet(),
         released=AppendOnly(),
+    )
+
+
+def _ended(history: TableHistory) -> TableHistory:
+    """The history of the generation that ends, for questions about it."""
+    return replace(
+        history,
+        generations=replace(history.generations, ended_at=history.now),
+        sharing=(),
+        earlier=(),
+        pending=MappingProxyType({}),
+        turns=MappingProxyType({}),
     )

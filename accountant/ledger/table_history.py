@@ -197,6 +197,7 @@ class TableHistory:
             declaration=self.declaration,
             budget=self.budget,
             renews=self.renews,
+            now=self.now,
             cost=CostState(rows_per_unit=rows_per_unit, by=by),
             gaussian=GaussianAccount(rows_per_unit=rows_per_unit),
             unit_counts=UnitCounts(rows_per_unit),

@@ -5,7 +5,7 @@ once however often the statement mentions it, and returns a frozen `Part`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -26,6 +26,7 @@ from planner.draws import n_draws_for
 from planner.independence_question import IndependenceQuestion
 from planner.level_summary import LevelSummary
 from planner.lowering.answer_targets import AnswerTarget, TargetRules, counts_records
+from planner.lowering.generations import TableGenerations
 from planner.lowering.grouping import Grouping, check_values, grouping
 from planner.lowering.linear import linear_query
 from planner.lowering.rows import Rows
@@ -77,6 +78,8 @@ class PlanningContext:
         Returns the result of a SELECT over public tables: its columns' SQL types and values.
     conditions : KnownConditions
         The conditions that statements have had in WHERE.
+    generations : mapping
+        Of each table whose data was replaced.
     """
 
     schemas: Mapping[str, Schema]
@@ -89,6 +92,7 @@ class PlanningContext:
     scratchpad: Scratchpad
     public_rows: PublicRows
     conditions: KnownConditions
+    generations: Mapping[str, TableGenerations] = field(default_factory=dict)
 
 
 class PartBuilder:

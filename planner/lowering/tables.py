@@ -21,6 +21,7 @@ from planner.domain.public import (
 )
 from planner.domain.table_names import UNITS, SyntheticName, WrittenName, units_table
 from planner.lowering.as_of import as_of
+from planner.lowering.generations import generation_as_of
 from planner.lowering.parts import PartBuilder, PlanningContext
 from planner.lowering.rows import Rows
 from planner.sql.messages import listed, origin, position, shown, suggestion, unsupported
@@ -92,6 +93,9 @@ class Tables:
         known = self._meaning(table)
         if isinstance(known, str) and known in self._world.schemas:
             columns = column_names(table.args.get("alias"))
+            generations = self._world.generations.get(known)
+            if generations is not None:
+                known = generation_as_of(table, generations, self._moment)
             rows = replace(self._world.rows[known], allowance=self.allowance)
             ending = as_of(table, rows.schema, self._moment)
             if ending is not None:

@@ -7,12 +7,11 @@ servers follow within about a second. Nothing here keeps rows.
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from accountant.gate.next_snapshot import renew_table
+from accountant.ledger.budget import Budget
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.table_history import TableHistory
-from cube.measurement import UNITS_PER_EPSILON
 from cube.refusals import InvalidRequest
 from proxy.config.table_settings import TableSettings
 from proxy.sources.bounding import RowsRead
@@ -28,27 +27,20 @@ class GenerationStatus:
     number : int
     since : str
         The day on which it began.
-    budget, spent : Fraction
-        In epsilon: what may be spent, and what was spent of it.
+    budget : Budget
+        Of all generations together.
     """
 
     number: int
     since: str
-    budget: Fraction
-    spent: Fraction
+    budget: Budget
 
     @classmethod
     def of(cls, history: TableHistory) -> "GenerationStatus":
         """The status of a table that the ledger knows."""
         generations = history.generations
-        spent = Fraction(history.units_used, UNITS_PER_EPSILON)
         since = generations.begun_at[-1][: len("2026-11-23")]
-        return cls(generations.number, since, history.budget, spent)
-
-    @property
-    def left(self) -> Fraction:
-        """What may still be spent."""
-        return max(Fraction(0), self.budget - self.spent)
+        return cls(generations.number, since, Budget.of(history))
 
 
 def renew(
@@ -78,7 +70,7 @@ def renew(
     read = [(table, _data(table, ledger)) for table in tables]
     begun = [renew_table(ledger, table.schema, table.funds, data, by=by) for table, data in read]
     return [
-        GenerationStatus.of(ledger.history(table.schema.table)) if is_new else None
+        GenerationStatus.of(ledger.history_now(table.schema.table)) if is_new else None
         for table, is_new in zip(tables, begun, strict=True)
     ]
 
@@ -94,7 +86,7 @@ def generation(ledger: Ledger, table: TableSettings) -> tuple[GenerationStatus, 
         If its data cannot be read.
     """
     ledger.refresh()
-    history = ledger.history(table.schema.table)
+    history = ledger.history_now(table.schema.table)
     if history.opened is None:
         raise InvalidRequest(
             f"The ledger does not know {table.schema.table} yet.", hint="`tacit serve` enters it."

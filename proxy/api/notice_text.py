@@ -17,8 +17,10 @@ def notice_lines(receipt: Receipt) -> tuple[str, ...]:
     """The lines of a receipt, each of which may be sent as a notice of its own."""
     limits = [one.left for one in receipt.budget.limits if one.left is not None]
     left, spent = min((receipt.budget.left, *limits)), _epsilon(receipt.epsilon_spent)
+    renewing = () if receipt.budget.renewal is None else (f"Budget: {receipt.budget.left_text}.",)
     return (
         f"{receipt.table}: epsilon {spent} spent, {_epsilon(left)} left.",
+        *renewing,
         *map(_column_line, receipt.columns),
         *receipt.notes,
     )

@@ -6,11 +6,11 @@ whether or not the SELECT asks for them as columns.
 
 import json
 import math
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
-from proxy.api.requests import Receipt
+from proxy.api.requests import BudgetStatus, Receipt
 
 RECEIPT_KEY: Final = b"tacit.receipt"
 N_INTERVALS_MAX: Final = 2000  # listed in a receipt's JSON; columns of the result have them all
@@ -27,6 +27,7 @@ def _receipt_json(receipt: Receipt) -> bytes:
             "table": receipt.table,
             "epsilon_spent": float(receipt.epsilon_spent),
             "epsilon_left": float(receipt.budget.left),
+            **renewal_fields(receipt.budget),
             "columns": [
                 {
                     "name": column.name,
@@ -41,6 +42,22 @@ def _receipt_json(receipt: Receipt) -> bytes:
             "notes": list(receipt.notes),
         }
     ).encode()
+
+
+def renewal_fields(budget: BudgetStatus) -> dict[str, Any]:
+    """What a program is told of a budget that renews; nothing of one that does not."""
+    renewal = budget.renewal
+    if renewal is None:
+        return {}
+    in_year, in_all = renewal.spent_in_year, renewal.spent_in_all
+    told = {
+        "window": renewal.window.value,
+        "renews_on": renewal.next_day,
+        "epsilon_limit": float(budget.limit),
+        "epsilon_spent_in_year": None if in_year is None else float(in_year),
+        "epsilon_spent_in_all": None if in_all is None else float(in_all),
+    }
+    return {"renewal": told}
 
 
 def _finite(value: float) -> float | None:

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
+from accountant.ledger.budget import Renewal
 from accountant.ledger.credentials import EVERY_TABLE, Role
 from accountant.ledger.limits import Payer
 from cube.refusals import UnknownName
@@ -22,6 +23,7 @@ from planner.sql.parameters import Parameters
 from planner.workload import RequestedTarget
 from proxy.api.best_report import Belief, ReportedCount
 from proxy.api.marginals import MadeMarginals, MarginalsRequest
+from proxy.api.renewal_text import renewal_words, this_window
 
 NOTHING_REQUESTED: Final = RequestedTarget()
 
@@ -149,18 +151,37 @@ class LimitStatus:
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """How much of a table's budget is spent, in epsilon, and the limits that bind the caller."""
+    """How much of a table's budget is spent, in epsilon, and the limits that bind the caller.
+
+    If the budget renews, `spent` is what was spent in the present window, and `renewal` says when
+    that ends and what was spent beyond it.
+    """
 
     table: str
     limit: Fraction
     spent: Fraction
     n_measurements: int
     limits: tuple[LimitStatus, ...] = ()
+    renewal: Renewal | None = None
 
     @property
     def left(self) -> Fraction:
         """What can still be spent."""
         return max(Fraction(0), self.limit - self.spent)  # an owner may lower the limit
+
+    @property
+    def left_text(self) -> str:
+        """What can still be spent, for people; of a budget that renews, until when, and the sums.
+
+        >>> BudgetStatus("t", Fraction(2), Fraction(1, 2), 3).left_text
+        'epsilon 1.5 of 2 left'
+        """
+        left = f"epsilon {float(self.left):.6g} of {float(self.limit):.6g}"
+        if self.renewal is None:
+            return f"{left} left"
+        when = self.renewal
+        words = renewal_words(when.next_day, when.spent_in_year, when.spent_in_all)
+        return f"{left} left {this_window(when.window)}; {words}"
 
 
 @dataclass(frozen=True, slots=True)

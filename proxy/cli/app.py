@@ -60,7 +60,7 @@ class Commands(DeferredGroup):
             attribute="limits",
         ),
         "table": Deferred(
-            "proxy.cli.growing", "See and move how far tables that grow are readable."
+            "proxy.cli.growing", "Move on how far a table is readable, or replace its data."
         ),
         "audit": Deferred(
             "proxy.cli.audit",

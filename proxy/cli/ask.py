@@ -132,6 +132,8 @@ def budget(
     """Show the epsilon spent and left, and the limits that bind you."""
     budgets = cli_client.get_budgets(server, table)
     rendering.console().print(rendering.budgets_table(budgets))
+    if renewals := rendering.renewals_text(budgets):
+        rendering.console().print(renewals)
     binding = rendering.binding_table(budgets)
     if binding is not None:
         rendering.console().print(binding)

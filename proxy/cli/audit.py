@@ -20,8 +20,10 @@ from accountant.auditor.signed_head import Head, SignedHead
 from accountant.auditor.transfer import exported, import_into
 from accountant.auditor.verdict import TableVerdict, Verdict
 from accountant.auditor.verify import verify
+from accountant.ledger.limits import Window
 from accountant.ledger.open_ledger import open_store
 from cube.refusals import ConfigurationInvalid, LedgerCorrupt
+from proxy.api.renewal_text import a_window, renewal_words
 from proxy.cli import rendering
 from proxy.cli import report as cli_report
 from proxy.cli import rollback as cli_rollback
@@ -90,6 +92,8 @@ def verify_ledger(
         deltas = [one.delta for one in tables if one.delta is not None]
         but_for = f", private but for a probability of {float(sum(deltas)):g}" if deltas else ""
         typer.echo(f"Budget {name}: epsilon {spent:.6g} spent together by {who}{but_for}.")
+    for line in renewals_told(verdict):
+        typer.echo(line)
     for note in verdict.notes:
         typer.echo(f"note: {note}")
     _refuse_problem(verdict)
@@ -199,6 +203,24 @@ def import_ledger(
     typer.echo("Its key and its mark are still missing: copy them from the old ledger.")
 
 
+def renewals_told(verdict: Verdict) -> Iterator[str]:
+    """A line for each budget that renews: the present window, the last 12 months, and in all."""
+    shared = verdict.shared_budgets
+    alone = ((one.table, (one,)) for one in verdict.tables if not one.shared_budget)
+    for name, tables in (*alone, *((f"Budget {name}", one) for name, one in shared.items())):
+        renewals = [one.renewal for one in tables if one.renewal is not None]
+        if renewals:
+            window = renewals[0].renews
+            in_window = float(sum(one.spent for one in renewals))
+            in_year = float(sum(one.spent_in_year for one in renewals))
+            in_all = float(sum(one.spent for one in tables))
+            end = Window(window).end(verdict.at)[: len("2027-01-01")]
+            yield (
+                f"{name}: epsilon {float(tables[0].budget):.6g} a {window}, {in_window:.6g} of it "
+                f"spent in that of the last entry; {renewal_words(end, in_year, in_all)}."
+            )
+
+
 def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
     """The sums of a ledger, one line per private table."""
     shown = Table(header_style="bold")
@@ -208,7 +230,7 @@ def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
     for verdict in verdicts:
         shown.add_row(
             f"{rendering.plain(verdict.table)}{_generations(verdict)}",
-            f"{float(verdict.budget):.6g}{_shared_by(verdict)}",
+            f"{float(verdict.budget):.6g}{_renewing(verdict)}{_shared_by(verdict)}",
             f"{float(verdict.spent):.6g}",
             f"{'' if verdict.exact else 'at most '}{float(verdict.recomputed):.6g}",
             str(verdict.n_measurements),
@@ -216,6 +238,11 @@ def audit_table(verdicts: Iterable[TableVerdict]) -> Table:
             str(verdict.n_pending),
         )
     return shown
+
+
+def _renewing(verdict: TableVerdict) -> str:
+    """That a limit is for each window."""
+    return "" if verdict.renewal is None else a_window(verdict.renewal.renews)
 
 
 def _shared_by(verdict: TableVerdict) -> str:

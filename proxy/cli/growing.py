@@ -17,6 +17,7 @@ from planner.domain.table_names import units_table
 from planner.sql.messages import listed
 from proxy.admin import growing, renewing
 from proxy.admin.open_ledger import open_configured
+from proxy.api.renewal_text import renewal_words
 from proxy.cli.options import ConfigOption
 from proxy.config.settings import Settings, load
 from proxy.config.table_settings import TableSettings
@@ -104,7 +105,7 @@ def renew(
     """
     settings = load(config)
     with open_configured(settings.ledger) as ledger:
-        tables = _with_units(settings, _named(settings, table))
+        tables = _with_units(ledger, settings, _named(settings, table))
         found = renewing.renew(ledger, tables, by=by)
     for one, begun in zip(tables, found, strict=True):
         _say_begun(one.schema.table, begun)
@@ -115,9 +116,13 @@ def _say_begun(table: str, begun: renewing.GenerationStatus | None) -> None:
         typer.echo(f"The data of {table} is what it was.")
         return
     typer.echo(f"{table} begins generation {begun.number}, with its data as it is now.")
+    budget, renewing_on = begun.budget, ""
+    if (when := budget.renewal) is not None:
+        words = renewal_words(when.next_day, when.spent_in_year, when.spent_in_all)
+        renewing_on = f"; {words}"
     typer.echo(
-        f"  budget: {float(begun.spent):.6g} of {float(begun.budget):.6g} spent, "
-        f"{float(begun.left):.6g} left, for all generations together"
+        f"  budget: {float(budget.spent):.6g} of {float(budget.limit):.6g} spent, "
+        f"{float(budget.left):.6g} left, for all generations together{renewing_on}"
     )
     typer.echo(f"  earlier answers: FROM {table} AS OF a day before {begun.since}")
 
@@ -196,7 +201,9 @@ def _named(settings: Settings, name: str) -> TableSettings:
     raise InvalidRequest(f"There is no table {name}.", hint=f"Tables are {known}.")
 
 
-def _with_units(settings: Settings, table: TableSettings) -> list[TableSettings]:
-    """A table, and that of its units, which has the same data."""
+def _with_units(ledger: Ledger, settings: Settings, table: TableSettings) -> list[TableSettings]:
+    """A table, and that of its units, which has the same data, once it has been served."""
     own = units_table(table.schema.table)
+    if ledger.history(own).opened is None:
+        return [table]
     return [table, *(one for one in settings.tables if one.schema.table == own)]

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.consistent_sets import Consistency
+from proxy.cli.budget_text import left_text
 from proxy.cli.client import ServerAddress, calling, ipc_table, target_of
 from proxy.cli.files import table_writer
 from proxy.cli.options import ConfidenceOption, HalfWidthOption, asks_server
@@ -128,11 +129,7 @@ def shown_marginals(data: pa.Table) -> RenderableType:
 
 def summary_text(summary: tacit_pb2.MarginalsSummary) -> Text:
     """The cost of the tables, and facts about them."""
-    budget = summary.budget
-    spent = (
-        f"epsilon spent {summary.epsilon_spent:.6g}; {budget.epsilon_left:.6g} of "
-        f"{budget.epsilon_limit:.6g} left for {budget.table}"
-    )
+    spent = f"epsilon spent {summary.epsilon_spent:.6g}; {left_text(summary.budget)}"
     moved = ""
     if summary.HasField("misfit"):
         moved = f"; cells moved by {summary.misfit:.2g} of their noise to agree"

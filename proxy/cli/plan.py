@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cube.refusals import ConfigurationInvalid
+from proxy.cli.budget_text import left_text
 from proxy.cli.client import ReceivedPrice
 from proxy.cli.rendering import general, plain
 from proxy.protocol import tacit_pb2
@@ -54,7 +55,8 @@ def plan_table(price: ReceivedPrice[tacit_pb2.PlanReply]) -> RenderableType:
     for row in zip(*(column.to_pylist() for column in data.columns), strict=True):
         shown.add_row(*(plain(general(value)) for value in row))
     verb = "spent" if reply.bought else "would spend"
-    budget = reply.budget
-    left = f"{budget.epsilon_left:.6g} of {budget.epsilon_limit:.6g} left for {budget.table}"
-    told = f"{verb} epsilon {reply.epsilon:.6g} on {reply.n_measurements} measurements; {left}"
+    told = (
+        f"{verb} epsilon {reply.epsilon:.6g} on {reply.n_measurements} measurements; "
+        f"{left_text(reply.budget)}"
+    )
     return Group(shown, *(plain(f"note: {note}") for note in reply.notes), Text(told))

@@ -13,6 +13,7 @@ from typing import Final
 import typer
 from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from cube.refusals import InvalidRequest, UnknownName
 from proxy.cli import client as cli_client
@@ -140,6 +141,8 @@ class Sitting:
     def _budget(self, table: str) -> None:
         budgets = cli_client.get_budgets(self._server, table)
         _print(rendering.budgets_table(budgets))
+        if renewals := rendering.renewals_text(budgets):
+            _print(Text(renewals))
         binding = rendering.binding_table(budgets)
         if binding is not None:
             _print(binding)

@@ -16,6 +16,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from proxy.api.renewal_text import a_window
+from proxy.cli.budget_text import left_fields, left_text, renewal_text
 from proxy.cli.client import ReceivedPrice, ReceivedResult
 from proxy.protocol import tacit_pb2
 
@@ -49,7 +51,7 @@ def answer_table(answer: ReceivedResult) -> RenderableType:
         return shown
     spent = f"epsilon spent {answer.receipt.epsilon_spent:.6g}"
     notes = [plain(f"note: {note}") for note in answer.receipt.notes]
-    return Group(shown, *notes, Text(f"{spent}; {_left(answer.receipt.budget)}"))
+    return Group(shown, *notes, Text(f"{spent}; {left_text(answer.receipt.budget)}"))
 
 
 def explanation_table(price: ReceivedPrice[tacit_pb2.ExplainReply]) -> RenderableType:
@@ -64,7 +66,7 @@ def explanation_table(price: ReceivedPrice[tacit_pb2.ExplainReply]) -> Renderabl
         values = [general(value) for value in column.to_pylist()]
         shown.add_row(plain(field.name.replace("_", " ")), *map(plain, values))
     would_spend = f"would spend epsilon {reply.epsilon:.6g}"
-    left = f"; {_left(reply.budget)}" if reply.HasField("budget") else ""
+    left = f"; {left_text(reply.budget)}" if reply.HasField("budget") else ""
     return Group(shown, Text(would_spend + left))
 
 
@@ -85,6 +87,16 @@ def budgets_table(budgets: Iterable[tacit_pb2.Budget]) -> Table:
             "█" * filled + "░" * (BAR_LENGTH - filled),
         )
     return shown
+
+
+def renewals_text(budgets: Iterable[tacit_pb2.Budget]) -> str:
+    """A line for each budget that renews: how often, when next, and what was spent in all."""
+    return "\n".join(
+        f"{plain(one.table)}: epsilon {one.epsilon_limit:.6g}{a_window(one.renewal.window)}, "
+        f"{renewal_text(one.renewal)}"
+        for one in budgets
+        if one.HasField("renewal")
+    )
 
 
 def binding_table(budgets: Iterable[tacit_pb2.Budget]) -> Table | None:
@@ -155,7 +167,7 @@ def price_json(price: ReceivedPrice[Any]) -> str:
     }
     if price.reply.HasField("budget"):
         shown["table"] = price.reply.budget.table
-        shown["epsilon_left"] = price.reply.budget.epsilon_left
+        shown |= left_fields(price.reply.budget)
     if isinstance(price.reply, tacit_pb2.PlanReply):
         shown["n_measurements"] = price.reply.n_measurements
         shown["bought"] = price.reply.bought
@@ -173,7 +185,7 @@ def answer_json(answer: ReceivedResult) -> str:
     if (receipt := answer.receipt) is not None:
         shown["table"] = receipt.table
         shown["epsilon_spent"] = receipt.epsilon_spent
-        shown["epsilon_left"] = receipt.budget.epsilon_left
+        shown |= left_fields(receipt.budget)
         shown["answers"] = [
             {
                 "name": column.name,
@@ -262,10 +274,6 @@ def _grid() -> Table:
 
 def _is_text(field: pa.Field) -> bool:
     return bool(pa.types.is_string(field.type))
-
-
-def _left(budget: tacit_pb2.Budget) -> str:
-    return f"{budget.epsilon_left:.6g} of {budget.epsilon_limit:.6g} left for {budget.table}"
 
 
 def console() -> Console:

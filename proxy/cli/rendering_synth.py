@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from proxy.cli.budget_text import left_text
 from proxy.cli.rendering import general, plain
 from proxy.protocol import tacit_pb2
 
@@ -22,7 +23,7 @@ def preview_table(reply: tacit_pb2.PreviewSyntheticReply) -> RenderableType:
     shown.add_column("tables", justify="right")
     for step in reply.steps:
         shown.add_row(plain(step.name), f"{step.epsilon:.6g}", str(step.n_tables))
-    told = f"would spend at most epsilon {reply.epsilon:.6g}; {_left(reply.budget)}"
+    told = f"would spend at most epsilon {reply.epsilon:.6g}; {left_text(reply.budget)}"
     return Group(shown, Text(told))
 
 
@@ -32,7 +33,7 @@ def created_text(made: tacit_pb2.SyntheticProgress) -> RenderableType:
     unknown = [column.name for column in table.columns if column.unknown]
     lines = [
         f"Made {table.name}: {table.rows} rows of {len(table.columns)} columns, a table in SQL.",
-        f"spent epsilon {table.epsilon_spent:.6g}; {_left(made.receipt.budget)}",
+        f"spent epsilon {table.epsilon_spent:.6g}; {left_text(made.receipt.budget)}",
     ]
     if table.HasField("evaluation"):
         lines.append(f"Mean distance of pairs of columns: {_evaluated(table.evaluation)}.")
@@ -115,7 +116,3 @@ def _basis(basis: tacit_pb2.SyntheticLawBasis) -> str:
             return f"The model's law, approximated by {basis.n_rows:.0f} effective draws."
         case _:
             return f"Counted among {basis.n_rows:.0f} rows of the table."
-
-
-def _left(budget: tacit_pb2.Budget) -> str:
-    return f"{budget.epsilon_left:.6g} of {budget.epsilon_limit:.6g} left for {budget.table}"

@@ -99,10 +99,7 @@ def greeting(
     scheme = "grpc" if server.tls is None else "grpc+tls"
     header = '"adbc.flight.sql.authorization_header": "Bearer TOKEN"'
     shown = "" if server.allow_anonymous else f", db_kwargs={{{header}}}"
-    tables = [
-        f"  {budget.table}: epsilon {float(budget.left):.6g} of {float(budget.limit):.6g} left"
-        for budget in budgets
-    ]
+    tables = [f"  {budget.table}: {budget.left_text}" for budget in budgets]
     return [
         f"Tacit serves on {address}",
         *tables,

@@ -14,7 +14,14 @@ from typing import Final
 
 from accountant.ledger.limits import Payer
 from cube.pace import within
-from cube.refusals import InvalidTarget, LimitReached, NotCovered, TooLarge, TooSlow
+from cube.refusals import (
+    GenerationOver,
+    InvalidTarget,
+    LimitReached,
+    NotCovered,
+    TooLarge,
+    TooSlow,
+)
 from cube.shortfall import OfferedWidth, Shortfall
 from inference.posterior import RowEstimate, widest
 from planner.workload import Wanted
@@ -46,7 +53,8 @@ def advised(
         is_alone = len(wanted) == 1 and not isinstance(refusal, LimitReached)
         tried = [replace(one, is_searched=True) for one in wanted] if is_alone else wanted
         payable = _Payable(snapshot, tried, payer, cap)
-        fits = fitting_factor(payable.at, refusal.shortfall, min(free, FACTOR_MAX))
+        if not isinstance(refusal, GenerationOver):  # nothing pays for data that was replaced
+            fits = fitting_factor(payable.at, refusal.shortfall, min(free, FACTOR_MAX))
     fitting = _offered(fits, wanted) if fits < free else None
     return type(refusal)(replace(refusal.shortfall, free=_offered(free, wanted), fitting=fitting))
 

@@ -81,6 +81,11 @@ def run_batch(
     tables = _check_together(workloads)
     _check_rows(workloads)
     table, empty_history = table_named(tables[0]), empty_history_named(tables[0])
+    if table.extent.ended_on:
+        raise InvalidRequest(
+            f"Nothing is measured of {tables[0]}: its data was replaced.",
+            hint="Leave AS OF out, or ask the statements one by one.",
+        )
     cap = _cap(request.target.epsilon_cap, workloads)
     if empty_history is None:
         report = _planned_and_bought(request, workloads, table, cap)

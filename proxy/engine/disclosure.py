@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from accountant.gate.gate import Budget
+from accountant.ledger.budget import Budget
 from accountant.ledger.limits import Payer
 from cube.refusals import CostAboveCap, NotCovered
 from cube.shortfall import Shortfall
@@ -42,7 +42,9 @@ def shown_record(table: ServedTable, caller: Caller) -> TableRecord:
     if shown_instead(table, caller) is None:
         return record
     limit = record.budget.limit
-    budget = Budget(limit, shown_spent(limit, record.budget.spent), 0)
+    renewal = record.budget.renewal
+    shown = None if renewal is None else renewal.without_sums
+    budget = Budget(limit, shown_spent(limit, record.budget.spent), 0, shown)
     return replace(record, budget=budget, payments=(), measurements=())
 
 

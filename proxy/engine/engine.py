@@ -63,7 +63,7 @@ from proxy.engine.system_views import (
     TableRecord,
 )
 from proxy.engine.usage import UsageTallies
-from proxy.engine.visibility import Key, VisibleTables, visible, visible_key
+from proxy.engine.visibility import Key, VisibleTables, earlier_tables, visible, visible_key
 from proxy.marginals.make import make_marginals
 from proxy.monitoring.events import UNWATCHED, AnswerKind, Stage, Watcher
 from proxy.scheduling.large_statements import LargeStatements
@@ -156,7 +156,7 @@ class Engine:
             if len(workload.tables) > 1:  # for the first, something may have been charged
                 raise
             spent = refusal.epsilon_spent if isinstance(refusal, TargetNotReached) else Fraction(0)
-            budget = shown_budget(seen.tables[workload.tables[0]], request.caller)
+            budget = shown_budget(seen.answering[workload.tables[0]], request.caller)
             release = self._fallback.answer(request, workload, schema, budget, spent)
             if release is None:
                 raise
@@ -183,8 +183,8 @@ class Engine:
         report = run_batch(
             request,
             seen.planner.plan,
-            seen.tables.__getitem__,
-            lambda name: shown_instead(seen.tables[name], caller),
+            seen.answering.__getitem__,
+            lambda name: shown_instead(seen.answering[name], caller),
         )
         return replace(report, budget=shown_budget(seen.tables[report.budget.table], caller))
 
@@ -216,7 +216,7 @@ class Engine:
         seen = self._visible_to(request.caller)
         name, wanted = one_count(seen.planner.plan(request.sql, request.target, request.parameters))
         release = self.answer(request)
-        table = seen.tables[name]
+        table = seen.answering[name]
         (found,) = table.look([wanted])
         empty_history = shown_instead(table, request.caller)
         return belief.reported(disclosed_rows(empty_history, wanted, found)), release
@@ -254,11 +254,13 @@ class Engine:
     def _visible_to(self, caller: Caller) -> VisibleTables:
         """What a caller may know of at present, and a planner restricted to it."""
         tables, synthetic = self._opened_to(caller), self.synthetic.known(caller)
-        names = frozenset(tables)
+        earlier = earlier_tables(self._tables, tables, caller)
+        every = {**tables, **earlier}
+        names = frozenset(every)
         known = self._views.get(names)
-        if known is None or known.key != visible_key(tables, synthetic):
+        if known is None or known.key != visible_key(every, synthetic):
             # Two threads may both make one; either is fine.
-            known = visible(tables, self._public, synthetic, self.synthetic, self._outer)
+            known = visible(tables, earlier, self._public, synthetic, self.synthetic, self._outer)
             self._views[names] = known
         return known
 
@@ -271,7 +273,7 @@ class Engine:
         answered: dict[str, AnsweredPart] = {}
         budgets: list[BudgetStatus] = []
         notes: list[str] = []
-        for found in answered_tables(workload, seen.tables, caller, self._outer):
+        for found in answered_tables(workload, seen.answering, caller, self._outer):
             budgets.append(shown_budget(found.table, caller))
             self._note_answers(found.table, caller.payer, found.settled)
             notes += () if found.settled else (NOTE.format(budgets[-1].table),)
@@ -302,11 +304,10 @@ class Engine:
     def _note_answers(
         self, table: ServedTable, payer: Payer, answered: Sequence[AnsweredPart]
     ) -> None:
-        schema = table.info.schema
-        self.usage.add(schema, payer.analyst, answered)
+        self.usage.add(table.counted_as, payer.analyst, answered)
         is_paid = any(one.source == SOURCE_MEASURED for part in answered for one in part.aggregates)
         kind = AnswerKind.PAID if is_paid else AnswerKind.FREE
-        self._watcher.answered(schema.table, kind)
+        self._watcher.answered(table.counted_as.table, kind)
 
     def _released(
         self,
@@ -390,10 +391,10 @@ class Engine:
             workload = seen.planner.plan(request.sql, request.target, request.parameters)
             self._schema(request, seen)
         found: list[ExplainedPart] = []
-        tables = [seen.tables[name] for name in workload.tables]
+        tables = [seen.answering[name] for name in workload.tables]
         for name, table in zip(workload.tables, tables, strict=True):
             priced = shown_instead(table, caller) or table
             with self._large.turn(caller.payer.analyst, workload.parts):
-                parts, schema = workload.of_table(name), table.info.schema
-                found.extend(explained(priced.snapshot(), schema, parts, self._outer))
+                asked = table.info.schema, workload.of_table(name), self._outer
+                found.extend(explained(priced.snapshot(), *asked, seen.units_of(name)))
         return build_explanation(found, [shown_budget(table, caller) for table in tables])

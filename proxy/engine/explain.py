@@ -22,6 +22,7 @@ from proxy.engine.asked import asked_of, at_widths, smallest_cap, take_step
 from proxy.engine.clipping import advice
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.search import opened
+from proxy.engine.units_beside import counted_as_rows
 from proxy.tables.snapshot import TableSnapshot
 
 EXPLANATION_SCHEMA = pa.schema(
@@ -46,7 +47,9 @@ EXPLANATION_SCHEMA = pa.schema(
         pa.field(
             "epsilon_foreseen", pa.float64()
         ),  # of the whole search; null: nothing is searched
-        pa.field("advice", pa.string()),  # what would cost much less; null: nothing is known
+        pa.field(
+            "advice", pa.string()
+        ),  # what would cost less, or tell more; null: nothing is known
     ]
 )
 
@@ -65,7 +68,7 @@ class ExplainedBlock:
     offers : tuple of Offer
         What could be bought for it.
     advice : str, optional
-        What would cost much less.
+        What would cost less, or tell more.
     """
 
     aggregate: int
@@ -94,9 +97,24 @@ class ExplainedPart:
 
 
 def explained(
-    table: TableSnapshot, schema: Schema, parts: Sequence[Part], outer: OuterSql
+    table: TableSnapshot,
+    schema: Schema,
+    parts: Sequence[Part],
+    outer: OuterSql,
+    units: Schema | None = None,
 ) -> list[ExplainedPart]:
-    """What is known of every block of the parts, and what could be bought for it."""
+    """What is known of every block of the parts, and what could be bought for it.
+
+    Parameters
+    ----------
+    table : TableSnapshot
+    schema : Schema
+    parts : sequence of Part
+        All that the statement asks of the table.
+    outer : OuterSql
+    units : Schema, optional
+        Of the table with one row for each unit of this one, if the caller may know of it.
+    """
     asked = asked_of(parts, smallest_cap(parts))
     step = opened(table, schema, parts, asked, outer)
     take_step(asked, step)
@@ -110,8 +128,8 @@ def explained(
         foreseen = table.price(in_all.planned, in_all.counts).epsilon
     blocks: dict[int, list[ExplainedBlock]] = {place: [] for place in range(len(parts))}
     for place, one in enumerate(asked):
-        clipped = advice(table, schema, in_the_end[place])
-        found = ExplainedBlock(one.aggregate, one.wanted, known[place], plan.offers[place], clipped)
+        better = counted_as_rows(units, one.wanted) or advice(table, schema, in_the_end[place])
+        found = ExplainedBlock(one.aggregate, one.wanted, known[place], plan.offers[place], better)
         blocks[one.part].append(found)
     return [
         ExplainedPart(part, tuple(blocks[place]), foreseen if part.is_searched else None)

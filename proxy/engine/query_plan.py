@@ -38,6 +38,8 @@ def _lines(explanation: Explanation, form: ExplainForm) -> Iterator[str]:
     """A line for the whole statement, and one for what answers each aggregate."""
     budget = explanation.budget
     left = "" if budget is None else f" of {float(budget.left):.6g} left for {budget.table}"
+    if budget is not None and budget.renewal is not None:
+        left += f"; {budget.left_text}"
     yield f"Answer  (epsilon={float(explanation.epsilon):.6g}{left})"
     for row in _chosen(explanation):
         measured = f", epsilon={row['epsilon']:.6g}, {row['candidate']}" if row["candidate"] else ""
@@ -70,7 +72,9 @@ def _plan(explanation: Explanation, form: ExplainForm) -> dict[str, Any]:
         "Plan Width": 0,
         "Plans": inner,
     }
-    return {"Plan": plan, **({"Note": _NOT_RUN} if form.is_analyzed else {})}
+    budget = explanation.budget
+    renewing = {} if budget is None or budget.renewal is None else {"Budget": budget.left_text}
+    return {"Plan": plan, **renewing, **({"Note": _NOT_RUN} if form.is_analyzed else {})}
 
 
 def _chosen(explanation: Explanation) -> list[dict[str, Any]]:

@@ -15,8 +15,10 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from accountant.gate.gate import Budget, Gate
+from accountant.gate.gate import Gate
+from accountant.ledger.budget import Budget
 from accountant.ledger.credentials import Role
+from accountant.ledger.limits import Window
 from accountant.ledger.payments import Payment
 from accountant.ledger.unit_counts import UnitCounts
 from cube.block import N_GROUPS_MAX
@@ -32,7 +34,6 @@ from proxy.api.requests import Caller, TableInfo
 from proxy.reporting.declared import DeclaredTable
 from proxy.reporting.query_words import query_text, unit_count_text
 
-WINDOW_NEVER: Final = "NEVER"  # a budget is for the life of its ledger and is never renewed
 UNIT_KIND: Final = "unit"
 
 Row: TypeAlias = dict[str, object]
@@ -69,17 +70,15 @@ class TableRecord:
     @classmethod
     def of(cls, info: TableInfo, gate: Gate, caller: Caller) -> "TableRecord":
         """The record for a caller now."""
-        history = gate.history
-        spent = Fraction(history.units_used, UNITS_PER_EPSILON)
+        history = gate.history_now()
         payments = tuple(
             (place, payment)
             for place, payment in enumerate(history.payments)
             if caller.role is not Role.ANALYST
             or payment.charge.payer.analyst == caller.payer.analyst
         )
-        budget = Budget(history.budget, spent, len(history.measurements))
         counts = history.unit_counts
-        return cls(info, budget, payments, history.measurements, gate.schema, counts)
+        return cls(info, Budget.of(history), payments, history.measurements, gate.schema, counts)
 
 
 def _columns(*, may_be_null: tuple[str, ...] = (), **types: pa.DataType) -> pa.Schema:
@@ -98,6 +97,10 @@ VIEW_SCHEMAS: Final[Mapping[str, pa.Schema]] = MappingProxyType(
             left=pa.float64(),
             n_measurements=pa.int64(),
             window=pa.string(),
+            renews_at=pa.timestamp("ms", tz="UTC"),
+            spent_in_year=pa.float64(),
+            spent_in_all=pa.float64(),
+            may_be_null=("renews_at", "spent_in_year", "spent_in_all"),
         ),
         "losses": _columns(
             place=pa.int64(),
@@ -185,7 +188,7 @@ def remaining_aggregates(table_name: str, records: Iterable[TableRecord]) -> pa.
     row: Row = {
         "number_of_remaining_dp_aggregates": n_remaining(record),
         "budget_limit": float(record.budget.limit),
-        "budget_window": WINDOW_NEVER,
+        "budget_window": _window(record.budget),
         "budget_spent": float(record.budget.spent),
     }
     return pa.Table.from_pylist([row], schema=REMAINING_SCHEMA)
@@ -212,15 +215,28 @@ def n_remaining(record: TableRecord) -> int:
     return units_left // weight.units
 
 
+def _window(budget: Budget) -> str:
+    """The window in which a budget may be spent, in Snowflake's spelling."""
+    return Window.NEVER.upper() if budget.renewal is None else budget.renewal.window.upper()
+
+
 def _budget_rows(record: TableRecord) -> Iterator[Row]:
+    renewal = record.budget.renewal
     yield {
         "table_name": record.info.schema.table,
         "budget": float(record.budget.limit),
         "spent": float(record.budget.spent),
         "left": float(record.budget.left),
         "n_measurements": record.budget.n_measurements,
-        "window": WINDOW_NEVER,
+        "window": _window(record.budget),
+        "renews_at": None if renewal is None else dt.datetime.fromisoformat(renewal.next_at),
+        "spent_in_year": None if renewal is None else _shown_sum(renewal.spent_in_year),
+        "spent_in_all": None if renewal is None else _shown_sum(renewal.spent_in_all),
     }
+
+
+def _shown_sum(spent: Fraction | None) -> float | None:
+    return None if spent is None else float(spent)
 
 
 def _loss_rows(record: TableRecord) -> Iterator[Row]:

@@ -5,21 +5,28 @@ what was not granted. It is made anew when a synthetic table is created or dropp
 grows.
 """
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
 
+from cube.schema import Schema
 from planner.domain.public import Columns, PublicRelation
+from planner.domain.table_names import units_table
+from planner.lowering.generations import TableGenerations
 from planner.planner import Planner
+from proxy.api.requests import Caller
 from proxy.engine.postprocessing import OuterSql
 from proxy.engine.system_views import VIEW_SCHEMAS
 from proxy.sources.public_table import PublicTable
 from proxy.synthetic_tables.record import SyntheticRecord
 from proxy.synthetic_tables.service import SyntheticTableService
 from proxy.synthetic_tables.system_view import SYNTHETIC_VIEW
+from proxy.tables.disclosure import shown_instead
 from proxy.tables.extent import ExtentName
+from proxy.tables.live_tables import LiveTables
 from proxy.tables.private_table import ServedTable
 
 Key: TypeAlias = tuple[frozenset[tuple[str, ExtentName]], tuple[str, ...]]
@@ -38,17 +45,30 @@ class VisibleTables:
         SQL.
     synthetic : tuple of SyntheticRecord
     planner : Planner
+    earlier : mapping
+        Earlier generations of the private tables, which AS OF means.
     """
 
     tables: Mapping[str, ServedTable]
     public: Mapping[str, Callable[[], pa.Table]]
     synthetic: tuple[SyntheticRecord, ...]
     planner: Planner
+    earlier: Mapping[str, ServedTable]
+
+    def units_of(self, table: str) -> Schema | None:
+        """The schema of the table with one row for each unit of a private table, if it is there."""
+        found = self.tables.get(units_table(table))
+        return None if found is None else found.info.schema
 
     @property
     def key(self) -> Key:
         """A key; equal where equal texts mean the same."""
-        return visible_key(self.tables, self.synthetic)
+        return visible_key(self.answering, self.synthetic)
+
+    @property
+    def answering(self) -> Mapping[str, ServedTable]:
+        """All that a statement may be answered from."""
+        return {**self.tables, **self.earlier}
 
 
 def visible_key(tables: Mapping[str, ServedTable], synthetic: Sequence[SyntheticRecord]) -> Key:
@@ -57,8 +77,20 @@ def visible_key(tables: Mapping[str, ServedTable], synthetic: Sequence[Synthetic
     return extents, tuple(record.id for record in synthetic)
 
 
-def visible(
+def earlier_tables(
+    live: LiveTables, tables: Mapping[str, ServedTable], caller: Caller
+) -> dict[str, ServedTable]:
+    """Earlier generations of tables, which are history alone, for a caller who may see it."""
+    found: dict[str, ServedTable] = {}
+    for name, table in tables.items():
+        if shown_instead(table, caller) is None:
+            found |= live.earlier(name)
+    return found
+
+
+def visible(  # noqa: PLR0913, PLR0917 - all that a planner may know of
     tables: Mapping[str, ServedTable],
+    earlier: Mapping[str, ServedTable],
     public: Sequence[tuple[PublicTable, PublicRelation]],
     synthetic: tuple[SyntheticRecord, ...],
     service: SyntheticTableService,
@@ -73,15 +105,31 @@ def visible(
         found = outer.run(sql, {name: rows[name]() for name in names})
         return PublicTable("public_rows", None, found).columns()
 
+    every = {**tables, **earlier}
     planner = Planner(
-        schemas={name: table.info.schema for name, table in tables.items()},
-        defaults={name: table.info.default for name, table in tables.items()},
+        schemas={name: table.info.schema for name, table in every.items()},
+        defaults={name: table.info.default for name, table in every.items()},
         public=(*given, *kept),
         privacy_views=(*VIEW_SCHEMAS, SYNTHETIC_VIEW),
         public_rows=public_rows,
-        sums={name: table.info.sums for name, table in tables.items()},
+        sums={name: table.info.sums for name, table in every.items()},
+        generations=_generations(tables, earlier),
     )
-    return VisibleTables(tables, rows, synthetic, planner)
+    return VisibleTables(tables, rows, synthetic, planner, earlier)
+
+
+def _generations(
+    tables: Mapping[str, ServedTable], earlier: Mapping[str, ServedTable]
+) -> dict[str, TableGenerations]:
+    """The generations of each table that has earlier ones."""
+    found = {}
+    for name, table in tables.items():
+        names = [own for own, one in earlier.items() if one.counted_as.table == name]
+        if names:
+            begun_at = table.gate.history.generations.begun_at[: len(names) + 1]
+            moments = tuple(map(dt.datetime.fromisoformat, begun_at))
+            found[name] = TableGenerations((*names, name), moments)
+    return found
 
 
 def _relation(record: SyntheticRecord) -> PublicRelation:

@@ -16,6 +16,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from accountant.ledger.budget import Renewal
 from cube.refusals import NotAuthenticated, Refused
 from proxy.api.requests import BudgetStatus
 from proxy.monitoring.buckets import BUCKETS, edge_of
@@ -144,8 +145,17 @@ class Metrics:
             if budget.table in self._tables:
                 self._epsilon_left.labels(budget.table).set(float(budget.left))
                 self._epsilon_limit.labels(budget.table).set(float(budget.limit))
+                self._show_renewal(budget.table, budget.renewal)
         self._entries.set(n_entries)
         self._writable.set(is_writable)
+
+    def _show_renewal(self, table: str, renewal: Renewal | None) -> None:
+        """What was spent beyond the window of a budget that renews."""
+        sums = (None, None) if renewal is None else (renewal.spent_in_year, renewal.spent_in_all)
+        gauges = (self._epsilon_in_year, self._epsilon_in_all)
+        for gauge, spent in zip(gauges, sums, strict=True):
+            if spent is not None:
+                gauge.labels(table).set(float(spent))
 
     def _make_counters(self) -> None:
         """Make counters and histograms; every known series starts at zero, so that rates work."""
@@ -181,6 +191,12 @@ class Metrics:
     def _make_gauges(self) -> None:
         self._epsilon_left = self._gauge("tacit_epsilon_left", "Budget left.", "table")
         self._epsilon_limit = self._gauge("tacit_epsilon_limit", "Total budget.", "table")
+        self._epsilon_in_year = self._gauge(
+            "tacit_epsilon_spent_in_year", "Spent in 12 months, if the budget renews.", "table"
+        )
+        self._epsilon_in_all = self._gauge(
+            "tacit_epsilon_spent_in_all", "Spent since the first entry, if it renews.", "table"
+        )
         self._entries = self._gauge("tacit_ledger_entries", "Entries of the ledger.")
         self._writable = self._gauge("tacit_ledger_writable", "1 if the ledger can be written.")
         self._purchases = self._gauge("tacit_purchases_in_flight", "Purchases under way.")

@@ -30,7 +30,12 @@ Point = tuple[float, float]
 
 
 def shows_budget(table: TableReport) -> bool:
-    """Whether the budget and what was spent of it are both visible in one chart."""
+    """Whether the budget and what was spent of it are both visible in one chart.
+
+    A budget that renews is no line above the sum of all its windows.
+    """
+    if table.renewing is not None:
+        return False
     largest = max(value for _, value in table.budgets)
     return not table.purchases or table.spent >= FLAT_SHARE * largest
 
@@ -56,7 +61,9 @@ def timeline(table: TableReport, as_of: str, name: str) -> Markup:
             days, amounts = zip(*budget, (end, budget[-1][1]), strict=True)
             axes.step(days, amounts, where="post", color=LIMIT, linewidth=1.2, dashes=(5, 3))
         _calendar(axes, end - spent[0][0])
-        label = f"Epsilon spent over time, now {spent[-1][1]:.6f} of a budget of {budget[-1][1]:g}"
+        often = "" if table.renewing is None else f" a {table.renewing.window}"
+        now = f"now {spent[-1][1]:.6f} of a budget of {budget[-1][1]:g}{often}"
+        label = f"Epsilon spent over time, {now}"
         return inline(figure, name, label)
 
 

@@ -137,6 +137,26 @@ class RuleChange:
 
 
 @dataclass(frozen=True, slots=True)
+class RenewingBudget:
+    """A budget that renews, as of the last entry, with what all of its tables have spent.
+
+    Parameters
+    ----------
+    window : str
+    renews_on : str
+        The day on which it renews next.
+    spent, spent_in_year, spent_in_all : Fraction
+        In the window of the last entry, in the twelve months before it, and in all.
+    """
+
+    window: str
+    renews_on: str
+    spent: Fraction
+    spent_in_year: Fraction
+    spent_in_all: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class TableReport:
     """Everything about one table."""
 
@@ -158,6 +178,8 @@ class TableReport:
     found: TableVerdict | None
     shared_budget: str = ""  # the name of the budget, if tables share it
     spent_elsewhere: Fraction = Fraction(0)  # of a shared budget, by the other tables
+    renewing: RenewingBudget | None = None  # what counts, if the budget renews
+    units_accepted: int = 0  # the table's cost after changes were accepted last
     # When the data was replaced, and what each of the earlier generations had cost.
     generations: tuple[tuple[str, Fraction], ...] = ()
 
@@ -168,8 +190,9 @@ class TableReport:
 
     @property
     def units_spent(self) -> int:
-        """The table's cost as it was charged."""
-        return self.purchases[-1].units_after if self.purchases else 0
+        """The table's cost as it was charged; it never falls, and accepted changes may raise it."""
+        charged = self.purchases[-1].units_after if self.purchases else 0
+        return max(charged, self.units_accepted)
 
     @property
     def spent(self) -> Fraction:
@@ -179,7 +202,14 @@ class TableReport:
     @property
     def left(self) -> Fraction:
         """What can still be spent: nothing if the budget was lowered below what is spent."""
-        return max(Fraction(0), self.budget - self.spent - self.spent_elsewhere)
+        return max(Fraction(0), self.budget - self.counted)
+
+    @property
+    def counted(self) -> Fraction:
+        """What counts towards the budget: all that was spent of it, or in the present window."""
+        if self.renewing is not None:
+            return self.renewing.spent
+        return self.spent + self.spent_elsewhere
 
     @property
     def answers(self) -> AnswerCounts:

@@ -1,8 +1,8 @@
 """A ledger's entries as a report, in one pass, up to the first one that the auditor rejects.
 
 The auditor has checked the entries that are read here; the sums are computed again all the same,
-and a report whose sums differ from the auditor's is refused. Charges are read as text: their rows
-are never built.
+and a report whose sums differ from the auditor's is refused. Charges are read as text: rows are
+built only of those that still wait when closed rows of their table change.
 """
 
 import json
@@ -16,6 +16,7 @@ from typing import Any, Final
 from accountant.auditor.columns import ColumnCost
 from accountant.auditor.signed_head import SignedHead
 from accountant.auditor.verdict import TableVerdict, Verdict
+from accountant.ledger.acceptance import is_given_up, levels_of
 from accountant.ledger.credentials import AccessBook
 from accountant.ledger.entries import (
     AccessGranted,
@@ -23,6 +24,8 @@ from accountant.ledger.entries import (
     Body,
     BudgetJoined,
     BudgetSet,
+    ChangesAccepted,
+    Charge,
     Entry,
     LimitSet,
     Served,
@@ -32,7 +35,7 @@ from accountant.ledger.entries import (
 from accountant.ledger.entry_json import read
 from accountant.ledger.generations import GenerationBegun
 from accountant.ledger.ledger_events import ClockCorrected
-from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind
+from accountant.ledger.limits import Limit, Payer, Subject, SubjectKind, Window
 from proxy.reporting import wording
 from proxy.reporting.amounts import of_units
 from proxy.reporting.declared import DeclaredTable
@@ -41,6 +44,7 @@ from proxy.reporting.model import (
     AnswerCounts,
     LedgerReport,
     LimitUse,
+    RenewingBudget,
     ReportedCharge,
     RuleChange,
     TableReport,
@@ -85,7 +89,14 @@ def read_report(
         tables.append(table.finished(name, reader.at, found.get(name), counted))
     for one in tables:
         _check_agreement(one)
-    tables = [replace(one, spent_elsewhere=_elsewhere(one, tables)) for one in tables]
+    tables = [
+        replace(
+            one,
+            spent_elsewhere=_elsewhere(one, tables),
+            renewing=_renewing(one, tables, reader.at),
+        )
+        for one in tables
+    ]
     credentials = tuple(
         (credential, wording.credential_state(reader.access, credential, reader.at))
         for credential in reader.access.issued.values()
@@ -100,6 +111,25 @@ def _elsewhere(table: TableReport, tables: Sequence[TableReport]) -> Fraction:
     shared = table.shared_budget
     others = (one for one in tables if shared and one.name != table.name)
     return sum((one.spent for one in others if one.shared_budget == shared), Fraction(0))
+
+
+def _renewing(
+    table: TableReport, tables: Sequence[TableReport], as_of: str
+) -> RenewingBudget | None:
+    """What the auditor found to count towards a table's budget, if it renews."""
+    if table.found is None or table.found.renewal is None:
+        return None
+    shared = table.shared_budget
+    same = [one for one in tables if one is table or (shared and one.shared_budget == shared)]
+    found = [one.found.renewal for one in same if one.found and one.found.renewal]
+    window = Window(table.found.renewal.renews)
+    return RenewingBudget(
+        window=window.value,
+        renews_on=window.end(as_of)[: len("2027-01-01")],
+        spent=sum((one.spent for one in found), Fraction(0)),
+        spent_in_year=sum((one.spent_in_year for one in found), Fraction(0)),
+        spent_in_all=sum((one.spent for one in same), Fraction(0)),
+    )
 
 
 def _check_agreement(table: TableReport) -> None:
@@ -172,11 +202,12 @@ class _TableReader:
     limits: dict[Subject, Limit] = field(default_factory=dict)
     payers: dict[tuple[str, tuple[str, ...]], Payer] = field(default_factory=dict)
     purchases: list[ReportedCharge] = field(default_factory=list)
-    waiting: dict[int, int] = field(default_factory=dict)  # how many blocks, of each charge
+    waiting: dict[int, dict[str, Any]] = field(default_factory=dict)  # each charge, as text
     generations: list[tuple[str, int]] = field(default_factory=list)  # what was spent before each
     data_fingerprint: str = ""
     n_measurements: int = 0
     n_raised: int = 0
+    units_accepted: int = 0
     answers: dict[tuple[str, str], AnswerCounts] = field(
         default_factory=dict
     )  # by month and analyst
@@ -186,6 +217,9 @@ class _TableReader:
         match body:
             case TableOpened() | BudgetSet():
                 self.budgets.append((at, body.budget))
+            case ChangesAccepted():
+                self.units_accepted = body.units_after
+                self._give_up(body)
             case GenerationBegun():
                 self.generations.append((at, body.units_before))
                 self.data_fingerprint = body.data_fingerprint
@@ -225,7 +259,7 @@ class _TableReader:
         blocks, statistics = fields["blocks"], fields.get("statistics", ())
         counts = [one for one in statistics if one["kind"] == "unit_count"]
         self.n_raised += sum("raised_from" in charged for charged in blocks)
-        self.waiting[entry.seq] = len(blocks)
+        self.waiting[entry.seq] = fields
         name = fields["analyst"], tuple(fields.get("groups", ()))
         if name not in self.payers:
             self.payers[name] = Payer(*name)
@@ -248,7 +282,15 @@ class _TableReader:
 
     def measure(self, fields: dict[str, Any]) -> None:
         """Read a measurement."""
-        self.n_measurements += self.waiting.pop(fields["charge"])
+        self.n_measurements += len(self.waiting.pop(fields["charge"])["blocks"])
+
+    def _give_up(self, body: ChangesAccepted) -> None:
+        """Charges that wait for rows that are gone wait no longer."""
+        levels = levels_of(body.periods, self.opened.grows_levels)
+        for seq, fields in list(self.waiting.items()):
+            charge = read("charge", fields)
+            if isinstance(charge, Charge) and is_given_up(charge, self.opened.grows, levels):
+                del self.waiting[seq]
 
     def finished(
         self,
@@ -283,6 +325,7 @@ class _TableReader:
             columns=_columns(found),
             found=found,
             shared_budget=self.shared_budget,
+            units_accepted=self.units_accepted,
             generations=tuple(
                 (at, of_units(units - before))
                 for (_, before), (at, units) in pairwise([("", 0), *self.generations])

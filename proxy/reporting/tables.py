@@ -20,6 +20,7 @@ from proxy.reporting.model import (
     AnswerCounts,
     LedgerReport,
     LimitUse,
+    RenewingBudget,
     TableReport,
 )
 from proxy.reporting.wording import limit_text
@@ -133,6 +134,19 @@ def _harmless(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 
+def _renewal(renewing: RenewingBudget | None) -> dict[str, str] | None:
+    """What counts towards a budget that renews, with what all of its tables have spent."""
+    if renewing is None:
+        return None
+    return {
+        "window": renewing.window,
+        "renews_on": renewing.renews_on,
+        "spent_in_window": exact_text(renewing.spent),
+        "spent_in_year": exact_text(renewing.spent_in_year),
+        "spent_in_all": exact_text(renewing.spent_in_all),
+    }
+
+
 def _table(table: TableReport) -> dict[str, Any]:
     found = table.found
     return {
@@ -143,6 +157,7 @@ def _table(table: TableReport) -> dict[str, Any]:
         "left": exact_text(table.left),
         "shared_budget": table.shared_budget or None,
         "spent_elsewhere": exact_text(table.spent_elsewhere),
+        "renewal": _renewal(table.renewing),
         "generations": [
             {"until": at, "spent": exact_text(spent)} for at, spent in table.generations
         ],

@@ -40,13 +40,13 @@ def change(entry: Entry, body: Body, before: Limit | None) -> RuleChange | None:
     match body:
         case TableOpened():
             shared = f", {body.shared_budget}, which it shares" if body.shared_budget else ""
-            kind, detail = "table opened", f"budget ε {exact_text(body.budget)}{shared}"
+            kind, detail = "table opened", f"{_budget_text(body)}{shared}"
         case DataPinned():
             kind, detail = "data pinned", "the rows that are read, by a keyed fingerprint"
         case TableDeclared():
             kind, detail = "table declared", "the public declaration of its columns"
         case BudgetSet():
-            kind, detail = "budget set", f"budget ε {exact_text(body.budget)}"
+            kind, detail = "budget set", _budget_text(body)
         case BudgetJoined():
             kind, detail = "budget shared", f"spends from the budget {body.shared_budget}"
         case LimitSet():
@@ -139,3 +139,9 @@ def credential_state(access: AccessBook, credential: Credential, as_of: str) -> 
     if credential.id in access.revoked:
         return "revoked"
     return "expired" if credential.is_expired(as_of) else "in force"
+
+
+def _budget_text(body: TableOpened | BudgetSet) -> str:
+    """A budget, and how often it renews."""
+    often = "" if body.renews is Window.NEVER else f" a {body.renews}"
+    return f"budget ε {exact_text(body.budget)}{often}"

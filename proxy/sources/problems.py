@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from cube.refusals import ConfigurationInvalid
 
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+NUMBERS = frozenset({"int", "float"})  # the types of a number that may be either
 
 
 class Section(BaseModel):
@@ -52,7 +53,10 @@ class Problems:
             return model(**known)
         except ValidationError as error:
             for detail in error.errors(include_url=False, include_input=False):
-                self.add((*keys, *detail["loc"]), explain(detail["type"], detail["msg"]))
+                where, said = detail["loc"], explain(detail["type"], detail["msg"])
+                if len(where) > 1 and where[-1] in NUMBERS:  # one problem, not one for each type
+                    where, said = where[:-1], "should be a number"
+                self.add((*keys, *where), said)
             return None
 
     def raise_if_any(self) -> None:

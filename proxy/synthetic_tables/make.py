@@ -105,6 +105,7 @@ def make(
         model=encoded(fitted.model) | {"seed": seed},
         n_charges=len(table.gate.payments()),
         incomplete=fitted.incomplete,
+        generation=table.extent.generation,
     )
 
 

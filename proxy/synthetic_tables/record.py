@@ -74,6 +74,8 @@ class SyntheticRecord:
         What an evaluation could cost beside `epsilon`; `epsilon_spent` has what it did cost.
     evaluation : Evaluation, optional
         None if there is none of these rows.
+    generation : int
+        Of the private table, of whose data it was made.
     """
 
     id: str
@@ -100,6 +102,7 @@ class SyntheticRecord:
     workload: tuple[tuple[str, ...], ...] = ()
     evaluate: Fraction = Fraction(0)
     evaluation: Evaluation | None = None
+    generation: int = 1
 
     @property
     def full_name(self) -> SyntheticName:

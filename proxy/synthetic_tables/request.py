@@ -176,6 +176,8 @@ class MadeTable:
         Why less was bought than was asked for; empty if nothing went wrong.
     evaluation : Evaluation, optional
         None if none was bought.
+    generation : int
+        Of the private table.
     """
 
     rows: pa.Table
@@ -186,4 +188,5 @@ class MadeTable:
     model: Mapping[str, Any]
     n_charges: int
     incomplete: str = ""
+    generation: int = 1
     evaluation: Evaluation | None = None

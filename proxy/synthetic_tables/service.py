@@ -205,10 +205,12 @@ class SyntheticTableService:
             return self._store.publish(record, parts, model, replaced)
 
     def newest(self, table: str) -> SyntheticRecord | None:
-        """The newest synthetic table of a private table, if there is any."""
-        store = self._given_store
-        tables = () if store is None else store.tables().values()
-        made = [record for record in tables if record.table == table]
+        """The newest synthetic table of a private table's present data, if there is any."""
+        store, source = self._given_store, self._tables.get(table)
+        if store is None or source is None:
+            return None
+        own = table, source.extent.generation
+        made = [one for one in store.tables().values() if (one.table, one.generation) == own]
         return max(made, key=lambda record: record.made_at, default=None)
 
     def drawn_anew(self, record: SyntheticRecord) -> tuple[tuple[Axis, ...], pa.Table]:
@@ -241,6 +243,8 @@ class SyntheticTableService:
         table = self._source(caller, record.table)
         check_may_see_history(table, caller)
         named_columns(record, table.info.schema)
+        if record.generation < table.extent.generation:
+            table = table.earlier(record.generation - 1, record.table)
         return make_report(table, record, self.rows(record))
 
     def law(self, caller: Caller, name: str, question: LawQuestion) -> ModelLaw:
@@ -311,6 +315,7 @@ class SyntheticTableService:
             tables=made.tables,
             n_charges=made.n_charges,
             incomplete=made.incomplete,
+            generation=made.generation,
             made_by=caller.payer.analyst,
             made_at=utc_now(),
             delta=request.delta if request.epsilon else None,

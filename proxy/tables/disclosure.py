@@ -32,6 +32,7 @@ def shown_budget(table: ServedTable, caller: Caller) -> BudgetStatus:
         status,
         spent=shown_spent(status.limit, status.spent),
         n_measurements=0,
+        renewal=None if status.renewal is None else status.renewal.without_sums,
         limits=tuple(_shown_limit(limit) for limit in status.limits),
     )
 

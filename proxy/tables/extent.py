@@ -43,6 +43,8 @@ class Extent:
         Places of measurements that say nothing about what is served: closed rows have changed.
     generation : int
         The number of its generation, which is 1 for ever for a table that grows.
+    ended_on : str
+        The day on which that generation ended; empty for the present one.
     """
 
     whole_schema: Schema
@@ -50,13 +52,16 @@ class Extent:
     horizon: Horizon | None = None
     dropped: tuple[int, ...] = ()
     generation: int = 1
+    ended_on: str = ""
 
     @classmethod
     def of(cls, schema: Schema, charges: TableHistory) -> "Extent":
         """What may be served of a table with this history."""
         growth = charges.growth
         if growth is None:
-            return cls(schema, schema, generation=charges.generations.number)
+            generations = charges.generations
+            ended_on = generations.ended_at[: len("2026-11-23")]
+            return cls(schema, schema, generation=generations.number, ended_on=ended_on)
         size = schema.by_name[growth.axis].size
         horizon = Horizon(growth.axis, size, growth.horizon)
         return cls(schema, horizon.cut_schema(schema), horizon, growth.dropped)
@@ -73,7 +78,9 @@ class Extent:
 
     @property
     def note(self) -> str | None:
-        """How far a table that grows is readable, for its readers."""
+        """How far a table that grows is readable, or when data was replaced, for its readers."""
+        if self.ended_on:
+            return f"{self.schema.table}: its data was replaced on {self.ended_on}."
         if self.horizon is None:
             return None
         last = self.schema.by_name[self.horizon.axis].regular[-1]

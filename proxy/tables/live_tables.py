@@ -4,10 +4,12 @@ A statement works on the tables that it began with; if one of them changes meanw
 again (`steadily`). Nothing here knows statements.
 """
 
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeVar
 
+from cube.axis import NAME_LENGTH_MAX
 from proxy.tables.extent import HorizonMoved
 from proxy.tables.private_table import ServedTable
 
@@ -26,6 +28,7 @@ class LiveTables(Mapping[str, ServedTable]):
 
     def __init__(self, tables: Mapping[str, ServedTable]) -> None:
         self._tables = dict(tables)
+        self._earlier: dict[str, dict[str, ServedTable]] = {}
         self._lock = threading.Lock()
 
     def __getitem__(self, name: str) -> ServedTable:
@@ -37,6 +40,28 @@ class LiveTables(Mapping[str, ServedTable]):
             if not table.is_current:
                 table = self._tables[name] = table.grown()
             return table
+
+    def earlier(self, name: str) -> Mapping[str, ServedTable]:
+        """The earlier generations of a table, in order, by names of their own."""
+        table = self[name]
+        n_earlier = table.extent.generation - 1
+        known = self._earlier.get(name, {})
+        if len(known) < n_earlier:
+            names = [self._name_of(name, place + 1) for place in range(n_earlier)]
+            known = {
+                own: known.get(own) or table.earlier(place, own) for place, own in enumerate(names)
+            }
+            self._earlier[name] = known  # two threads may both make them; either is fine
+        return known
+
+    def _name_of(self, table: str, number: int) -> str:
+        """The name of a generation, which no table has."""
+        name = f"{table}, generation {number}"
+        if len(name) > NAME_LENGTH_MAX:
+            name = f"generation {number} of {hashlib.sha256(table.encode()).hexdigest()[:16]}"
+        while name in self._tables:
+            name = f"{name}'"
+        return name
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)

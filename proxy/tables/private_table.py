@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
 
+from accountant.gate.ended_generation import EndedGeneration
 from accountant.gate.gate import Gate
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import BindingLimit
@@ -87,13 +88,13 @@ class ServedTable:
             if before is None or before.extent.generation < extent.generation
             else replace(before.purchasing, state=self._state)  # what is being bought goes on
         )
-        self._grown = partial(
+        self.counted_as = self.info.schema
+        """Its schema, under the name that the ledger has; of all generations the same."""
+        self._served = partial(
             ServedTable,
-            schema,
-            default,
-            gate,
-            strategy,
-            watcher,
+            default=default,
+            strategy=strategy,
+            watcher=watcher,
             sums=sums,
             gaussian=gaussian,
             sharing=sharing,
@@ -108,7 +109,14 @@ class ServedTable:
 
     def grown(self) -> "ServedTable":
         """The table as it is served now that more of it is readable, or that it was renewed."""
-        return self._grown(before=self)
+        return self._served(schema=self.extent.whole_schema, gate=self.gate, before=self)
+
+    def earlier(self, place: int, name: str) -> "ServedTable":
+        """An earlier generation, by its place among them, as a table with a name of its own."""
+        schema = replace(self.extent.whole_schema, table=name)
+        served = self._served(schema=schema, gate=EndedGeneration(self.gate, place, name))
+        served.counted_as = self.counted_as
+        return served
 
     @property
     def history(self) -> History:
@@ -205,6 +213,7 @@ class ServedTable:
             limit=budget.limit,
             spent=budget.spent,
             n_measurements=budget.n_measurements,
+            renewal=budget.renewal,
             limits=tuple(_limit_status(one) for one in binding),
         )
 

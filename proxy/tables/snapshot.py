@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from accountant.cost.history_cost import Price
+from accountant.gate.ended_generation import generation_over
 from accountant.gate.pricing import Pricing
 from accountant.ledger.limits import Payer
 from accountant.ledger.payments import Payment
@@ -156,7 +157,12 @@ class TableSnapshot:
     ) -> PurchasePlan:
         """What to buy beyond what the history says, in the order of `wanted`."""
         with self._watcher.stage(Stage.PRICE):
-            return self._plan(wanted, estimates, self._context, every_offer=every_offer)
+            plan = self._plan(wanted, estimates, self._context, every_offer=every_offer)
+        if every_offer and self._extent.ended_on and (plan.planned or plan.counts):
+            # It would be offered; what is only forecast may turn out not to be needed.
+            price = self.price(plan.planned, plan.counts)
+            raise generation_over(self._extent.schema.table, price)
+        return plan
 
     def _plan(
         self,
@@ -233,13 +239,17 @@ class TableSnapshot:
         epsilon_cap: Fraction | None,
         counts: Sequence[PlannedUnitCount] = (),
     ) -> None:
-        """Refuse a plan as the gate would.
+        """Refuse a plan as the gate would, but for one of data that was replaced.
+
+        What is forecast may turn out not to be needed there; what is needed, the gate refuses.
 
         Raises
         ------
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge, StalePlan
         """
-        self._pricing.refuse(self.price(plan, counts), payer, epsilon_cap)
+        price = self.price(plan, counts)
+        if not self._extent.ended_on:
+            self._pricing.refuse(price, payer, epsilon_cap)
 
     def _foreseen(self, planned: PlannedMeasurement) -> Measurement:
         """What a planned measurement would make, without its values."""

@@ -60,6 +60,7 @@ STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
     refusals.BudgetExhausted: grpc.StatusCode.FAILED_PRECONDITION,
     refusals.LimitReached: grpc.StatusCode.FAILED_PRECONDITION,
     refusals.CostAboveCap: grpc.StatusCode.FAILED_PRECONDITION,
+    refusals.GenerationOver: grpc.StatusCode.FAILED_PRECONDITION,
     refusals.TargetNotReached: grpc.StatusCode.FAILED_PRECONDITION,
     TooManyCalls: grpc.StatusCode.RESOURCE_EXHAUSTED,
     refusals.NotAuthenticated: grpc.StatusCode.UNAUTHENTICATED,

@@ -299,11 +299,9 @@ def test_an_attacker_shows_no_more_than_was_charged(attacked: Attacked, attack: 
     assert 0.6 < outcome.shown() <= 1, "an attack that shows next to nothing proves nothing"
 
 
-@pytest.mark.parametrize("attack", [ATTACKS[0], ATTACKS[4]], ids=lambda attack: attack.name)
-def test_the_attack_convicts_noise_that_is_a_fifth_too_small(
-    attacked: Attacked, attack: Attack
-) -> None:
-    outcome = attacked(attack, QuieterNoise(), 80_000)
+def test_the_attack_convicts_noise_that_is_a_fifth_too_small(attacked: Attacked) -> None:
+    """The others are below, among those that take long: of a raise, drawing is what takes long."""
+    outcome = attacked(ATTACKS[0], QuieterNoise(), 80_000)
     assert outcome.shown() > outcome.charged
 
 

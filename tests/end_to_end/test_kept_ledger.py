@@ -1,10 +1,11 @@
-"""A ledger that an earlier version wrote opens, verifies, reports and answers as it did then."""
+"""Ledgers that earlier versions wrote open, verify, report and answer as they did then."""
 
 import gzip
 import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,55 @@ from proxy.config.settings import load
 from proxy.monitoring.logs import configure_logs
 from tests.support.serving import serving
 
-KEPT = Path(__file__).with_name("kept_ledger")
-DATA = Path(__file__).parents[2] / "examples" / "adult" / "adult.csv"
-ASKED: list[dict[str, Any]] = json.loads((KEPT / "answers.json").read_text())
-N_ENTRIES = 65
+HERE = Path(__file__).parent
+ADULT = HERE.parents[1] / "examples" / "adult" / "adult.csv"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A ledger of then, in a folder of its own beside this module.
+
+    Parameters
+    ----------
+    folder : str
+    name : str
+        Of the ledger's file.
+    data : tuple of Path
+        What its tables were read from.
+    n_entries : int
+    question : str
+        One that the history answers widely, and does not answer closely.
+    half_widths : (float, float)
+        How widely, and how closely.
+    """
+
+    folder: str
+    name: str
+    data: tuple[Path, ...]
+    n_entries: int
+    question: str
+    half_widths: tuple[float, float]
+
+    @property
+    def path(self) -> Path:
+        return HERE / self.folder
+
+    def json(self, name: str) -> Any:
+        return json.loads((self.path / name).read_text())
+
+
+SHOP = tuple((HERE / "kept_shop" / name) for name in ("orders.csv", "customers.csv", "visits.csv"))
+LEDGERS = (
+    Kept(
+        "kept_ledger",
+        "adult.ledger",
+        (ADULT,),
+        65,
+        "SELECT COUNT(*) FROM adult WHERE age >= 65",
+        (60, 10),
+    ),
+    Kept("kept_shop", "shop.ledger", SHOP, 71, "SELECT COUNT(*) FROM customers", (40, 4)),
+)
 SIMULATED = {"mean_age"}  # a formula of two answers
 SIMULATION_ERROR = 0.05  # of an end, of an interval half a year wide: some four standard deviations
 OF_THE_DAY = {"as_of"}  # what a report says of the day it is made on
@@ -50,54 +96,62 @@ def _server_logs_elsewhere() -> Iterator[None]:
     structlog.reset_defaults()
 
 
+@pytest.fixture(params=LEDGERS, ids=lambda kept: kept.folder)
+def kept(request: pytest.FixtureRequest) -> Kept:
+    one: Kept = request.param
+    return one
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, kept: Kept) -> Path:
     """A folder of one's own with the configuration, the data and the ledger of then."""
-    (tmp_path / "adult.ledger").write_bytes(gzip.decompress((KEPT / "ledger.gz").read_bytes()))
-    for kept, name in (("key", "adult.ledger.key"), ("mark", "adult.ledger.mark")):
-        shutil.copy(KEPT / kept, tmp_path / name)
-        (tmp_path / name).chmod(0o600)
-    shutil.copy(KEPT / "tacit.toml", tmp_path)
-    shutil.copy(DATA, tmp_path)
+    (tmp_path / kept.name).write_bytes(gzip.decompress((kept.path / "ledger.gz").read_bytes()))
+    for part in ("key", "mark"):
+        to = tmp_path / f"{kept.name}.{part}"
+        shutil.copy(kept.path / part, to)
+        to.chmod(0o600)
+    for path in (kept.path / "tacit.toml", *kept.data):
+        shutil.copy(path, tmp_path)
     return tmp_path
 
 
-def test_it_verifies(folder: Path, tacit: Tacit) -> None:
-    said = tacit("audit", "verify", str(folder / "adult.ledger"))
-    assert said.startswith(f"{N_ENTRIES} entries, head ")
+def test_it_verifies(kept: Kept, folder: Path, tacit: Tacit) -> None:
+    said = tacit("audit", "verify", str(folder / kept.name))
+    assert said.startswith(f"{kept.n_entries} entries, head ")
     assert "Every entry follows from those before it." in said
 
 
-def test_it_reports_the_same(folder: Path, tacit: Tacit) -> None:
-    tacit("audit", "report", str(folder / "adult.ledger"), "-o", str(folder / "report.json"))
+def test_it_reports_the_same(kept: Kept, folder: Path, tacit: Tacit) -> None:
+    tacit("audit", "report", str(folder / kept.name), "-o", str(folder / "report.json"))
     now = json.loads((folder / "report.json").read_text())
-    then = json.loads((KEPT / "report.json").read_text())
+    then = kept.json("report.json")
     assert said_then(now, then) == then | {name: now[name] for name in OF_THE_DAY}
 
 
-def test_it_answers_the_same_for_nothing(folder: Path, tacit: Tacit) -> None:
+def test_it_answers_the_same_for_nothing(kept: Kept, folder: Path, tacit: Tacit) -> None:
     service = build(load(folder / "tacit.toml"))
     try:
         with serving(service.engine) as address:
-            for asked in ASKED:
+            for asked in kept.json("answers.json"):
                 answered = json.loads(
                     tacit("query", asked["sql"], "--server", address, "--format", "json")
                 )
                 now, then = said_then(answered, asked["answer"]), asked["answer"]
                 assert now == approximately(then) or is_narrower(now, then)
-            before = asked_for(tacit, address, half_width=60)
-            bought = asked_for(tacit, address, half_width=10)
+            before, bought = (
+                asked_for(tacit, kept.question, address, half_width)
+                for half_width in kept.half_widths
+            )
     finally:
         service.close()
     # The history goes on: what is narrower than anything in it is bought.
     assert before["epsilon_spent"] == 0
     assert bought["epsilon_spent"] > 0
-    verified = tacit("audit", "verify", str(folder / "adult.ledger"))
+    verified = tacit("audit", "verify", str(folder / kept.name))
     assert "Every entry follows from those before it." in verified
 
 
-def asked_for(tacit: Tacit, address: str, half_width: float) -> dict[str, Any]:
-    sql = "SELECT COUNT(*) FROM adult WHERE age >= 65"
+def asked_for(tacit: Tacit, sql: str, address: str, half_width: float) -> dict[str, Any]:
     options = ("--half-width", str(half_width), "--server", address, "--format", "json")
     answer: dict[str, Any] = json.loads(tacit("query", sql, *options))
     return answer

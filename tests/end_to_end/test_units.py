@@ -1,7 +1,6 @@
 """Orders of customers, from the configuration to the audit: every cost is that of a unit."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ from accountant.cost import history_cost
 from cube.refusals import LedgerMismatch
 from planner.workload import RequestedTarget
 from proxy.api.marginals import MarginalSet, MarginalsRequest
-from proxy.api.requests import LOCAL, QueryRequest
-from proxy.bootstrap import Service, build
-from proxy.config.settings import load
+from proxy.api.requests import LOCAL
+from proxy.bootstrap import Service
+from tests.support.configured import ask, configured, spent
 
 N_CUSTOMERS, N_ROWS_MAX = 2_000, 5
 ORDERS = """[ledger]
@@ -57,27 +56,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@contextmanager
-def served(folder: Path, n_rows: int = N_ROWS_MAX) -> Iterator[Service]:
+def served(folder: Path, n_rows: int = N_ROWS_MAX) -> AbstractContextManager[Service]:
     """The table, with its ledger in the folder."""
-    (folder / "tacit.toml").write_text(ORDERS.format(n_rows=n_rows))
-    service = build(load(folder / "tacit.toml"))
-    try:
-        yield service
-    finally:
-        service.close()
-
-
-def spent(service: Service) -> Fraction:
-    (budget,) = service.budgets()
-    return budget.spent
-
-
-def ask(service: Service, sql: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = service.engine.answer(
-        QueryRequest(sql=sql, caller=LOCAL)
-    ).data.to_pylist()
-    return found
+    return configured(folder, ORDERS.format(n_rows=n_rows))
 
 
 def kept() -> int:

@@ -1,8 +1,7 @@
 """Orders of customers, of whom few count on each day: from the configuration to the audit."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,10 +10,9 @@ import pytest
 
 from accountant.auditor.verify import verify
 from cube.refusals import LedgerMismatch
-from proxy.api.requests import LOCAL, QueryRequest
-from proxy.bootstrap import Service, build
-from proxy.config.settings import load
+from proxy.bootstrap import Service
 from proxy.reporting.make import ReportFormat, make_report
+from tests.support.configured import ask, configured, spent
 
 N_CUSTOMERS, M, K = 500, 2, 12
 BY = f"rows_per_unit_max_by = {{ day = {M} }}"
@@ -62,27 +60,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@contextmanager
-def served(folder: Path, by: str = BY, n_rows: int = K, delta: str = "") -> Iterator[Service]:
+def served(
+    folder: Path, by: str = BY, n_rows: int = K, delta: str = ""
+) -> AbstractContextManager[Service]:
     """The table, with its ledger in the folder."""
-    (folder / "tacit.toml").write_text(ORDERS.format(n_rows=n_rows, by=by, delta=delta))
-    service = build(load(folder / "tacit.toml"))
-    try:
-        yield service
-    finally:
-        service.close()
-
-
-def spent(service: Service) -> Fraction:
-    (budget,) = service.budgets()
-    return budget.spent
-
-
-def ask(service: Service, sql: str) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = service.engine.answer(
-        QueryRequest(sql=sql, caller=LOCAL)
-    ).data.to_pylist()
-    return found
+    return configured(folder, ORDERS.format(n_rows=n_rows, by=by, delta=delta))
 
 
 def test_days_cost_their_rows_until_a_unit_can_have_no_more(folder: Path) -> None:

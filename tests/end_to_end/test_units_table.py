@@ -15,6 +15,7 @@ import pytest
 
 from accountant.auditor.verify import verify
 from accountant.gate.open_table import Funds, open_table
+from accountant.ledger.credentials import Role
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
@@ -22,12 +23,19 @@ from cube.axis import IntegerAxis
 from cube.block import QueryBlock
 from cube.measurement import PlannedMeasurement, Weight
 from cube.query import counting
-from cube.refusals import BudgetExhausted, ConfigurationInvalid, LedgerMismatch, LimitReached
+from cube.refusals import (
+    BudgetExhausted,
+    ConfigurationInvalid,
+    LedgerMismatch,
+    LimitReached,
+    NameTaken,
+    UnknownName,
+)
 from cube.schema import Schema
 from planner.workload import RequestedTarget
 from proxy import bootstrap
 from proxy.admin.limits import LimitChange, change_limit
-from proxy.api.requests import LOCAL, QueryRequest
+from proxy.api.requests import LOCAL, Caller, QueryRequest
 from proxy.bootstrap import Service, build
 from proxy.cli import app as cli
 from proxy.config.settings import load
@@ -42,6 +50,7 @@ from tests.support.serving import serving
 
 CANARY = "8675309"
 COUNT = "SELECT COUNT(*) AS n FROM {0}"
+EXPLAIN = "EXPLAIN PRIVACY SELECT COUNT(DISTINCT customer) AS n FROM orders"
 VIEW = "SELECT * FROM data_privacy.{0}"
 VIEWS = ("budgets", "domains", "history", "losses")
 PER_UNIT = 'per_unit = ["city", "premium"]\n'
@@ -150,6 +159,23 @@ def test_one_grouping_answers_what_is_a_union_of_its_groups(folder: Path) -> Non
         assert spent(service) == before
 
 
+def test_explain_names_it_where_it_counts_the_same_people_better(folder: Path) -> None:
+    """Not where the count depends on orders, nor where it is of those with orders left out."""
+    counts = EXPLAIN
+    with served(folder) as service:
+        for better in ("", " WHERE premium", " WHERE city = 'Oslo' GROUP BY premium"):
+            (row, *_) = ask(service, counts + better)
+            assert "COUNT(*) FROM orders.units counts every customer" in row["advice"]
+        cut = counts.replace(" AS n", " FILTER (WHERE WAS_CUT(customer)) AS n")
+        for other in (f"{counts} WHERE channel = 'web'", f"{counts} GROUP BY channel", cut):
+            assert {row["advice"] for row in ask(service, other)} == {None}
+    own = folder / "own"
+    own.mkdir()
+    shutil.copy(folder / "orders.csv", own)
+    with served(own, per_unit="") as service:
+        assert {row["advice"] for row in ask(service, counts)} == {None}
+
+
 def test_both_tables_spend_from_one_budget_and_one_limit(folder: Path) -> None:
     """A unit is in both, so what both spend adds up: neither goes on once it is spent together."""
     with served(folder, budget="1") as service:
@@ -225,6 +251,19 @@ def test_both_go_on_with_data_that_was_replaced_or_neither(folder: Path) -> None
         assert verify(service.ledger.entries()).problem is None
 
 
+def test_units_that_were_never_served_do_not_stand_in_the_way(folder: Path) -> None:
+    """The owner replaces the data, and says `per_unit` on the same day."""
+    with served(folder, per_unit=""):
+        pass
+    with (folder / "orders.csv").open("a") as orders:
+        orders.write("new,web,Oslo,true\n")
+    (folder / "tacit.toml").write_text(ORDERS.format(budget="10", per_unit=PER_UNIT))
+    assert ended(["table", "renew", "orders", "--config", str(folder / "tacit.toml")]) == 0
+    with served(folder) as service:
+        assert service.ledger.history("orders").generations.number == 2
+        assert service.ledger.history("orders.units").generations.number == 1
+
+
 def ended(arguments: list[str]) -> int:
     """The exit code of a command."""
     with pytest.raises(SystemExit) as caught:
@@ -293,6 +332,34 @@ def test_a_synthetic_table_can_be_made_of_it(folder: Path) -> None:
         (row,) = ask(service, "SELECT COUNT(*) AS n FROM demo WHERE city = 'Oslo'")
         assert 200 < row["n"] < 600
         ask(service, "DROP SYNTHETIC TABLE orders.units.demo")
+        with pytest.raises(NameTaken, match="units is taken"):
+            ask(service, "CREATE SYNTHETIC TABLE units FROM orders")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("units", "Did you mean 'orders.units'"), ("orders.unit", "Did you mean 'units'")],
+)
+def test_a_name_that_is_nearly_its_own_is_answered_with_its_own(
+    folder: Path, name: str, said: str
+) -> None:
+    with served(folder) as service:
+        with pytest.raises(UnknownName) as refused:
+            ask(service, COUNT.format(name))
+        assert said in refused.value.explain()
+        for own in ('"orders"."units"', '"orders.units"', "Orders.UNITS", "main.orders"):
+            ask(service, COUNT.format(own))
+
+
+def test_who_may_see_one_table_hears_nothing_of_the_other(folder: Path) -> None:
+    """A token opens each by its own name."""
+    bob = Caller(Payer("bob"), Role.ANALYST, ("orders",))
+    with served(folder) as service:
+        assert [one.schema.table for one in service.engine.tables(bob)] == ["orders"]
+        with pytest.raises(UnknownName):
+            service.engine.answer(QueryRequest(sql=COUNT.format("orders.units"), caller=bob))
+        found = service.engine.answer(QueryRequest(sql=EXPLAIN, caller=bob)).data.to_pylist()
+        assert {row["advice"] for row in found} == {None}
 
 
 # An attacker who knows all but one unit, in many worlds at once, as in test_attack.py: the unit has

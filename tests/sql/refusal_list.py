@@ -24,6 +24,7 @@ from cube import refusals
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
+    GenerationOver,
     LimitReached,
     NotCovered,
     Refused,
@@ -175,6 +176,7 @@ def numbered() -> Iterator[Template]:
     yield from map(_template_of, map(BudgetExhausted, (plain, hidden, synthetic)))
     yield from map(_template_of, map(LimitReached, (limit, hidden)))
     yield from map(_template_of, map(CostAboveCap, (plain, synthetic)))
+    yield _template_of(GenerationOver(plain))
     widths = [FreeWidth("<answer>", WIDTH_FREE)]
     because = Refused("<why>")
     yield _template_of(TargetNotReached(epsilon_spent=Fraction(0), free=widths, because=because))

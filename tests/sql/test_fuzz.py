@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from accountant.gate.snapshots import Snapshot
 from cube.refusals import UnsupportedSql
 from cube.schema import Schema
 from planner.lowering.summands import Product, summed
@@ -24,13 +25,13 @@ from tests.sql.fuzz_worlds import N_RECORDS
 from tests.sql.fuzzing import Find, Tally, ask, finds
 from tests.support.fakes import KnownTable, NoNoise
 
-# Of the first 160, some of those that take least time.
-_QUICK = "0 1 4 14 17 19 25 29 30 38 39 40 41 45 48 56 57 59 62 63 66 68 70 73 75"
+# Of the first 110, some of those that take least time, and some that take more.
+_QUICK = "62 59 41 1 48 73 56 57 63 45 17 68 14 40 7 32 98 78 79 51 67 86 66 39 70"
 SEEDS = tuple(map(int, _QUICK.split()))
 N_STATEMENTS_QUICK = 4
 SECONDS_LONG = 600
 FIRST_SEED_LONG = 1000
-SEEDS_TO_CATCH = (*SEEDS[:12], 59, 62)
+SEEDS_TO_CATCH = SEEDS[:14]
 
 Breaking = Callable[[pytest.MonkeyPatch], None]
 
@@ -108,7 +109,9 @@ def an_odd_number_of_records_is_refused(patch: pytest.MonkeyPatch) -> None:
 
     def wrong(engine: Engine, request: QueryRequest) -> QueryResult:
         release = right(engine, request)
-        source = engine._tables[world.SCHEMA.table].gate._source
+        gate = engine._tables[world.SCHEMA.table].gate
+        assert isinstance(gate._source, Snapshot)
+        source = gate._source.rows(gate.history)
         assert isinstance(source, KnownTable)
         if len(source.records) % 2:
             raise UnsupportedSql("That is odd.")

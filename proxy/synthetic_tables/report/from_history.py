@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from cube.axis import Axis
 from cube.block import Partition, QueryBlock
@@ -97,7 +97,7 @@ def _gaussian_noisy_counts(
 
 def _reach(confidence: float) -> float:
     """The half-width of a Gaussian interval, in standard deviations."""
-    return float(norm.ppf((1 + confidence) / 2))
+    return float(ndtri((1 + confidence) / 2))
 
 
 def _knows_more(one: KnownTable, other: KnownTable) -> bool:

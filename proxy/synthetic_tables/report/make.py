@@ -1,6 +1,7 @@
 """The report of one synthetic table of one private table, from public values of both."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version
 
 import numpy as np
@@ -86,8 +87,11 @@ def judged(
         drawing=drawing,
         rng=np.random.default_rng(record.seed),
     )
-    bought = purchases(record, snapshot.payments, charges.measurements)
-    n_own = record.n_charges + (
+    n_before = charges.generations.n_payments  # of earlier data, of which nothing is kept here
+    payments = snapshot.payments[n_before:]
+    made = replace(record, n_charges=record.n_charges - n_before)
+    bought = purchases(made, payments, charges.measurements)
+    n_own = made.n_charges + (
         record.evaluation is not None
     )  # it is charged after the rows are made
-    return Verdict(record, checked, pairs, bought, max(0, len(charges.payments) - n_own))
+    return Verdict(record, checked, pairs, bought, max(0, len(payments) - n_own))

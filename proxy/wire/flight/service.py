@@ -22,6 +22,7 @@ from cube.refusals import InvalidRequest
 from planner.sql.parameters import Parameters
 from planner.sql.statements import read_text
 from planner.sql.synthetic_statements import SyntheticStatement
+from proxy.api.receipts import renewal_fields
 from proxy.api.requests import (
     Description,
     QueryEngine,
@@ -368,5 +369,6 @@ def _cost_json(receipt: Receipt) -> bytes:
         "table": receipt.table,
         "epsilon_spent": float(receipt.epsilon_spent),
         "epsilon_left": float(receipt.budget.left),
+        **renewal_fields(receipt.budget),
     }
     return json.dumps(cost).encode()

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from accountant.ledger.budget import Renewal
 from accountant.ledger.limits import Window
 from proxy.api.requests import BudgetStatus, LimitStatus, Receipt
 from proxy.protocol import tacit_pb2
@@ -39,6 +40,17 @@ def budget_message(budget: BudgetStatus) -> tacit_pb2.Budget:
         epsilon_left=float(budget.left),
         n_measurements=budget.n_measurements,
         limits=[limit_message(status) for status in budget.limits],
+        renewal=None if budget.renewal is None else _renewal_message(budget.renewal),
+    )
+
+
+def _renewal_message(renewal: Renewal) -> tacit_pb2.Renewal:
+    in_year, in_all = renewal.spent_in_year, renewal.spent_in_all
+    return tacit_pb2.Renewal(
+        window=renewal.window,
+        renews_on=renewal.next_day,
+        epsilon_spent_in_year=None if in_year is None else float(in_year),
+        epsilon_spent_in_all=None if in_all is None else float(in_all),
     )
 
 

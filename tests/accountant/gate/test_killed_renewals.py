@@ -1,0 +1,96 @@
+"""Processes that renew a table, charge, raise and measure, killed at random moments.
+
+After each kill the auditor finds nothing wrong: nothing is charged twice, and no value that was
+drawn of one generation's data is recorded under a charge of another. The data of each generation
+has 64 rows more than the one before, and noise has a scale of one: a value that is off by 32 occurs
+once in e**32.
+"""
+
+import json
+import multiprocessing as mp
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from accountant.auditor.verify import verify
+from accountant.ledger.entries import Entry
+from accountant.ledger.open_ledger import open_ledger, open_reader
+from tests.support import dying_renewer
+from tests.support.dying_renewer import ROWS_EACH
+
+N_KILLS = 8
+SECONDS_MAX = 1.0
+SECONDS_TO_BEGIN_MAX = 30.0
+
+
+def written(path: Path) -> list[Entry]:
+    reader = open_reader(str(path))
+    try:
+        return list(reader.entries_after(0))
+    finally:
+        reader.close()
+
+
+def check(path: Path) -> Counter[str]:
+    """Hold a ledger against what may be; how many entries of each kind it has."""
+    entries = written(path)
+    verdict = verify(entries)
+    assert verdict.problem is None
+    generation, charged_in, bits, measured = 1, dict[int, int](), dict[int, int](), set[int]()
+    for entry in entries:
+        body = json.loads(entry.body)
+        match entry.kind:
+            case "generation_begun":
+                generation += 1
+            case "charge":
+                charged_in[entry.seq] = generation
+                bits[entry.seq] = body["blocks"][0]["lattice_bits"]
+            case "taken_over":
+                assert charged_in[body["charge"]] == generation
+            case "measurement":
+                assert charged_in[body["charge"]] == generation
+                assert body["charge"] not in measured
+                measured.add(body["charge"])
+                ((value,),) = body["lattice_values"]
+                assert (
+                    abs(value / 2 ** bits[body["charge"]] - ROWS_EACH * generation) < ROWS_EACH / 2
+                )
+    (table,) = verdict.tables
+    assert table.n_generations == generation
+    assert table.spent == table.recomputed
+    return Counter(entry.kind for entry in entries)
+
+
+@pytest.mark.slow
+def test_renewers_killed_at_any_moment(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    with open_ledger(path):
+        pass
+    context = mp.get_context("forkserver")
+    context.set_forkserver_preload(["tests.support.dying_renewer"])
+    moments = random.Random(7)  # noqa: S311 - moments of a test
+    before, kinds = 0, Counter[str]()
+    for kill in range(N_KILLS):
+        processes = [
+            context.Process(target=dying_renewer.live, args=(str(path), 2 * kill + one))
+            for one in range(2)
+        ]
+        for one in processes:
+            one.start()
+        end = time.monotonic() + SECONDS_TO_BEGIN_MAX
+        while len(written(path)) < before + 8 and time.monotonic() < end:
+            time.sleep(0.05)
+        time.sleep(moments.uniform(0, SECONDS_MAX))
+        for one in processes:
+            one.kill()
+            one.join(60)
+        kinds = check(path)
+        before = sum(kinds.values())
+    assert kinds["generation_begun"] > N_KILLS
+    assert kinds["measurement"] > N_KILLS
+    with open_ledger(path) as ledger:  # and a server opens it
+        number = ledger.history("people").generations.number
+        assert number == 1 + kinds["generation_begun"]
