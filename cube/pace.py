@@ -27,6 +27,11 @@ class Pace(Protocol):
         """The time until the work must end; infinite if there is no limit."""
         ...
 
+    @property
+    def is_paid(self) -> bool:
+        """Whether something was charged."""
+        ...
+
     def step(self, seconds: float) -> None:
         """Go on to the next step, perhaps after others had their turn.
 
@@ -106,6 +111,12 @@ def note_paid() -> None:
         pace.note_paid()
 
 
+def is_paid() -> bool:
+    """Whether something was charged for the statement that this thread works on."""
+    pace = _pace.get()
+    return pace is not None and pace.is_paid
+
+
 def waiting(*, is_first: bool = False) -> AbstractContextManager[None]:
     """Mark a wait for something outside this thread: a disk, a client, another statement.
 
@@ -137,22 +148,22 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._end = time.monotonic() + seconds
-        self._is_paid = False
+        self.is_paid = False
 
     @property
     def seconds_left(self) -> float:
         """The time until the work must end."""
         left = self._end - time.monotonic()
-        return max(left, PAID_SECONDS) if self._is_paid else left
+        return max(left, PAID_SECONDS) if self.is_paid else left
 
     def step(self, seconds: float) -> None:
         """Raise TooSlow if less time than this is left."""
-        if self._end - time.monotonic() < seconds and (seconds or not self._is_paid):
+        if self._end - time.monotonic() < seconds and (seconds or not self.is_paid):
             raise out_of_time(self._seconds)
 
     def note_paid(self) -> None:
         """From here on, only steps that name the time they need can be refused."""
-        self._is_paid = True
+        self.is_paid = True
 
     def take_longer(self) -> None:
         """Nothing: this deadline is fixed."""
@@ -172,6 +183,10 @@ class _Shorter:
     @property
     def seconds_left(self) -> float:
         return min(self._deadline.seconds_left, self._outer.seconds_left)
+
+    @property
+    def is_paid(self) -> bool:
+        return self._outer.is_paid
 
     def step(self, seconds: float) -> None:
         self._deadline.step(seconds)

@@ -62,6 +62,12 @@ class Generations:
         """The number of the present generation: 1 for a table that was never renewed."""
         return max(1, len(self.data))
 
+    def corrected(self, at: str) -> Self:
+        """With none that began later than `at`, as the clock was corrected."""
+        if not self.begun_at or self.begun_at[-1] <= at:
+            return self
+        return replace(self, begun_at=tuple(min(one, at) for one in self.begun_at))
+
     def followed_by(self, data: str, at: str, units: int, n_payments: int) -> Self:
         """With one more, which begins after so much was charged for rows, in so many payments."""
         return replace(

@@ -206,7 +206,8 @@ class TableHistory:
 
     def at_corrected(self, at: str) -> "TableHistory":
         """The history after a clock was corrected: no charge counts at a later time than `at`."""
-        return replace(self, now=at, spending=self.spending.corrected(at))
+        generations, spending = self.generations.corrected(at), self.spending.corrected(at)
+        return replace(self, now=at, spending=spending, generations=generations)
 
     def spent_by(self, account: Subject, since: str = "") -> int:
         """What an analyst or a group has spent of the budget since a moment, in units."""

@@ -83,10 +83,12 @@ def generation_as_of(table: exp.Table, known: TableGenerations, otherwise: str |
         )
     found = known.at(moment)
     if found is None:
-        first = known.begun_at[0].date()
+        first = known.begun_at[0]
+        has_its_day = all(one.date() != first.date() for one in known.begun_at[1:])
+        then = first.date().isoformat() if has_its_day else first.isoformat()
         raise OutsideDomain(
-            f"{known.names[-1]} is served from {first} on, and was not there as of {said}.",
-            hint=f"Ask AS OF {first.isoformat()!r} or later.",
+            f"{known.names[-1]} is served from {first.date()} on, and was not there as of {said}.",
+            hint=f"Ask AS OF {then!r} or later.",
             position=place,
         )
     return found

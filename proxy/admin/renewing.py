@@ -26,7 +26,7 @@ class GenerationStatus:
     ----------
     number : int
     since : str
-        The day on which it began.
+        When it began, to the second, in UTC.
     budget : Budget
         Of all generations together.
     """
@@ -39,7 +39,7 @@ class GenerationStatus:
     def of(cls, history: TableHistory) -> "GenerationStatus":
         """The status of a table that the ledger knows."""
         generations = history.generations
-        since = generations.begun_at[-1][: len("2026-11-23")]
+        since = generations.begun_at[-1][: len("2026-11-23T20:15:02")].replace("T", " ")
         return cls(generations.number, since, Budget.of(history))
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from accountant.ledger.ledger import Ledger
-from cube.refusals import InvalidRequest
+from cube.refusals import CannotStart, InvalidRequest
 from planner.domain.table_names import units_table
 from planner.sql.messages import listed
 from proxy.admin import growing, renewing
@@ -124,7 +124,7 @@ def _say_begun(table: str, begun: renewing.GenerationStatus | None) -> None:
         f"  budget: {float(budget.spent):.6g} of {float(budget.limit):.6g} spent, "
         f"{float(budget.left):.6g} left, for all generations together{renewing_on}"
     )
-    typer.echo(f"  earlier answers: FROM {table} AS OF a day before {begun.since}")
+    typer.echo(f"  earlier answers: FROM {table} AS OF a day or moment before {begun.since} UTC")
 
 
 def _ends(period: str) -> tuple[str, str]:
@@ -161,19 +161,28 @@ def status(
     settings = load(config)
     chosen = settings.tables if table is None else [_named(settings, table)]
     with open_configured(settings.ledger) as ledger:
-        has_changed = [
-            _show_generation(ledger, one) if one.closing is None else _show(ledger, one)
-            for one in chosen
-        ]
+        has_changed = [_shown(ledger, one, is_one=table is not None) for one in chosen]
     if any(has_changed):
         raise typer.Exit(1)
+
+
+def _shown(ledger: Ledger, table: TableSettings, *, is_one: bool) -> bool:
+    """Print the status of a table; of several, what is wrong with one hides no other."""
+    show = _show_generation if table.closing is None else _show
+    try:
+        return show(ledger, table)
+    except (CannotStart, InvalidRequest) as refusal:
+        if is_one:
+            raise
+        typer.echo(f"{table.schema.table}: {refusal.explain()}", err=True)
+        return True
 
 
 def _show_generation(ledger: Ledger, table: TableSettings) -> bool:
     """Print the generation of a table that does not grow; whether its data has changed."""
     found, is_same = renewing.generation(ledger, table)
     name = table.schema.table
-    typer.echo(f"{name} is in generation {found.number}, since {found.since}.")
+    typer.echo(f"{name} is in generation {found.number}, since {found.since} UTC.")
     if not is_same:
         typer.echo(f"  its data was replaced since: `tacit table renew {name}` goes on with it")
     return not is_same
@@ -184,7 +193,8 @@ def _show(ledger: Ledger, table: TableSettings) -> bool:
     found = growing.status(ledger, table)
     name = table.schema.table
     typer.echo(
-        f"{name} is readable through {found.axis.name} {found.last}; {found.n_periods} periods."
+        f"{name} is readable through {found.axis.name} {found.last}; {found.n_periods} "
+        f"period{'' if found.n_periods == 1 else 's'}."
     )
     for period in found.changed:
         first = growing.level_text(found.axis, period.start)

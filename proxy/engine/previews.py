@@ -73,7 +73,7 @@ class Previews:
             The same, if the owner allows no previews, there is no synthetic table, or the
             statement asks for more than a look.
         """
-        record = self._record(refusal.table, synthetic)
+        record = self._record(tables[refusal.table], synthetic)
         n_rows = n_rows_wanted(request.sql)
         if record is None or n_rows is None or n_rows > N_ROWS_MAX:
             raise refusal
@@ -89,11 +89,14 @@ class Previews:
         receipt = Receipt(refusal.table, Fraction(0), (), budget, (note,))
         return QueryResult(with_receipt(data, receipt), receipt)
 
-    def _record(self, table: str, synthetic: Sequence[SyntheticRecord]) -> SyntheticRecord | None:
-        """The newest synthetic table of a private one, if previews of it are allowed."""
-        if table not in self._allowed:
+    def _record(
+        self, table: ServedTable, synthetic: Sequence[SyntheticRecord]
+    ) -> SyntheticRecord | None:
+        """The newest synthetic table of what a private one is now, if previews are allowed."""
+        own = table.info.schema.table, table.extent.generation
+        if own[0] not in self._allowed:
             return None
-        made = [record for record in synthetic if record.table == table]
+        made = [record for record in synthetic if (record.table, record.generation) == own]
         return max(made, key=lambda record: record.made_at, default=None)
 
     def _in_place_of(self, table: ServedTable, record: SyntheticRecord) -> pa.Table:

@@ -121,14 +121,14 @@ def visible(  # noqa: PLR0913, PLR0917 - all that a planner may know of
 def _generations(
     tables: Mapping[str, ServedTable], earlier: Mapping[str, ServedTable]
 ) -> dict[str, TableGenerations]:
-    """The generations of each table that has earlier ones."""
+    """The generations of each table that has earlier ones; who may not see these has the last."""
     found = {}
     for name, table in tables.items():
-        names = [own for own, one in earlier.items() if one.counted_as.table == name]
-        if names:
-            begun_at = table.gate.history.generations.begun_at[: len(names) + 1]
-            moments = tuple(map(dt.datetime.fromisoformat, begun_at))
-            found[name] = TableGenerations((*names, name), moments)
+        begun_at = table.gate.history.generations.begun_at[: table.extent.generation]
+        if len(begun_at) > 1:
+            names = [own for own, one in earlier.items() if one.counted_as.table == name]
+            moments = map(dt.datetime.fromisoformat, begun_at if names else begun_at[-1:])
+            found[name] = TableGenerations((*names, name), tuple(moments))
     return found
 
 

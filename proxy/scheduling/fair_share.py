@@ -176,12 +176,12 @@ class Shift:
         self._glanced = self._asked = self._started
         self._counted = 0.0  # of this thread's processor time
         self._is_waiting = False
-        self._is_paid = False
+        self.is_paid = False
 
     @property
     def seconds_left(self) -> float:
         """Seconds until the deadline."""
-        return max(self._left(), PAID_SECONDS) if self._is_paid else self._left()
+        return max(self._left(), PAID_SECONDS) if self.is_paid else self._left()
 
     def take_longer(self) -> None:
         """Apply the time limit of a job instead of a statement's."""
@@ -189,7 +189,7 @@ class Shift:
 
     def note_paid(self) -> None:
         """From here on refuse only steps that state the time they need."""
-        self._is_paid = True
+        self.is_paid = True
 
     def step(self, seconds: float) -> None:
         """Continue, after those who have worked for less."""
@@ -197,7 +197,7 @@ class Shift:
         if now - self._glanced < GLANCE_SECONDS and not seconds:
             return
         self._glanced = now
-        if self._left() < seconds and (seconds or not self._is_paid):
+        if self._left() < seconds and (seconds or not self.is_paid):
             raise out_of_time(self._seconds)
         if now - self._asked > CLIENT_SECONDS:
             self._asked = now

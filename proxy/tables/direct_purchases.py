@@ -102,6 +102,8 @@ class DirectPurchases:
         ------
         StalePlan
             If the history has grown meanwhile. Nothing was charged.
+        HorizonMoved
+            If the table has grown or was renewed meanwhile. Nothing was charged.
         BudgetExhausted, LimitReached, CostAboveCap, TooLarge
             Before anything is charged.
         LedgerUnavailable, SourceUnavailable
@@ -109,6 +111,7 @@ class DirectPurchases:
         """
         promises = self._table.wait_until_quiet()
         with self._table.turns.taken():
+            self._table.state.extent.check_is_of(self._table.gate.history)
             is_busy = self._table.in_flight.promises().rows
             if is_busy or len(self._table.gate.measurements()) != n_measurements:
                 raise StalePlan("something was bought while the batch was planned")

@@ -27,6 +27,10 @@ class HorizonMoved(SourceUnavailable):
     """What was planned is of a table that was renewed, or has grown, since: plan again."""
 
 
+class DataReplaced(HorizonMoved):
+    """What was planned, and perhaps bought, is of an earlier generation of a table."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extent:
     """What is served of a table.
@@ -95,6 +99,11 @@ class Extent:
 
     def check_is_of(self, charges: TableHistory) -> None:
         """Raise HorizonMoved if the history is of something else."""
+        if charges.growth is None and charges.generations.number != self.generation:
+            raise DataReplaced(
+                f"The data of {self.schema.table} was replaced meanwhile.",
+                hint="Ask again. What was measured of the earlier data answers AS OF its days.",
+            )
         if not self.is_of(charges):
             raise HorizonMoved(
                 f"The readable rows of {self.schema.table} have changed meanwhile.",

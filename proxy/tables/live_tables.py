@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeVar
 
 from cube.axis import NAME_LENGTH_MAX
-from proxy.tables.extent import HorizonMoved
+from cube.pace import is_paid
+from proxy.tables.extent import DataReplaced, HorizonMoved
 from proxy.tables.private_table import ServedTable
 
 N_TIMES_MAX: Final = 3  # that a statement is begun; a horizon moves once a day
@@ -73,16 +74,22 @@ class LiveTables(Mapping[str, ServedTable]):
 def steadily(work: Callable[[], Result]) -> Result:
     """Do what is done again from its beginning if a table grows or is renewed meanwhile.
 
-    What was measured until then is in the history, and is not bought again.
+    What was measured of a table that grows is in the history, and is not bought again. Of a new
+    generation nothing is: it would be bought twice under one cap, so its caller decides.
 
     Raises
     ------
     HorizonMoved
         If that happens again and again.
+    DataReplaced
+        If something was paid for before a table was renewed.
     """
     for _ in range(N_TIMES_MAX - 1):
         try:
             return work()
+        except DataReplaced:
+            if is_paid():
+                raise
         except HorizonMoved:
             continue
     return work()

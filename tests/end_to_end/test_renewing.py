@@ -225,6 +225,16 @@ def test_what_cannot_be_renewed_says_why(folder: Path, capsys: pytest.CaptureFix
     assert "does not know customers yet" in capsys.readouterr().err
     with served(folder):
         pass
+    others = CONFIG.partition("[tables.customers]")[2].replace("tables.customers", "tables.others")
+    (folder / "others.csv").write_text("id,city,age\n1,Oslo,7\n")
+    others = others.replace("customers.csv", "others.csv")
+    config.write_text(
+        CONFIG.replace("[tables.customers]", f"[tables.others]{others}[tables.customers]", 1)
+    )
+    assert tacit("table", "status", "--config", str(config)) == 1
+    said = capsys.readouterr()
+    assert "does not know others yet" in said.err
+    assert "customers is in generation 1, since " in said.out, "which is behind it"
     write(folder, AFTER)
     config.write_text(CONFIG.replace("high = 99", "high = 120"))
     assert tacit(*arguments) == 1
@@ -391,8 +401,11 @@ def test_analysts_who_do_not_see_a_history_are_not_answered_from_an_earlier_one(
     with served(renewed) as service:
         request = QueryRequest(sql=AS_OF.format(FIRST), caller=LOCAL, target=PRECISE)
         assert counts(service.engine.answer(request).data) == BEFORE
-        with pytest.raises(UnsupportedSql, match="does not grow"):
+        with pytest.raises(OutsideDomain, match="served from 2026-10-02 on"):
             service.engine.answer(replace(request, caller=analyst))
+        of_session = QueryRequest(sql=BY_CITY, caller=analyst, target=replace(PRECISE, as_of=FIRST))
+        with pytest.raises(OutsideDomain, match="served from 2026-10-02 on"):
+            service.engine.answer(of_session)  # and not as if nothing had been said
 
 
 def test_a_running_server_has_earlier_answers_as_soon_as_a_generation_begins(

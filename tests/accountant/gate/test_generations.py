@@ -16,7 +16,7 @@ from accountant.gate.gate import Gate
 from accountant.gate.next_snapshot import renew_table
 from accountant.gate.open_table import Funds, open_table
 from accountant.ledger.entries import Entry
-from accountant.ledger.generations import GenerationBegun
+from accountant.ledger.generations import GenerationBegun, Generations
 from accountant.ledger.ledger import Ledger
 from accountant.ledger.limits import Payer
 from accountant.ledger.open_ledger import open_ledger
@@ -481,3 +481,11 @@ def test_the_laws_of_both_noises_over_two_generations(ledger: Ledger, table: Kno
     forgetful = float(Fraction(own, UNITS_PER_EPSILON) + constant)
     assert mixed_noise.delta_of(parts, forgetful) > float(mixed_noise.DELTA)
     check(ledger)
+
+
+def test_no_generation_begins_later_than_a_corrected_clock() -> None:
+    known = Generations(("a", "b", "c"), ("2026-01-01", "2026-05-01", "2027-01-01"))
+    assert known.corrected("2026-06-01").begun_at == ("2026-01-01", "2026-05-01", "2026-06-01")
+    assert known.corrected("2026-02-01").begun_at == ("2026-01-01", "2026-02-01", "2026-02-01")
+    assert known.corrected("2027-02-01") is known
+    assert Generations().corrected("2026-01-01") == Generations()
