@@ -8,6 +8,7 @@ import pytest
 from cube.refusals import (
     BudgetExhausted,
     CostAboveCap,
+    GenerationOver,
     LimitReached,
     NotCovered,
     Refused,
@@ -31,6 +32,7 @@ def test_what_is_not_covered_is_said_from_its_numbers() -> None:
         BudgetExhausted: SHORTFALL.budget_text,
         LimitReached: SHORTFALL.limit_text,
         CostAboveCap: SHORTFALL.cap_text,
+        GenerationOver: SHORTFALL.over_text,
     }
     with pytest.raises(NotImplementedError):
         NotCovered(SHORTFALL)
