@@ -28,7 +28,7 @@ from proxy.monitoring.events import (
     Stage,
     Watcher,
 )
-from proxy.tables.extent import HorizonMoved
+from proxy.tables.extent import DataReplaced, HorizonMoved
 from proxy.wire.incidents import incident_text, log_request, note_incident
 from proxy.wire.refusal_details import CODE_KEY, DETAILS_KEY, packed_detail, sendable
 
@@ -67,6 +67,7 @@ STATUS: Final[dict[type[refusals.Refused], grpc.StatusCode]] = {
     refusals.NotAllowed: grpc.StatusCode.PERMISSION_DENIED,
     refusals.SourceUnavailable: grpc.StatusCode.UNAVAILABLE,
     HorizonMoved: grpc.StatusCode.UNAVAILABLE,
+    DataReplaced: grpc.StatusCode.UNAVAILABLE,
     refusals.StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
     refusals.LedgerUnavailable: grpc.StatusCode.UNAVAILABLE,
     refusals.LedgerLost: grpc.StatusCode.UNAVAILABLE,

@@ -25,7 +25,7 @@ from proxy.protocol import flight_pb2, tacit_pb2
 from proxy.protocol import flight_sql_pb2 as sql
 from proxy.protocol.flight_pb2_grpc import FlightServiceStub
 from proxy.protocol.tacit_pb2_grpc import TacitStub
-from proxy.tables.extent import HorizonMoved
+from proxy.tables.extent import DataReplaced, HorizonMoved
 from proxy.wire.errors import (
     DETAILS_BYTES_MAX,
     INCIDENT_KEY,
@@ -155,6 +155,7 @@ def test_statuses_are_the_ones_clients_act_on() -> None:
         refusals.NotAllowed: grpc.StatusCode.PERMISSION_DENIED,
         refusals.SourceUnavailable: grpc.StatusCode.UNAVAILABLE,
         HorizonMoved: grpc.StatusCode.UNAVAILABLE,
+        DataReplaced: grpc.StatusCode.UNAVAILABLE,
         refusals.StoreUnavailable: grpc.StatusCode.UNAVAILABLE,
         refusals.LedgerUnavailable: grpc.StatusCode.UNAVAILABLE,
         refusals.LedgerLost: grpc.StatusCode.UNAVAILABLE,
