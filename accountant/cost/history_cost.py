@@ -113,13 +113,12 @@ class CostState:
         self._plan: Sequence[PlannedMeasurement] = ()
         self._is_at_its_limit = False
         self._priced: tuple[_Priced, ...] = ()  # the most recently used first
-        nothing = _eliminated((), n_cells_max, rows_per_unit, by)
-        self._known: _Known | None = _Known(rows_per_unit, by, (), 0, nothing, exact=True)
+        self._known: _Known | None = None  # until it is asked for
 
     def charged(self, plan: Sequence[PlannedMeasurement]) -> "CostState":
         """The state after the rows of `plan` are paid for."""
         after = CostState(self.n_cells_max, self.rows_per_unit, self.by)
-        after._before, after._plan, after._known = self, tuple(plan), None
+        after._before, after._plan = self, tuple(plan)
         return after
 
     def table_cost(self) -> TableCost:
@@ -192,13 +191,15 @@ class CostState:
             plans.append(plan)
             state = before
         if known is None:
-            raise RuntimeError("a state without a known cost and without a state before it")
+            nothing = _eliminated((), self.n_cells_max, self.rows_per_unit, self.by)
+            known = _Known(self.rows_per_unit, self.by, (), 0, nothing, exact=True)
         if plans:
             everything = [planned for plan in reversed(plans) for planned in plan]
-            name = _name(everything)
+            name = _name(everything) if priced else ()  # a whole history has a long name
             after = next((one.after for one in priced if one.name == name), None)
-            known = self._known = known.followed_by(everything, self.n_cells_max, after)
-            self._before, self._plan = None, ()  # or thousands of states would stay in memory
+            known = known.followed_by(everything, self.n_cells_max, after)
+        self._known = known
+        self._before, self._plan = None, ()  # or thousands of states would stay in memory
         return known
 
 
