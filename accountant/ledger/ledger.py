@@ -28,6 +28,7 @@ from accountant.ledger.stores.marked_store import holds
 from accountant.ledger.stores.store import Store, unreadable
 from accountant.ledger.table_history import TableHistory
 from cube.refusals import LedgerLost, LedgerUnavailable
+from cube.uncollected import uncollected
 
 
 @dataclass(slots=True, eq=False)
@@ -76,10 +77,11 @@ class Ledger:
         self._is_writable = True
         self._given_up: str | None = None
         try:
-            self._replay = Replay().read(store.entries_after(0))
+            with uncollected():
+                self._replay = Replay().read(store.entries_after(0))
+                for table, history in self._replay.histories.items():
+                    self._check_cost(table, history)
             self._guard.note(self._replay.at)
-            for table, history in self._replay.histories.items():
-                self._check_cost(table, history)
         except ValueError as error:
             store.close()
             raise unreadable(store.name, error) from None
