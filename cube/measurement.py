@@ -167,8 +167,8 @@ class Measurement(_OfEitherKind):
         scale, divisor = self.noise_scale.as_integer_ratio()
         if isinstance(self.weight, Precision):  # twice the variance, times the precision
             paid = 4 * scale * scale * self.weight.units
-            return paid >= divisor * divisor * UNITS_PER_PRECISION
-        return scale * self.weight.units >= divisor * UNITS_PER_EPSILON
+            return bool(paid >= divisor * divisor * UNITS_PER_PRECISION)
+        return bool(scale * self.weight.units >= divisor * UNITS_PER_EPSILON)
 
     @property
     def lattice_step(self) -> float:

@@ -148,6 +148,32 @@ class CostState:
         alone = eliminated_sum(self._parts(rows), n_cells_max, self.rows_per_unit, self.by)
         return alone.maximum.value
 
+    def rows(self) -> list[PlannedMeasurement]:
+        """What was charged since the nearest earlier state with a known cost; all, if none is."""
+        plans: list[Sequence[PlannedMeasurement]] = []
+        state = self
+        while state._known is None and state._before is not None:
+            plans.append(state._plan)
+            state = state._before
+        return [planned for plan in reversed(plans) for planned in plan]
+
+    def summed(self) -> SummedCosts:
+        """What all rows cost, added up."""
+        return self._computed()
+
+    def recall(self, summed: SummedCosts) -> None:
+        """Take the sum of all rows as known, from who computed it of the same rows.
+
+        Raises
+        ------
+        ValueError
+            If it is for other units.
+        """
+        if (summed.rows_per_unit, summed.by) != (self.rows_per_unit, self.by):
+            raise ValueError("costs of other units")
+        self._known = summed
+        self._before, self._plan = None, ()
+
     def _parts(self, rows: Sequence[PlannedMeasurement]) -> list[CellFunction]:
         """What each of some rows costs the cells."""
         return [
@@ -169,8 +195,7 @@ class CostState:
             plans.append(plan)
             state = before
         if known is None:
-            nothing = eliminated_sum((), self.n_cells_max, self.rows_per_unit, self.by)
-            known = SummedCosts(self.rows_per_unit, self.by, (), 0, nothing, exact=True)
+            known = SummedCosts.nothing(self.n_cells_max, self.rows_per_unit, self.by)
         if plans:
             everything = [planned for plan in reversed(plans) for planned in plan]
             name = _name(everything) if priced else ()  # a whole history has a long name

@@ -69,7 +69,9 @@ class SummedCosts:
     exact : bool
         Whether that sum is ``B``, or only nowhere below it.
     rows : tuple of CellFunction
-        The same sum with nothing added up.
+        The same sum with nothing added up; empty if there are more than are ever covered.
+    n_rows : int
+        How many there are.
     cover : Cover, optional
         Where elimination is too large to be exact, boxes with lower bounds. It then takes the
         place of the elimination, which is no longer added to; by level, the lower bound is used of
@@ -83,7 +85,35 @@ class SummedCosts:
     elimination: Elimination | LevelCosts
     exact: bool
     rows: tuple[CellFunction, ...] = ()
+    n_rows: int = 0
     cover: Cover | None = None
+
+    @classmethod
+    def nothing(cls, n_cells_max: int, rows_per_unit: int, by: RowsByLevel | None) -> "SummedCosts":
+        """Of no row."""
+        return cls(
+            rows_per_unit, by, (), 0, eliminated_sum((), n_cells_max, rows_per_unit, by), exact=True
+        )
+
+    def of_kept(
+        self, functions: Sequence[CellFunction], n_rows: int, n_cells_max: int, *, exact: bool
+    ) -> "SummedCosts":
+        """The sum of functions that were added up of rows; ValueError unless `may_be_kept`."""
+        n_cells = _n_cells_of_each(functions, n_cells_max)
+        elimination = eliminated_sum(functions, n_cells, self.rows_per_unit, self.by)
+        n_ordered = max(len(functions), N_ORDERED_LEAST)
+        found = SummedCosts(
+            *(self.rows_per_unit, self.by, tuple(functions), n_ordered, elimination, exact),
+            n_rows=n_rows,
+        )
+        if not found.may_be_kept:
+            raise ValueError("a sum of few rows, which are needed to cover them")
+        return found
+
+    @property
+    def may_be_kept(self) -> bool:
+        """Whether the functions are enough to go on from: of fewer rows, boxes are tried too."""
+        return self.n_rows > N_COVERED_MAX
 
     @property
     def cost(self) -> TableCost:
@@ -120,28 +150,27 @@ class SummedCosts:
 
     def with_added(self, plan: Sequence[PlannedMeasurement]) -> "SummedCosts":
         """The cost once `plan` is paid for too, in the present order, or of the present boxes."""
-        functions, rows, exact = self._functions_with(plan)
-        added_now = functions[len(self.functions) :]
+        longer = self._with_functions(plan)
+        added_now = longer.functions[len(self.functions) :]
         if self.cover is not None:
             cover = self.cover.added(added_now)
             if cover is None:
                 return self._afresh(plan).reordered(self.elimination.n_cells_max)
-            after = replace(self, functions=functions, exact=exact, rows=rows, cover=cover)
+            after = replace(longer, cover=cover)
             if isinstance(self.elimination, LevelCosts):
                 return replace(after, elimination=self.elimination.added(added_now))
             return after
         elimination = self.elimination.added(added_now)
-        return replace(self, functions=functions, elimination=elimination, exact=exact, rows=rows)
+        return replace(longer, elimination=elimination)
 
     def _afresh(self, plan: Sequence[PlannedMeasurement]) -> "SummedCosts":
         """The functions once `plan` is paid for too, not eliminated yet."""
-        functions, rows, exact = self._functions_with(plan)
-        return replace(self, functions=functions, n_ordered=0, exact=exact, rows=rows, cover=None)
+        return replace(self._with_functions(plan), n_ordered=0, cover=None)
 
     def reordered(self, n_cells_max: int) -> "SummedCosts":
         """The same sum, eliminated again in a new order, or covered if that gives no more."""
         functions = _fewer(self.functions, n_cells_max)
-        n_cells = min(n_cells_max, max(N_CELLS_ALL_MAX // max(1, len(functions)), N_CELLS_LEAST))
+        n_cells = _n_cells_of_each(functions, n_cells_max)
         n_ordered = max(len(functions), N_ORDERED_LEAST)
         elimination = eliminated_sum(
             functions, n_cells, self.rows_per_unit, self.by, before=self.elimination
@@ -149,7 +178,7 @@ class SummedCosts:
         found = replace(
             self, functions=functions, n_ordered=n_ordered, elimination=elimination, cover=None
         )
-        if elimination.maximum.exact or len(self.rows) > N_COVERED_MAX:
+        if elimination.maximum.exact or self.n_rows > N_COVERED_MAX:
             return found
         cover = Cover().added(self.rows)
         if cover is None:
@@ -161,19 +190,23 @@ class SummedCosts:
         """The same cost with a lower bound, after a little work."""
         if self.cover is None:
             return self
-        n_boxes = min(N_LOOKED_AT_MAX, N_COSTS_LOOKED_AT // max(1, len(self.rows)))
+        n_boxes = min(N_LOOKED_AT_MAX, N_COSTS_LOOKED_AT // max(1, self.n_rows))
         of_cell = enough if self.by is None else enough // self.rows_per_unit
         return replace(self, cover=self.cover.refined(of_cell, max(1, n_boxes)))
 
-    def _functions_with(
-        self, plan: Sequence[PlannedMeasurement]
-    ) -> tuple[tuple[CellFunction, ...], tuple[CellFunction, ...], bool]:
-        """Functions and rows followed by those of `plan`, and whether their sum is ``B``."""
+    def _with_functions(self, plan: Sequence[PlannedMeasurement]) -> "SummedCosts":
+        """The functions followed by those of `plan`, not added to the elimination or cover yet."""
         k = self.rows_per_unit
         costs = [row_cost(planned, rows_per_unit=k, by=self.by) for planned in plan]
         parts = [part for cost in costs for part in cost.parts]
-        exact = self.exact and all(cost.exact for cost in costs)
-        return (*self.functions, *parts), (*self.rows, *parts), exact
+        n_rows = self.n_rows + len(parts)
+        return replace(
+            self,
+            functions=(*self.functions, *parts),
+            exact=self.exact and all(cost.exact for cost in costs),
+            rows=() if n_rows > N_COVERED_MAX else (*self.rows, *parts),
+            n_rows=n_rows,
+        )
 
 
 def eliminated_sum(
@@ -188,6 +221,11 @@ def eliminated_sum(
         return eliminated(functions, n_cells_max)
     cuts = before.cuts if isinstance(before, LevelCosts) else ()
     return LevelCosts.of(functions, n_cells_max, by, rows_per_unit, cuts)
+
+
+def _n_cells_of_each(functions: Sequence[CellFunction], n_cells_max: int) -> int:
+    """The most cells of one table, so that all of them together stay within a limit."""
+    return min(n_cells_max, max(N_CELLS_ALL_MAX // max(1, len(functions)), N_CELLS_LEAST))
 
 
 def _fewer(functions: Sequence[CellFunction], n_cells_max: int) -> tuple[CellFunction, ...]:

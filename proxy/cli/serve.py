@@ -66,6 +66,7 @@ def serve(
     try:
         with (
             service.advancing,
+            service.keeping,
             service.renewing,
             watching(
                 service, metrics, readiness, settings.server.metrics_listen
