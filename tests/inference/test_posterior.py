@@ -8,15 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference.block_estimates import half_widths, narrowest, widest
 from inference.noise_law.law import NoiseLaw, law_of_noise
-from inference.posterior import (
-    NotEstimable,
-    Posterior,
-    RowEstimate,
-    half_widths,
-    narrowest,
-    widest,
-)
+from inference.posterior import NotEstimable, Posterior, RowEstimate
 
 N_REPLICATES = 40_000
 FALSE_ALARM = 1e-9  # probability that the coverage test fails although all is right
