@@ -213,12 +213,12 @@ def test_the_widths_of_many_rows_are_those_of_each() -> None:
         Posterior(4.0, shared),
     ]
     expected = [row.half_width(0.9) if isinstance(row, Posterior) else math.inf for row in rows]
-    assert half_widths(rows, 0.9) == expected
+    assert half_widths(rows, 0.9).tolist() == expected
     assert widest(rows, 0.9) == math.inf
     assert widest(rows[:3], 0.9) == max(expected[:3])
     assert widest((), 0.9) == 0.0
     turned = rows[::-1]
     kept = narrowest(rows, turned, 0.9)
-    assert half_widths(kept, 0.9) == list(map(min, expected, expected[::-1]))
+    assert half_widths(kept, 0.9).tolist() == list(map(min, expected, expected[::-1]))
     again = [replace(one) if isinstance(one, Posterior) else one for one in rows]
-    assert narrowest(rows, again, 0.9) == tuple(rows), "the first, if neither is narrower"
+    assert narrowest(rows, again, 0.9) is rows, "the first, if neither is narrower"
