@@ -5,6 +5,7 @@ import gc
 import resource
 import shlex
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,6 +24,7 @@ from proxy.cli.rendering import console
 from proxy.cli.wires import start_wires, tls_identity
 from proxy.config.server import ServerSettings
 from proxy.config.settings import load
+from proxy.monitoring.gathered_lines import GatheredLines
 from proxy.monitoring.health import Monitoring, Readiness
 from proxy.monitoring.logs import configure_logs
 from proxy.monitoring.metrics import Metrics
@@ -50,7 +52,7 @@ def serve(
     TACIT_SERVER__LISTEN=HOST:PORT in the environment overrides the file's address.
     """
     settings = load(config)
-    configure_logs()
+    configure_logs(GatheredLines(sys.stderr))
     # Requests run in parallel. On matrices this small, several threads of linear algebra per
     # request would wait for one another longer than they compute.
     threadpool_limits(limits=1)
