@@ -26,9 +26,8 @@ from cube.measurement import Measurement
 from cube.query import Scope
 from inference.blue.atoms import row_signature
 
-N_READ_CELLS_MAX = (
-    2**17
-)  # cells of a scope that is read from: a few milliseconds, for any one block
+# Cells of a scope that is read from: a few milliseconds, for any one block of groups.
+N_READ_CELLS_MAX = 2**17
 
 
 @dataclass(frozen=True, eq=False)
