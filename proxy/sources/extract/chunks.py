@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 CODEC: Final = pa.Codec("lz4_raw")
 NONCE_BYTES: Final = 12
 LAST: Final = b"\xff" * NONCE_BYTES  # the nonce of the last chunk
+TAG_BYTES: Final = 16
 SIZE_BYTES: Final = 8
 TAIL_BYTES: Final = 2 * SIZE_BYTES
 LAST_BYTES_MAX: Final = 2**30  # what a file asks for is not believed before it is opened
@@ -73,9 +74,10 @@ class Chunks:
 
     def append_last(self, content: bytes) -> None:
         """Write the chunk that says where the others are, and the end of the file."""
-        sealed = self._cipher.encrypt(LAST, CODEC.compress(content, asbytes=True), None)
-        sizes = [len(sealed), len(content)]
+        packed = CODEC.compress(content, asbytes=True)
+        sizes = [len(packed) + TAG_BYTES, len(content)]
         tail = b"".join(size.to_bytes(SIZE_BYTES, "big") for size in sizes)
+        sealed = self._cipher.encrypt(LAST, packed, tail)
         write_all(self._file, sealed + tail, self.end)
         os.fsync(self._file)
 
@@ -90,7 +92,7 @@ class Chunks:
             raise Damaged
         try:
             packed = self._cipher.decrypt(
-                LAST, os.pread(self._file, n_sealed, end - n_sealed), None
+                LAST, os.pread(self._file, n_sealed, end - n_sealed), tail
             )
             return bytes(CODEC.decompress(packed, decompressed_size=n_bytes))
         except (InvalidTag, pa.ArrowException, OSError):

@@ -33,6 +33,7 @@ from proxy.sources.bounding import RowsRead
 from proxy.sources.duckdb_source import DuckDbSource
 from proxy.sources.growing_source import GrowingFile
 from proxy.sources.location import PostgresRows, SourceLocation, UnitRows
+from tests.support.groupings import each
 from tests.support.postgres import PostgresServer
 
 KEY = b"k" * 32
@@ -138,8 +139,9 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> SourceLocation:
 def test_each_column_has_the_levels_it_has_in_a_file(
     axis: Axis, people: PostgresRows, parquet: SourceLocation
 ) -> None:
+    schema = schema_of(axis)
     of_table, of_file = (
-        DuckDbSource(schema_of(axis), where).measure((axis.name,)) for where in (people, parquet)
+        DuckDbSource(schema, where).measure(each(schema, axis.name)) for where in (people, parquet)
     )
     assert [one.tolist() for one in of_table.levels] == [one.tolist() for one in of_file.levels]
     assert of_table.counts.tolist() == of_file.counts.tolist()
@@ -176,7 +178,7 @@ def test_what_is_no_number_and_no_moment_is_outside_of_all_levels_and_is_not_nul
     where = PostgresRows(server=people.server, table="odd")
     expected = {"real": [2], "free": [2], "exact": [1, 1], "day": [2]}
     for axis in AXES:
-        counts = DuckDbSource(schema_of(axis), where).measure((axis.name,))
+        counts = DuckDbSource(schema_of(axis), where).measure(each(schema_of(axis), axis.name))
         if axis.name in expected:
             levels = [axis.other_position, axis.null_position][: counts.counts.size]
             assert counts.levels[0].tolist() == sorted(level for level in levels if level)
@@ -293,8 +295,8 @@ def test_a_growing_table_is_read_up_to_its_horizon(people: PostgresRows) -> None
         DateAxis(name="day", low=dt.date(2024, 1, 1), high=dt.date(2024, 1, 9)), grows="day"
     )
     source = GrowingFile(schema, people, KEY)
-    assert source.read_up_to(2).measure(("day",)).counts.sum() == 4
-    assert source.read_up_to(9).measure(("day",)).counts.sum() == 6
+    assert source.read_up_to(2).measure(each(schema, "day")).counts.sum() == 4
+    assert source.read_up_to(9).measure(each(schema, "day")).counts.sum() == 6
     other = PostgresRows(server=people.server, table="others")
     assert GrowingFile(schema, other, KEY).fingerprint(KEY) != source.fingerprint(KEY)
 
@@ -313,7 +315,7 @@ def test_a_connection_that_is_lost_is_made_again(
 
     monkeypatch.setattr(postgres_rows, "_refusing", fails_twice)
     found = DuckDbSource(schema_of(PLACE), people)
-    assert found.measure(()).counts.tolist() == [len(ROWS)]
+    assert found.measure(each(schema_of(PLACE))).counts.tolist() == [len(ROWS)]
     assert len(attempts) == 3
     attempts[:] = []
     with monkeypatch.context() as patch:
