@@ -66,7 +66,7 @@ FLOORS = {
         "engine",
         "marginals catalog",
         "synthetic_tables",
-        "tables identity",
+        "tables identity workers",
         "admin monitoring",
         "config",
         "api reporting scheduling sources",
