@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from proxy.sources.extract_file import ExtractPlace
-from proxy.sources.location import Extract, Location, PostgresRows
+from proxy.sources.location import Extract
 from proxy.sources.problems import Problems
 
 
@@ -38,10 +38,9 @@ class ExtractSettings:
         return ExtractPlace(self.folder, key)
 
 
-def read_extract(  # noqa: PLR0913, PLR0917 - what the file says, and where to say what is wrong
+def read_extract(
     kept: str,
     written: str | None,
-    location: Location,
     folder: Path,
     keys: tuple[str, ...],
     problems: Problems,
@@ -54,8 +53,6 @@ def read_extract(  # noqa: PLR0913, PLR0917 - what the file says, and where to s
         The value of `extract`.
     written : str, optional
         That of `extract_dir`.
-    location : Location
-        Of the table's rows.
     folder : Path
         The folder of the configuration file.
     keys : tuple of str
@@ -68,10 +65,6 @@ def read_extract(  # noqa: PLR0913, PLR0917 - what the file says, and where to s
         problems.add((*keys, "extract_dir"), 'goes with extract = "file"')
     if found.folder is not None and not found.folder.is_dir():
         problems.add((*keys, "extract_dir"), "should be an existing directory")
-    is_still = isinstance(location, PostgresRows) and location.immutable
-    if found.kept is Extract.NONE and not is_still:
-        problems.add(
-            (*keys, "extract"),
-            "counts rows where they are, which is for a table in a database that is immutable",
-        )
+    if found.kept is Extract.NONE:
+        problems.add((*keys, "extract"), 'is not there yet; it should be "memory" or "file"')
     return found

@@ -284,9 +284,7 @@ def _read_table(  # noqa: PLR0913, PLR0917 - what the file says, and where to sa
     return TableSettings(
         schema=schema,
         location=location,
-        extract=read_extract(
-            section.extract, section.extract_dir, location, files.folder, keys, problems
-        ),
+        extract=read_extract(section.extract, section.extract_dir, files.folder, keys, problems),
         funds=funds,
         default=target,
         sums=_read_sums(columns),
