@@ -7,16 +7,17 @@ here buys anything.
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Final
 
 from accountant.gate.gate import Gate
 from accountant.ledger.table_history import TableHistory
 from cube.pace import checkpoint
+from cube.uncollected import uncollected
+from inference.block_estimates import RowEstimates
 from inference.estimator import Estimator
 from inference.history import History
 from inference.noise_places import NoisePlaces
-from inference.posterior import RowEstimate
 from planner.measuring.choose import meets
 from planner.measuring.gaussian_opening import GaussianOffer
 from planner.measuring.hindsight import Hindsight
@@ -76,7 +77,7 @@ class TableState:
         """Every measurement, of rows and of units; to be looked at only."""
         return NoisePlaces(self._estimator.history, self._gate.history.unit_counts.measurements)
 
-    def recalled(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]] | None:
+    def recalled(self, wanted: Sequence[Wanted]) -> list[RowEstimates] | None:
         """What history says of every block, if it was asked since anything was measured.
 
         It takes no lock: a dashboard that asks again waits for nobody.
@@ -94,7 +95,7 @@ class TableState:
             known = zip(found, wanted, strict=True)
             return found if all(meets(rows, one.target) for rows, one in known) else None
 
-    def look(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+    def look(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
         """What the history says of every block's rows; all of one moment."""
         if len(wanted) <= N_BLOCKS_AT_ONCE and sum(map(_size, wanted)) <= N_NUMBERS_AT_ONCE:
             with self._held(), self._watcher.stage(Stage.LOOK):
@@ -121,7 +122,7 @@ class TableState:
         checkpoint()
         return TableSnapshot(self.extent, self._strategy, known, self._watcher, self._gaussian)
 
-    def _rows_of(self, wanted: Sequence[Wanted]) -> list[tuple[RowEstimate, ...]]:
+    def _rows_of(self, wanted: Sequence[Wanted]) -> list[RowEstimates]:
         """What the history says of rows. The lock is held."""
         return list(self._estimator.estimates([one.asked for one in wanted]))
 
@@ -129,7 +130,8 @@ class TableState:
         """Bring what is known up to date. The lock is held."""
         self.extent.check_is_of(charges)
         n_known = self._estimator.n_measurements
-        self._estimator.add(self.extent.served(charges.measurements, n_known))
+        with uncollected() if not n_known else nullcontext():  # a server that starts with many
+            self._estimator.add(self.extent.served(charges.measurements, n_known))
         n_known = charges.generations.n_payments + self._ski_rental.n_charges
         new = charges.payments[n_known:]
         self._ski_rental.add(self.extent.served_charges([payment.charge for payment in new]))
