@@ -1,0 +1,85 @@
+"""What an engine is to a table that stays in it: a place that statements are sent to.
+
+Texts of engines may quote a row, and are dropped where they are caught: what goes on is a kind of
+failure.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+import pyarrow as pa
+from sqlglot import exp
+
+from proxy.sources.pushdown.dialect import Dialect
+from proxy.sources.source_column import SourceColumn
+
+
+
+class Failure(StrEnum):
+    """Why an engine gave no answer."""
+
+    UNREACHABLE = "cannot be reached, or does not let this server in"
+    LATE = "took longer than the timeout that is declared for it"
+    REFUSED = "does not let this server read the table, or has no such table"
+    BROKEN = "failed"
+    NOT_INSTALLED = "needs a client that is not installed"
+
+
+class EngineError(Exception):
+    """An engine gave no answer. It carries nothing of what the engine said."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.value)
+        self.failure = failure
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same may work in a moment."""
+        return self.failure in {Failure.UNREACHABLE, Failure.BROKEN}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which table this is, as its engine knows it without reading rows.
+
+    Parameters
+    ----------
+    marks : tuple of str
+        Whatever changes if the table becomes another one, or its columns do.
+    newest : int, optional
+        The oldest transaction that was not over when this was looked up; its number and all later
+        ones are of rows that were not there. None if the engine has no numbers of transactions.
+    """
+
+    marks: tuple[str, ...]
+    newest: int | None = None
+
+
+class Reading(Protocol):
+    """One look at a table, all of whose statements see the same rows."""
+
+    identity: Identity
+    table: exp.Expression
+    columns: Mapping[str, SourceColumn]
+
+    def rows(self, query: exp.Expression) -> pa.Table:
+        """What a statement gives; EngineError."""
+        ...
+
+    def age_of(self, transaction: int) -> int:
+        """How many transactions began since one; EngineError."""
+        ...
+
+
+class Engine(Protocol):
+    """Where a table is."""
+
+    dialect: Dialect
+    label: str
+
+    def reading(self) -> AbstractContextManager[Reading]:
+        """Begin a look at the table; EngineError."""
+        ...

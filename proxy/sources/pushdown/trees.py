@@ -1,0 +1,103 @@
+"""The few shapes of SQL that the statements are made of, as expression trees of sqlglot.
+
+Numbers and texts of the public declaration become literals here, and nowhere else: a double is
+written as the text that only it reads back from, so that every engine compares with the same one.
+"""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Final
+
+from sqlglot import exp
+
+BIG: Final = "BIGINT"
+DOUBLE: Final = "DOUBLE"
+
+
+def whole(value: int) -> exp.Expression:
+    """A whole number."""
+    number = exp.Literal.number(abs(value))
+    return exp.paren(exp.Neg(this=number)) if value < 0 else number
+
+
+def double(value: float) -> exp.Expression:
+    """A double, exactly."""
+    return exp.cast(exp.Literal.string(repr(float(value))), DOUBLE)
+
+
+def decimal(value: Decimal, digits: int, places: int) -> exp.Expression:
+    """A decimal, exactly."""
+    return exp.cast(exp.Literal.string(f"{value:f}"), f"DECIMAL({digits}, {places})")
+
+
+def name(text: str, table: str | None = None) -> exp.Column:
+    """A quoted column."""
+    return exp.column(text, table=table, quoted=True)
+
+
+def text(value: str) -> exp.Expression:
+    """A text."""
+    return exp.Literal.string(value)
+
+
+def plus(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    """A sum."""
+    return exp.paren(exp.Add(this=left.copy(), expression=right.copy()))
+
+
+def minus(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    """A difference."""
+    return exp.paren(exp.Sub(this=left.copy(), expression=right.copy()))
+
+
+def times(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+    """A product."""
+    return exp.paren(exp.Mul(this=left.copy(), expression=right.copy()))
+
+
+def call(function: str, *arguments: exp.Expression) -> exp.Expression:
+    """A function by its name in the engine."""
+    return exp.Anonymous(this=function, expressions=[one.copy() for one in arguments])
+
+
+def case(
+    branches: Iterable[tuple[exp.Expression, exp.Expression]],
+    otherwise: exp.Expression | None = None,
+) -> exp.Case:
+    """CASE WHEN ... THEN ... ELSE ... END."""
+    found = exp.Case()
+    for condition, value in branches:
+        found = found.when(condition.copy(), value.copy())
+    return found if otherwise is None else found.else_(otherwise.copy())
+
+
+def both(*conditions: exp.Expression) -> exp.Expression:
+    """All of the conditions; true of none."""
+    return exp.and_(*conditions) if conditions else exp.true()
+
+
+def between(value: exp.Expression, low: exp.Expression, high: exp.Expression) -> exp.Expression:
+    """Whether a value lies between two others, or is one of them."""
+    return exp.Between(this=value.copy(), low=low.copy(), high=high.copy())
+
+
+def clamped(value: exp.Expression, low: int, high: int) -> exp.Expression:
+    """A whole number that is not NULL, or the nearer of two bounds."""
+    return call("greatest", whole(low), call("least", whole(high), value))
+
+
+def searched(value: exp.Expression, edges: Sequence[exp.Expression]) -> exp.Expression:
+    """The place of the last of some edges, in order, that is at most a value; NULL if none is.
+
+    A tree of comparisons as deep as the number of edges has binary digits.
+    """
+
+    def among(first: int, end: int) -> exp.Expression:
+        if end - first == 1:
+            return whole(first)
+        middle = (first + end) // 2
+        reached = exp.GTE(this=value.copy(), expression=edges[middle].copy())
+        return case(((reached, among(middle, end)),), among(first, middle))
+
+    reached = exp.GTE(this=value.copy(), expression=edges[0].copy())
+    return case(((reached, among(0, len(edges))),))
