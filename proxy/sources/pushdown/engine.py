@@ -17,7 +17,6 @@ from proxy.sources.pushdown.dialect import Dialect
 from proxy.sources.source_column import SourceColumn
 
 
-
 class Failure(StrEnum):
     """Why an engine gave no answer."""
 
@@ -25,6 +24,7 @@ class Failure(StrEnum):
     LATE = "took longer than the timeout that is declared for it"
     REFUSED = "does not let this server read the table, or has no such table"
     BROKEN = "failed"
+    NO_TABLE = "has no such table, or one that cannot stay there"
     NOT_INSTALLED = "needs a client that is not installed"
 
 
@@ -62,10 +62,10 @@ class Reading(Protocol):
     """One look at a table, all of whose statements see the same rows."""
 
     identity: Identity
-    table: exp.Expression
+    table: exp.Expr
     columns: Mapping[str, SourceColumn]
 
-    def rows(self, query: exp.Expression) -> pa.Table:
+    def rows(self, query: exp.Expr) -> pa.Table:
         """What a statement gives; EngineError."""
         ...
 

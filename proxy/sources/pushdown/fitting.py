@@ -25,8 +25,7 @@ def check_columns(schema: Schema, label: str, columns: Mapping[str, SourceColumn
             unlike = "in the source, which does not fit the declared kind"
             problems.add(keys, f"is {column.type_name} {unlike}")
     if schema.unit is not None and schema.unit.casefold() not in columns:
-        keys = ("tables", schema.table, "unit")
-        problems.add(keys, f"the source has no column {schema.unit}")
+        problems.add(("tables", schema.table, "unit"), f"the source has no column {schema.unit}")
     problems.raise_if_any()
 
 
@@ -35,8 +34,8 @@ def check_survey(schema: Schema, label: str, found: Mapping[str, Any]) -> None:
     problems = Problems(label)
     for place, axis in enumerate(schema.axes):
         if found[f"wrong_{place}"]:
-            keys = ("tables", schema.table, "columns", axis.name)
-            problems.add(keys, f"the source holds a value that is not of type {axis.sql_type}")
+            of_axis = ("tables", schema.table, "columns", axis.name)
+            problems.add(of_axis, f"the source holds a value that is not of type {axis.sql_type}")
     keys = ("tables", schema.table, "unit")
     if found.get("has_no_unit"):
         problems.add(keys, "the source holds NULL; every row should be about a unit")

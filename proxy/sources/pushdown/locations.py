@@ -13,7 +13,7 @@ SCHEME: Final = "sc://"
 TOKEN_VARIABLE: Final = "TACIT_SPARK_TOKEN"  # noqa: S105 - a name, no token
 TIMEOUT_SECONDS: Final = 300
 N_PARTS_MAX: Final = 3
-ADDRESS: Final = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]{1,5})?|\[[0-9a-fA-F:]+\](:[0-9]{1,5})?", re.ASCII)
+ADDRESS: Final = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?", re.ASCII)
 LOCAL: Final = ("localhost", "127.", "[::1]")
 
 

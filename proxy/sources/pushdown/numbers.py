@@ -37,8 +37,8 @@ class TooManyEdgesError(Exception):
 
 
 def number_place(
-    axis: NumericAxis | MeasureAxis, column: SourceColumn, raw: exp.Expression, dialect: Dialect
-) -> exp.Expression:
+    axis: NumericAxis | MeasureAxis, column: SourceColumn, raw: exp.Expr, dialect: Dialect
+) -> exp.Expr:
     """The position of a number that is not NULL; NULL where it has none.
 
     Parameters
@@ -62,7 +62,7 @@ def number_place(
     is_unbounded = column.type_name == "DECIMAL" and column.decimal_places is None
     value = dialect.one_zero(dialect.as_double(raw, is_unbounded=is_unbounded))
     if isinstance(axis, MeasureAxis) and axis.rounding is not None:
-        found: exp.Expression = _rounded(value, axis.n_regular, axis.rounding)
+        found: exp.Expr = _rounded(value, axis.n_regular, axis.rounding)
     elif isinstance(axis, MeasureAxis):
         edges = [double(one) for one in axis.rounding_points]
         found = plus(call("coalesce", _place(value, edges, dialect), whole(-1)), whole(1))
@@ -72,17 +72,13 @@ def number_place(
     return case(((dialect.is_finite(value), found),))
 
 
-def _place(
-    value: exp.Expression, edges: list[exp.Expression], dialect: Dialect
-) -> exp.Expression:
+def _place(value: exp.Expr, edges: list[exp.Expr], dialect: Dialect) -> exp.Expr:
     if len(edges) > dialect.n_edges_max:
         raise TooManyEdgesError
     return dialect.place(value, edges)
 
 
-def _decimal_bin(
-    axis: NumericAxis, raw: exp.Expression, places: int, dialect: Dialect
-) -> exp.Expression:
+def _decimal_bin(axis: NumericAxis, raw: exp.Expr, places: int, dialect: Dialect) -> exp.Expr:
     """Among the least decimals of bins, and up to the largest of the last.
 
     A bin that begins beyond every decimal of the column is found by none.
@@ -96,12 +92,12 @@ def _decimal_bin(
     return case(((within, found),))
 
 
-def _scaled(units: int, places: int) -> exp.Expression:
+def _scaled(units: int, places: int) -> exp.Expr:
     value = Decimal(units).scaleb(-places, Context(prec=DECIMAL_DIGITS))
     return decimal(value, DECIMAL_DIGITS, places)
 
 
-def _rounded(value: exp.Expression, n_levels: int, rounding: Rounding) -> exp.Expression:
+def _rounded(value: exp.Expr, n_levels: int, rounding: Rounding) -> exp.Expr:
     """The level of a measure by arithmetic: half a million edges are slow to search.
 
     The quotient is less than a level from the right one; comparing with the two rounding points
@@ -110,7 +106,7 @@ def _rounded(value: exp.Expression, n_levels: int, rounding: Rounding) -> exp.Ex
     first, step, unit = rounding.first, rounding.step, rounding.unit
     last = n_levels - 1
 
-    def point(level: exp.Expression) -> exp.Expression:
+    def point(level: exp.Expr) -> exp.Expr:
         units = plus(whole(first), times(level, whole(step)))
         return exp.Div(this=exp.cast(units, "DOUBLE"), expression=double(unit), typed=True)
 
@@ -126,8 +122,8 @@ def _rounded(value: exp.Expression, n_levels: int, rounding: Rounding) -> exp.Ex
 
 
 def _decimal_level(
-    axis: MeasureAxis, column: SourceColumn, raw: exp.Expression, dialect: Dialect
-) -> exp.Expression | None:
+    axis: MeasureAxis, column: SourceColumn, raw: exp.Expr, dialect: Dialect
+) -> exp.Expr | None:
     """The level of a measure of decimals, exactly; None if that takes too many digits.
 
     It is the whole part of ``(x * unit - first) / step``, with whole numbers but for x, and so of
@@ -150,7 +146,7 @@ def _decimal_level(
     return case(((dialect.is_number(raw), clamped(level, 0, axis.n_regular - 1)),))
 
 
-def is_whole(value: exp.Expression) -> exp.Expression:
+def is_whole(value: exp.Expr) -> exp.Expr:
     """Whether a finite number is whole; doubles beyond 2**53 are."""
     floor = exp.Floor(this=value.copy())
     is_large = exp.GT(this=call("abs", value), expression=whole(2**53))

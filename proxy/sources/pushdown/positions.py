@@ -43,9 +43,9 @@ class Position:
         A relation of levels that `level` needs, by the name `levels_of`.
     """
 
-    key: exp.Expression
-    level: exp.Expression
-    levels: exp.Expression | None = None
+    key: exp.Expr
+    level: exp.Expr
+    levels: exp.Expr | None = None
 
 
 def key_of(place: int) -> exp.Column:
@@ -58,7 +58,7 @@ def levels_of(place: int) -> str:
     return f"levels_{place}"
 
 
-def same_text(place: int) -> exp.Expression:
+def same_text(place: int) -> exp.Expr:
     """The condition by which a key is joined to its level."""
     return exp.EQ(this=key_of(place), expression=exp.column(VALUE, table=levels_of(place)))
 
@@ -95,7 +95,7 @@ def position(axis: Axis, column: SourceColumn, place: int, dialect: Dialect) -> 
     return Position(raw, _coded(axis, key, found))
 
 
-def _coded(axis: Axis, value: exp.Expression, found: exp.Expression) -> exp.Expression:
+def _coded(axis: Axis, value: exp.Expr, found: exp.Expr) -> exp.Expr:
     """A position found, or that of NULL or of OTHER, or a code."""
     outside = LEFT_OUT if axis.other_position is None else axis.other_position
     null = outside if axis.null_position is None else axis.null_position
@@ -104,10 +104,10 @@ def _coded(axis: Axis, value: exp.Expression, found: exp.Expression) -> exp.Expr
     return exp.cast(case(((is_null, whole(null)),), level), "INT")
 
 
-def _category(axis: CategoryAxis, raw: exp.Expression, place: int, dialect: Dialect) -> Position:
+def _category(axis: CategoryAxis, raw: exp.Expr, place: int, dialect: Dialect) -> Position:
     key = key_of(place)
     if len(axis.values) > N_CASES_MAX:
-        found: exp.Expression = exp.column(PLACE, table=levels_of(place))
+        found: exp.Expr = exp.column(PLACE, table=levels_of(place))
         levels = dialect.levels(axis.values, levels_of(place))
         return Position(raw, _coded(axis, key, found), levels)
     cases = (
@@ -118,8 +118,8 @@ def _category(axis: CategoryAxis, raw: exp.Expression, place: int, dialect: Dial
 
 
 def _whole_place(
-    axis: IntegerAxis, column: SourceColumn, raw: exp.Expression, dialect: Dialect
-) -> exp.Expression:
+    axis: IntegerAxis, column: SourceColumn, raw: exp.Expr, dialect: Dialect
+) -> exp.Expr:
     """The position of a whole number among numbers that may have digits behind the point."""
     is_unbounded = column.type_name == "DECIMAL" and column.decimal_places is None
     is_exact = column.decimal_places is not None
@@ -130,9 +130,7 @@ def _whole_place(
     return found if is_exact else case(((dialect.is_finite(value), found),))
 
 
-def _step(
-    axis: TimestampAxis, column: SourceColumn, raw: exp.Expression, dialect: Dialect
-) -> exp.Expression:
+def _step(axis: TimestampAxis, column: SourceColumn, raw: exp.Expr, dialect: Dialect) -> exp.Expr:
     """The step that a moment is in, on the clock of the axis."""
     low, end = axis.low, axis.high + STEPS[axis.step]
     if column.type_name == ZONED:

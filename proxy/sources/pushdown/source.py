@@ -22,7 +22,7 @@ import numpy as np
 from accountant.source import CellCounts, UnitCells
 from cube.encoding import canonical_json
 from cube.query import Scope
-from cube.refusals import ConfigurationInvalid, DataChanged, SourceUnavailable
+from cube.refusals import ConfigurationInvalid, SourceUnavailable
 from cube.schema import Schema
 from proxy.sources.pushdown.dialect import N_DIGEST_PARTS
 from proxy.sources.pushdown.engine import Engine, EngineError, Failure, Identity, Reading
@@ -37,7 +37,8 @@ HINTS: Final = {
     Failure.UNREACHABLE: "Is it running, and are the address and the credentials right?",
     Failure.LATE: "Declare a longer timeout, in seconds; or fewer columns.",
     Failure.REFUSED: "Its user needs to read the table, and nothing more.",
-    Failure.NOT_INSTALLED: "pip install 'tacit-dp[spark]' for Spark, 'tacit-dp[postgres]' for PostgreSQL",
+    Failure.NO_TABLE: "It must be a table or a materialised view, in a database of UTF-8.",
+    Failure.NOT_INSTALLED: "pip install 'tacit-dp[spark]', or 'tacit-dp[postgres]'",
     Failure.BROKEN: "Its own log says why. This server does not pass on what it says.",
 }
 
@@ -79,6 +80,7 @@ class PushedDownSource:
             )
         self._schema = schema
         self._engine = engine
+        self._is_changed = False  # as far as was seen
         named = canonical_json(["pushed down", engine.label])
         self._key = hmac.new(key, named.encode(), hashlib.sha256).hexdigest()
         try:
@@ -124,7 +126,27 @@ class PushedDownSource:
         except EngineError:
             raise SourceUnavailable("The private table could not be read.") from None
 
-    def measure_units(self, scope: Scope) -> UnitCells:
+    def look(self) -> None:
+        """Find out whether the table is still there, and not known to be another one.
+
+        Raises
+        ------
+        SourceUnavailable
+            If not; or if its rows had changed when they were last counted, and still have.
+        """
+        try:
+            self._tried(self._looked)
+        except (EngineError, ConfigurationInvalid):
+            raise SourceUnavailable(
+                f"The data of {self._schema.table} cannot be read just now.",
+                hint="Ask again later: nothing was charged.",
+            ) from None
+
+    def _looked(self, reading: Reading) -> None:
+        if self._is_changed or reading.identity.marks != self._known.identity.marks:
+            self._check_again(reading)
+
+    def measure_units(self, scope: Scope) -> UnitCells:  # noqa: ARG002 - of every source
         """Each unit has one row here."""
         raise ValueError("units with one row each are counted as rows")
 
@@ -173,9 +195,7 @@ class PushedDownSource:
             found = found.filter(~is_total)
         if not is_same:
             self._check_again(reading)
-        arrays = [
-            np.array(column, dtype=np.int64) for column in found.columns[: len(scope) + 1]
-        ]
+        arrays = [np.array(column, dtype=np.int64) for column in found.columns[: len(scope) + 1]]
         return CellCounts(levels=tuple(arrays[:-1]), counts=arrays[-1])
 
     def _has_no_other(self, reading: Reading, n_rows: int, age: int | None) -> bool:
@@ -186,8 +206,12 @@ class PushedDownSource:
         return age is None or age > reading.age_of(newest)
 
     def _check_again(self, reading: Reading) -> None:
-        """Survey the rows that were counted; DataChanged unless they are what they were."""
+        """Survey the rows that were counted; SourceUnavailable unless they are what they were."""
         again = self._survey(reading)
-        if not self._known.says_the_same(again.found):
-            raise DataChanged(f"{self._engine.label} has other rows than when it was opened.")
+        self._is_changed = not self._known.says_the_same(again.found)
+        if self._is_changed:
+            raise SourceUnavailable(
+                f"The data of {self._schema.table} is not what it was.",
+                hint="Its owner restores it, or goes on with it by `tacit table renew`.",
+            )
         self._known = again

@@ -8,6 +8,7 @@ or a token, and go nowhere.
 import logging
 import threading
 import uuid
+import warnings
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
@@ -128,12 +129,12 @@ class _Reading:
         types = (f"{field.name} {field.dataType.simpleString()}" for field in fields)
         self.identity = Identity((*types, *files))
 
-    def rows(self, query: exp.Expression) -> pa.Table:
+    def rows(self, query: exp.Expr) -> pa.Table:
         """What a statement gives; EngineError."""
         text = self._engine.dialect.sql(query)
         return self._engine.in_time(lambda session: session.sql(text).toArrow())
 
-    def age_of(self, transaction: int) -> int:
+    def age_of(self, transaction: int) -> int:  # noqa: ARG002 - of every engine
         """Spark numbers no transactions."""
         raise EngineError(Failure.BROKEN)
 
@@ -145,12 +146,16 @@ class _Reading:
 
 def _session(location: SparkTable) -> "SparkSession":
     try:
-        from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415 - an extra
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns of newer releases of pandas, which we never use
+            from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415 - an extra
     except ImportError:
         raise EngineError(Failure.NOT_INSTALLED) from None
     # The client logs statements, and what they failed of.
     logging.getLogger("pyspark").setLevel(logging.CRITICAL + 1)
     session = SparkSession.builder.remote(location.remote()).create()
+    # What is to be tried again is decided here; the client would try for ten minutes.
+    session.client.set_retry_policies([])
     session.conf.set(*UTC)
     return session
 

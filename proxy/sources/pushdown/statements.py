@@ -53,7 +53,7 @@ class Statements:
             for place, axis in enumerate(self.schema.axes)
         )
 
-    def survey(self, table: exp.Expression, key: str) -> exp.Select:
+    def survey(self, table: exp.Expr, key: str) -> exp.Select:
         """What is found out of a whole table, as one row.
 
         Whether a value is of a wrong type, and whether one has no level, axis by axis; whether
@@ -85,9 +85,7 @@ class Statements:
             found.append(call("min", exp.column(AGE)).as_(AGE))
         return exp.select(*found).from_(levelled)
 
-    def counting(
-        self, table: exp.Expression, scope: Sequence[str], outside: Sequence[str]
-    ) -> exp.Expression:
+    def counting(self, table: exp.Expr, scope: Sequence[str], outside: Sequence[str]) -> exp.Expr:
         """The occupied cells of a scope: the level of each axis, and how many rows.
 
         Where the engine knows how old a row is, one more row follows, of which `TOTAL` is true: how
@@ -124,7 +122,7 @@ class Statements:
         return exp.union(cells, total, distinct=False).with_(GROUPED, as_=grouped)
 
     def _grouped(
-        self, table: exp.Expression, shown: Sequence[int], hidden: Sequence[int], *, has_age: bool
+        self, table: exp.Expr, shown: Sequence[int], hidden: Sequence[int], *, has_age: bool
     ) -> exp.Select:
         """Rows counted by their keys, and by whether every hidden axis has a level."""
         keys = [key_of(place) for place in shown]
@@ -140,7 +138,7 @@ class Statements:
         return grouped.group_by(*keys) if keys else grouped
 
     def _keyed(
-        self, table: exp.Expression, places: Sequence[int], more: Sequence[exp.Expression]
+        self, table: exp.Expr, places: Sequence[int], more: Sequence[exp.Expr]
     ) -> exp.Select:
         """The rows of a table with the keys of some axes, and their age if it is known."""
         age = self.dialect.age_of_row()
@@ -150,7 +148,7 @@ class Statements:
         return exp.select(*(keys + given or [whole(1).as_("one")])).from_(table.copy())
 
     def _levelled(
-        self, keyed: exp.Select, places: Sequence[int], kept: Sequence[exp.Expression]
+        self, keyed: exp.Select, places: Sequence[int], kept: Sequence[exp.Expr]
     ) -> exp.Select:
         """A relation with keys, with the levels in their place."""
         levels = [self.positions[place].level.copy().as_(f"level_{place}") for place in places]
@@ -161,7 +159,7 @@ class Statements:
                 found = found.join(relation.copy(), on=same_text(place), join_type="left")
         return found
 
-    def _digest(self, key: str, part: int, is_inside: exp.Expression) -> exp.Expression:
+    def _digest(self, key: str, part: int, is_inside: exp.Expr) -> exp.Expr:
         """The sum of a part of the keyed digests of rows, as text."""
         by_name = sorted(
             range(len(self.schema.axes)), key=lambda place: self.schema.axes[place].name
@@ -176,7 +174,7 @@ class Statements:
         return exp.cast(call("coalesce", summed, whole(0)), "TEXT")
 
 
-def _of_units() -> list[exp.Expression]:
+def _of_units() -> list[exp.Expr]:
     """Whether a row has no unit, and whether a unit has two rows."""
     unit = exp.column(UNIT)
     with_one = call("count", unit)
@@ -187,18 +185,18 @@ def _of_units() -> list[exp.Expression]:
     ]
 
 
-def _level_is(place: int, code: int) -> exp.Expression:
+def _level_is(place: int, code: int) -> exp.Expr:
     return exp.EQ(this=exp.column(f"level_{place}"), expression=whole(code))
 
 
-def _has_level(place: int) -> exp.Expression:
+def _has_level(place: int) -> exp.Expr:
     return exp.GT(this=exp.column(f"level_{place}"), expression=whole(LEFT_OUT))
 
 
-def _inside(places: Sequence[int]) -> exp.Expression:
+def _inside(places: Sequence[int]) -> exp.Expr:
     """Whether every one of some axes has a level."""
     return both(*(_has_level(place) for place in places))
 
 
-def _any(condition: exp.Expression) -> exp.Expression:
+def _any(condition: exp.Expr) -> exp.Expr:
     return call("coalesce", call("bool_or", condition), exp.false())

@@ -14,18 +14,18 @@ BIG: Final = "BIGINT"
 DOUBLE: Final = "DOUBLE"
 
 
-def whole(value: int) -> exp.Expression:
+def whole(value: int) -> exp.Expr:
     """A whole number."""
     number = exp.Literal.number(abs(value))
     return exp.paren(exp.Neg(this=number)) if value < 0 else number
 
 
-def double(value: float) -> exp.Expression:
+def double(value: float) -> exp.Expr:
     """A double, exactly."""
     return exp.cast(exp.Literal.string(repr(float(value))), DOUBLE)
 
 
-def decimal(value: Decimal, digits: int, places: int) -> exp.Expression:
+def decimal(value: Decimal, digits: int, places: int) -> exp.Expr:
     """A decimal, exactly."""
     return exp.cast(exp.Literal.string(f"{value:f}"), f"DECIMAL({digits}, {places})")
 
@@ -35,34 +35,34 @@ def name(text: str, table: str | None = None) -> exp.Column:
     return exp.column(text, table=table, quoted=True)
 
 
-def text(value: str) -> exp.Expression:
+def text(value: str) -> exp.Expr:
     """A text."""
     return exp.Literal.string(value)
 
 
-def plus(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+def plus(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """A sum."""
     return exp.paren(exp.Add(this=left.copy(), expression=right.copy()))
 
 
-def minus(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+def minus(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """A difference."""
     return exp.paren(exp.Sub(this=left.copy(), expression=right.copy()))
 
 
-def times(left: exp.Expression, right: exp.Expression) -> exp.Expression:
+def times(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """A product."""
     return exp.paren(exp.Mul(this=left.copy(), expression=right.copy()))
 
 
-def call(function: str, *arguments: exp.Expression) -> exp.Expression:
+def call(function: str, *arguments: exp.Expr) -> exp.Expr:
     """A function by its name in the engine."""
     return exp.Anonymous(this=function, expressions=[one.copy() for one in arguments])
 
 
 def case(
-    branches: Iterable[tuple[exp.Expression, exp.Expression]],
-    otherwise: exp.Expression | None = None,
+    branches: Iterable[tuple[exp.Expr, exp.Expr]],
+    otherwise: exp.Expr | None = None,
 ) -> exp.Case:
     """CASE WHEN ... THEN ... ELSE ... END."""
     found = exp.Case()
@@ -71,28 +71,28 @@ def case(
     return found if otherwise is None else found.else_(otherwise.copy())
 
 
-def both(*conditions: exp.Expression) -> exp.Expression:
+def both(*conditions: exp.Expr) -> exp.Expr:
     """All of the conditions; true of none."""
     return exp.and_(*conditions) if conditions else exp.true()
 
 
-def between(value: exp.Expression, low: exp.Expression, high: exp.Expression) -> exp.Expression:
+def between(value: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr:
     """Whether a value lies between two others, or is one of them."""
     return exp.Between(this=value.copy(), low=low.copy(), high=high.copy())
 
 
-def clamped(value: exp.Expression, low: int, high: int) -> exp.Expression:
+def clamped(value: exp.Expr, low: int, high: int) -> exp.Expr:
     """A whole number that is not NULL, or the nearer of two bounds."""
     return call("greatest", whole(low), call("least", whole(high), value))
 
 
-def searched(value: exp.Expression, edges: Sequence[exp.Expression]) -> exp.Expression:
+def searched(value: exp.Expr, edges: Sequence[exp.Expr]) -> exp.Expr:
     """The place of the last of some edges, in order, that is at most a value; NULL if none is.
 
     A tree of comparisons as deep as the number of edges has binary digits.
     """
 
-    def among(first: int, end: int) -> exp.Expression:
+    def among(first: int, end: int) -> exp.Expr:
         if end - first == 1:
             return whole(first)
         middle = (first + end) // 2
